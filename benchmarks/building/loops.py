@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from perftrail.builds.artefact import content_of
 from perftrail.builds.steps import build_environment
-from perftrail.measure.build_workers import crew, open_builder
+from perftrail.measure.build_workers import open_build_workers, open_builder
 from perftrail.measure.sources import open_sources
 from perftrail.model.build import Built, Recipe
 from perftrail.model.placeholders import fill
@@ -147,7 +147,7 @@ class OurLoop:
     ) -> tuple[float, tuple[Path | None, ...]]:
         """Make revisions with so many hands, check them, and give the seconds of it all and each one's tree."""
         began = time.monotonic()
-        with crew(self._study, self._root, jobs=hands, own=None) as several:
+        with open_build_workers(self._study, self._root, jobs=hands, own=None) as several:
             builder = self._opened(several)
             subjects = [(Subject(revision=each, variant="plain"), self._recipe) for each in revisions]
             builder.begin(subjects)
@@ -158,7 +158,7 @@ class OurLoop:
 
     def _opened(self, several: BuildWorkers | None) -> Builder:
         return open_builder(
-            self._study, self._root, self._sources, self._launcher, enclosing=None, crew=several
+            self._study, self._root, self._sources, self._launcher, enclosing=None, workers=several
         )
 
 

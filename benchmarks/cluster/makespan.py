@@ -42,10 +42,10 @@ def _built(home: Path, repository: Path, *, workers: int, seconds: float) -> flo
     ):
         wanted = subjects(study, session.source.history())
         began = time.monotonic()
-        for _ in session.workshop.ahead(wanted):
+        for _ in session.subject_builder.ahead(wanted):
             pass
         for subject in wanted:
-            for event in session.workshop.build(subject):
+            for event in session.subject_builder.build(subject):
                 outcome = getattr(event, "outcome", None)
                 assert not isinstance(outcome, Failure), outcome
         return time.monotonic() - began

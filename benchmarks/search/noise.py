@@ -1,7 +1,7 @@
 """Noise that no model assumes, through the whole of `find`: `python -m benchmarks.search noise`.
 
 Each row is a kind of noise and a truth. Histories, builds and the machine are simulated, with a clock of their own;
-everything else is the product: source, workshop, bench, store and search as `perftrail find` runs them. A claim is
+everything else is the product: source, builds, bench, store and search as `perftrail find` runs them. A claim is
 every answer but "unclear"; it is right when all revisions that it names hold the changes that there are, or when it
 says "none" and there is none.
 """
@@ -28,7 +28,7 @@ from perftrail.find.find import Find
 from perftrail.local_engine import LocalEngine
 from perftrail.measure.bench import Bench
 from perftrail.measure.session import Session
-from perftrail.measure.subjects import Workshop
+from perftrail.measure.subjects import SubjectBuilder
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.build import Built, Failure, Prepared, content_key
 from perftrail.model.measurement import Machine, Measurement
@@ -43,7 +43,7 @@ from perftrail.store.memory import MemoryStore
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from perftrail.measure.subjects import Start
+    from perftrail.measure.subjects import PlannedInvocation
     from perftrail.model.build import Recipe
     from perftrail.model.search_record import Json
     from perftrail.model.subject import Merge, Subject
@@ -204,7 +204,7 @@ class SimulatedMachine:
     def __post_init__(self) -> None:
         self.jumps_at = float(self.rng.uniform(10, 90))
 
-    def invoke(self, start: Start) -> Measurement:
+    def invoke(self, start: PlannedInvocation) -> Measurement:
         """Run once: a measurement whose wall time is drawn."""
         number = int(start.ready.cell.subject.revision.id[1:])
         seconds = LEVEL_SECONDS * math.exp(
@@ -394,13 +394,13 @@ def search(row: Row, seed: int) -> Outcome:
     source, store = SimulatedSource(row.revisions), MemoryStore()
     here = Machine(id="simulated", facts={})
     store.add_machine(here)
-    workshop = Workshop(study, source, SimulatedBuilder(history, machine), store)  # type: ignore[arg-type] # simulated
+    subject_builder = SubjectBuilder(study, source, SimulatedBuilder(history, machine), store)  # type: ignore[arg-type] # simulated
     session = Session(
         study=study,
         machine=here,
         source=source,
         store=store,
-        workshop=workshop,
+        subject_builder=subject_builder,
         bench=Bench(store=store, engine=LocalEngine(), invoker=machine, machine=here),  # type: ignore[arg-type] # simulated
     )
     request = FindRequest(

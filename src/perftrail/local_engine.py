@@ -123,11 +123,11 @@ class BesideEngine:
         """Wait for the result of a job by its number; `None` if the process died."""
         while self._read < number:
             try:
-                told: Answer = pickle.load(self._told)  # noqa: S301 - our own process wrote it
+                result: Answer = pickle.load(self._told)  # noqa: S301 - our own process wrote it
             except (EOFError, OSError, pickle.UnpicklingError):
                 return None
             self._read += 1
-            self._answers[self._read] = told
+            self._answers[self._read] = result
         return self._answers.pop(number)
 
 
@@ -141,10 +141,10 @@ class _Begun(Generic[Job, Done]):
     job: Job
 
     def outcome(self) -> Done:
-        told = self.engine.answer(self.number)
-        if told is None:
+        result = self.engine.answer(self.number)
+        if result is None:
             return self.perform(self.job)
-        value, raised = told
+        value, raised = result
         if raised is not None:
             raise raised
         done: Done = value
@@ -160,12 +160,12 @@ def serve() -> None:
     sys.setswitchinterval(SWITCH_SECONDS)
     jobs: SimpleQueue[tuple[Callable[[Any], Any], Any]] = SimpleQueue()
     threading.Thread(target=_receive, args=(sys.stdin.buffer, jobs), daemon=True).start()
-    with os.fdopen(os.dup(1), "wb") as told:
+    with os.fdopen(os.dup(1), "wb") as answers:
         os.dup2(2, 1)  # what a library prints does not come between the answers
         while True:
             perform, job = jobs.get()
-            pickle.dump(_performed(perform, job), told, protocol=pickle.HIGHEST_PROTOCOL)
-            told.flush()
+            pickle.dump(_performed(perform, job), answers, protocol=pickle.HIGHEST_PROTOCOL)
+            answers.flush()
 
 
 def _performed(perform: Callable[[Any], Any], job: object) -> Answer:

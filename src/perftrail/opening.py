@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.builds.workbench import local_tools
-from perftrail.errors import ClusterError, LauncherError, SourceError, UsageError
+from perftrail.errors import ClusterError, LauncherError, SourceError, StoreError, UsageError
 from perftrail.local_engine import LocalEngine
 from perftrail.measure.bench import Bench
-from perftrail.measure.build_workers import crew, open_builder, sandboxes
+from perftrail.measure.build_workers import open_build_workers, open_builder, sandboxes
 from perftrail.measure.invoker import open_invoker
 from perftrail.measure.sandboxes import remove_leftovers
 from perftrail.measure.session import BuildView, Session, View
 from perftrail.measure.sources import NO_ERAS, eras_of, open_sources
-from perftrail.measure.subjects import BuildInputs, Workshop, no_tools
+from perftrail.measure.subjects import BuildInputs, SubjectBuilder, no_tools
 from perftrail.model.quantity import counted
 from perftrail.model.source import ALONE
 from perftrail.process.launcher import Launcher
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
     from perftrail.measure.noise import Noise
     from perftrail.measure.sources import Sources
     from perftrail.measure.subjects import Tools
-    from perftrail.model.build import Workplace
+    from perftrail.model.build import ManualBuild
     from perftrail.model.measurement import Machine
     from perftrail.model.patch import Patched
     from perftrail.model.study import Study
     from perftrail.ports import Builder, Store
-    from perftrail.store import Access, Away, Back, Holder
+    from perftrail.store import Access, Back, Holder, ServerUnreachable
 
 RESULTS = ".perftrail"
 """The results directory, in the study file's directory, unless `--store` names another."""
@@ -158,14 +158,14 @@ def open_build_view(study: Study, *, store: str | None) -> Iterator[BuildView]:
         enclosing = sandboxes(study, root, starter)
         sources = open_sources(study, cache=str(root / SOURCES), starter=starter)
         builder = open_builder(study, root, sources, starter, enclosing=enclosing)
-        workshop = _workshop(study, sources, builder, results, starter)
+        subject_builder = _subject_builder(study, sources, builder, results, starter)
         yield BuildView(
             study=study,
             machine=_measured_by(results, here),
             source=sources.walked,
             store=results,
-            workshop=workshop,
-            inputs=workshop.makings,
+            subject_builder=subject_builder,
+            inputs=subject_builder.makings,
             pins=sources.pins,
             asked=sources.asked,
         )
@@ -221,7 +221,7 @@ def open_session(  # noqa: PLR0913 - each is a choice of the command line, named
     *,
     store: str | None,
     wait: bool = True,
-    on_wait: Callable[[Holder | Away | Back], None] = lambda _: None,
+    on_wait: Callable[[Holder | ServerUnreachable | Back], None] = lambda _: None,
     on_noise: Callable[[Noise], None] = lambda _: None,
     retry_failed: bool = False,
     own: Patched | None = None,
@@ -247,7 +247,7 @@ def open_session(  # noqa: PLR0913 - each is a choice of the command line, named
             _held(root, results_database(study, store), machine, wait=wait, on_wait=on_wait)
         )
         place = _Place(study=study, root=root, machine=machine, results=results, fleet=fleet)
-        workers = fleet or stack.enter_context(crew(study, root, jobs=jobs, own=own))
+        workers = fleet or stack.enter_context(open_build_workers(study, root, jobs=jobs, own=own))
         yield _session(stack, place, workers, on_noise=on_noise, retry_failed=retry_failed, own=own)
 
 
@@ -283,21 +283,23 @@ def _session(
     if (enclosing := sandboxes(study, root, starter)) is not None:
         enclosing.prepare()
     sources = open_sources(study, cache=str(root / SOURCES), starter=starter, own=own, asking="anew")
-    builder = open_builder(study, root, sources, starter, enclosing=enclosing, crew=workers)
-    workshop = _workshop(study, sources, builder, place.results, starter, retry_failed=retry_failed)
+    builder = open_builder(study, root, sources, starter, enclosing=enclosing, workers=workers)
+    subject_builder = _subject_builder(
+        study, sources, builder, place.results, starter, retry_failed=retry_failed
+    )
     logs = root / "logs"
     invoker = stack.enter_context(
         open_invoker(study, builder, starter, enclosing=enclosing, place=root, logs=logs, on_noise=on_noise)
     )
     if fleet is not None:
-        fleet.settle(study, root, own=own, outputs=lambda each: workshop.makings.recipe(each).outputs)
+        fleet.settle(study, root, own=own, outputs=lambda each: subject_builder.makings.recipe(each).outputs)
     return Session(
         study=study,
         machine=place.machine,
         source=sources.walked,
         store=place.results,
-        workshop=workshop,
-        inputs=workshop.makings,
+        subject_builder=subject_builder,
+        inputs=subject_builder.makings,
         pins=sources.pins,
         bench=place.bench(invoker),
         at_once=1 if fleet is None else fleet.parallel_builds,
@@ -343,14 +345,19 @@ def _held(
     machine: Machine,
     *,
     wait: bool,
-    on_wait: Callable[[Holder | Away | Back], None],
+    on_wait: Callable[[Holder | ServerUnreachable | Back], None],
 ) -> Iterator[Store]:
     """Lock a study's results, and open them for writing on this machine.
 
     The directory's own lock protects builds and logs, wherever the samples are stored.
     """
     root.mkdir(parents=True, exist_ok=True)
-    with hold(str(root / DATABASE), wait=wait, on_wait=on_wait), ExitStack() as stack:
+    _hide_from_git(root)
+    with (
+        hold(str(root / DATABASE), wait=wait, on_wait=on_wait),
+        _refusing_removal(root / f"{DATABASE}.lock"),
+        ExitStack() as stack,
+    ):
         results = stack.enter_context(
             open_shared(database, machine=machine.id, wait=wait, on_wait=on_wait)
             if on_server(database)
@@ -361,7 +368,29 @@ def _held(
 
 
 @contextmanager
-def shell_prefix(study: Study, place: Workplace, *, store: str | None) -> Iterator[tuple[str, ...]]:
+def _refusing_removal(lock: Path) -> Iterator[None]:
+    """Raise `StoreError` if the results directory was removed in the block, whatever failed because of that."""
+    removed = StoreError(
+        f"{lock.parent}: was removed while perftrail used it, with its samples and builds; repeat the command"
+    )
+    try:
+        yield
+    except OSError as error:
+        if not lock.exists():
+            raise removed from error
+        raise
+    if not lock.exists():
+        raise removed
+
+
+def _hide_from_git(root: Path) -> None:
+    """Keep a results directory out of `git status`, unless it contains other files than perftrail's."""
+    if root.name == RESULTS and not (root / ".gitignore").exists():
+        (root / ".gitignore").write_text("*\n", encoding="utf-8")
+
+
+@contextmanager
+def shell_prefix(study: Study, place: ManualBuild, *, store: str | None) -> Iterator[tuple[str, ...]]:
     """Yield the words that start a shell in a sandbox with a recipe's tree; empty without a sandbox.
 
     The whole tree is writable in the sandbox.
@@ -376,7 +405,7 @@ def shell_prefix(study: Study, place: Workplace, *, store: str | None) -> Iterat
             yield (*words[:-1], "--chdir", str(Path(place.directory).resolve()), words[-1])
 
 
-def _workshop(
+def _subject_builder(
     study: Study,
     sources: Sources,
     builder: Builder,
@@ -384,8 +413,8 @@ def _workshop(
     starter: Launcher,
     *,
     retry_failed: bool = False,
-) -> Workshop:
-    return Workshop(
+) -> SubjectBuilder:
+    return SubjectBuilder(
         study,
         sources.main,
         builder,

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
-    from perftrail.model.build import BuildRecord, Built, Failure, Prepared, Recipe, Workplace
+    from perftrail.model.build import BuildRecord, Built, Failure, ManualBuild, Prepared, Recipe
     from perftrail.model.measurement import Busy, Conditions, Machine, Outcome, Runnable, Samples
     from perftrail.model.process import Command, Ran
     from perftrail.model.search_record import (
@@ -109,7 +109,7 @@ class Builder(Protocol):
         """Return the content key of a benchmark build, as `prepare` would build it. Builds nothing."""
         ...
 
-    def lay_out(self, subject: Subject, recipe: Recipe, directory: str) -> Workplace:
+    def lay_out(self, subject: Subject, recipe: Recipe, directory: str) -> ManualBuild:
         """Check a subject out into a new directory below `directory` and repair it, as `make` does before its steps.
 
         Stored builds do not change. A failure is returned together with the incomplete tree.
@@ -248,7 +248,7 @@ class Source(Protocol):
 
 
 @runtime_checkable
-class PartlyRead(Protocol):
+class PartialSource(Protocol):
     """A source that can ignore paths when it computes the content key of a tree."""
 
     def content_without(self, revision: Revision, globs: tuple[str, ...]) -> str:
@@ -257,7 +257,7 @@ class PartlyRead(Protocol):
 
 
 @runtime_checkable
-class Kept(Protocol):
+class CachedSource(Protocol):
     """A source that answers from a cache, and updates it if something is missing."""
 
     def asked(self) -> str:
@@ -270,7 +270,7 @@ class Kept(Protocol):
 
 
 @runtime_checkable
-class Edited(Protocol):
+class EditableSource(Protocol):
     """A source with the user's checkout, which may contain uncommitted changes."""
 
     def edited(self) -> str:
@@ -282,7 +282,7 @@ class Edited(Protocol):
 
 
 @runtime_checkable
-class Growing(Protocol):
+class GrowingSource(Protocol):
     """A source whose local copy can be updated while the original grows."""
 
     def refresh(self) -> None:
@@ -412,14 +412,14 @@ class Store(Protocol):
 
 __all__ = [
     "Builder",
+    "CachedSource",
     "Done",
-    "Edited",
+    "EditableSource",
     "Enclosing",
     "Engine",
-    "Growing",
+    "GrowingSource",
     "Job",
-    "Kept",
-    "PartlyRead",
+    "PartialSource",
     "Pending",
     "Source",
     "Starter",

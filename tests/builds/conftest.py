@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from perftrail.process.launcher import Launcher
-from tests.builds.workshop import Place
+from tests.builds.subject_builder import Place
 
 
 @pytest.fixture

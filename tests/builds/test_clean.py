@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from perftrail.builds.trees import CACHE_SHARE
 from perftrail.builds.users import Users
-from perftrail.builds.workers import AwayBuilder
+from perftrail.builds.workers import RemoteBuilder
 from perftrail.local_engine import LocalEngine
 from perftrail.model.build import Built
 from perftrail.model.source import Source as Asked
 from perftrail.model.subject import Subject
 from perftrail.sources.git import GitSource
+from tests.builds.subject_builder import PROJECT, Place
 from tests.builds.test_eviction import BIG, MIB, make, there
-from tests.builds.workshop import PROJECT, Place
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -86,12 +86,12 @@ def test_what_others_make_is_used_by_who_asked_and_makes_room_here(place: Place)
     assert not Users(place.builds).claimed()
 
 
-def away(place: Place, *, disk_mib: float) -> AwayBuilder:
+def away(place: Place, *, disk_mib: float) -> RemoteBuilder:
     asked = Asked(kind="git", location=str(place.repository.path))
-    return AwayBuilder(
+    return RemoteBuilder(
         GitSource(asked, cache=str(place.root / "cache"), starter=place.launcher),
         place.launcher,
-        makers=Others(place),
+        workers=Others(place),
         builds=str(place.builds),
         logs=str(place.root / "logs"),
         study_directory=str(place.root),

@@ -9,21 +9,23 @@ from dataclasses import replace
 from pathlib import Path
 
 from perftrail.builds.builder import LocalBuilder
-from perftrail.builds.quota import Kept, bytes_below, to_remove, worth
+from perftrail.builds.quota import RemovableBuild, bytes_below, to_remove, worth
 from perftrail.builds.trees import CACHE_SHARE
 from perftrail.model.build import Built, Recipe
 from perftrail.model.source import Source as Asked
 from perftrail.model.subject import Revision, Subject
 from perftrail.process.launcher import Launcher
 from perftrail.sources.git import GitSource
-from tests.builds.workshop import PROJECT, Place, recipe
+from tests.builds.subject_builder import PROJECT, Place, recipe
 
 BIG = recipe("head -c 1000000 /dev/zero > big; cp README copy", outputs=("big", "copy"))
 MIB = 1 << 20
 
 
-def kept(name: str, *, size: float, seconds: float, used: float = 0.0, needed: bool = False) -> Kept:
-    return Kept(
+def kept(
+    name: str, *, size: float, seconds: float, used: float = 0.0, needed: bool = False
+) -> RemovableBuild:
+    return RemovableBuild(
         home=Path(name),
         marker=Path(name),
         lock=Path(name),
@@ -120,7 +122,7 @@ from perftrail.process import Launcher
 from perftrail.model.subject import Revision
 from perftrail.model.subject import Subject
 from tests.builds.test_eviction import BIG, builder
-from tests.builds.workshop import Place
+from tests.builds.subject_builder import Place
 place = Place.__new__(Place)
 place.root, place.launcher = Path(sys.argv[1]), Launcher()
 place.repository = type("There", (), {"path": Path(sys.argv[1]) / "repository"})
@@ -162,7 +164,7 @@ from perftrail.builds import artefact, quota
 from perftrail.process import Launcher
 from perftrail.model.subject import Revision
 from tests.builds.test_eviction import BIG, make
-from tests.builds.workshop import Place
+from tests.builds.subject_builder import Place
 root, revision, at = sys.argv[1:]
 left = int(at)
 def counted(act):

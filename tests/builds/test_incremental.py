@@ -15,7 +15,7 @@ from perftrail.errors import StaleBuilds
 from perftrail.model.build import Built, Recipe
 from perftrail.model.subject import Revision, Subject
 from perftrail.process.launcher import Launcher
-from tests.builds.workshop import Place, recipe
+from tests.builds.subject_builder import Place, recipe
 from tests.sources.repositories import Repository
 
 RIGHT = """\

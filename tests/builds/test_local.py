@@ -16,7 +16,7 @@ from perftrail.errors import CheckoutFailed
 from perftrail.model.build import Built, Failure
 from perftrail.model.subject import Revision, Subject
 from perftrail.process.launcher import Launcher, launcher_path
-from tests.builds.workshop import MAKEFILE, PROGRAM, PROJECT, Place, recipe
+from tests.builds.subject_builder import MAKEFILE, PROGRAM, PROJECT, Place, recipe
 from tests.fakes.source import InMemorySource
 
 MAKE = recipe("make", outputs=("program",))
@@ -218,7 +218,7 @@ import sys
 from pathlib import Path
 from perftrail.process import Launcher
 from perftrail.model.subject import Revision, Subject
-from tests.builds.workshop import Place, recipe
+from tests.builds.subject_builder import Place, recipe
 root, fifo, revision, launcher = sys.argv[1:]
 place = Place.__new__(Place)
 place.root, place.launcher = Path(root), Launcher(Path(launcher))

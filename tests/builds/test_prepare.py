@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from perftrail.model.build import Built, Failure, Prepared
-from tests.builds.workshop import PROJECT, Place, recipe
+from tests.builds.subject_builder import PROJECT, Place, recipe
 
 LIBRARY = {**PROJECT, "work.c": "int work(void) { return 1; }\n"}
 STATIC = recipe("cc -g -O1 -c work.c", "ar cr libwork.a work.o")

@@ -22,7 +22,7 @@ from perftrail.model.source import Source as Asked
 from perftrail.model.subject import Revision, Subject
 from perftrail.process.launcher import Launcher
 from perftrail.sources.git import GitSource
-from tests.builds.workshop import Place, recipe
+from tests.builds.subject_builder import Place, recipe
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -355,16 +355,16 @@ def test_a_build_that_others_made_is_relinked_by_who_leads(place: Place) -> None
     with Launcher() as other:
         source = GitSource(asked, cache=str(place.root / "cache"), starter=other)
         hand = CleanBuilder(source, other, **places)  # type: ignore[arg-type] # put together loosely
-        crew = BuildWorkers([_Stopping(hand)], said="")
-        leading = LeadingBuilder(source, place.launcher, crew=crew, **places)  # type: ignore[arg-type] # as above
+        workers = BuildWorkers([_Stopping(hand)], said="")
+        leading = LeadingBuilder(source, place.launcher, workers=workers, **places)  # type: ignore[arg-type] # as above
         leading.begin([(subject(revision), HOW)])
         found = all_built(relinked(leading, revision, (1, 2, 3)))
-        crew.close()
+        workers.close()
     assert {said(each) for each in found} == {"8\n"}
 
 
 class _Stopping:
-    """A builder as a crew's hand."""
+    """A builder as a workers's hand."""
 
     def __init__(self, builder: LocalBuilder) -> None:
         self._builder = builder

@@ -9,7 +9,7 @@ import pytest
 
 from perftrail.model.build import Recipe, Repairs
 from perftrail.model.subject import Revision, Subject
-from tests.builds.workshop import PROGRAM, PROJECT, Place
+from tests.builds.subject_builder import PROGRAM, PROJECT, Place
 
 OLD = {**PROJECT, "program.c": '#include "sys/old.h"\n' + PROGRAM}
 FIX = """\

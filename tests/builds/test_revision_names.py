@@ -7,7 +7,7 @@ from pathlib import Path
 
 from perftrail.model.build import Recipe
 from perftrail.model.subject import Revision
-from tests.builds.workshop import PROJECT, Place, recipe
+from tests.builds.subject_builder import PROJECT, Place, recipe
 
 NAMES_ITSELF = "(test -d .git && git describe --tags || echo an archive) > name"
 A_DIRECTORY = 'ln -sfn "$(git rev-parse --absolute-git-dir)" .git'

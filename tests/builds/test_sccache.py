@@ -14,7 +14,7 @@ import pytest
 
 from perftrail.builds.trees import Caches, fits_sccache
 from perftrail.model.build import Built
-from tests.builds.workshop import Place, recipe
+from tests.builds.subject_builder import Place, recipe
 
 BESIDE_PYTHON = str(Path(sys.executable).parent)
 MISSING = [

@@ -14,7 +14,7 @@ from perftrail.model.source import Source as Asked
 from perftrail.model.subject import Revision, Subject
 from perftrail.sources.directory import DirectorySource
 from perftrail.sources.git import GitSource
-from tests.builds.workshop import Place, recipe
+from tests.builds.subject_builder import Place, recipe
 from tests.sources.repositories import Repository
 
 

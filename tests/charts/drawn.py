@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from perftrail.charts.comparison import Against, against
 from perftrail.charts.curve import CurvePoint, GivenUp, Labels, curve, speed_up
-from perftrail.charts.frame import Along, Figure, Palette
+from perftrail.charts.frame import Figure, HistoryPoint, Palette
 from perftrail.charts.heatmap import Cell, heat
 from perftrail.charts.history import Events, Gap, Mark, history
 from perftrail.charts.posterior import Believed, belief
@@ -22,9 +22,9 @@ def points(subject: str, *values: float) -> list[CurvePoint]:
     ]
 
 
-def along(*positions: int, subject: str = "plain", revision: str = "r") -> list[Along]:
+def along(*positions: int, subject: str = "plain", revision: str = "r") -> list[HistoryPoint]:
     return [
-        Along(
+        HistoryPoint(
             position=position,
             subject=subject,
             revision=revision,

@@ -10,7 +10,7 @@ import pytest
 from perftrail.model.benchmark import Point
 from perftrail.model.subject import Revision, Subject
 from perftrail.present.growth import cause_hint, curve_words
-from perftrail.results.growth import Along
+from perftrail.results.growth import GrowthSeries
 from perftrail.results.rows import Row
 from perftrail.stats.curves import Curve, curve_of
 from perftrail.stats.growth import growth
@@ -32,9 +32,9 @@ def a_curve(levels: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Curve:
     return curve_of(list(zip(SIZES.tolist(), map(tuple, values.tolist()), strict=True)))
 
 
-def along(levels: np.ndarray[tuple[int], np.dtype[np.float64]], *, unit: str = "s") -> Along:
+def along(levels: np.ndarray[tuple[int], np.dtype[np.float64]], *, unit: str = "s") -> GrowthSeries:
     curve = a_curve(levels)
-    return Along(
+    return GrowthSeries(
         host=ROW,
         axis="size",
         fixed=Point(),
@@ -59,7 +59,7 @@ def test_points_that_fit_no_order_are_said_to() -> None:
     [line] = curve_words(along(missing_caches(SIZES)))
     assert line.startswith("time grows like n log n (")
     assert " or n (" in line
-    assert "no order fits: points lie " in line
+    assert "no order fits: points are " in line
 
 
 @pytest.mark.parametrize(

@@ -60,8 +60,8 @@ def test_the_command_line_goes_before_the_study(study: str) -> None:
         (None, ("app",), "--at app: write SOURCE=REV, --at main=v1.2 for instance"),
         (None, ("app=",), "write SOURCE=REV"),
         (None, ("data=v1",), "data is a directory, which has one revision; leave it out"),
-        (None, ("app=--upload-pack=x",), "is no revision; name one of them"),
-        (None, ("app=v1..v2",), "is no revision; name one of them"),
+        (None, ("app=--upload-pack=x",), "is not a revision; name one of them"),
+        (None, ("app=v1..v2",), "is not a revision; name one of them"),
     ],
 )
 def test_what_makes_no_sense_is_told_with_its_remedy(

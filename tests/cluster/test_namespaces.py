@@ -15,7 +15,7 @@ def test_four_machines_that_only_a_network_connects_find_what_is_found_here(tmp_
     try:
         found = play(4, revisions=6, scratch=tmp_path)
     except NoNamespaces as why:
-        pytest.skip(f"network namespaces cannot be had here: {why}")
+        pytest.skip(f"network namespaces cannot be measured here: {why}")
     assert found.addresses == ("10.77.0.2", "10.77.0.3", "10.77.0.4", "10.77.0.5")
     assert found.away["verdict"] == "found"
     assert found.agreed, str(found)

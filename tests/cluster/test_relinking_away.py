@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.cluster.machines import machines
 from perftrail import studyfile
-from perftrail.measure.subjects import Ready, Start
+from perftrail.measure.subjects import PlannedInvocation, Ready
 from perftrail.model.measurement import Measurement
 from perftrail.model.plan import cells, subjects
 from perftrail.opening import open_session
@@ -55,13 +55,13 @@ def apart(study: Path, engine: str) -> list[float]:
     with open_session(loaded, store=None, engine=engine) as session:
         (subject,) = subjects(loaded, session.source.history())
         (cell,) = cells(loaded, subject)
-        drain(session.workshop.relink([cell], (1, 2)))
+        drain(session.subject_builder.relink([cell], (1, 2)))
         found = []
         for layout in (0, 1, 2):
-            _, ready = drain(session.workshop.ready(cell, layout=layout))
+            _, ready = drain(session.subject_builder.ready(cell, layout=layout))
             assert isinstance(ready, Ready), ready
             session.bench.recall((ready,))
-            start = Start(ready=ready, key=session.bench.key(ready, "sample", layout))
+            start = PlannedInvocation(ready=ready, key=session.bench.key(ready, "sample", layout))
             drain(session.bench.perform((start,)))
             outcome = session.bench.known(ready)["sample", layout]
             assert isinstance(outcome, Measurement), outcome

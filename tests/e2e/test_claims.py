@@ -131,8 +131,8 @@ def test_each_claim_gets_its_verdict(study: Path) -> None:
         "linear": "reproduced",
         "stops": "reproduced",
         "goes-on": "unclear",
-        "unbuilt": "cannot be had",
-        "lost": "cannot be had",
+        "unbuilt": "cannot be measured",
+        "lost": "cannot be measured",
     }
 
 
@@ -152,9 +152,9 @@ def test_claims_are_told_in_words_and_as_a_table(study: Path) -> None:
     words = perftrail("show", "--claims", study).stdout
     assert "reproduced: double costs twice as much" in words
     assert "double / single = 2.000 [2.000, 2.000] in cost at size 100, 200 and 400; asked 1.9..2.1" in words
-    assert words.splitlines()[-1] == "3 reproduced, 1 not reproduced, 2 unclear and 2 cannot be had"
+    assert words.splitlines()[-1] == "3 reproduced, 1 not reproduced, 2 unclear and 2 cannot be measured"
     table = perftrail("show", "--claims", "--markdown", study).stdout.splitlines()
-    assert table[-1] == "| the lost \\| library is slow | nobody has it | cannot be had |"
+    assert table[-1] == "| the lost \\| library is slow | nobody has it | cannot be measured |"
 
 
 def test_another_answer_than_the_others_fails_the_run(study: Path, tmp_path: Path) -> None:

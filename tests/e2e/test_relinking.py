@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from perftrail import studyfile
-from perftrail.measure.subjects import Ready, Start
+from perftrail.measure.subjects import PlannedInvocation, Ready
 from perftrail.model.measurement import Measurement
 from perftrail.model.plan import cells, subjects
 from perftrail.opening import open_session
@@ -102,13 +102,13 @@ def layouts_of(study: Path, layouts: range) -> list[tuple[Ready, Measurement]]:
     found = []
     with open_session(loaded, store=None) as session:
         cell = cells(loaded, subjects(loaded, session.source.history())[-1])[0]
-        drain(session.workshop.relink([cell], layouts))
+        drain(session.subject_builder.relink([cell], layouts))
         for layout in layouts:
-            _, ready = drain(session.workshop.ready(cell, layout=layout))
+            _, ready = drain(session.subject_builder.ready(cell, layout=layout))
             assert isinstance(ready, Ready), ready
             session.bench.recall((ready,))
             ordinal = 100 + layout
-            start = Start(ready=ready, key=session.bench.key(ready, "sample", ordinal))
+            start = PlannedInvocation(ready=ready, key=session.bench.key(ready, "sample", ordinal))
             drain(session.bench.perform((start,)))
             outcome = session.bench.known(ready)["sample", ordinal]
             assert isinstance(outcome, Measurement), outcome

@@ -118,7 +118,7 @@ def test_who_could_not_be_told_is_told_later_and_the_others_not_again(
     posted.code = 503
     done = branch.watch(*words)
     assert "1 revision, " in done.stderr
-    assert "not told yet: webhook http://127.0.0.1:" in done.stderr
+    assert "not sent yet: webhook http://127.0.0.1:" in done.stderr
     assert "/hook" not in done.stderr  # whoever knows the whole address may post there, too
     assert posted.refused == 1
     told = log.read_text()

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perftrail.find.journal import likely
-from tests.fakes.workshop import FakeBuilder, FakeSource
+from tests.fakes.subject_builder import FakeBuilder, FakeSource
 from tests.find.test_find import STUDY, find, stepping_at
 from tests.measure.bench import a_session
 

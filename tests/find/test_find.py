@@ -22,8 +22,8 @@ from perftrail.model.target import Goal, resolve, resolve_goal
 from perftrail.present.finding import noise_words
 from perftrail.search.question import Budget
 from perftrail.store.memory import MemoryStore
+from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter, number_of
 from tests.fakes.watcher import NOISY, QUIET, FakeWatcher
-from tests.fakes.workshop import FakeBuilder, FakeSource, FakeStarter, number_of
 from tests.measure.bench import a_session, a_study, drain
 
 STUDY = a_study()
@@ -178,7 +178,9 @@ def test_a_metric_that_is_never_printed_makes_revisions_unusable(tmp_path: Path)
         }
     )
     session = a_session(study, tmp_path, source=FakeSource(4), starter=FakeStarter(seconds=lambda _: 0.1))
-    _, answer = find(session, "speed")
+    with pytest.raises(NoAnswer, match="r0, r1 and r2 all failed for one reason: metric: speed: "):
+        find(session, "speed")
+    _, answer = find(replace(session, keep_going=True), "speed")
     assert answer.as_json()["verdict"] == "unclear"
     assert {each.failure.stage for each in answer.unusable} == {"metric"}
 

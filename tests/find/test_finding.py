@@ -35,7 +35,7 @@ from perftrail.present.finding import (
 from perftrail.present.sentence import headline_of, stored_answers
 from perftrail.search.question import Budget
 from perftrail.store.memory import MemoryStore
-from tests.fakes.workshop import FakeBuilder, FakeSource, FakeStarter, number_of
+from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter, number_of
 from tests.measure.bench import a_session, a_study, drain
 
 STUDY = a_study()

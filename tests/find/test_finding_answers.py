@@ -20,8 +20,8 @@ from perftrail.model.recipe import Build
 from perftrail.model.subject import Branch, Merge
 from perftrail.present.finding import also_words, certificate_words, doubt_words, inside_words
 from perftrail.store.memory import MemoryStore
+from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter, number_of
 from tests.fakes.watcher import NOISY, FakeWatcher
-from tests.fakes.workshop import FakeBuilder, FakeSource, FakeStarter, number_of
 from tests.find.test_find import STUDY, find, request, stepping_at
 from tests.measure.bench import a_session, a_study, drain
 
@@ -170,7 +170,7 @@ def test_a_reason_that_no_revision_can_help_ends_the_search_after_three(
         Ran.uncounted(NotStarted(errno=2, message="ENOENT", stage=stage), began=0.0, now=0.0)
     )
     session = a_session(study, tmp_path, source=source, starter=starter, builder=builder)
-    with pytest.raises(NoAnswer, match=f"does not depend on the revision: {re.escape(why)}"):
+    with pytest.raises(NoAnswer, match=f"r0, r1 and r2 all failed for one reason: start: {re.escape(why)}"):
         find(session)
     assert len(set(builder.made)) == 3
 

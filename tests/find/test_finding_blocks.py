@@ -21,7 +21,7 @@ from perftrail.model.target import Goal, resolve, resolve_goal
 from perftrail.present.finding import block_words
 from perftrail.search.question import Budget
 from perftrail.store.memory import MemoryStore
-from tests.fakes.workshop import FakeSource, FakeStarter, number_of
+from tests.fakes.subject_builder import FakeSource, FakeStarter, number_of
 from tests.measure.bench import MACHINE, a_session, a_study, drain
 
 STUDY = a_study()

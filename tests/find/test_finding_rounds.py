@@ -13,7 +13,7 @@ from perftrail.measure.events import Stepped
 from perftrail.model.target import resolve
 from perftrail.search.question import Budget
 from perftrail.store.memory import MemoryStore
-from tests.fakes.workshop import FakeBuilder, FakeSource, FakeStarter, number_of
+from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter, number_of
 from tests.measure.bench import a_session, a_study, drain
 
 STUDY = a_study()

@@ -61,7 +61,7 @@ def test_the_only_item_of_a_figure_needs_no_name() -> None:
             Metric(reads="go", item="Lang[threads=1]"),
             'it: the output has no item "Lang[threads=1]"; did you mean',
         ),
-        (Metric(reads="go", item=SUM, figure="wal"), 'no figure "wal"; it has "wall" and "B/op"'),
+        (Metric(reads="go", item=SUM, figure="wal"), 'no item "wal"; it has "wall" and "B/op"'),
         (Metric(reads="go", item=SUM, unit="ms"), 'is in "s"; write this as its unit'),
         (Metric(reads="jmh", item=SUM), "it: the output: line 1: is no JSON"),
     ],

@@ -12,15 +12,15 @@ from perftrail.measure.events import Event
 from perftrail.measure.invoker import Invoker
 from perftrail.measure.noise import NoiseObserver
 from perftrail.measure.session import Session
-from perftrail.measure.subjects import Workshop
+from perftrail.measure.subjects import SubjectBuilder
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.measurement import Machine
 from perftrail.model.recipe import Variant
 from perftrail.model.source import Source
 from perftrail.model.study import Invocations, MeasurePolicy, Study
 from perftrail.store.memory import MemoryStore
+from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter
 from tests.fakes.watcher import FakeWatcher
-from tests.fakes.workshop import FakeBuilder, FakeSource, FakeStarter
 
 MACHINE = Machine(id="machine-one", facts={})
 
@@ -70,14 +70,14 @@ def a_session(
         scratch=tmp_path / "scratch",
         logs=tmp_path / "logs",
     )
-    workshop = Workshop(study, source, builder, store, retry_failed=retry_failed)
+    subject_builder = SubjectBuilder(study, source, builder, store, retry_failed=retry_failed)
     return Session(
         study=study,
         machine=MACHINE,
         source=source,
         store=store,
-        workshop=workshop,
-        inputs=workshop.makings,
+        subject_builder=subject_builder,
+        inputs=subject_builder.makings,
         bench=Bench(store=store, engine=LocalEngine(), invoker=invoker, machine=MACHINE),
     )
 

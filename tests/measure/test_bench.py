@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from perftrail.measure.subjects import Start
+from perftrail.measure.subjects import PlannedInvocation
 from perftrail.model.build import Failure
 from perftrail.model.measurement import Draw, FailedInvocation, Measurement
 from perftrail.model.plan import cells, subjects
 from perftrail.model.process import Ended, Exited
-from tests.fakes.workshop import FakeSource, FakeStarter
+from tests.fakes.subject_builder import FakeSource, FakeStarter
 from tests.measure.bench import a_session, a_study, drain
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def fails(code: int) -> FakeStarter:
 
 def ready_in(session: Session) -> Ready:
     cell = cells(session.study, subjects(session.study, session.source.history())[0])[0]
-    _, ready = drain(session.workshop.ready(cell))
+    _, ready = drain(session.subject_builder.ready(cell))
     assert not isinstance(ready, Failure)
     return ready
 
@@ -67,7 +67,7 @@ def test_starts_that_were_handed_out_keep_their_draws(tmp_path: Path) -> None:
     session = a_session(a_study(), tmp_path, source=FakeSource(1), starter=fails(0))
     ready = ready_in(session)
     starts = [
-        Start(
+        PlannedInvocation(
             ready=ready, key=session.bench.key(ready, "sample", turn), draw=Draw(block="b", turn=turn, seed=1)
         )
         for turn in (0, 1)

@@ -12,13 +12,13 @@ import pytest
 from perftrail.errors import UsageError
 from perftrail.measure.invoker import BuildPaths, Invoker, invocation_seed
 from perftrail.measure.noise import NoiseObserver
-from perftrail.measure.subjects import Start
+from perftrail.measure.subjects import PlannedInvocation
 from perftrail.model.build import Built, Prepared
 from perftrail.model.measurement import PADDING, Draw, FailedInvocation, Measurement, circumstances
 from perftrail.model.process import Command, Exited, Ran
 from perftrail.model.study import Invocations, MeasurePolicy
+from tests.fakes.subject_builder import RAN, FakeBuilder, FakeSource
 from tests.fakes.watcher import FakeWatcher
-from tests.fakes.workshop import RAN, FakeBuilder, FakeSource
 from tests.measure.bench import a_session, a_study
 from tests.measure.test_bench import fails, ready_in
 
@@ -86,7 +86,9 @@ class Place:
 
     def invoke(self, name: str, *, draw: Draw, ordinal: int = 0) -> Outcome:
         ready = self.ready(name)
-        start = Start(ready=ready, key=self.session.bench.key(ready, "sample", ordinal), draw=draw)
+        start = PlannedInvocation(
+            ready=ready, key=self.session.bench.key(ready, "sample", ordinal), draw=draw
+        )
         return self.invoker.invoke(start)
 
 

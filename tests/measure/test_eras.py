@@ -20,7 +20,7 @@ from perftrail.results.selection import Selection
 from perftrail.search.answer import Answer, Change, Verdict
 from perftrail.verbs.check import Attempt, survey
 from perftrail.verbs.run import Run
-from tests.fakes.workshop import FakeBuilder, FakeSource, FakeStarter, number_of
+from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter, number_of
 from tests.measure.bench import a_session, a_study, drain
 
 ALL = Selection()

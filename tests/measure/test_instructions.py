@@ -14,7 +14,7 @@ from perftrail.errors import NoAnswer
 from perftrail.measure.invoker import InstructionCounter
 from perftrail.model.process import Command
 from perftrail.process.launcher import Launcher
-from tests.fakes.workshop import RAN
+from tests.fakes.subject_builder import RAN
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from perftrail.measure.entries import Asked, enter
+from perftrail.measure.entries import CommandLine, enter
 from perftrail.measure.trial import CommandFailed, Measure, Noticed, Tried
 from perftrail.model.measurement import PADDING
 from perftrail.model.process import Command, Ended, Exited, NotStarted, OutOfMemory, Ran, Signalled, TimedOut
@@ -17,7 +17,7 @@ from perftrail.model.trial import Pace, Surroundings, Trial
 from perftrail.process.launcher import Launcher
 from perftrail.stats.comparison import Verdict
 from perftrail.stats.trial import Why
-from tests.fakes.workshop import FakeStarter
+from tests.fakes.subject_builder import FakeStarter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,7 +54,7 @@ def a_room(
 def a_trial(
     *commands: str, surroundings: dict[str, object] | None = None, pace: Pace | None = None, **asked: object
 ) -> Trial:
-    found = enter(Asked(**{"commands": commands, "parameters": {}, **asked}))  # type: ignore[arg-type] # loosely
+    found = enter(CommandLine(**{"commands": commands, "parameters": {}, **asked}))  # type: ignore[arg-type] # loosely
     around = Surroundings(environment={"A": "1"}, directory="/")
     return Trial(
         entries=found.entries,

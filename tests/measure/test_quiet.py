@@ -16,8 +16,8 @@ from perftrail.results.rows import rows
 from perftrail.results.selection import Selection
 from perftrail.store.memory import MemoryStore
 from perftrail.verbs.run import Run
+from tests.fakes.subject_builder import FakeSource, FakeStarter
 from tests.fakes.watcher import NOISY, QUIET, FakeWatcher
-from tests.fakes.workshop import FakeSource, FakeStarter
 from tests.measure.bench import a_session, a_study, drain
 
 COMMAND = Command(arguments=("/work",), environment={}, directory="/")

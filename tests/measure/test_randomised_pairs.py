@@ -38,8 +38,8 @@ from perftrail.verbs.backport.backport import Backport
 from perftrail.verbs.backport.patch import Carriage
 from perftrail.verbs.compare import Compare, CompareRequest
 from perftrail.verbs.run import Run
+from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter
 from tests.fakes.watcher import NOISY, QUIET, FakeWatcher
-from tests.fakes.workshop import FakeBuilder, FakeSource, FakeStarter
 from tests.measure.bench import a_session, a_study, drain
 
 POLICY = MeasurePolicy(invocations=Invocations(least=3, most=30), warmups=1, precision=0.01)
@@ -114,7 +114,7 @@ def search(session: Session, order: list[int], *, samples: int) -> None:
     for number in order:
         subject = Subject(revision=session.source.history()[number], variant="plain")
         [cell] = cells(session.study, subject)
-        _, ready = drain(session.workshop.ready(cell))
+        _, ready = drain(session.subject_builder.ready(cell))
         assert not isinstance(ready, Failure)
         for ordinal in range(samples):
             drain(session.bench.outcome(ready, "sample", ordinal))

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from perftrail.measure.events import LinkFailed, Relinked, RelinkedAlike
-from perftrail.measure.subjects import Ready, Start
+from perftrail.measure.subjects import PlannedInvocation, Ready
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.build import Built, Failure, Prepared
 from perftrail.model.measurement import Draw, Measurement
 from perftrail.model.plan import Cell, cells, subjects
 from perftrail.model.recipe import Build
 from perftrail.store.memory import MemoryStore
-from tests.fakes.workshop import FakeBuilder, FakeSource, FakeStarter
+from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter
 from tests.measure.bench import a_session, a_study, drain
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def cells_of(session: Session) -> list[Cell]:
 
 
 def ready(session: Session, cell: Cell, *, layout: int = 0) -> tuple[list[Event], Ready]:
-    events, found = drain(session.workshop.ready(cell, layout=layout))
+    events, found = drain(session.subject_builder.ready(cell, layout=layout))
     assert isinstance(found, Ready), found
     return events, found
 
@@ -96,7 +96,9 @@ def test_every_layout_has_the_runnable_of_the_build_as_linked(tmp_path: Path) ->
 def test_an_invocation_is_stored_with_the_layout_that_ran(tmp_path: Path) -> None:
     session, _ = a_place(tmp_path)
     _, found = ready(session, cells_of(session)[0], layout=5)
-    start = Start(ready=found, key=session.bench.key(found, "sample", 0), draw=Draw(block="b", seed=3))
+    start = PlannedInvocation(
+        ready=found, key=session.bench.key(found, "sample", 0), draw=Draw(block="b", seed=3)
+    )
     session.bench.recall((found,))
     drain(session.bench.perform((start,)))
     outcome = session.bench.known(found)["sample", 0]
@@ -107,7 +109,7 @@ def test_an_invocation_is_stored_with_the_layout_that_ran(tmp_path: Path) -> Non
 def test_several_layouts_of_several_cells_are_made_in_one_visit_each(tmp_path: Path) -> None:
     session, builder = a_place(tmp_path)
     both = cells_of(session)
-    events, _ = drain(session.workshop.relink(both, range(1, 5)))
+    events, _ = drain(session.subject_builder.relink(both, range(1, 5)))
     assert builder.relinks == [("r0", (1, 2, 3, 4)), ("r1", (1, 2, 3, 4))]
     assert [list(each.outcomes) for each in events if isinstance(each, Relinked)] == [[1, 2, 3, 4]] * 2
     for layout in range(1, 5):
@@ -143,7 +145,7 @@ def test_a_relink_that_fails_is_a_recorded_failure(tmp_path: Path) -> None:
     builder.unlinkable = (2,)
     cell = cells_of(session)[0]
     ready(session, cell, layout=1)
-    events, failure = drain(session.workshop.ready(cell, layout=2))
+    events, failure = drain(session.subject_builder.ready(cell, layout=2))
     assert isinstance(failure, Failure)
     assert (failure.stage, failure.message, failure.log) == (
         "relink",
@@ -154,7 +156,7 @@ def test_a_relink_that_fails_is_a_recorded_failure(tmp_path: Path) -> None:
     _, linked = ready(session, cell)
     assert linked.layout == 0
     again, untouched = a_place(tmp_path, store=store)
-    _, known = drain(again.workshop.ready(cell, layout=2))
+    _, known = drain(again.subject_builder.ready(cell, layout=2))
     assert known == failure
     assert untouched.relinks == []
 
@@ -164,7 +166,7 @@ def test_a_relink_that_failed_is_tried_again_when_asked(tmp_path: Path) -> None:
     session, builder = a_place(tmp_path, store=store)
     builder.unlinkable = (2,)
     cell = cells_of(session)[0]
-    drain(session.workshop.ready(cell, layout=2))
+    drain(session.subject_builder.ready(cell, layout=2))
     again, _ = a_place(tmp_path, store=store, retry_failed=True)
     ready(again, cell, layout=2)
 
@@ -173,7 +175,7 @@ def test_layouts_behind_one_that_failed_are_made_when_they_are_asked_for(tmp_pat
     session, builder = a_place(tmp_path)
     builder.unlinkable = (2,)
     cell = cells_of(session)[0]
-    drain(session.workshop.relink([cell], (1, 2, 3)))
+    drain(session.subject_builder.relink([cell], (1, 2, 3)))
     _, found = ready(session, cell, layout=3)
     assert found.layout == 3
     assert builder.relinks == [("r0", (1, 2, 3)), ("r0", (3,))]
@@ -183,8 +185,8 @@ def test_a_subject_that_does_not_build_is_not_relinked(tmp_path: Path) -> None:
     source = FakeSource(2)
     session, builder = a_place(tmp_path, builder=FakeBuilder(source, broken={"r0"}))
     cell = cells_of(session)[0]
-    drain(session.workshop.relink([cell], (1, 2)))
-    _, failure = drain(session.workshop.ready(cell, layout=1))
+    drain(session.subject_builder.relink([cell], (1, 2)))
+    _, failure = drain(session.subject_builder.ready(cell, layout=1))
     assert isinstance(failure, Failure)
     assert failure.stage == "build"
     assert builder.relinks == []
@@ -208,7 +210,7 @@ def test_a_benchmark_that_relinks_needs_no_relinked_build(tmp_path: Path) -> Non
 
 def test_a_benchmark_that_cannot_be_relinked_fails_at_that_stage(tmp_path: Path) -> None:
     session, _ = a_place(tmp_path, OWN, builder=Linking(FakeSource(2)))
-    events, failure = drain(session.workshop.ready(cells_of(session)[0], layout=13))
+    events, failure = drain(session.subject_builder.ready(cells_of(session)[0], layout=13))
     assert failure == Failure(stage="relink", message="ld: unlucky", log="/logs/link.log")
     assert [each.benchmark for each in events if isinstance(each, LinkFailed)] == ["work"]
 
@@ -228,15 +230,15 @@ def test_both_the_build_and_the_benchmark_are_relinked_where_both_say_how(tmp_pa
 def test_a_study_says_whether_it_can_relink(tmp_path: Path) -> None:
     for study, can in ((STUDY, True), (OWN, True), (a_study(), False)):
         session, _ = a_place(tmp_path, study)
-        assert session.workshop.can_relink(cells_of(session)[0]) is can
+        assert session.subject_builder.can_relink(cells_of(session)[0]) is can
 
 
 def test_a_cell_that_nothing_relinks_has_no_layouts(tmp_path: Path) -> None:
     session, builder = a_place(tmp_path, a_study())
     cell = cells_of(session)[0]
-    drain(session.workshop.relink([cell], (1, 2)))
+    drain(session.subject_builder.relink([cell], (1, 2)))
     with pytest.raises(ValueError, match="does not say how to relink it"):
-        drain(session.workshop.ready(cell, layout=1))
+        drain(session.subject_builder.ready(cell, layout=1))
     assert builder.relinks == []
 
 

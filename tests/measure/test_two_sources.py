@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from perftrail.measure.subjects import Ready, Workshop
+from perftrail.measure.subjects import Ready, SubjectBuilder
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.measurement import Runnable
 from perftrail.model.plan import Cell
@@ -12,7 +12,7 @@ from perftrail.model.recipe import Build
 from perftrail.model.source import MAIN, Pins, Source
 from perftrail.model.subject import Revision, Subject
 from perftrail.store.memory import MemoryStore
-from tests.fakes.workshop import FakeBuilder, FakeSource
+from tests.fakes.subject_builder import FakeBuilder, FakeSource
 from tests.measure.bench import a_study, drain
 
 LIBRARY, APPLICATION = FakeSource(count=4), FakeSource(count=4, same_as={"r3": "r2"})
@@ -36,7 +36,7 @@ def runnable(
     )
     held = {MAIN: Revision(id=library), "app": Revision(id=application)}
     walked = held.pop(along)
-    workshop = Workshop(
+    subject_builder = SubjectBuilder(
         study,
         LIBRARY,
         FakeBuilder(LIBRARY),
@@ -46,7 +46,7 @@ def runnable(
     )
     subject = Subject(revision=walked, variant="plain")
     (point,) = study.benchmarks["work"].points("plain")
-    _, ready = drain(workshop.ready(Cell(subject=subject, benchmark="work", point=point)))
+    _, ready = drain(subject_builder.ready(Cell(subject=subject, benchmark="work", point=point)))
     assert isinstance(ready, Ready), ready
     return ready.runnable
 

@@ -110,6 +110,12 @@ def test_a_figure_at_one_point_only_is_measured_there_once() -> None:
             None,
             '"a b" is not a valid metric; write NAME, BENCHMARK.NAME or NAME[parameter=value]',
         ),
+        (
+            STUDY,
+            "mt.instructions",
+            None,
+            'no metric "instructions"; add counters = ["instructions"] to [benchmark.mt]',
+        ),
         (STUDY, "real[threads=1]x", None, '"real[threads=1]x": expected an operator or the end, not "x"'),
     ],
 )

@@ -76,5 +76,5 @@ def test_the_figures_are_those_of_the_report(measured: Path) -> None:
 
 
 def test_an_unknown_figure_is_refused_with_the_near_miss(measured: Path) -> None:
-    with pytest.raises(UsageError, match='no figure "agains"; did you mean "against"'):
+    with pytest.raises(UsageError, match='no chart "agains"; did you mean "against"'):
         perftrail.open(measured).figure("agains")

@@ -9,29 +9,29 @@ import statistics
 
 import pytest
 
-from perftrail.measure.entries import Asked, enter
-from perftrail.model.trial import Pace, Surroundings, Taken, Trial
+from perftrail.measure.entries import CommandLine, enter
+from perftrail.model.trial import Pace, Surroundings, Trial, TrialSample
 from perftrail.present import trial_files
 from perftrail.present.trial_files import as_json
-from perftrail.stats.trial import Course, Findings, findings
+from perftrail.stats.trial import Findings, TrialSchedule, findings
 
 HOSTILE = "evil '| a `b` \x1b[31m <script>' "
 
 
 def found(*commands: str, runs: int = 6, **asked: object) -> Findings:
-    entered = enter(Asked(**{"commands": commands, "parameters": {}, **asked}))  # type: ignore[arg-type] # loosely
+    entered = enter(CommandLine(**{"commands": commands, "parameters": {}, **asked}))  # type: ignore[arg-type] # loosely
     trial = Trial(
         entries=entered.entries,
         groups=entered.groups,
         pace=Pace(least=runs, most=runs, warmups=0),
         surroundings=Surroundings(environment={}, directory="/"),
     )
-    course, count = Course(trial), 0
+    course, count = TrialSchedule(trial), 0
     while (start := course.ask()) is not None:
         count += 1
         wall = (1.0 + start.entry) * (1.0 + 0.001 * (count % 7))
         course.tell(
-            Taken(
+            TrialSample(
                 entry=start.entry,
                 unit=start.unit,
                 values={

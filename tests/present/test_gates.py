@@ -29,7 +29,7 @@ from perftrail.present.gate import (
     to_metrics,
     to_plain,
 )
-from perftrail.results.gate import ComparedMetric, FailOn, Gate, Lost, Row, SideName
+from perftrail.results.gate import ComparedMetric, FailedSide, FailOn, Gate, Row, SideName
 from perftrail.stats.comparison import Comparison, Verdict
 from perftrail.stats.estimate import Estimate
 
@@ -104,7 +104,7 @@ def hostile() -> Gate:
         title=HOSTILE,
         base=Revision(id="a" * 40, label=HOSTILE, summary=HOSTILE),
         head=Revision(id="b" * 40, summary=HOSTILE),
-        lost=(Lost(side="head", variant="plain", benchmark="work", point=HOSTILE, failure=failure),),
+        lost=(FailedSide(side="head", variant="plain", benchmark="work", point=HOSTILE, failure=failure),),
         machine=Machine(id="here", facts={"cpu": HOSTILE}),
         notes=(HOSTILE,),
         repeat=f"perftrail compare {HOSTILE}",
@@ -218,7 +218,7 @@ def test_nothing_hostile_leaves_its_place_in_markdown() -> None:
 
 @pytest.mark.parametrize(("effect", "ends"), [(1.02, "−8 % to +8 %"), (3.0, "−75 % to +300 %")])
 def test_the_ends_of_the_drawn_line_are_changes_that_there_can_be(effect: float, ends: str) -> None:
-    assert f"Each figure goes from {ends};" in to_markdown(gate(row(effect, Verdict.SLOWER)))
+    assert f"Each chart goes from {ends};" in to_markdown(gate(row(effect, Verdict.SLOWER)))
 
 
 def test_nothing_hostile_leaves_its_place_in_xml() -> None:
@@ -231,9 +231,9 @@ def test_nothing_hostile_leaves_its_place_in_xml() -> None:
     assert suite.get("skipped") == "1"
 
 
-def lost(side: SideName) -> Lost:
+def lost(side: SideName) -> FailedSide:
     failure = Failure(stage="build", message="no such file", log="/log")
-    return Lost(side=side, variant="plain", benchmark="", point="", failure=failure)
+    return FailedSide(side=side, variant="plain", benchmark="", point="", failure=failure)
 
 
 @pytest.mark.parametrize(
@@ -270,7 +270,7 @@ def test_what_is_worse_for_sure_stands_before_what_only_may_be() -> None:
     [
         (gate(Row(metric=target(), one_build=True)), "equal builds need no measuring"),
         (gate(lost=(lost("head"),)), "nothing was compared"),
-        (gate(row(1.0, Verdict.SAME)), "count as none; a change of 1.1 % would have been seen"),
+        (gate(row(1.0, Verdict.SAME)), "count as none; a change of 1.1 % would have been detected"),
     ],
 )
 def test_how_sure_it_is_says_why_nothing_was_measured(found: Gate, said: str) -> None:

@@ -134,4 +134,4 @@ def test_too_few_pairs_call_nothing_and_say_how_many_it_takes() -> None:
 def test_what_is_the_same_says_which_change_would_have_been_seen() -> None:
     [shift] = Bench().add("text", "one", 1.0, scatter=0.002).shifts().at
     assert shift.verdict is Verdict.SAME
-    assert shift.words.endswith(" % would have been seen")
+    assert shift.words.endswith(" % would have been detected")

@@ -23,7 +23,7 @@ from perftrail.results.selection import Selection
 from perftrail.results.show import show
 from perftrail.store.memory import MemoryStore
 from perftrail.verbs.run import Run
-from tests.fakes.workshop import FakeSource, FakeStarter, number_of
+from tests.fakes.subject_builder import FakeSource, FakeStarter, number_of
 from tests.measure.bench import a_session, a_study, drain
 
 REVISIONS = 40

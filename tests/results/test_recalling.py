@@ -18,7 +18,7 @@ from perftrail.results.measured import MeasuredHere
 from perftrail.results.rows import Row, in_order, rows, rows_by_benchmark
 from perftrail.results.selection import Selection
 from perftrail.verbs.run import Run
-from tests.fakes.workshop import FakeSource, FakeStarter
+from tests.fakes.subject_builder import FakeSource, FakeStarter
 from tests.measure.bench import a_session, a_study, drain
 
 BENCHMARKS = {
@@ -45,7 +45,7 @@ def test_every_cell_has_the_key_that_it_has_alone(tmp_path: Path) -> None:
         cell: known.key
         for subject in subjects(study, revisions)
         for cell in cells(study, subject)
-        if isinstance(known := session.workshop.known_runnable(cell), Runnable)
+        if isinstance(known := session.subject_builder.known_runnable(cell), Runnable)
     }
     assert len(alone) == 4 * 2 * 5
     assert len(set(alone.values())) == 18  # artefacts that are alike share theirs

@@ -26,7 +26,7 @@ from perftrail.results.selection import Selection
 from perftrail.results.show import show
 from perftrail.stats.growth import Order
 from perftrail.verbs.run import Run
-from tests.fakes.workshop import FakeSource, FakeStarter
+from tests.fakes.subject_builder import FakeSource, FakeStarter
 from tests.measure.bench import MACHINE, a_session, a_study, drain
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def test_show_says_that_it_tells_how_some_of_many_revisions_scale(
     titles = [line.split(": ")[1].split()[0] for line in told.splitlines() if line.startswith("Scaling of")]
     assert titles == ["r0", "r2", "r5"]
     assert told.endswith(
-        "Scaling is told of 3 of 6 revisions: the first and the last that were measured and what a search named; "
+        "Scaling is described for 3 of 6 revisions: the first and the last that were measured and what a search named; "
         "--json has every one.\n"
     )
     rows: list[dict[str, Json]] = [row for row in shown.as_json() if isinstance(row, dict)]
@@ -120,11 +120,11 @@ def test_show_says_that_it_tells_how_some_of_many_revisions_grow(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shown = show(grown(tmp_path, 6))
-    print_growth(shown.growths, shown.growths_told())
+    print_growth(shown.growths, shown.described_growths())
     told = capsys.readouterr().out.splitlines()
     assert {line.split()[0] for line in told if "along size" in line} == {"r0", "r5"}
     assert told[-1] == (
-        "  Growth is told of 2 of 6 revisions: the first and the last that were measured; --json has every one."
+        "  Growth is described for 2 of 6 revisions: the first and the last that were measured; --json has every one."
     )
     rows: list[dict[str, Json]] = [row for row in shown.as_json() if isinstance(row, dict)]
     assert {row["revision"] for row in rows if row["growth"]} == {f"r{number}" for number in range(6)}
@@ -132,7 +132,7 @@ def test_show_says_that_it_tells_how_some_of_many_revisions_grow(
 
 def test_of_few_revisions_all_growth_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shown = show(grown(tmp_path, FEW))
-    print_growth(shown.growths, shown.growths_told())
+    print_growth(shown.growths, shown.described_growths())
     told = capsys.readouterr().out
     assert {line.split()[0] for line in told.splitlines() if "along size" in line} == {"r0", "r1", "r2"}
     assert "revisions:" not in told
@@ -143,12 +143,12 @@ def test_a_report_tells_how_the_same_revisions_grow_as_show(
 ) -> None:
     session = grown(tmp_path, 6)
     shown = show(session)
-    print_growth(shown.growths, shown.growths_told())
+    print_growth(shown.growths, shown.described_growths())
     printed = [line.strip() for line in capsys.readouterr().out.splitlines() if " along size: " in line]
     page = make_report(session, tmp_path, findings=findings)
     [section] = [each for each in page.sections if each.name == "growth"]
     assert section.paragraphs[:1] == (
-        "Growth is told of 2 of 6 revisions: the first and the last that were measured.",
+        "Growth is described for 2 of 6 revisions: the first and the last that were measured.",
     )
     [table] = section.tables
     walls = [(who, line) for who, line in table.rows if "wall along size" in who]

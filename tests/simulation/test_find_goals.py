@@ -16,7 +16,7 @@ from perftrail.find.find import Find
 from perftrail.model.target import resolve
 from perftrail.search.answer import Verdict
 from perftrail.search.question import Budget
-from tests.fakes.workshop import FakeSource, FakeStarter, number_of
+from tests.fakes.subject_builder import FakeSource, FakeStarter, number_of
 from tests.measure.bench import a_session, a_study, drain
 
 SIGMA = 0.015

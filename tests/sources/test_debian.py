@@ -87,7 +87,7 @@ def test_what_is_gone_or_changed_is_one_version_that_cannot_be_had(
 
 def test_only_the_package_of_that_name_is_meant(opened: Open) -> None:
     assert ids(opened("debian:perftrail-other").history()) == ["7.0-1"]
-    with pytest.raises(SourceError, match='"debian:perftrail": there is no such source package'):
+    with pytest.raises(SourceError, match='"debian:perftrail": no such source package'):
         opened("debian:perftrail").history()
 
 

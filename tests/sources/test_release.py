@@ -94,7 +94,7 @@ def test_a_range_holds_both_ends_however_they_are_written(opened: Open) -> None:
         ("1.2..1.99", 'no release "1.99".*did you mean "1.9"'),
         ("1.5..1.9", 'no release "1.5" for this Python'),
         ("1.9..1.2", "is backwards"),
-        ("old..1.2", '"old" is no version number'),
+        ("old..1.2", '"old" is not a version number'),
     ],
 )
 def test_an_end_that_is_not_to_be_had_is_explained(opened: Open, range: str, words: str) -> None:

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pytest
 
 from perftrail.stats.comparison import excludes_zero
-from perftrail.stats.retained_gain import Carried, Share, carried
+from perftrail.stats.retained_gain import RetainedGain, Share, carried
 
 LEVEL = 0.05
 
@@ -97,7 +97,7 @@ def test_too_few_units_claim_nothing() -> None:
 def test_an_interval_is_put_in_a_word_only_when_all_of_it_says_so(
     low: float, high: float, share: Share
 ) -> None:
-    assert Carried(value=(low + high) / 2, low=low, high=high, confidence=0.99, units=20).share is share
+    assert RetainedGain(value=(low + high) / 2, low=low, high=high, confidence=0.99, units=20).share is share
 
 
 def test_what_is_no_pair_is_refused() -> None:

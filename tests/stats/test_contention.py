@@ -62,7 +62,7 @@ def test_waits_with_many_switches_are_a_lock_or_a_queue_until_locks_are_counted(
     found = contention(samples({**several, "cpu": several["cpu"]}))
     assert found.candidates[:2] == (Cause.LOCK, Cause.HANDOVER)
     assert Cause.SERIAL not in found.candidates
-    assert found.outcome is Outcome.UNKNOWN
+    assert found.outcome is Outcome.CANNOT_TELL
     counted = {**several, **COUNTED, "contended_locks": 9.0, "lock_wait": 0.5}
     held = contention(samples(counted, COUNTED))
     assert (held.outcome, held.candidates) == (Outcome.LIKELY, (Cause.LOCK,))
@@ -72,27 +72,27 @@ def test_waits_with_many_switches_are_a_lock_or_a_queue_until_locks_are_counted(
 def test_counted_locks_that_nobody_waits_for_leave_a_queue_or_a_lock_that_is_not_counted() -> None:
     found = contention(samples({**MUTEX, **COUNTED}, COUNTED))
     assert found.candidates == (Cause.HANDOVER, Cause.HIDDEN_LOCK)
-    assert found.outcome is Outcome.UNKNOWN
+    assert found.outcome is Outcome.CANNOT_TELL
 
 
 def test_a_count_that_leaves_it_open_whether_a_lock_is_waited_for_names_no_lock_alone() -> None:
     found = contention(samples({**MUTEX, **COUNTED, "contended_locks": 9.0, "lock_wait": 0.1}, COUNTED))
     assert found.candidates == (Cause.LOCK, Cause.HANDOVER, Cause.HIDDEN_LOCK)
-    assert found.outcome is Outcome.UNKNOWN
+    assert found.outcome is Outcome.CANNOT_TELL
 
 
 def test_a_lock_that_burns_more_than_it_waits_is_told_by_counting_locks() -> None:
     fought = {"wall": 2.5, "cpu": 4.9, "user": 3.7, "system": 1.2, "voluntary_switches": 8800.0}
-    assert contention(samples(fought)).outcome is Outcome.UNKNOWN
+    assert contention(samples(fought)).outcome is Outcome.CANNOT_TELL
     found = contention(samples({**fought, "locks": 2e7, "contended_locks": 9e6, "lock_wait": 1.5}, COUNTED))
     assert (found.outcome, found.candidates) == (Outcome.LIKELY, (Cause.LOCK,))
     seldom = contention(samples({**fought, "locks": 2e7, "contended_locks": 1e6, "lock_wait": 1.5}, COUNTED))
-    assert seldom.outcome is Outcome.UNKNOWN
+    assert seldom.outcome is Outcome.CANNOT_TELL
 
 
 def test_few_long_waits_are_serial_work_or_one_long_lock_until_locks_are_counted() -> None:
     assert set(contention(samples(SERIAL)).candidates) == {Cause.SERIAL, Cause.LOCK}
-    assert contention(samples(SERIAL)).outcome is Outcome.UNKNOWN
+    assert contention(samples(SERIAL)).outcome is Outcome.CANNOT_TELL
     free = contention(samples({**SERIAL, **COUNTED}, COUNTED))
     assert free.candidates == (Cause.SERIAL,)
     held = contention(samples({**SERIAL, **COUNTED, "contended_locks": 9.0, "lock_wait": 0.59}, COUNTED))
@@ -101,7 +101,7 @@ def test_few_long_waits_are_serial_work_or_one_long_lock_until_locks_are_counted
     kept = {**SERIAL, **COUNTED, "contended_locks": 9.0, "lock_wait": 0.4 * waited * ALONE["wall"]}
     assert contention(samples(kept, COUNTED)).candidates == (Cause.LOCK,)
     little = {**kept, "lock_wait": 0.2 * waited * ALONE["wall"]}
-    assert contention(samples(little, COUNTED)).outcome is Outcome.UNKNOWN
+    assert contention(samples(little, COUNTED)).outcome is Outcome.CANNOT_TELL
 
 
 def counted(several: Mapping[str, float], **waits: float) -> ThreadSamples:
@@ -147,7 +147,7 @@ def test_of_processes_and_of_threads_that_come_and_go_not_all_waits_are_counted(
     waits: dict[str, float],
 ) -> None:
     found = contention(counted(MUTEX, **waits))
-    assert found.outcome is Outcome.UNKNOWN
+    assert found.outcome is Outcome.CANNOT_TELL
     assert Cause.HANDOVER in found.candidates
     assert Cause.LOCK not in found.candidates
 
@@ -170,7 +170,7 @@ def test_waiting_beside_the_waits_that_are_counted_is_work_that_is_not_shared_ou
 def test_of_two_that_take_part_both_are_named() -> None:
     waits = {"contended_locks": 40.0, "lock_wait": 0.5, "conditions": 200.0, "condition_wait": 0.5}
     found = contention(counted(MUTEX, **waits))
-    assert found.outcome is Outcome.UNKNOWN
+    assert found.outcome is Outcome.CANNOT_TELL
     assert found.candidates == (Cause.LOCK, Cause.HANDOVER)
     fought = contention(counted(MUTEX, **{**waits, "contended_locks": 100.0}))
     assert fought.candidates == (Cause.LOCK, Cause.HANDOVER)
@@ -186,11 +186,11 @@ def test_a_thread_that_waits_in_the_same_way_beside_one_thread_counts_for_nothin
 
 def test_who_was_ready_and_had_no_processor_waited_for_nothing_that_can_be_named() -> None:
     serial = contention(counted(SERIAL, cpu_pressure=0.7))
-    assert (serial.outcome, serial.candidates) == (Outcome.UNKNOWN, (Cause.SERIAL,))
+    assert (serial.outcome, serial.candidates) == (Outcome.CANNOT_TELL, (Cause.SERIAL,))
     assert "a lack of processors" in serial.because
     assert "perftrail doctor" in serial.next_step
     hidden = contention(counted(MUTEX, cpu_pressure=0.95))
-    assert hidden.outcome is Outcome.UNKNOWN
+    assert hidden.outcome is Outcome.CANNOT_TELL
     assert contention(counted(MUTEX, cpu_pressure=0.3)).candidates == (Cause.HIDDEN_LOCK,)
 
 
@@ -210,7 +210,7 @@ def test_threads_that_are_counted_at_spin_locks_spin() -> None:
         assert (found.outcome, found.candidates) == (Outcome.LIKELY, (Cause.SPINNING,))
     own_loops = contention(counted(BURNING))
     assert Cause.SPINNING in own_loops.candidates
-    assert own_loops.outcome is Outcome.UNKNOWN
+    assert own_loops.outcome is Outcome.CANNOT_TELL
 
 
 def test_a_few_long_waits_at_a_barrier_are_told_from_work_that_is_not_shared_out() -> None:
@@ -245,13 +245,13 @@ def test_what_makes_less_than_a_quarter_of_the_lost_time_is_not_asked_for() -> N
 )
 def test_what_cannot_be_told_ends_with_what_would_tell(threads: ThreadSamples, step: str) -> None:
     found = contention(threads)
-    assert found.outcome is Outcome.UNKNOWN
+    assert found.outcome is Outcome.CANNOT_TELL
     assert step in found.next_step
 
 
 def test_burning_without_counters_is_not_told_apart() -> None:
     found = contention(samples(BURNING))
-    assert found.outcome is Outcome.UNKNOWN
+    assert found.outcome is Outcome.CANNOT_TELL
     assert {Cause.SPINNING, Cause.FALSE_SHARING, Cause.MEMORY, Cause.MORE_WORK} <= set(found.candidates)
     assert Cause.LOCK not in found.candidates
 
@@ -289,7 +289,7 @@ def test_what_scales_needs_no_cause() -> None:
 )
 def test_what_cannot_be_told_says_why(threads: ThreadSamples, because: str) -> None:
     found = contention(threads)
-    assert found.outcome is Outcome.UNKNOWN
+    assert found.outcome is Outcome.CANNOT_TELL
     assert because in found.because
     assert found.candidates == ()
 

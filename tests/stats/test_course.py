@@ -11,9 +11,9 @@ from itertools import pairwise
 
 import pytest
 
-from perftrail.model.trial import Entry, Group, Pace, Surroundings, Taken, Trial
+from perftrail.model.trial import Entry, Group, Pace, Surroundings, Trial, TrialSample
 from perftrail.stats.comparison import Verdict
-from perftrail.stats.trial import Course, Why, findings
+from perftrail.stats.trial import TrialSchedule, Why, findings
 
 
 def a_trial(
@@ -36,14 +36,14 @@ def play(
     noise: float = 0.01,
     cost: float = 0.01,
     most: int = 5000,
-) -> tuple[Course, list[int]]:
+) -> tuple[TrialSchedule, list[int]]:
     """Answer what a course asks; give it, and the entries in the order they were started."""
-    course, rng = Course(trial), random.Random(3)
+    course, rng = TrialSchedule(trial), random.Random(3)
     order: list[int] = []
     while (start := course.ask()) is not None and len(order) < most:
         wall = seconds(start.entry) * math.exp(rng.gauss(0.0, noise))
         values = {"wall": wall, "cpu": wall, "peak_memory": 1e6 * math.exp(rng.gauss(0.0, 0.001))}
-        course.tell(Taken(entry=start.entry, unit=start.unit, values=values, seconds=cost))
+        course.tell(TrialSample(entry=start.entry, unit=start.unit, values=values, seconds=cost))
         order.append(start.entry)
     return course, order
 
@@ -62,12 +62,12 @@ def test_a_coin_of_the_seed_decides_which_of_a_pair_starts_first() -> None:
 
 @pytest.mark.parametrize("count", [2, 3, 4, 5, 8])
 def test_every_pair_is_adjacent_and_each_side_comes_first_by_chance(count: int) -> None:
-    course = Course(a_trial(count, least=20, most=20, warmups=0))
+    course = TrialSchedule(a_trial(count, least=20, most=20, warmups=0))
     rng, starts = random.Random(4), []
     while (start := course.ask()) is not None:
         wall = math.exp(rng.gauss(0.0, 0.3))
         values = {"wall": wall, "cpu": wall, "peak_memory": wall}
-        course.tell(Taken(entry=start.entry, unit=start.unit, values=values, seconds=0.01))
+        course.tell(TrialSample(entry=start.entry, unit=start.unit, values=values, seconds=0.01))
         starts.append(start)
     assert [each.comparison.pairs for each in course.contrasts()] == [20] * 3 * (count - 1)
     beside = [(one.entry, two.entry) for one, two in pairwise(starts) if one.unit == two.unit]
@@ -184,11 +184,11 @@ def test_groups_are_compared_each_within_itself() -> None:
 
 
 def test_figures_of_zero_have_no_ratio_and_do_not_keep_it_going() -> None:
-    course = Course(a_trial(2, warmups=0))
+    course = TrialSchedule(a_trial(2, warmups=0))
     count = 0
     while (start := course.ask()) is not None:
         values = {"wall": 1.0 + start.entry, "cpu": 0.0, "peak_memory": 0.0}
-        course.tell(Taken(entry=start.entry, unit=start.unit, values=values, seconds=0.01))
+        course.tell(TrialSample(entry=start.entry, unit=start.unit, values=values, seconds=0.01))
         count += 1
     assert count <= 36
     assert {each.metric for each in course.contrasts()} == {"wall"}
@@ -196,12 +196,12 @@ def test_figures_of_zero_have_no_ratio_and_do_not_keep_it_going() -> None:
 
 def test_the_outlook_shrinks_to_nothing() -> None:
     trial, rng = a_trial(2, most=40), random.Random(5)
-    course = Course(trial)
+    course = TrialSchedule(trial)
     left = []
     while (start := course.ask()) is not None:
         wall = math.exp(rng.gauss(0.0, 0.4))
         values = {"wall": wall, "cpu": wall, "peak_memory": wall}
-        course.tell(Taken(entry=start.entry, unit=start.unit, values=values, seconds=0.5))
+        course.tell(TrialSample(entry=start.entry, unit=start.unit, values=values, seconds=0.5))
         outlook = course.outlook()
         assert 0 <= outlook.starts_least <= outlook.starts_most
         left.append(outlook.seconds_most)
@@ -211,7 +211,7 @@ def test_the_outlook_shrinks_to_nothing() -> None:
 
 def test_findings_can_be_read_off_before_anything_ran() -> None:
     trial = a_trial(2)
-    found = findings(Course(trial), trial)
+    found = findings(TrialSchedule(trial), trial)
     assert found.stopped
     assert [result.runs for result in found.results] == [0, 0]
     assert found.contrasts == ()
@@ -222,11 +222,11 @@ def test_ten_equal_comparisons_are_hardly_ever_called_different() -> None:
     """Of 200 whole trials of a program with itself, at most 1 in 100 may be wrong; 7 has probability 0.004."""
     wrong = 0
     for seed in range(200):
-        course, rng = Course(a_trial(2, most=60)), random.Random(seed)
+        course, rng = TrialSchedule(a_trial(2, most=60)), random.Random(seed)
         while (start := course.ask()) is not None:
             wall = math.exp(0.1 * rng.gauss(0.0, 1.0) + (rng.random() < 0.05) * rng.expovariate(1.0))
             values = {"wall": wall, "cpu": wall, "peak_memory": 1e6}
-            course.tell(Taken(entry=start.entry, unit=start.unit, values=values, seconds=0.01))
+            course.tell(TrialSample(entry=start.entry, unit=start.unit, values=values, seconds=0.01))
         called = {each.comparison.verdict for each in course.contrasts()}
         wrong += bool(called & {Verdict.SLOWER, Verdict.FASTER})
     assert wrong < 7

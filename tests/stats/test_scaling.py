@@ -93,7 +93,7 @@ def test_points_off_every_curve_are_not_believed() -> None:
     times[8] = [value * 1.6 for value in times[8]]
     found = fits(times)
     assert found.chosen is None
-    assert "do not lie on the curve" in found.because
+    assert "are not on the curve" in found.because
 
 
 def test_one_odd_sample_does_not_move_the_fit() -> None:

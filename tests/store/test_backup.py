@@ -228,15 +228,15 @@ def test_a_damaged_backup_is_refused(saved: Path, tmp_path: Path) -> None:
         b"no database" * 99,
     ):
         saved.write_bytes(damaged)
-        with pytest.raises(StoreError, match=r"damaged|no such table|malformed|is no backup"):
+        with pytest.raises(StoreError, match=r"damaged|no such table|malformed|is not a complete backup"):
             restore(saved, str(tmp_path / "again.db"))
     assert not (tmp_path / "again.db").exists()
 
 
 def test_a_store_is_no_backup_and_a_missing_file_neither(saved: Path, tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="this is no backup of a store"):
+    with pytest.raises(StoreError, match="this is not a complete backup"):
         restore(tmp_path / "source.db", str(tmp_path / "again.db"))
-    with pytest.raises(StoreError, match="there is no such file"):
+    with pytest.raises(StoreError, match="no such file"):
         restore(tmp_path / "nowhere", str(tmp_path / "again.db"))
 
 

@@ -183,12 +183,26 @@ def test_a_store_in_a_directory_that_may_not_be_written_can_be_read(public_direc
 # What cannot be opened
 
 
+@pytest.mark.parametrize("again", [False, True])
+def test_a_file_that_is_removed_while_it_is_open_is_an_error(path: Path, again: bool) -> None:
+    with open_store(str(path), access="write") as store:
+        acquaint(store)
+        for file in path.parent.glob(f"{path.name}*"):
+            file.unlink()
+        if again:
+            open_store(str(path), access="write").close()
+        with pytest.raises(
+            StoreError, match="was removed or replaced while perftrail used it; later samples"
+        ):
+            store.add(measurement(key(0)))
+
+
 def test_a_file_that_is_no_database_is_refused_and_left_alone(path: Path) -> None:
     content = b"REAL TIME=1.5\n" * 500
     path.write_bytes(content)
     for access in ("read", "write"):
         with pytest.raises(
-            StoreError, match=rf"^{re.escape(str(path))}: .*: this is no store, or it is damaged"
+            StoreError, match=rf"^{re.escape(str(path))}: .*: this is not a store, or it is damaged"
         ):
             open_store(str(path), access=access)
     assert path.read_bytes() == content

@@ -12,7 +12,7 @@ import pytest
 
 from perftrail.errors import StoreError, StoreLocked, StoreUnreachable
 from perftrail.model.search_record import RegressionNote
-from perftrail.store import Away, Back, open_shared, open_store
+from perftrail.store import Back, ServerUnreachable, open_shared, open_store
 from perftrail.store.backup import backup, restore
 from tests.store.examples import BUILD, MACHINE, RUNNABLE, acquaint, key, measurement
 from tests.store.line import line_to
@@ -67,7 +67,7 @@ def while_away(server: Server, told: list[object], work: Callable[[], Result]) -
     with ThreadPoolExecutor(1) as thread:
         server.stop()
         doing = thread.submit(work)
-        while not any(isinstance(each, Away) for each in told) and not doing.done():
+        while not any(isinstance(each, ServerUnreachable) for each in told) and not doing.done():
             time.sleep(0.05)
         server.start()
         return doing.result()
@@ -81,7 +81,7 @@ def test_what_is_added_while_the_server_is_away_is_there_once_it_is_back(server:
         while_away(server, told, lambda: store.add(measurement(key(1))))
         store.add(measurement(key(2)))
     assert ordinals(url) == [0, 1, 2]
-    assert [type(each) for each in told] == [Away, Back]
+    assert [type(each) for each in told] == [ServerUnreachable, Back]
     assert "cret" not in repr(told)
 
 
@@ -90,7 +90,7 @@ def test_what_is_read_while_the_server_is_away_is_given_once_it_is_back(server: 
     with shared(url, told) as store:
         acquaint(store)
         assert while_away(server, told, lambda: store.runnables("mt")) == [RUNNABLE]
-    assert [type(each) for each in told] == [Away, Back]
+    assert [type(each) for each in told] == [ServerUnreachable, Back]
 
 
 def test_a_restart_that_nobody_noticed_is_not_told(server: Server, url: str) -> None:
@@ -112,14 +112,14 @@ def test_a_server_that_stays_away_is_an_error_with_its_remedy(server: Server, ur
         server.stop()
         try:
             with pytest.raises(
-                StoreError, match=r"has not answered for .*; start it, and the same command goes on"
+                StoreError, match=r"has not answered for .*; start it; the same command then resumes"
             ):
                 store.add(measurement(key(0)))
             with pytest.raises(StoreUnreachable, match="is the server running"):
                 reader.machines()
         finally:
             server.start()
-    assert [type(each) for each in told] == [Away]
+    assert [type(each) for each in told] == [ServerUnreachable]
     assert ordinals(url) == []
 
 
@@ -142,7 +142,7 @@ def test_who_lost_the_turn_to_another_while_the_server_was_away_ends(server: Ser
         server.start()
         with shared(url, []) as other:
             with pytest.raises(
-                StoreLocked, match="has begun to measure on this machine; everything up to here is kept"
+                StoreLocked, match="began to measure on this machine; all samples so far are stored"
             ):
                 store.add(measurement(key(0)))
             other.add(measurement(key(0), wall=2.0))

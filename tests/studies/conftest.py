@@ -51,5 +51,5 @@ def _run(place: Path) -> None:
             [revision] = session.source.history()
             session.source.materialise(revision, str(place.parent / "tree"), str(place.parent / "log"))
         except SourceError as error:
-            pytest.skip(f"Tcl's source cannot be had here: {error}")
+            pytest.skip(f"Tcl's source cannot be measured here: {error}")
     perftrail("run", file, "--only=variant=shared", "--only=threads=?")

@@ -125,7 +125,7 @@ def test_nothing_is_timed_that_did_not_do_its_work(
 
 @pytest.mark.slow
 def test_files_of_tclbench_itself_go(shell: Path, tree: Path, tmp_path: Path) -> None:
-    """What they use beside: shortened options in any order, code 666 for what cannot be had, files to write."""
+    """What they use beside: shortened options in any order, code 666 for what cannot be measured, files to write."""
     (tmp_path / "own.bench").write_text(
         "set file [bench_tmpfile]\n"
         'proc lacking {} {return -code 666 "N/A"}\nbench -body {lacking} -desc "NOT had"\n'
@@ -167,4 +167,4 @@ def test_the_study_runs_and_holds_one_version_against_the_other(tree: Path, tmp_
     assert {each["verdict"] for each in held.values()} == {"unclear"}
     report = perftrail("report", "--format", "markdown", study).stdout
     assert "Every benchmark, times tcl8.6" in report
-    assert "1 cannot be had" in report
+    assert "1 cannot be measured" in report

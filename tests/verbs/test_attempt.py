@@ -19,7 +19,7 @@ from perftrail.results.selection import Selection
 from perftrail.store.memory import MemoryStore
 from perftrail.verbs.check import Attempt, as_tried, spread
 from perftrail.verbs.run import Run
-from tests.fakes.workshop import FakeBuilder, FakeSource, FakeStarter, number_of
+from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter, number_of
 from tests.measure.bench import a_session, a_study, drain
 
 ALL = Selection()

@@ -1,4 +1,4 @@
-"""Back-ports over fakes: the share of the gain, the order of starts, resuming, and what cannot be had."""
+"""Back-ports over fakes: the share of the gain, the order of starts, resuming, and what cannot be measured."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from perftrail.store.memory import MemoryStore
 from perftrail.verbs.backport.backport import Backport
 from perftrail.verbs.backport.patch import Carriage
 from perftrail.verbs.backport.result import BackportReport, MetricResult, Role
+from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter, number_of
 from tests.fakes.watcher import NOISY, QUIET, FakeWatcher
-from tests.fakes.workshop import FakeBuilder, FakeSource, FakeStarter, number_of
 from tests.measure.bench import MACHINE, a_session, a_study, drain
 
 OLD, FIXED, PATCHED = (Revision(id=f"r{number}") for number in range(3))
@@ -189,7 +189,7 @@ def test_samples_that_earlier_runs_took_at_other_times_are_no_units(tmp_path: Pa
             benchmark="work",
             point=session.study.benchmarks["work"].points("plain")[0],
         )
-        _, ready = drain(session.workshop.ready(cell))
+        _, ready = drain(session.subject_builder.ready(cell))
         assert isinstance(ready, Ready)
         for ordinal in range(20):
             key = InvocationKey(

@@ -12,7 +12,7 @@ from perftrail.model.process import Signalled
 from perftrail.process.launcher import Launcher
 from perftrail.verbs.doctor import GRADES, Finding, Signs, diagnose, examine
 from perftrail.verbs.resolution import FIRST_COUNT, PAIRS, resolve
-from tests.fakes.workshop import FakeStarter
+from tests.fakes.subject_builder import FakeStarter
 
 QUIET = Conditions(foreign_cpus=0.01, window_seconds=1.0)
 GROUPS = {"memory": "cgroup2", "cpu": "cgroup2"}

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from perftrail.errors import NoAnswer
 from perftrail.measure.events import BuildFinished, GivenUp, Invoked, Progress, SameArtefact
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.process import Exited, TimedOut
@@ -15,7 +17,7 @@ from perftrail.model.study import Invocations, MeasurePolicy
 from perftrail.results.selection import Selection
 from perftrail.store.memory import MemoryStore
 from perftrail.verbs.run import Run
-from tests.fakes.workshop import FakeBuilder, FakeSource, FakeStarter, number_of
+from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter, number_of
 from tests.measure.bench import a_session, a_study, drain
 
 if TYPE_CHECKING:
@@ -263,3 +265,38 @@ def test_builds_are_told_as_they_end(tmp_path: Path) -> None:
     events, _ = drain(Run(session, ALL).events())
     built = [event.subject.revision.id for event in events if isinstance(event, BuildFinished)]
     assert built == ["r0", "r1"]
+
+
+def test_builds_that_all_fail_for_one_reason_end_the_run_after_three(tmp_path: Path) -> None:
+    source = FakeSource(40)
+    builder = FakeBuilder(source, broken={f"r{number}" for number in range(40)})
+    session = a_session(
+        a_study(), tmp_path, source=source, starter=FakeStarter(seconds=steady), builder=builder
+    )
+    with pytest.raises(NoAnswer) as raised:
+        drain(Run(session, ALL).events())
+    assert str(raised.value).startswith("r0, r1 and r39 all failed for one reason: build: ")
+    assert "perftrail check --try; or continue with --keep-going" in str(raised.value)
+    assert len(set(builder.made)) == 3
+    report = drain(Run(replace(session, keep_going=True), ALL).events())[1]
+    assert (len(report.failures), len(set(builder.made))) == (40, 40)
+
+
+def test_old_revisions_that_fail_do_not_end_the_run(tmp_path: Path) -> None:
+    source = FakeSource(10)
+    builder = FakeBuilder(source, broken={f"r{number}" for number in range(8)})
+    session = a_session(
+        a_study(), tmp_path, source=source, starter=FakeStarter(seconds=steady), builder=builder
+    )
+    report = drain(Run(session, ALL).events())[1]
+    assert (len(report.failures), report.measured) == (8, 2)
+
+
+def test_programs_that_all_fail_for_one_reason_end_the_run_after_three(tmp_path: Path) -> None:
+    starter = FakeStarter(seconds=steady, ended=lambda _: Exited(code=127))
+    session = a_session(a_study(), tmp_path, source=FakeSource(40), starter=starter)
+    with pytest.raises(NoAnswer, match="all failed for one reason: crash: "):
+        drain(Run(session, ALL).events())
+    assert len(starter.started) == 3
+    report = drain(Run(replace(session, keep_going=True), ALL).events())[1]
+    assert (report.measured, len(report.failures)) == (0, 37), "three failures are known"

@@ -10,7 +10,7 @@ from perftrail.model.benchmark import Benchmark
 from perftrail.present.plan import print_survey
 from perftrail.results.selection import Selection
 from perftrail.verbs.check import survey
-from tests.fakes.workshop import FakeSource, FakeStarter
+from tests.fakes.subject_builder import FakeSource, FakeStarter
 from tests.measure.bench import a_session, a_study
 
 

@@ -40,7 +40,7 @@ from perftrail.verbs.watch.batch import (
 from perftrail.verbs.watch.delivery import Post, deliver
 from perftrail.verbs.watch.watch import BranchCheck, Watched, kept, watched_range
 from tests.fakes.receivers import dripping_server
-from tests.fakes.workshop import FakeBuilder, FakeSource, FakeStarter, number_of
+from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter, number_of
 from tests.measure.bench import a_session, a_study, drain
 
 WALL = Target(

@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 from perftrail.web.access import Access, Tokens
 from perftrail.web.app import make_app
 from perftrail.web.guard import Guard
-from perftrail.web.studies import desks, find_studies
+from perftrail.web.studies import find_studies, served_studies
 from tests.web.studies import Hostile, make_studies
 
 WRITE, READ = "w" * 24, "r" * 24
@@ -50,7 +50,7 @@ def served(
     root: Path, access: Access | None = None, *, address: str = "127.0.0.1", base: str = HERE
 ) -> Iterator[Client]:
     """Serve the studies below a directory, to one who comes from an address."""
-    with desks(find_studies(str(root)), store=None) as found:
+    with served_studies(find_studies(str(root)), store=None) as found:
         app = make_app(found, access or Access())
         with Client(app, base_url=base, client=(address, 5000), follow_redirects=False) as client:
             yield client

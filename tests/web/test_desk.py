@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from perftrail.model.measurement import InvocationKey, Measurement
 from perftrail.store import open_store
 from perftrail.web import studies as module
-from perftrail.web.studies import desks
+from perftrail.web.studies import served_studies
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from tests.web.studies import Hostile
 
 
-async def newest(desk: ServedStudy, known: Mark | None) -> Snapshot:
+async def newest(served_study: ServedStudy, known: Mark | None) -> Snapshot:
     """Wait for a snapshot of a store that has moved on since."""
     async with asyncio.timeout(30):
         while True:
-            found = await desk.snapshot()
+            found = await served_study.snapshot()
             if found is not None and found.mark != known:
                 return found
             await asyncio.sleep(0.02)
@@ -43,8 +43,8 @@ def test_what_is_new_is_shown_and_the_picture_before_it_is_gone_without_the_coll
     study = tmp_path / "beta"
     shutil.copytree(hostile.root / "beta", study)
 
-    async def follow(desk: ServedStudy) -> None:
-        before = await newest(desk, None)
+    async def follow(served_study: ServedStudy) -> None:
+        before = await newest(served_study, None)
         count, mark = before.stored["invocations"], before.mark
         parts = [before, before.gathered, before.gathered.rows[0], before.gathered.rows[-1]]
         gone = [weakref.ref(part) for part in parts]
@@ -53,7 +53,7 @@ def test_what_is_new_is_shown_and_the_picture_before_it_is_gone_without_the_coll
         with open_store(str(study / ".perftrail" / "results.db"), access="write") as store:
             key = InvocationKey(runnable=runnable, machine=machine, phase="sample", ordinal=1000)
             store.add(Measurement(key=key, started="2025-11-21", seconds=1.0, values={"seconds": 1.0}))
-        after = await newest(desk, mark)
+        after = await newest(served_study, mark)
         assert after.stored["invocations"] == count + 1
         assert len(after.gathered.rows[0].values) == 9
         async with asyncio.timeout(30):
@@ -62,7 +62,7 @@ def test_what_is_new_is_shown_and_the_picture_before_it_is_gone_without_the_coll
 
     gc.disable()
     try:
-        with desks((str(study / "perftrail.toml"),), store=None) as found:
+        with served_studies((str(study / "perftrail.toml"),), store=None) as found:
             asyncio.run(follow(found["beta"]))
     finally:
         gc.enable()

@@ -92,7 +92,7 @@ def test_subjects_are_compared_whatever_they_are(client: Client, hostile: Hostil
     one, other = hostile.revisions[5], hostile.revisions[50]
     text = client.page(f"/s/alpha/compare?a={one.id}&b=%2350").text
     assert f"{other.short} against {one.short}" in text
-    assert "values, not side by side" in text
+    assert "values, not interleaved" in text
     assert client.get(f"/s/alpha/compare.json?a={one.short}&b={other.short}").status_code == 200
     assert "no revision of this study is called so" in client.get("/s/alpha/compare?a=nothing").text
 

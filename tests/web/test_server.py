@@ -20,7 +20,7 @@ from benchmarks.web.serving import serving
 from perftrail.errors import UsageError
 from perftrail.web.access import Access, Tokens
 from perftrail.web.app import HEAD_BYTES, Impatient, bind, make_app, make_server
-from perftrail.web.studies import ServedStudy, desks, find_studies
+from perftrail.web.studies import ServedStudy, find_studies, served_studies
 from tests.starting import start
 from tests.web.studies import Hostile
 from tests.web.test_pages import form_token
@@ -38,7 +38,7 @@ class Listening:
     """A server in this process: its port, the studies that it shows, and its connections."""
 
     port: int
-    desks: Mapping[str, ServedStudy]
+    served_studies: Mapping[str, ServedStudy]
     server: uvicorn.Server
 
     def connections(self) -> int:
@@ -48,7 +48,7 @@ class Listening:
 @contextmanager
 def listening(root: Path, access: Access | None = None) -> Iterator[Listening]:
     known = access or Access()
-    with bind("127.0.0.1", 0, known) as bound, desks(find_studies(str(root)), store=None) as found:
+    with bind("127.0.0.1", 0, known) as bound, served_studies(find_studies(str(root)), store=None) as found:
         server = make_server(make_app(found, known), protocol=Hasty)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
         thread.start()
@@ -138,7 +138,7 @@ def test_who_takes_no_answer_holds_no_connection(here: Listening) -> None:
 
 
 def test_a_browser_that_goes_leaves_no_work_behind(here: Listening) -> None:
-    desk = here.desks["alpha"]
+    served_study = here.served_studies["alpha"]
     address = f"http://127.0.0.1:{here.port}/s/alpha"
     until(lambda: "refresh" not in httpx.get(address).headers)
     with socket.create_connection(("127.0.0.1", here.port), timeout=20.0) as browser:
@@ -149,8 +149,8 @@ def test_a_browser_that_goes_leaves_no_work_behind(here: Listening) -> None:
             assert more, told
         assert b"x-accel-buffering: no" in told
         assert b"no-transform" in told
-        assert desk.watchers == 1
-    until(lambda: desk.watchers == 0 and desk._looking is None)
+        assert served_study.watchers == 1
+    until(lambda: served_study.watchers == 0 and served_study._looking is None)
 
 
 def test_who_asks_only_for_the_head_of_what_has_no_end_is_answered(port: int) -> None:
@@ -228,7 +228,7 @@ def test_a_directory_without_studies_is_told(tmp_path: Path) -> None:
 
 def test_no_study_is_left_out_silently(hostile: Hostile, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("perftrail.web.studies.MOST", 1)
-    with pytest.raises(UsageError, match="2 studies lie there, 1 are shown at most"):
+    with pytest.raises(UsageError, match="2 studies there, more than 1"):
         find_studies(str(hostile.root))
 
 

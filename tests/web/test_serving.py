@@ -16,17 +16,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perftrail import studyfile
-from perftrail.charts.frame import Along
+from perftrail.charts.frame import HistoryPoint
 from perftrail.errors import UsageError
 from perftrail.model.measurement import InvocationKey, Machine, Measurement
 from perftrail.opening import open_results
 from perftrail.present.dashboard.live import Live, look
-from perftrail.present.dashboard.metric_history import Course
+from perftrail.present.dashboard.metric_history import MetricHistory
 from perftrail.present.dashboard.snapshot import Remaining, Snapshot, take
 from perftrail.present.dashboard.subjects import named_revision, usual_variants
 from perftrail.store import Holder, MemoryStore
 from perftrail.web.asked import Part
-from perftrail.web.studies import ServedStudy, desks
+from perftrail.web.studies import ServedStudy, served_studies
 from tests.store.examples import RUNNABLE
 from tests.web.studies import Hostile, start_again
 
@@ -36,9 +36,9 @@ def snapshot(hostile: Hostile) -> Snapshot:
     return take(str(hostile.root / "alpha" / "perftrail.toml"), store=None)
 
 
-def along(positions: list[int], values: list[float]) -> tuple[Along, ...]:
+def along(positions: list[int], values: list[float]) -> tuple[HistoryPoint, ...]:
     return tuple(
-        Along(
+        HistoryPoint(
             position=at,
             subject="plain",
             revision=str(at),
@@ -65,11 +65,11 @@ def test_neighbours_stand_together_and_nothing_is_hidden(
     values = data.draw(
         st.lists(st.floats(1.0, 1e6), min_size=len(positions), max_size=len(positions)), label="values"
     )
-    whole = next(iter(snapshot.courses.values()))
-    course = Course(gathered=whole.gathered, followed=whole.followed, points=along(positions, values))
+    whole = next(iter(snapshot.histories.values()))
+    series = MetricHistory(gathered=whole.gathered, followed=whole.followed, points=along(positions, values))
     first, last = min(ends), max(ends)
-    inside = [point for point in course.points if first <= point.position <= last]
-    found = course.within(first, last, most=most)
+    inside = [point for point in series.points if first <= point.position <= last]
+    found = series.within(first, last, most=most)
     assert len(found) <= max(most, 1)
     assert sum(each.of for each in found) == len(inside)
     assert sum(each.count for each in found) == sum(each.count for each in inside)
@@ -211,14 +211,14 @@ def test_who_watches_and_who_looks_now_and_then_are_told_the_same(hostile: Hosti
     file = tmp_path / "beta" / "perftrail.toml"
     study = studyfile.load(str(file))
 
-    async def look_twice(desk: ServedStudy) -> tuple[int, int]:
-        while await desk.snapshot() is None:
+    async def look_twice(served_study: ServedStudy) -> tuple[int, int]:
+        while await served_study.snapshot() is None:
             await asyncio.sleep(0.05)
-        async with aclosing(desk.watch()) as watched:
+        async with aclosing(served_study.watch()) as watched:
             first = await anext(watched)
             assert first is not None
             start_again(study)
-            one, other = await desk.live(), await desk.live()
+            one, other = await served_study.live(), await served_study.live()
             assert one is not None
             assert other is not None
             return (
@@ -226,5 +226,5 @@ def test_who_watches_and_who_looks_now_and_then_are_told_the_same(hostile: Hosti
                 other.mark.invocations - one.mark.invocations,
             )
 
-    with desks((str(file),), store=None) as found:
+    with served_studies((str(file),), store=None) as found:
         assert asyncio.run(look_twice(found["beta"])) == (1, 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from perftrail.store.copying import copy_store
 from perftrail.web.access import Access
 from perftrail.web.app import make_app
-from perftrail.web.studies import desks
+from perftrail.web.studies import served_studies
 from tests.web.conftest import HERE, Client
 from tests.web.studies import Hostile
 
@@ -13,7 +13,7 @@ from tests.web.studies import Hostile
 def test_a_study_whose_results_a_server_keeps_is_shown_alike(hostile: Hostile, postgresql: str) -> None:
     study = hostile.root / "alpha"
     copy_store(str(study / ".perftrail" / "results.db"), postgresql)
-    with desks((str(study / "perftrail.toml"),), store=postgresql) as found:
+    with served_studies((str(study / "perftrail.toml"),), store=postgresql) as found:
         app = make_app(found, Access())
         with Client(app, base_url=HERE, client=("127.0.0.1", 5000), follow_redirects=False) as client:
             for path in (

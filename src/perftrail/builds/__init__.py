@@ -2,24 +2,24 @@
 
 from perftrail.builds.builder import LocalBuilder
 from perftrail.builds.workers import (
-    AwayBuilder,
     BuildWorkers,
     CleanBuilder,
     LeadingBuilder,
     Places,
+    RemoteBuilder,
     RemoteBuildWorkers,
     Stoppable,
     StoppableEnclosing,
 )
 
 __all__ = [
-    "AwayBuilder",
     "BuildWorkers",
     "CleanBuilder",
     "LeadingBuilder",
     "LocalBuilder",
     "Places",
     "RemoteBuildWorkers",
+    "RemoteBuilder",
     "Stoppable",
     "StoppableEnclosing",
 ]

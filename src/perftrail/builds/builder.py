@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from perftrail.builds.incremental import Made
-    from perftrail.model.build import Recipe, Workplace
+    from perftrail.model.build import ManualBuild, Recipe
     from perftrail.model.subject import Revision, Subject
     from perftrail.ports import Enclosing, Source, Starter
 
@@ -384,7 +384,7 @@ class LocalBuilder:
         """Return the values of the machine's placeholders and ``{out}`` in the benchmark's command."""
         return self._bench.link_values(Path(prepared.built.directory), Path(prepared.out))
 
-    def lay_out(self, subject: Subject, recipe: Recipe, directory: str) -> Workplace:
+    def lay_out(self, subject: Subject, recipe: Recipe, directory: str) -> ManualBuild:
         """Write a subject's repaired tree into ``DIRECTORY/tree``, with its log beside it; stores nothing."""
         home = Path(directory).absolute()
         place = Place(home=home, marker=home / "built.json", log=home / "log", temporary=home / "tmp")

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from types import FrameType
 
-    from perftrail.model.build import Workplace
+    from perftrail.model.build import ManualBuild
 
 
 _PDEATHSIG = 1
@@ -223,7 +223,7 @@ def standard_input() -> Input:
 
 
 def go_through(
-    place: Workplace, *, given: Literal["terminal", "commands"], prefix: Sequence[str] = ()
+    place: ManualBuild, *, given: Literal["terminal", "commands"], prefix: Sequence[str] = ()
 ) -> int:
     """Run a shell in the directory and environment of the steps, and return its exit code.
 

@@ -32,7 +32,7 @@ _KEY = re.compile(r"[0-9a-f]{32}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class RemovableBuild:
     """A removable item: the cost of building it, and the time of its last use, in seconds since 1970.
 
     `marker` is the file that makes it count as built; `shared` is an artefact that other builds may use, too.
@@ -63,17 +63,17 @@ class Shrunk:
         return self.needed_bytes > self.budget_bytes
 
 
-def worth(kept: Kept, *, now: float) -> float:
+def worth(kept: RemovableBuild, *, now: float) -> float:
     """Return the value of an item: seconds to build it × probability of use / bytes."""
     idle = max(0.0, now - kept.used)
     return kept.seconds * math.exp2(-idle / HALF_AS_LIKELY_SECONDS) / max(1.0, kept.bytes)
 
 
-def to_remove(all_kept: Iterable[Kept], *, budget_bytes: float, now: float) -> list[Kept]:
+def to_remove(all_kept: Iterable[RemovableBuild], *, budget_bytes: float, now: float) -> list[RemovableBuild]:
     """Return what to remove, the least valuable first, until the rest fits or only items in use are left."""
     everything = list(all_kept)
     over = sum(each.bytes for each in everything) - budget_bytes
-    chosen: list[Kept] = []
+    chosen: list[RemovableBuild] = []
     for kept in sorted(everything, key=lambda each: worth(each, now=now)):
         if over <= 0:
             break
@@ -122,7 +122,7 @@ class Disk:
             removed_bytes=removed_bytes,
         )
 
-    def _survey(self) -> list[Kept]:
+    def _survey(self) -> list[RemovableBuild]:
         claimed = self._users.claimed()
         homes = [path for path in self._builds.iterdir() if _KEY.fullmatch(path.name) and path.is_dir()]
         leading = {home: _artefact(home) for home in homes}
@@ -133,13 +133,13 @@ class Disk:
 
     def _build(
         self, home: Path, artefact: Path | None, sharing: Sequence[Path | None], claimed: frozenset[str]
-    ) -> Kept:
+    ) -> RemovableBuild:
         marker = home / "built.json"
         finished = read_finished(marker)
         shared = bytes_below(artefact) / sharing.count(artefact) if artefact else 0.0
         own = finished.bytes if finished and finished.bytes else bytes_below(home)
         links = (read_finished(path) for path in (home / "bench").glob("*.json"))
-        return Kept(
+        return RemovableBuild(
             home=home,
             marker=marker,
             lock=self._builds / "locks" / f"{home.name}.lock",
@@ -150,10 +150,10 @@ class Disk:
             shared=artefact,
         )
 
-    def _tree(self, state: Path) -> Kept:
+    def _tree(self, state: Path) -> RemovableBuild:
         home = state.parent
         lock = self._builds / "locks" / f"{home.name}.lock"
-        return Kept(
+        return RemovableBuild(
             home=home,
             marker=state,
             lock=lock,
@@ -163,7 +163,7 @@ class Disk:
             needed=home.name in self._users.claimed(),
         )
 
-    def _remove(self, kept: Kept) -> bool:
+    def _remove(self, kept: RemovableBuild) -> bool:
         """Remove one item, unless somebody builds it or has just started to use it."""
         with alone_if_free(kept.lock) as free:
             if not free or kept.home.name in self._users.claimed():

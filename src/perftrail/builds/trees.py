@@ -17,7 +17,7 @@ from perftrail.builds.artefact import Content, content_of
 from perftrail.file_tree import remove_tree
 from perftrail.model.build import content_key
 from perftrail.model.placeholders import source_placeholder
-from perftrail.ports import PartlyRead, Source
+from perftrail.ports import PartialSource, Source
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -57,7 +57,7 @@ class Trees:
     def content_of(self, revision: Revision, recipe: Recipe) -> str:
         """Return the content key of a revision's tree, without the paths that the recipe ignores."""
         source = self.of(recipe)
-        if recipe.unaffected_by and isinstance(source, PartlyRead):
+        if recipe.unaffected_by and isinstance(source, PartialSource):
             return source.content_without(revision, recipe.unaffected_by)
         return source.content(revision)
 
@@ -163,8 +163,8 @@ class Caches:
         return found
 
     def __str__(self) -> str:
-        told = {"compilers through ccache": self.ccache, "rustc through sccache": self.sccache}
-        return "; ".join(f"{what}, kept in {where}" for what, where in told.items() if where is not None)
+        data = {"compilers through ccache": self.ccache, "rustc through sccache": self.sccache}
+        return "; ".join(f"{what}, kept in {where}" for what, where in data.items() if where is not None)
 
 
 def has_ccache() -> bool:

@@ -33,7 +33,7 @@ from perftrail.builds.trees import (
 )
 from perftrail.errors import CheckoutFailed
 from perftrail.file_tree import remove_tree
-from perftrail.model.build import Failure, Workplace
+from perftrail.model.build import Failure, ManualBuild
 from perftrail.model.measurement import MISSING_TOOL
 from perftrail.model.placeholders import LAYOUT, fill, study_files
 
@@ -87,11 +87,11 @@ class Lines:
         )
 
 
-def workplace(run: Steps, place: Place, tree: Path | Failure) -> Workplace:
+def workplace(run: Steps, place: Place, tree: Path | Failure) -> ManualBuild:
     """Return the place in which a person can run the steps; the tree's root if the steps' directory is missing."""
     root = place.home / "tree"
     here = run.directory if place.holds(run.directory) else root if root.is_dir() else place.home
-    return Workplace(
+    return ManualBuild(
         directory=str(here),
         environment=run.environment,
         lines=tuple(run.lines),
@@ -261,8 +261,8 @@ class Workbench:
             message = f"build.directory {run.directory.name!r}: no such directory in this revision"
             log.note(f"[{message}]")
             return Trouble(message=message)
-        if run.lines and (told := str(self.caches)):
-            log.note(f"# {told}")
+        if run.lines and (text := str(self.caches)):
+            log.note(f"# {text}")
         remove_tree(place.temporary)
         place.temporary.mkdir()
         with self._around(place, run.directory) as starter:

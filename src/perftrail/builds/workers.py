@@ -200,29 +200,29 @@ class LeadingBuilder(LocalBuilder):
     """A builder whose workers build the started subjects; it builds the others itself."""
 
     def __init__(
-        self, source: Source, starter: Starter, *, crew: BuildWorkers, **places: Unpack[Places]
+        self, source: Source, starter: Starter, *, workers: BuildWorkers, **places: Unpack[Places]
     ) -> None:
         super().__init__(source, starter, **places)
-        self._crew = crew
+        self._workers = workers
 
     @property
     def parallel_builds(self) -> int:
         """Number of parallel builds."""
-        return len(self._crew)
+        return len(self._workers)
 
     def begin(self, subjects: Iterable[tuple[Subject, Recipe]]) -> None:
         """Let the workers build the subjects that do not exist yet."""
         keyed = {self.key(subject, recipe): (subject, recipe) for subject, recipe in subjects}
-        self._crew.begin([(key, *each) for key, each in keyed.items() if not self.is_made(key)])
+        self._workers.begin([(key, *each) for key, each in keyed.items() if not self.is_made(key)])
 
     def make(self, subject: Subject, recipe: Recipe) -> Built | Failure:
         """Return the workers' build of a subject, or build it."""
-        outcome = self._crew.outcome(self.key(subject, recipe))
+        outcome = self._workers.outcome(self.key(subject, recipe))
         return outcome if outcome is not None else super().make(subject, recipe)
 
     def confirm(self, witnesses: Iterable[tuple[Subject, Recipe]] = ()) -> None:
         """Check incremental builds, also those of the workers, and all witnesses."""
-        stale = self._crew.confirm()
+        stale = self._workers.confirm()
         try:
             super().confirm(() if stale else witnesses)
         except StaleBuilds as own:
@@ -232,7 +232,7 @@ class LeadingBuilder(LocalBuilder):
 
     def news(self) -> tuple[str, ...]:
         """Return messages about work other than builds, also those of the workers."""
-        return tuple(dict.fromkeys((*super().news(), *self._crew.news())))
+        return tuple(dict.fromkeys((*super().news(), *self._workers.news())))
 
 
 class Stoppable:
@@ -320,20 +320,20 @@ class RemoteBuildWorkers(Protocol):
         ...
 
 
-class AwayBuilder(LocalBuilder):
+class RemoteBuilder(LocalBuilder):
     """A builder whose subjects are all built elsewhere; it runs benchmark builds here."""
 
     def __init__(
-        self, source: Source, starter: Starter, *, makers: RemoteBuildWorkers, **places: Unpack[Places]
+        self, source: Source, starter: Starter, *, workers: RemoteBuildWorkers, **places: Unpack[Places]
     ) -> None:
         super().__init__(source, starter, **places)
-        self._makers = makers
+        self._workers = workers
         self._begun: dict[str, Pending[Built | Failure]] = {}
 
     @property
     def parallel_builds(self) -> int:
         """Number of parallel builds."""
-        return self._makers.parallel_builds
+        return self._workers.parallel_builds
 
     def begin(self, subjects: Iterable[tuple[Subject, Recipe]]) -> None:
         """Start building subjects that do not exist yet; protect all of them from removal."""
@@ -341,7 +341,7 @@ class AwayBuilder(LocalBuilder):
             key = self.key(subject, recipe)
             self._users.claim(key)
             if key not in self._begun and not self.is_made(key):
-                self._begun[key] = self._makers.begin(key, subject, recipe)
+                self._begun[key] = self._workers.begin(key, subject, recipe)
 
     def make(self, subject: Subject, recipe: Recipe) -> Built | Failure:
         """Return the build of a subject, or wait for it."""
@@ -357,7 +357,7 @@ class AwayBuilder(LocalBuilder):
         self, subject: Subject, recipe: Recipe, built: Built, missing: Mapping[int, str]
     ) -> Mapping[int, Built | Failure]:
         """Relink elsewhere: a tree from another machine may contain another directory's name."""
-        return self._makers.relink(built, subject, recipe, missing).outcome()
+        return self._workers.relink(built, subject, recipe, missing).outcome()
 
     def confirm(self, witnesses: Iterable[tuple[Subject, Recipe]] = ()) -> None:
         """Do nothing: every tree was clean."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from perftrail.charts.frame import MOST_DOTS, MUTED, Figure, drawing, evenly, interval, told
+from perftrail.charts.frame import MOST_DOTS, MUTED, Figure, drawing, evenly, interval, tooltip
 
 if TYPE_CHECKING:
     from perftrail.charts.frame import Palette, Spec
@@ -115,7 +115,7 @@ def _effects(rows: Sequence[Against], place: Spec, *, low: Spec) -> list[Spec]:
             "mark": {"type": "point", "filled": True, "shape": "diamond", "size": 110, "opacity": 1},
             "encoding": {
                 **place,
-                "tooltip": [told("row", "subject"), *interval("times"), told("verdict", "verdict")],
+                "tooltip": [tooltip("row", "subject"), *interval("times"), tooltip("verdict", "verdict")],
             },
         },
     ]

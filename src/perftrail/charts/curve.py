@@ -14,7 +14,7 @@ from perftrail.charts.frame import (
     measured_axis,
     number,
     spans_decades,
-    told,
+    tooltip,
 )
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ def _curves(
     height: Spec = {"field": "value", **measured.spec(zero=zero)}
     colour = palette.encoding(shown)
     under: list[Json] = [
-        told("subject", "subject"),
+        tooltip("subject", "subject"),
         number("at", "at"),
         *interval("median"),
         number("count", "samples"),
@@ -208,7 +208,7 @@ def _curves(
 
 def _limits(lost: list[Json], along: Spec, measured: Axis, palette: Palette, shown: list[str]) -> list[Spec]:
     place: Spec = {"x": along, "y": {"field": "value", **measured.spec()}, "color": palette.encoding(shown)}
-    under: list[Json] = [told("subject", "subject"), number("at", "at"), told("why", "given up")]
+    under: list[Json] = [tooltip("subject", "subject"), number("at", "at"), tooltip("why", "given up")]
     crosses: Spec = {
         "data": {"values": lost},
         "mark": {"type": "point", "shape": "M-1,-1L1,1M-1,1L1,-1", "size": 90, "strokeWidth": 2},

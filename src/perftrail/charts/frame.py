@@ -110,7 +110,7 @@ def _ticks(low: float, high: float) -> tuple[float, ...]:
     return tuple(tick for tick in ticks if low * 0.7 <= tick <= high * 1.4)
 
 
-def told(field: str, title: str) -> Spec:
+def tooltip(field: str, title: str) -> Spec:
     """Return a tooltip line with text."""
     return {"field": field, "type": "nominal", "title": title}
 
@@ -248,7 +248,7 @@ MOST = 400
 
 
 @dataclass(slots=True, kw_only=True, unsafe_hash=True)
-class Along:
+class HistoryPoint:
     """A value at a position of the history, or the median and range of neighbours up to `last`.
 
     `of` is the number of revisions. Do not modify: it is not frozen only because frozen values take longer to create.
@@ -265,10 +265,12 @@ class Along:
     of: int = 1
 
 
-def thinned(points: Sequence[Along], most: int = MOST) -> list[Along]:
+def thinned(points: Sequence[HistoryPoint], most: int = MOST) -> list[HistoryPoint]:
     """Combine neighbours of a subject until about `most` points remain.
 
-    >>> ends = [Along(position=p, subject="", revision="r", value=p, low=p, high=p, count=1, last=p) for p in range(9)]
+    >>> from dataclasses import replace
+    >>> one = HistoryPoint(position=0, subject="", revision="r", value=0, low=0, high=0, count=1, last=0)
+    >>> ends = [replace(one, position=p, value=p, low=p, high=p, last=p) for p in range(9)]
     >>> [(each.position, each.last, each.value) for each in thinned(ends, 3)]
     [(0, 2, 1), (3, 5, 4), (6, 8, 7)]
     """
@@ -283,11 +285,11 @@ def thinned(points: Sequence[Along], most: int = MOST) -> list[Along]:
     ]
 
 
-def _together(points: list[Along]) -> Along:
+def _together(points: list[HistoryPoint]) -> HistoryPoint:
     first, last = points[0], points[-1]
     if first is last:
         return first
-    return Along(
+    return HistoryPoint(
         position=first.position,
         subject=first.subject,
         revision=f"{first.revision} to {last.revision}",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from perftrail.charts.frame import DIVERGING, FOUR, MUTED, Figure, drawing, number, told
+from perftrail.charts.frame import DIVERGING, FOUR, MUTED, Figure, drawing, number, tooltip
 
 if TYPE_CHECKING:
     from perftrail.charts.frame import Spec
@@ -134,12 +134,12 @@ def _layers(known: Sequence[dict[str, Json]], lost: list[Json], place: Spec) -> 
 def _squares(values: list[Json], place: Spec, mark: Spec, **channels: Json) -> Spec:
     """Return a square for each cell, with its tooltip."""
     under: list[Json] = [
-        told("row", "benchmark"),
-        told("column", "subject"),
+        tooltip("row", "benchmark"),
+        tooltip("column", "subject"),
         number("ratio", "times", FOUR),
         number("low", "low", FOUR),
         number("high", "high", FOUR),
-        told("standing", "verdict"),
+        tooltip("standing", "verdict"),
     ]
     return {
         "data": {"values": values},

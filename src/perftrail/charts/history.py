@@ -10,14 +10,14 @@ from perftrail.charts.frame import (
     FOUND,
     MUTED,
     WIDTH,
-    Along,
     Figure,
+    HistoryPoint,
     drawing,
     interval,
     measured_axis,
     number,
     thinned,
-    told,
+    tooltip,
 )
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def stretches(events: Events) -> list[Spec]:
             "encoding": {
                 "x": along_axis(events.length),
                 "x2": {"field": "end"},
-                "tooltip": told("why", "missing"),
+                "tooltip": tooltip("why", "missing"),
             },
         }
     ]
@@ -147,7 +147,7 @@ def changes(events: Events) -> list[Spec]:
             "mark": {"type": "rule", "color": FOUND, "strokeWidth": 2},
             "encoding": {
                 "x": along_axis(events.length),
-                "tooltip": told("word", "changed"),
+                "tooltip": tooltip("word", "changed"),
             },
         },
         {
@@ -215,7 +215,7 @@ def failed(events: Events) -> list[Spec]:
             "encoding": {
                 "x": along_axis(events.length),
                 "y": {"value": 300},
-                "tooltip": told("word", "failed"),
+                "tooltip": tooltip("word", "failed"),
             },
         }
     ]
@@ -243,7 +243,7 @@ POINTS = "points"
 """Name of the data that a page replaces when it zooms into the history."""
 
 
-def history(points: Sequence[Along], events: Events, *, labels: Labels, palette: Palette) -> Figure:
+def history(points: Sequence[HistoryPoint], events: Events, *, labels: Labels, palette: Palette) -> Figure:
     """Return the chart of a metric along a history. Many points are drawn as ranges of neighbours."""
     drawn = thinned(points)
     numbered = _numbered(events, points)
@@ -293,7 +293,7 @@ def sparkline(values: Sequence[float]) -> str:
     return f"M{' L'.join(points)}"
 
 
-def plain(point: Along, divisor: float) -> Spec:
+def plain(point: HistoryPoint, divisor: float) -> Spec:
     """Return a point as a row of the chart's data."""
     return {
         "position": point.position,
@@ -312,8 +312,8 @@ def _series(
 ) -> list[Spec]:
     colour, along = palette.encoding(shown), along_axis(length)
     under: list[Json] = [
-        told("revision", "revision"),
-        told("subject", "variant"),
+        tooltip("revision", "revision"),
+        tooltip("subject", "variant"),
         *interval("median"),
         number("count", "samples"),
     ]
@@ -342,7 +342,7 @@ def _series(
     ]
 
 
-def _numbered(events: Events, points: Sequence[Along]) -> list[tuple[Mark, float]]:
+def _numbered(events: Events, points: Sequence[HistoryPoint]) -> list[tuple[Mark, float]]:
     """Return the steps with a readable number, each with the top of its interval; none for a long search."""
     tops = {point.position: point.high for point in points}
     kept: list[Mark] = []

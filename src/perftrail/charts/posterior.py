@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from perftrail.charts.frame import FOUND, MUTED, Figure, drawing, number, told
+from perftrail.charts.frame import FOUND, MUTED, Figure, drawing, number, tooltip
 from perftrail.charts.history import along_axis
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def _dots(steps: Sequence[Believed], along: Spec, down: Spec) -> Spec:
     return {
         "data": {"values": taken},
         "mark": {"type": "point", "filled": True, "size": 30, "fill": "white", "stroke": MUTED, "opacity": 1},
-        "encoding": {"x": along, "y": down, "tooltip": [told("words", "step")]},
+        "encoding": {"x": along, "y": down, "tooltip": [tooltip("words", "step")]},
     }
 
 

@@ -15,7 +15,7 @@ from perftrail.charts.frame import (
     evenly,
     measured_axis,
     number,
-    told,
+    tooltip,
 )
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def _layers(
                 "y": row,
                 "x": {"field": "value", **measured.spec()},
                 "tooltip": [
-                    told("row", "subject"),
+                    tooltip("row", "subject"),
                     number("value", "median", FOUR),
                     number("count", "samples"),
                 ],

@@ -115,6 +115,15 @@ def jobs_option(function: Function) -> Function:
     )(function)
 
 
+def keep_going_option(function: Function) -> Function:
+    """Add --keep-going: do not stop after failures for one reason."""
+    return click.option(
+        "--keep-going",
+        is_flag=True,
+        help="Continue although the first revisions all failed for one reason.",
+    )(function)
+
+
 def engine_option(function: Function) -> Function:
     """Add --engine: other machines build and measure."""
     return click.option(

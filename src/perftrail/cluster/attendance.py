@@ -28,7 +28,7 @@ MILLISECONDS_BETWEEN_LOOKS = 500
 """Time between two checks whether the worker's jobs are still wanted."""
 
 
-class Desk(Protocol):
+class WorkerState(Protocol):
     """State of a worker that its jobs share: open studies, builders and launchers."""
 
     def drop(self, job: str) -> None:
@@ -43,7 +43,7 @@ class Desk(Protocol):
 class _Attending(Worker):
     """A worker that kills the processes of its jobs as soon as it closes: the client starts these jobs elsewhere."""
 
-    def __init__(self, address: str, *, desk: Desk, **options: Any) -> None:  # noqa: ANN401 - Dask's own options
+    def __init__(self, address: str, *, desk: WorkerState, **options: Any) -> None:  # noqa: ANN401 - Dask's own options
         self.desk = desk
         super().__init__(address, **options)
         every = PeriodicCallback(self._drop_unwanted, MILLISECONDS_BETWEEN_LOOKS)
@@ -70,11 +70,11 @@ def present_desk() -> object:
 
 
 def present_job() -> str:
-    """Return the name of the calling job, for `Desk.drop`."""
+    """Return the name of the calling job, for `WorkerState.drop`."""
     return str(get_worker().get_current_task())
 
 
-def attend(address: str, offer: Offer, desk: Desk, *, directory: Path) -> None:
+def attend(address: str, offer: Offer, desk: WorkerState, *, directory: Path) -> None:
     """Work for a scheduler; return when SIGTERM or SIGINT asks to stop.
 
     Raises `ClusterError` if the scheduler cannot be reached or is lost. The processes of running jobs are killed
@@ -87,7 +87,7 @@ def attend(address: str, offer: Offer, desk: Desk, *, directory: Path) -> None:
         desk.stop()
 
 
-async def _attend(address: str, offer: Offer, desk: Desk, directory: Path) -> None:
+async def _attend(address: str, offer: Offer, desk: WorkerState, directory: Path) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

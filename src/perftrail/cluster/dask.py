@@ -150,11 +150,11 @@ def read_offer(facts: Mapping[str, object]) -> Offer:
     """Return the description of a worker; another version may describe less."""
     machine, builds = facts.get("machine"), facts.get("builds")
     kept = machine if isinstance(machine, dict) else {}
-    told = kept.get("facts")
+    result = kept.get("facts")
     return Offer(
         machine=Machine(
             id=str(kept.get("id", "")),
-            facts={str(name): str(fact) for name, fact in told.items()} if isinstance(told, dict) else {},
+            facts={str(name): str(fact) for name, fact in result.items()} if isinstance(result, dict) else {},
         ),
         builds=builds if isinstance(builds, int) else 0,
         version=str(facts.get("version", "")),
@@ -199,10 +199,10 @@ class Cluster:
             raise self.lost()
         try:
             # Not `scheduler_info`: Dask's own timer may just have replaced its answer by one that has no workers.
-            told = self._client.sync(scheduler.identity, n_workers=-1)
+            result = self._client.sync(scheduler.identity, n_workers=-1)
         except LOST as error:
             raise self.lost() from error
-        facts = (worker.get(FACTS) for worker in dict(told["workers"]).values())
+        facts = (worker.get(FACTS) for worker in dict(result["workers"]).values())
         return tuple(read_offer(each) for each in facts if isinstance(each, dict))
 
     def building(self) -> DaskEngine:
@@ -477,13 +477,13 @@ def _start(address: str, directory: Path, environment: Mapping[str, str]) -> sub
 
 def _written(security: Security, home: Path) -> dict[str, str]:
     """Write a certificate that only this user can read; return the variables that name it."""
-    told = {}
+    data = {}
     for name, variable in _FILES.items():
         path = home / name
         path.write_text(str(getattr(security, name)), encoding="ascii")
         path.chmod(0o600)
-        told[f"DASK_DISTRIBUTED__COMM__TLS__{variable}"] = str(path)
-    return told
+        data[f"DASK_DISTRIBUTED__COMM__TLS__{variable}"] = str(path)
+    return data
 
 
 def _end(started: list[subprocess.Popen[bytes]]) -> None:

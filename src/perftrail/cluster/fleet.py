@@ -18,7 +18,7 @@ from perftrail.builds.packing import pack_build, unpack_build, unpack_logs
 from perftrail.cluster.attendance import present_desk
 from perftrail.cluster.dask import OwnWorkers, Scheduler, connected, own_workers, parse_address
 from perftrail.cluster.study_copy import LOGS, STUDY, build_parcel, pack_study, study_digest
-from perftrail.cluster.values import Carried, Lacks, Making, Parcel, Relinking, Site
+from perftrail.cluster.values import Lacks, Making, OutcomeWithFiles, Parcel, Relinking, Site
 from perftrail.cluster.worker import StudyWorker
 from perftrail.errors import ClusterError
 from perftrail.file_tree import claimed_directory
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from perftrail.cluster.dask import Cluster
     from perftrail.measure.invoker import Invoker
-    from perftrail.measure.subjects import Start
+    from perftrail.measure.subjects import PlannedInvocation
     from perftrail.model.build import Failure, Recipe
     from perftrail.model.measurement import Machine, Outcome
     from perftrail.model.patch import Patched
@@ -48,7 +48,7 @@ class Make:
     site: Site
     parcels: tuple[Parcel, ...] = ()
 
-    def __call__(self, making: Making) -> Carried[Built | Failure] | Lacks:
+    def __call__(self, making: Making) -> OutcomeWithFiles[Built | Failure] | Lacks:
         """Build a subject on the worker."""
         return _desk().make(self.site, self.parcels, making)
 
@@ -60,7 +60,7 @@ class Relink:
     site: Site
     parcels: tuple[Parcel, ...] = ()
 
-    def __call__(self, relinking: Relinking) -> Carried[Mapping[int, Built | Failure]] | Lacks:
+    def __call__(self, relinking: Relinking) -> OutcomeWithFiles[Mapping[int, Built | Failure]] | Lacks:
         """Relink a subject on the worker."""
         return _desk().relink(self.site, self.parcels, relinking)
 
@@ -72,7 +72,7 @@ class Invoke:
     site: Site
     parcels: tuple[Parcel, ...] = ()
 
-    def __call__(self, start: Start) -> Carried[Outcome] | Lacks:
+    def __call__(self, start: PlannedInvocation) -> OutcomeWithFiles[Outcome] | Lacks:
         """Start a benchmark on the worker."""
         return _desk().invoke(self.site, self.parcels, start)
 
@@ -112,7 +112,7 @@ class Supplier:
     def make(self, engine: Engine, making: Making) -> Pending[Built | Failure]:
         """Let a worker build a subject, and copy the build here if the worker's directory is not visible here."""
 
-        def send(parcels: tuple[Parcel, ...]) -> Pending[Carried[Built | Failure] | Lacks]:
+        def send(parcels: tuple[Parcel, ...]) -> Pending[OutcomeWithFiles[Built | Failure] | Lacks]:
             return engine.begin(Make(site=self._site, parcels=parcels or self._first), making)
 
         return _Supplied(send, lambda _: (self._study_parcel(),), self._take_build)
@@ -120,30 +120,34 @@ class Supplier:
     def relink(self, engine: Engine, relinking: Relinking) -> Pending[Mapping[int, Built | Failure]]:
         """Let a worker relink a subject, and copy its layouts here if the worker's directory is not visible here."""
 
-        def send(parcels: tuple[Parcel, ...]) -> Pending[Carried[Mapping[int, Built | Failure]] | Lacks]:
+        def send(
+            parcels: tuple[Parcel, ...],
+        ) -> Pending[OutcomeWithFiles[Mapping[int, Built | Failure]] | Lacks]:
             return engine.begin(Relink(site=self._site, parcels=parcels or self._first), relinking)
 
         return _Supplied(send, lambda _: (self._study_parcel(),), self._take_layouts)
 
-    def begin(self, engine: Engine, start: Start) -> Pending[Outcome]:
+    def begin(self, engine: Engine, start: PlannedInvocation) -> Pending[Outcome]:
         """Submit an invocation."""
 
-        def send(parcels: tuple[Parcel, ...]) -> Pending[Carried[Outcome] | Lacks]:
+        def send(parcels: tuple[Parcel, ...]) -> Pending[OutcomeWithFiles[Outcome] | Lacks]:
             return engine.begin(Invoke(site=self._site, parcels=parcels), start)
 
         return _Supplied(send, lambda lacks: self._parcels(lacks, start), self._take)
 
-    def _take(self, carried: Carried[T]) -> T:
+    def _take(self, carried: OutcomeWithFiles[T]) -> T:
         """Store the logs that came with an outcome."""
         if carried.logs:
             unpack_logs(carried.logs, self._root, below=LOGS)
         return carried.outcome
 
-    def _take_build(self, carried: Carried[Built | Failure]) -> Built | Failure:
+    def _take_build(self, carried: OutcomeWithFiles[Built | Failure]) -> Built | Failure:
         self._take_files(carried.files, [carried.outcome])
         return self._take(carried)
 
-    def _take_layouts(self, carried: Carried[Mapping[int, Built | Failure]]) -> Mapping[int, Built | Failure]:
+    def _take_layouts(
+        self, carried: OutcomeWithFiles[Mapping[int, Built | Failure]]
+    ) -> Mapping[int, Built | Failure]:
         self._take_files(carried.files, carried.outcome.values())
         return self._take(carried)
 
@@ -154,7 +158,7 @@ class Supplier:
             built = builts[parcel.name]
             unpack_build(parcel.packed, self._root / "builds", built, log=built.log)
 
-    def _parcels(self, lacks: Lacks, start: Start) -> tuple[Parcel, ...]:
+    def _parcels(self, lacks: Lacks, start: PlannedInvocation) -> tuple[Parcel, ...]:
         prepared = start.ready.prepared
         wanted = []
         if STUDY in lacks.names:
@@ -180,9 +184,9 @@ class _Supplied(Generic[T]):
 
     def __init__(
         self,
-        send: Callable[[tuple[Parcel, ...]], Pending[Carried[T] | Lacks]],
+        send: Callable[[tuple[Parcel, ...]], Pending[OutcomeWithFiles[T] | Lacks]],
         parcels: Callable[[Lacks], tuple[Parcel, ...]],
-        take: Callable[[Carried[T]], T],
+        take: Callable[[OutcomeWithFiles[T]], T],
     ) -> None:
         self._send = send
         self._parcels = parcels

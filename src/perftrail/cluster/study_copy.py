@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.builds.packing import SHARE, files_below, has_build, pack, pack_build, unpack, unpack_build
-from perftrail.cluster.values import Carried, Lacks, Parcel
+from perftrail.cluster.values import Lacks, OutcomeWithFiles, Parcel
 from perftrail.errors import ClusterError
 from perftrail.file_tree import alone, remove_tree
 from perftrail.model.build import Built, content_key
@@ -91,11 +91,11 @@ class Grounds:
         built = replace(prepared.built, directory=self._moved(prepared.built.directory))
         return replace(prepared, built=built, out=self._moved(prepared.out))
 
-    def made(self, outcome: Built | Failure, recipe: Recipe) -> Carried[Built | Failure]:
+    def made(self, outcome: Built | Failure, recipe: Recipe) -> OutcomeWithFiles[Built | Failure]:
         """Return the outcome of a build as the command knows it, with the build itself if the command cannot see it."""
         if self.shared:
-            return Carried(outcome=outcome)
-        return Carried(
+            return OutcomeWithFiles(outcome=outcome)
+        return OutcomeWithFiles(
             outcome=self._told(outcome),
             files=self._packed([outcome], recipe),
             logs=self._pack_logs([f"{LOGS}/{Path(outcome.log).name}"]),
@@ -103,19 +103,21 @@ class Grounds:
 
     def relinked(
         self, outcomes: Mapping[int, Built | Failure], recipe: Recipe
-    ) -> Carried[Mapping[int, Built | Failure]]:
+    ) -> OutcomeWithFiles[Mapping[int, Built | Failure]]:
         """Return the relinked layouts as the command knows them, with their files if it cannot see them."""
         if self.shared:
-            return Carried(outcome=outcomes)
-        return Carried(
+            return OutcomeWithFiles(outcome=outcomes)
+        return OutcomeWithFiles(
             outcome={layout: self._told(outcome) for layout, outcome in outcomes.items()},
             files=self._packed(outcomes.values(), recipe),
             logs=self._pack_logs([f"{LOGS}/{Path(outcome.log).name}" for outcome in outcomes.values()]),
         )
 
     def _told(self, outcome: Built | Failure) -> Built | Failure:
-        told = replace(outcome, log=self._back(outcome.log))
-        return replace(told, directory=self._back(told.directory)) if isinstance(told, Built) else told
+        result = replace(outcome, log=self._back(outcome.log))
+        return (
+            replace(result, directory=self._back(result.directory)) if isinstance(result, Built) else result
+        )
 
     def _packed(self, outcomes: Iterable[Built | Failure], recipe: Recipe) -> tuple[Parcel, ...]:
         builds = self.root / "builds"
@@ -125,20 +127,20 @@ class Grounds:
             if isinstance(each, Built)
         )
 
-    def started(self, outcome: Outcome, log: str) -> Carried[Outcome]:
+    def started(self, outcome: Outcome, log: str) -> OutcomeWithFiles[Outcome]:
         """Return the outcome of an invocation as the command knows it, with its logs if the command cannot see them.
 
         `log` is the common part of the names of its logs, below the results directory.
         """
         if self.shared:
-            return Carried(outcome=outcome)
-        told: Outcome
+            return OutcomeWithFiles(outcome=outcome)
+        result: Outcome
         if isinstance(outcome, Measurement):
-            told = replace(outcome, log=self._back(outcome.log) if outcome.log else "")
+            result = replace(outcome, log=self._back(outcome.log) if outcome.log else "")
         else:
             failure = replace(outcome.failure, log=self._back(outcome.failure.log))
-            told = replace(outcome, failure=failure)
-        return Carried(outcome=told, logs=self._pack_logs(list(files_below(self.root, log))))
+            result = replace(outcome, failure=failure)
+        return OutcomeWithFiles(outcome=result, logs=self._pack_logs(list(files_below(self.root, log))))
 
     def _pack_logs(self, names: Sequence[str]) -> bytes:
         return pack(self.root, names, what="a log")

@@ -67,7 +67,7 @@ class Parcel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Carried(Generic[T]):
+class OutcomeWithFiles(Generic[T]):
     """Outcome of a job, with everything that the command cannot see in the worker's directory.
 
     That is: builds, by their keys, and packed logs, by their names below the results directory.

@@ -39,10 +39,10 @@ from perftrail.process.sandbox.view import remove_left_over_rooms
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from perftrail.cluster.values import Carried, Lacks, Making, Parcel, Relinking, Site
+    from perftrail.cluster.values import Lacks, Making, OutcomeWithFiles, Parcel, Relinking, Site
     from perftrail.measure.invoker import Invoker
     from perftrail.measure.sandboxes import Sandboxes
-    from perftrail.measure.subjects import Start
+    from perftrail.measure.subjects import PlannedInvocation
     from perftrail.model.build import Prepared
     from perftrail.model.measurement import Outcome
 
@@ -91,7 +91,7 @@ def remove_left_over_of_workers(directory: Path) -> None:
         remove_left_over_rooms(directory / ROOMS)
 
 
-class Outpost:
+class JobRunner:
     """Builds and starts the jobs of one study. Several threads call it; one of them starts benchmarks at a time."""
 
     def __init__(self, site: Site, terms: Terms) -> None:
@@ -114,12 +114,12 @@ class Outpost:
         with self._arriving:
             return self._grounds.lacks(parcels, prepared)
 
-    def make(self, making: Making, *, job: str) -> Carried[Built | Failure]:
+    def make(self, making: Making, *, job: str) -> OutcomeWithFiles[Built | Failure]:
         """Build a subject. Raises `ClusterError` if the result would be another build than requested."""
         with self._hand(making, job) as hand:
             return self._grounds.made(hand.make(making.subject, making.recipe), making.recipe)
 
-    def relink(self, relinking: Relinking, *, job: str) -> Carried[Mapping[int, Built | Failure]]:
+    def relink(self, relinking: Relinking, *, job: str) -> OutcomeWithFiles[Mapping[int, Built | Failure]]:
         """Relink a subject; build it first if necessary. Raises `ClusterError` as `make` does."""
         making = relinking.making
         with self._hand(making, job) as hand:
@@ -162,7 +162,7 @@ class Outpost:
                 self._idle.put(self._hands[-1])
         return self._idle.get()
 
-    def invoke(self, start: Start, *, job: str) -> Carried[Outcome]:
+    def invoke(self, start: PlannedInvocation, *, job: str) -> OutcomeWithFiles[Outcome]:
         """Start a benchmark once."""
         if start.key.machine != self._terms.machine.id:
             raise ClusterError(f"what is measured on {start.key.machine} was sent to another machine")
@@ -242,7 +242,7 @@ class StudyWorker:
 
     def __init__(self, terms: Terms) -> None:
         self._terms = terms
-        self._outposts: list[Outpost] = []
+        self._outposts: list[JobRunner] = []
         self._opening = Lock()
         self._stopping = Event()
 
@@ -251,7 +251,9 @@ class StudyWorker:
         with self._refusing(site):
             return self._outpost(site).lacks(())
 
-    def make(self, site: Site, parcels: Sequence[Parcel], making: Making) -> Carried[Built | Failure] | Lacks:
+    def make(
+        self, site: Site, parcels: Sequence[Parcel], making: Making
+    ) -> OutcomeWithFiles[Built | Failure] | Lacks:
         """Build a subject in a clean tree. Raises `ClusterError` if the result would be another build here."""
         with self._refusing(site):
             outpost = self._outpost(site)
@@ -265,7 +267,7 @@ class StudyWorker:
 
     def relink(
         self, site: Site, parcels: Sequence[Parcel], relinking: Relinking
-    ) -> Carried[Mapping[int, Built | Failure]] | Lacks:
+    ) -> OutcomeWithFiles[Mapping[int, Built | Failure]] | Lacks:
         """Relink a subject. Raises `ClusterError` if the result would be a different build here."""
         with self._refusing(site):
             outpost = self._outpost(site)
@@ -277,7 +279,9 @@ class StudyWorker:
                 self._doubt()
             return carried
 
-    def invoke(self, site: Site, parcels: Sequence[Parcel], start: Start) -> Carried[Outcome] | Lacks:
+    def invoke(
+        self, site: Site, parcels: Sequence[Parcel], start: PlannedInvocation
+    ) -> OutcomeWithFiles[Outcome] | Lacks:
         """Start a benchmark once and return the outcome."""
         with self._refusing(site):
             outpost = self._outpost(site)
@@ -343,14 +347,14 @@ class StudyWorker:
         while self._stopping.is_set():
             time.sleep(1.0)
 
-    def _outpost(self, site: Site) -> Outpost:
+    def _outpost(self, site: Site) -> JobRunner:
         with self._opening:
             if self._stopping.is_set():
                 raise KeyboardInterrupt
             for outpost in self._outposts:
                 if outpost.site == site:
                     return outpost
-            self._outposts.append(Outpost(site, self._terms))
+            self._outposts.append(JobRunner(site, self._terms))
             return self._outposts[-1]
 
 

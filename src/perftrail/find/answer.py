@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import Unpack
 
-    from perftrail.find.failing import Stretch
-    from perftrail.find.journal import Boot
+    from perftrail.find.failing import BrokenRange
+    from perftrail.find.journal import MachineBoot
     from perftrail.find.other_metrics import AlsoChanged
     from perftrail.find.sampler import Sampler
     from perftrail.model.build import Failure
@@ -120,11 +120,11 @@ class FindAnswer:
     machine: str
     inside: Mapping[int, InsideMerge]
     also: Mapping[int, tuple[AlsoChanged, ...]] = field(default_factory=dict)
-    broken_ranges: tuple[Stretch, ...] = ()
+    broken_ranges: tuple[BrokenRange, ...] = ()
     priors: tuple[str, ...] = ()
     discarded: int = 0
     noisy: int = 0
-    boots: tuple[Boot, ...] = ()
+    boots: tuple[MachineBoot, ...] = ()
     other_machines: tuple[str, ...] = ()
     with_notes: bool = False
     pins: Pins = ALONE
@@ -222,7 +222,7 @@ class FindAnswer:
             "possible": _finite(suspicion.possible),
         }
 
-    def _broke(self, stretch: Stretch) -> dict[str, Json]:
+    def _broke(self, stretch: BrokenRange) -> dict[str, Json]:
         def named(position: int | None) -> str | None:
             return None if position is None else self.revisions[position].id
 

@@ -134,7 +134,7 @@ class Trials:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stretch:
+class BrokenRange:
     """Consecutive revisions that were tried and were unusable, with no usable revision known between them.
 
     `first` and `last` are the outermost that were tried; `tried` is their number. `before` and `after` are
@@ -152,7 +152,7 @@ class Stretch:
 
 def stretches(
     usable: Collection[int], failures: Mapping[int, Failure], changes: Sequence[Change]
-) -> tuple[Stretch, ...]:
+) -> tuple[BrokenRange, ...]:
     """Return the ranges that touch or contain a change, or that reach an end without usable revisions.
 
     >>> from perftrail.model.build import Failure
@@ -163,7 +163,7 @@ def stretches(
     return tuple(each for each in _all(usable, failures) if _matters(each, changes))
 
 
-def _all(usable: Collection[int], failures: Mapping[int, Failure]) -> Iterator[Stretch]:
+def _all(usable: Collection[int], failures: Mapping[int, Failure]) -> Iterator[BrokenRange]:
     run: list[int] = []
     before: int | None = None
     for position in sorted({*usable, *failures}):
@@ -179,8 +179,8 @@ def _all(usable: Collection[int], failures: Mapping[int, Failure]) -> Iterator[S
 
 def _stretch(
     run: Sequence[int], failures: Mapping[int, Failure], *, before: int | None, after: int | None
-) -> Stretch:
-    return Stretch(
+) -> BrokenRange:
+    return BrokenRange(
         first=run[0],
         last=run[-1],
         tried=len(run),
@@ -190,7 +190,7 @@ def _stretch(
     )
 
 
-def _matters(stretch: Stretch, changes: Sequence[Change]) -> bool:
+def _matters(stretch: BrokenRange, changes: Sequence[Change]) -> bool:
     if stretch.before is None or stretch.after is None:
         return True
     return any(

@@ -70,7 +70,9 @@ class Find:
         yield HistoryRead(revisions=self._revisions)
         if len(self._revisions) < 2:
             raise NoAnswer("the range has one revision, so it contains no change; widen source.range")
-        yield from (Skipped(left_out=each) for each in self._session.workshop.left_out(self._revisions))
+        yield from (
+            Skipped(left_out=each) for each in self._session.subject_builder.left_out(self._revisions)
+        )
         yield from self._outdated()
         self._beforehand = self._prior_weights()
         record = self._record()
@@ -84,7 +86,7 @@ class Find:
         else:
             answers = yield from self._changed(goal, journal)
             result = answers[0] if len(answers) == 1 else self._table(answers)
-        yield from self._session.workshop.confirm(witnesses(result, self._ledger.attempted))
+        yield from self._session.subject_builder.confirm(witnesses(result, self._ledger.attempted))
         result = replace(result, pins=self._session.pins)
         journal.end(result.as_json())
         return result
@@ -158,14 +160,14 @@ class Find:
 
     def _built_before(self, sampler: Sampler) -> frozenset[int]:
         """Return the positions that were built before this search began: they cost nothing."""
-        store, workshop = self._session.store, self._session.workshop
+        store, subject_builder = self._session.store, self._session.subject_builder
         stored = {runnable.revision for runnable in store.runnables(sampler.benchmark)}
         builds = store.builds() if stored else {}
         earlier = {key for key, record in builds.items() if record.finished < self._begun}
         found = set()
         for position, revision in enumerate(self._revisions):
             if revision.id in stored:
-                made = workshop.known_build(Subject(revision=revision, variant=sampler.variant))
+                made = subject_builder.known_build(Subject(revision=revision, variant=sampler.variant))
                 if isinstance(made, Built) and made.key in earlier:
                     found.add(position)
         return frozenset(found)
@@ -216,7 +218,7 @@ class Find:
         )
 
     def _failing(self, working: Working, journal: Journal) -> Generator[Event, None, FindAnswer]:
-        wanted = self._session.workshop.wanted(self._revisions)
+        wanted = self._session.subject_builder.wanted(self._revisions)
         if not wanted:
             raise NoAnswer("source.skip excludes every revision of the range; no revision is left to try")
         line = gaps(self._revisions, wanted)

@@ -62,7 +62,7 @@ MOST_LOOKED_AT = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Boot:
+class MachineBoot:
     """One boot session of the machine: its id, its kernel, and when it began (ISO 8601, as the store writes it).
 
     All fields are empty if the machine does not report them, or if they are irrelevant.
@@ -77,22 +77,24 @@ class Boot:
         return {"boot": self.id, "kernel": self.kernel, "since": self.since}
 
 
-NOWHERE = Boot()
+NOWHERE = MachineBoot()
 """The boot session of values that do not depend on it, for example counted instructions."""
 
 
-def boot_of(machine: Machine) -> Boot:
+def boot_of(machine: Machine) -> MachineBoot:
     """Return the current boot session of a machine."""
     facts = machine.facts
-    return Boot(id=facts.get("boot_id", ""), kernel=facts.get("kernel", ""), since=facts.get("booted", ""))
+    return MachineBoot(
+        id=facts.get("boot_id", ""), kernel=facts.get("kernel", ""), since=facts.get("booted", "")
+    )
 
 
-def kept_boot(action: Mapping[str, Json]) -> Boot:
+def stored_boot(action: Mapping[str, Json]) -> MachineBoot:
     """Read the boot session of a recorded step; steps of older versions have none."""
     kept = action.get("block")
     if not isinstance(kept, dict):
         return NOWHERE
-    return Boot(
+    return MachineBoot(
         id=str(kept.get("boot", "")), kernel=str(kept.get("kernel", "")), since=str(kept.get("since", ""))
     )
 
@@ -157,7 +159,7 @@ class Ledger:
 
     def ready(self, cell: Cell, *, layout: int = 0) -> Generator[Event, None, Ready | Failure]:
         """Build a cell, or return the failure; counts the build, unless the study skips it."""
-        result = yield from self._counted(self._session.workshop.ready(cell, layout=layout))
+        result = yield from self._counted(self._session.subject_builder.ready(cell, layout=layout))
         if not (isinstance(result, Failure) and result.stage == "skipped"):
             self.attempted.add(cell.subject.revision.id)
         return result
@@ -165,7 +167,7 @@ class Ledger:
     def together(self, revisions: Iterable[Revision], *, variant: str) -> Generator[Event, None, None]:
         """Build several revisions in parallel; only requested builds and their seconds count as attempted."""
         yield from self._counted(
-            self._session.workshop.ahead(_subject(revision, variant) for revision in revisions)
+            self._session.subject_builder.ahead(_subject(revision, variant) for revision in revisions)
         )
 
     def ahead(
@@ -175,23 +177,24 @@ class Ledger:
 
         Only requested builds and their seconds count as attempted, so the search makes the same decisions.
         """
-        workshop = self._session.workshop
+        subject_builder = self._session.subject_builder
         if (
-            workshop.parallel_builds == 1
-            or workshop.known_build(_subject(revisions[position], variant)) is not None
+            subject_builder.parallel_builds == 1
+            or subject_builder.known_build(_subject(revisions[position], variant)) is not None
         ):
             return
         tried = {place for place, each in enumerate(revisions) if each.id in self.attempted}
         named = islice(
-            likely(position, tried, revisions=len(revisions)), MOST_LOOKED_AT * workshop.parallel_builds
+            likely(position, tried, revisions=len(revisions)),
+            MOST_LOOKED_AT * subject_builder.parallel_builds,
         )
         fresh = (
             subject
             for place in named
-            if workshop.known_build(subject := _subject(revisions[place], variant)) is None
+            if subject_builder.known_build(subject := _subject(revisions[place], variant)) is None
         )
-        chosen = (_subject(revisions[position], variant), *islice(fresh, workshop.parallel_builds - 1))
-        yield from self._counted(workshop.ahead(chosen))
+        chosen = (_subject(revisions[position], variant), *islice(fresh, subject_builder.parallel_builds - 1))
+        yield from self._counted(subject_builder.ahead(chosen))
 
     def _counted(self, making: Generator[Event, None, Result]) -> Generator[Event, None, Result]:
         """Count the builds that a generator really performs."""
@@ -228,7 +231,7 @@ class Journal:
         self._now = boot_of(session.machine) if in_blocks else NOWHERE
         kept = self._store.steps(record.key, record.machine) if in_blocks else ()
         self._kept = {step.number: step.action for step in kept}
-        self._boots: dict[str, Boot] = {}
+        self._boots: dict[str, MachineBoot] = {}
 
     @property
     def name(self) -> str:
@@ -241,13 +244,13 @@ class Journal:
         return self._ledger.seconds
 
     @property
-    def boot(self) -> Boot:
+    def boot(self) -> MachineBoot:
         """The boot session of the next step: the recorded one if the step exists, else the current one."""
         kept = self._kept.get(self._number + 1)
-        return self._now if kept is None else kept_boot(kept)
+        return self._now if kept is None else stored_boot(kept)
 
     @property
-    def boots(self) -> tuple[Boot, ...]:
+    def boots(self) -> tuple[MachineBoot, ...]:
         """The known boot sessions of the steps so far, the first one first."""
         return tuple(boot for id_, boot in self._boots.items() if id_)
 

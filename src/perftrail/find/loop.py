@@ -18,6 +18,7 @@ from perftrail.find import step_record
 from perftrail.find.answer import FindTable
 from perftrail.measure.events import BuilderSaid
 from perftrail.measure.invoker import NO_INPUT
+from perftrail.measure.troubles import same_reason
 from perftrail.measure.units import logarithm
 from perftrail.model.build import Failure
 from perftrail.model.measurement import FlaggedSample, Measurement, Runnable, sift
@@ -48,9 +49,6 @@ if TYPE_CHECKING:
 
 NOT_MADE = ("checkout", "build", "skipped")
 """Stages at which a revision fails for all metrics of its variant."""
-
-SAME_FAILURES = 3
-"""A search ends after this many revisions fail for one reason that does not depend on the revision."""
 
 
 class Searching(Protocol):
@@ -145,7 +143,7 @@ class Loop:
             self._report_build(sampler, news)
             if isinstance(news, Unusable) or news.like is not None:
                 yield self._keep(visit, sampler, dict.fromkeys(visit.names, news))
-                self._refuse_to_go_on(sampler)
+                yield from self._refuse_to_go_on(sampler)
                 return
         taken = yield from sampler.take(measure, self._journal.next_step)
         if isinstance(taken, CannotRelink):
@@ -157,7 +155,7 @@ class Loop:
             for each in unusable:
                 self._search.tell(each, (name,))
         yield self._keep(visit, sampler, taken.batches)
-        self._refuse_to_go_on(sampler)
+        yield from self._refuse_to_go_on(sampler)
 
     def _report_build(self, sampler: Sampler, news: Built | Unusable) -> None:
         """Report the outcome of a build to all metrics that it concerns."""
@@ -182,14 +180,14 @@ class Loop:
 
         The search receives these builds too; they do not depend on earlier builds.
         """
-        workshop, variant = self._session.workshop, sampler.variant
+        subject_builder, variant = self._session.subject_builder, sampler.variant
         fresh = [position for position in positions if (position, variant) not in self._asked]
         self._asked |= {(position, variant) for position in fresh}
-        if workshop.parallel_builds == 1 or not fresh:
+        if subject_builder.parallel_builds == 1 or not fresh:
             return
         ahead = [
             position
-            for position in self._search.builds_ahead(positions, workshop.parallel_builds - len(fresh))
+            for position in self._search.builds_ahead(positions, subject_builder.parallel_builds - len(fresh))
             if (position, variant) not in self._asked
         ]
         self._asked |= {(position, variant) for position in ahead}
@@ -197,7 +195,7 @@ class Loop:
         yield from self._ledger.together(revisions, variant=variant)
         for position in ahead:
             revision = sampler.revisions[position]
-            made = workshop.known_build(Subject(revision=revision, variant=variant))
+            made = subject_builder.known_build(Subject(revision=revision, variant=variant))
             if made is None:
                 continue
             self._ledger.attempted.add(revision.id)
@@ -230,24 +228,41 @@ class Loop:
             ),
         )
 
-    def _refuse_to_go_on(self, sampler: Sampler) -> None:
-        """Raise `NoAnswer` if nothing can run for one reason that is the same at every revision."""
-        for name in sampler.targets:
-            failures = sampler.failures(name)
-            if sampler.usable(name) or len(failures) < SAME_FAILURES:
-                return
-            reasons = {(failure.stage, failure.message) for failure in failures.values()}
-            failure = next(iter(failures.values()))
-            if len(reasons) > 1 or not self._is_the_same_everywhere(sampler, failure):
-                return
-        tried = [sampler.revisions[position].short for position in failures]
-        raise NoAnswer(
-            f"{', '.join(tried)} failed to run, all for one reason that does not depend on the revision: "
-            f"{failure.message}; fix the study file, then test it with: perftrail check --try"
-        )
+    def _refuse_to_go_on(self, sampler: Sampler) -> Generator[Event, None, None]:
+        """Raise `NoAnswer` if all revisions so far failed for one reason, and the newest one fails for it too.
 
-    def _is_the_same_everywhere(self, sampler: Sampler, failure: Failure) -> bool:
+        A reason that only the study can cause needs no look at the newest revision.
+        """
+        if self._session.keep_going or not (reason := self._same_reason(sampler)):
+            return
+        newest = len(sampler.revisions) - 1
+        if not all(self._is_of_the_study(sampler, name) for name in sampler.targets):
+            news = yield from sampler.prepare(newest)
+            if news is not None:
+                self._report_build(sampler, news)
+            if any(newest not in sampler.failures(name) for name in sampler.targets):
+                return
+            reason = self._same_reason(sampler)
+        if reason:
+            raise NoAnswer(reason)
+
+    def _same_reason(self, sampler: Sampler) -> str:
+        """Return why all revisions so far failed; empty if one is usable, and if they have several reasons."""
+        failures: dict[Subject, Failure] = {}
+        for name in sampler.targets:
+            if sampler.usable(name):
+                return ""
+            failures = {
+                Subject(revision=sampler.revisions[position], variant=sampler.variant): failure
+                for position, failure in sampler.failures(name).items()
+            }
+            if not same_reason(failures):
+                return ""
+        return same_reason(failures)
+
+    def _is_of_the_study(self, sampler: Sampler, name: str) -> bool:
         """Whether a failure belongs to the study and not to a revision: its own program or input file is missing."""
+        failure = next(iter(sampler.failures(name).values()))
         benchmark = self._session.study.benchmarks[sampler.benchmark]
         command = benchmark.command.replace("{study}", self._session.study.directory)
         if failure.stage == "start":
@@ -392,7 +407,7 @@ def _keys(view: BuildView, target: Target, revision: Revision) -> dict[Point, st
     keys: dict[Point, str] = {}
     for point in target.points:
         cell = Cell(subject=subject, benchmark=target.benchmark, point=point)
-        runnable = view.workshop.known_runnable(cell)
+        runnable = view.subject_builder.known_runnable(cell)
         if not isinstance(runnable, Runnable):
             return None
         keys[point] = runnable.key

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from perftrail.find.journal import NOWHERE
-from perftrail.measure.subjects import Ready, Start
+from perftrail.measure.subjects import PlannedInvocation, Ready
 from perftrail.measure.units import logarithm
 from perftrail.model.build import Failure, content_key
 from perftrail.model.measurement import Draw, FailedInvocation, Measurement, seed_of, weight
@@ -17,7 +17,7 @@ from perftrail.search import Batch, BootSession, Built, CannotRelink, Sample, Un
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping, Sequence
 
-    from perftrail.find.journal import Boot, Ledger
+    from perftrail.find.journal import Ledger, MachineBoot
     from perftrail.measure.events import Event
     from perftrail.measure.session import Session
     from perftrail.model.benchmark import Point
@@ -43,7 +43,7 @@ Values = dict[str, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
+class BatchValues:
     """The values of one batch for each target, by name, and the positions that never gave it a sample."""
 
     batches: Mapping[str, Batch]
@@ -142,10 +142,10 @@ class Sampler:
         """Whether the study says how to link the program in other layouts."""
         subject = Subject(revision=self.revisions[0], variant=self.variant)
         return not self.is_counted and all(
-            self._session.workshop.can_relink(self._cell(subject, point)) for point in self.points
+            self._session.subject_builder.can_relink(self._cell(subject, point)) for point in self.points
         )
 
-    def move(self, boot: Boot) -> BootSession | None:
+    def move(self, boot: MachineBoot) -> BootSession | None:
         """Sample in this boot session from now on; return news if it differs from the previous one.
 
         Counted instructions do not depend on the boot session.
@@ -185,7 +185,7 @@ class Sampler:
         self._like[position] = like
         return Built(position=position, seconds=seconds, like=like)
 
-    def take(self, measure: Measure, step: int) -> Generator[Event, None, Taken | CannotRelink]:
+    def take(self, measure: Measure, step: int) -> Generator[Event, None, BatchValues | CannotRelink]:
         """Take a batch of prepared positions, which the search asked for in this step."""
         relinked = yield from self._relink(measure)
         if isinstance(relinked, CannotRelink):
@@ -203,7 +203,7 @@ class Sampler:
 
     def _take_block(
         self, measure: Measure, readies: Mapping[int, tuple[Ready, ...]], block: str, relink_seconds: float
-    ) -> Generator[Event, None, Taken]:
+    ) -> Generator[Event, None, BatchValues]:
         stored = self._stored(readies, block)
         seed = seed_of(block)
         draws = [
@@ -247,7 +247,7 @@ class Sampler:
         }
         self._told.append((tuple(self.revisions[position].id for position, _ in found), batches))
         ran = {position for position, _ in found}
-        return Taken(
+        return BatchValues(
             batches=batches,
             unusable={
                 name: tuple(Unusable(position=at) for at in sorted(ran & self.failures(name).keys()))
@@ -292,14 +292,14 @@ class Sampler:
     ) -> None:
         """Submit the whole batch to the measuring machine, in its order."""
         ordinals: dict[str, int] = {}
-        starts: list[Start] = []
+        starts: list[PlannedInvocation] = []
         for turn, position in enumerate(measure.order):
             for number in _points_in_turn(len(self.points), turn):
                 ready = readies[position][number]
                 ordinal = ordinals.get(ready.runnable.key, self._next_ordinal(ready))
                 ordinals[ready.runnable.key] = ordinal + 1
                 key = self._bench.key(ready, "sample", ordinal)
-                starts.append(Start(ready=ready, key=key, draw=draws[turn]))
+                starts.append(PlannedInvocation(ready=ready, key=key, draw=draws[turn]))
         self._bench.begin(starts)
 
     def _stored(self, readies: Mapping[int, tuple[Ready, ...]], block: str) -> dict[tuple[int, int], Outcome]:
@@ -337,7 +337,7 @@ class Sampler:
         self, measure: Measure
     ) -> Generator[Event, None, tuple[Mapping[int, tuple[Ready, ...]], float] | CannotRelink]:
         """Link a batch's builds in its layout, several layouts in one pass, and prepare them."""
-        workshop = self._session.workshop
+        subject_builder = self._session.subject_builder
         if measure.layout:
             cells = [
                 self._cell(Subject(revision=self.revisions[position], variant=self.variant), point)
@@ -347,7 +347,7 @@ class Sampler:
             if measure.layout not in self._lot:
                 count = LAYOUTS_AT_ONCE if measure.certificate else 1
                 self._lot = range(measure.layout, measure.layout + count)
-            yield from workshop.relink(cells, self._lot)
+            yield from subject_builder.relink(cells, self._lot)
         readies: dict[int, tuple[Ready, ...]] = {}
         seconds = 0.0
         for position in measure.positions:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from perftrail.model.subject import Revision
     from perftrail.search import Belief, Measure, Visit
 
-    Told = Batch | Built | Unusable
+    Result = Batch | Built | Unusable
 
 MOST_SAID = 4
 """Maximum number of metrics named in a step's description."""
@@ -56,25 +56,25 @@ def action(visit: Visit, about: int, revisions: Sequence[Revision], *, alone: bo
     return put
 
 
-def news(told: Told, about: int, sampler: Sampler, name: str) -> dict[str, Json]:
+def news(result: Result, about: int, sampler: Sampler, name: str) -> dict[str, Json]:
     """Return a step's news about a metric as data; values are the metric's own, not logarithms."""
     failure = sampler.failures(name).get(about)
     if failure is not None:
         why: dict[str, Json] = {"unusable": failure.stage, "message": failure.message, "log": failure.log}
-        return {**why, "seconds": told.seconds}
-    if isinstance(told, Batch):
+        return {**why, "seconds": result.seconds}
+    if isinstance(result, Batch):
         samples: list[Json] = [
             {
                 "revision": sampler.revisions[each.position].id,
                 "value": None if each.value is None else math.exp(each.value),
                 **({"noisy": True} if each.noisy else {}),
             }
-            for each in told.samples
+            for each in result.samples
         ]
-        return {"values": [*_values(told, about)], "samples": samples, "seconds": told.seconds}
-    if isinstance(told, Built) and told.like is not None:
-        return {"same_as": sampler.revisions[told.like].id, "seconds": told.seconds}
-    return {"seconds": told.seconds}
+        return {"values": [*_values(result, about)], "samples": samples, "seconds": result.seconds}
+    if isinstance(result, Built) and result.like is not None:
+        return {"same_as": sampler.revisions[result.like].id, "seconds": result.seconds}
+    return {"seconds": result.seconds}
 
 
 def belief(held: Belief | None, revisions: Sequence[Revision]) -> dict[str, Json]:
@@ -96,7 +96,7 @@ def belief(held: Belief | None, revisions: Sequence[Revision]) -> dict[str, Json
     }
 
 
-def words(told: Told, about: int, sampler: Sampler, name: str, held: Belief | None) -> str:
+def words(result: Result, about: int, sampler: Sampler, name: str, held: Belief | None) -> str:
     """Describe a step of a search for one metric; the median represents several samples."""
 
     def label(position: int) -> str:
@@ -105,18 +105,18 @@ def words(told: Told, about: int, sampler: Sampler, name: str, held: Belief | No
     failure = sampler.failures(name).get(about)
     if failure is not None:
         return step(Unusable(position=about), held, label, what=failure.stage)
-    if isinstance(told, Batch):
-        values = _values(told, about)
+    if isinstance(result, Batch):
+        values = _values(result, about)
         what = quantity(statistics.median(values), sampler.targets[name].unit) if values else ""
-        return step(told, held, label, what="" if told.certificate else what)
-    return step(told, held, label)
+        return step(result, held, label, what="" if result.certificate else what)
+    return step(result, held, label)
 
 
 def words_of_several(
-    told: Mapping[str, Told], about: int, sampler: Sampler, beliefs: Mapping[str, Belief | None]
+    result: Mapping[str, Result], about: int, sampler: Sampler, beliefs: Mapping[str, Belief | None]
 ) -> str:
     """Describe a step of a search for several metrics, and the number of candidates left."""
-    names = list(told)
+    names = list(result)
     label = sampler.revisions[about].short
     failures = [sampler.failures(name).get(about) for name in names]
     if all(failures):
@@ -124,7 +124,7 @@ def words_of_several(
         return f"{label} is unusable ({failures[0].stage})"
     shown = ", ".join(names[:MOST_SAID])
     more = f" and {len(names) - MOST_SAID} more" if len(names) > MOST_SAID else ""
-    certificate = any(isinstance(each, Batch) and each.certificate for each in told.values())
+    certificate = any(isinstance(each, Batch) and each.certificate for each in result.values())
     done = "ran a block of the certificate around" if certificate else "measured"
     return f"{done} {label}: {shown}{more}; {_left(beliefs)}"
 

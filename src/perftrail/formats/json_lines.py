@@ -35,8 +35,8 @@ def read(content: bytes, _place: Place = NOWHERE) -> tuple[Series, ...]:
             if (point := found.get("point")) is not None:
                 row |= {f"{PREFIX}{name}": each.scalar() for name, each in point.members()}
         except FormatError as error:
-            told = str(error)
-            raise error if told.startswith("line ") else FormatError(f"line {number}: {told}") from error
+            text = str(error)
+            raise error if text.startswith("line ") else FormatError(f"line {number}: {text}") from error
         gathered.add(tuple(row), tuple(row.values()), number)
     return gathered.series()
 

@@ -40,9 +40,9 @@ def write(samples: Sequence[Exported], study: Study) -> dict[str, bytes]:  # noq
 
 
 def _table(samples: Sequence[Exported]) -> bytes:
-    told = {each.subject.revision.id: each.subject.revision.time for each in samples}
-    days = {id: (_FIRST + timedelta(days=day)).isoformat() for day, id in enumerate(told)}
-    times = told if all(told.values()) else days
+    data = {each.subject.revision.id: each.subject.revision.time for each in samples}
+    days = {id: (_FIRST + timedelta(days=day)).isoformat() for day, id in enumerate(data)}
+    times = data if all(data.values()) else days
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([TIME, COMMIT, VALUE])

@@ -261,10 +261,10 @@ def each_revision(
         by_revision[sample.subject.revision.id].append(sample)
     files: dict[str, bytes] = {}
     for id, those in by_revision.items():
-        told = document(those)
-        if told:
+        result = document(those)
+        if result:
             name = file_name(those[0].subject.revision.label or id, files, ending)
-            files[name] = f"{json.dumps(told, indent=2, ensure_ascii=False)}\n".encode()
+            files[name] = f"{json.dumps(result, indent=2, ensure_ascii=False)}\n".encode()
     return files
 
 

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from perftrail.measure.events import Invoked
-from perftrail.measure.subjects import Start
+from perftrail.measure.subjects import PlannedInvocation
 from perftrail.model.measurement import (
     UNDRAWN,
     FailedInvocation,
@@ -53,7 +53,7 @@ class Bench:
         engine: Engine,
         invoker: Invoker,
         machine: Machine,
-        begin: Callable[[Start], Pending[Outcome]] | None = None,
+        begin: Callable[[PlannedInvocation], Pending[Outcome]] | None = None,
     ) -> None:
         self._store = store
         self._begin = begin or partial(engine.begin, invoker.invoke)
@@ -83,7 +83,9 @@ class Bench:
         self.recall((ready,))
         return self._known[ready.runnable.key]
 
-    def perform(self, starts: Sequence[Start] | Iterable[Start]) -> Generator[Event, None, None]:
+    def perform(
+        self, starts: Sequence[PlannedInvocation] | Iterable[PlannedInvocation]
+    ) -> Generator[Event, None, None]:
         """Perform invocations in order. Each is committed before the next begins, except those submitted ahead."""
         for start in starts:
             outcome = (self._handed.pop(start.key, None) or self._begin(start)).outcome()
@@ -95,9 +97,9 @@ class Bench:
     def hand_out(self, ready: Ready, wanted: Iterable[tuple[Phase, int]], *, draw: Draw = UNDRAWN) -> None:
         """Submit the invocations that have no outcome yet, in this order; `outcome` then waits for each."""
         keys = (self.key(ready, phase, ordinal) for phase, ordinal in wanted)
-        self.begin(Start(ready=ready, key=key, draw=draw) for key in keys)
+        self.begin(PlannedInvocation(ready=ready, key=key, draw=draw) for key in keys)
 
-    def begin(self, starts: Iterable[Start]) -> None:
+    def begin(self, starts: Iterable[PlannedInvocation]) -> None:
         """Submit the invocations that have no outcome yet, in this order; `perform` then waits for each."""
         for start in starts:
             known = self.known(start.ready)
@@ -114,7 +116,7 @@ class Bench:
         """Return one outcome; start the invocation with this draw only if the outcome is unknown."""
         known = self.known(ready)
         if (phase, ordinal) not in known:
-            start = Start(ready=ready, key=self.key(ready, phase, ordinal), draw=draw)
+            start = PlannedInvocation(ready=ready, key=self.key(ready, phase, ordinal), draw=draw)
             yield from self.perform((start,))
         return known[phase, ordinal]
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from perftrail.builds.builder import LocalBuilder
 from perftrail.builds.workers import (
-    AwayBuilder,
     BuildWorkers,
     LeadingBuilder,
     Places,
+    RemoteBuilder,
     Stoppable,
     StoppableEnclosing,
 )
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class LocalBuildWorker:
-    """A build worker, implementing `builder.crew.BuildWorker`, with separate sources and launcher, opened on first use.
+    """A `builds.workers.BuildWorker` with its own sources and launcher, opened on first use.
 
     `kind` is the builder that it uses. Its sandboxes are in `rooms`, or below the results.
     """
@@ -129,7 +129,9 @@ class LocalBuildWorker:
 
 
 @contextmanager
-def crew(study: Study, root: Path, *, jobs: int, own: Patched | None) -> Iterator[BuildWorkers | None]:
+def open_build_workers(
+    study: Study, root: Path, *, jobs: int, own: Patched | None
+) -> Iterator[BuildWorkers | None]:
     """Yield `jobs` build workers that share the CPUs; `None` for one build at a time."""
     if jobs == 1:
         yield None
@@ -153,15 +155,15 @@ def open_builder(
     starter: Starter,
     *,
     enclosing: Enclosing | None,
-    crew: BuildWorkers | RemoteBuildWorkers | None = None,
+    workers: BuildWorkers | RemoteBuildWorkers | None = None,
 ) -> Builder:
     """Open the builder of a study's subjects, with local or remote build workers if there are any."""
     named = _places(study, root, sources, enclosing, cpus=len(os.sched_getaffinity(0)))
-    if crew is None:
+    if workers is None:
         return LocalBuilder(sources.main, starter, **named)
-    if isinstance(crew, BuildWorkers):
-        return LeadingBuilder(sources.main, starter, crew=crew, **named)
-    return AwayBuilder(sources.main, starter, makers=crew, **named)
+    if isinstance(workers, BuildWorkers):
+        return LeadingBuilder(sources.main, starter, workers=workers, **named)
+    return RemoteBuilder(sources.main, starter, workers=workers, **named)
 
 
 def sandboxes(study: Study, root: Path, starter: Launcher, *, rooms: Path | None = None) -> Sandboxes | None:

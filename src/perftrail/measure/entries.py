@@ -27,7 +27,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class CommandLine:
     """The command line of `measure`.
 
     `commands` are one text each; `words` is one command, already split into words. `parameters` holds each
@@ -57,7 +57,7 @@ class Entered:
     shell: Entry | None
 
 
-def enter(asked: Asked) -> Entered:
+def enter(asked: CommandLine) -> Entered:
     """Return the entries of a command line; raises `UsageError` with every mistake in it.
 
     Commands change faster than parameters, in hyperfine's order. Each of several commands is compared with
@@ -131,7 +131,7 @@ def needs_shell(text: str) -> str | None:
     return found.group() if found else None
 
 
-def _written(asked: Asked) -> list[str]:
+def _written(asked: CommandLine) -> list[str]:
     """Return every command as one text, the reference first."""
     if asked.words and asked.commands:
         raise UsageError("write commands before the --, or the words of one command after it; not both")
@@ -143,7 +143,7 @@ def _written(asked: Asked) -> list[str]:
     return commands if asked.reference is None else [asked.reference, *commands]
 
 
-def _points(asked: Asked, written: Sequence[str]) -> list[dict[str, str]]:
+def _points(asked: CommandLine, written: Sequence[str]) -> list[dict[str, str]]:
     """Return every combination of parameter values, the first parameter changing fastest."""
     hooks = (*asked.setup, *asked.prepare, *asked.conclude, *asked.cleanup, *asked.names)
     for name, values in asked.parameters.items():
@@ -168,7 +168,7 @@ def _groups(count: int, points: int, *, together: bool) -> tuple[Group, ...]:
 
 
 def _entry(
-    asked: Asked, text: str, values: Mapping[str, str], *, command: int, of: int, name: str | None
+    asked: CommandLine, text: str, values: Mapping[str, str], *, command: int, of: int, name: str | None
 ) -> Entry:
     shown = _fill(text, values, shlex.quote)
     if asked.shell:
@@ -209,7 +209,7 @@ def _words(text: str, values: Mapping[str, str], *, named: str) -> tuple[str, ..
 
 
 def _hook(
-    asked: Asked, option: str, texts: Sequence[str], *, values: Mapping[str, str], command: int, of: int
+    asked: CommandLine, option: str, texts: Sequence[str], *, values: Mapping[str, str], command: int, of: int
 ) -> tuple[str, ...]:
     """Return the words of a hook, which runs before or after a command.
 
@@ -229,7 +229,7 @@ def _hook(
     return _words(text, values, named=f"{option} ")
 
 
-def _names(asked: Asked, numbers: Sequence[int], commands: int) -> list[str | None]:
+def _names(asked: CommandLine, numbers: Sequence[int], commands: int) -> list[str | None]:
     """Return the name of each entry, or `None` without a name. `numbers` are the entries' command numbers."""
     first = 0 if asked.reference is None else 1
     own = [number for number in numbers if number >= first]

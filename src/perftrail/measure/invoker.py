@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
     from perftrail.measure.noise import Noise
     from perftrail.measure.sandboxes import Sandboxes
-    from perftrail.measure.subjects import Ready, Start
+    from perftrail.measure.subjects import PlannedInvocation, Ready
     from perftrail.model.benchmark import Benchmark
     from perftrail.model.build import Prepared, Stage
     from perftrail.model.measurement import Circumstances, Conditions, InvocationKey, Outcome, Phase
@@ -270,7 +270,7 @@ class Invoker:
         self._paths = paths
         self._instructions = InstructionCounter(starter, scratch.with_name("counts"))
 
-    def invoke(self, start: Start) -> Outcome:
+    def invoke(self, start: PlannedInvocation) -> Outcome:
         """Start once and return the outcome; a failed start is an outcome too.
 
         Without a drawn seed, all subjects use the same seed at the same ordinal, so that pairs stay
@@ -287,7 +287,7 @@ class Invoker:
         with self._paths.seen(start.ready.prepared, around.path, placeholders) as seen:
             return self._invoke(drawn, around, seen)
 
-    def _invoke(self, start: Start, around: Circumstances, seen: SeenAt | None) -> Outcome:
+    def _invoke(self, start: PlannedInvocation, around: Circumstances, seen: SeenAt | None) -> Outcome:
         log = self._log(start)
         command = self._command(start.ready, log, INHERITED, seen=seen)
         command = replace(command, environment={**around.environment, **command.environment})
@@ -317,7 +317,7 @@ class Invoker:
             draw=start.draw,
         )
 
-    def _count(self, start: Start) -> Outcome:
+    def _count(self, start: PlannedInvocation) -> Outcome:
         """Start once to count instructions. Other metrics of such a start are not valid.
 
         Nothing is drawn, so that two counts of one binary are equal.
@@ -398,7 +398,7 @@ class Invoker:
         empty_directory(self._scratch)
         return self._scratch
 
-    def _log(self, start: Start) -> Path:
+    def _log(self, start: PlannedInvocation) -> Path:
         log = self._logs / f"{log_name(start.key)}.out"
         log.parent.mkdir(parents=True, exist_ok=True)
         return log

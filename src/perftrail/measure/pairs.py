@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Generic
 
 from perftrail.measure.events import GivenUp, Progress, SameArtefact
-from perftrail.measure.subjects import Start
+from perftrail.measure.subjects import PlannedInvocation
 from perftrail.measure.units import Side, Unit, Units
 from perftrail.model.build import Failure, content_key
 from perftrail.model.measurement import Draw, seed_of
@@ -80,7 +80,7 @@ class InterleavedPairs(Generic[Side]):
         self.benchmark = first.benchmark
         self.variant = first.subject.variant
         can_relink = all(
-            session.workshop.can_relink(ready.cell) for each in readies.values() for ready in each
+            session.subject_builder.can_relink(ready.cell) for each in readies.values() for ready in each
         )
         self.units = Units(session.bench, readies, relinked=can_relink)
         self.unlinked: Failure | None = None
@@ -129,7 +129,7 @@ class InterleavedPairs(Generic[Side]):
         yield from self._give_up()
         for ordinal in range(self._session.study.measure.warmups):
             yield from self._start(
-                Start(ready=ready, key=self._session.bench.key(ready, "warmup", ordinal))
+                PlannedInvocation(ready=ready, key=self._session.bench.key(ready, "warmup", ordinal))
                 for ready in self.units.alive
             )
         yield from self._give_up()
@@ -146,7 +146,7 @@ class InterleavedPairs(Generic[Side]):
             for side in sorted(self.units.sides, key=lambda side: content_key(seed, str(point), side))
         ]
         yield from self._start(
-            Start(
+            PlannedInvocation(
                 ready=ready,
                 key=self._session.bench.key(ready, "sample", ordinal),
                 draw=replace(draw, turn=turn),
@@ -189,12 +189,12 @@ class InterleavedPairs(Generic[Side]):
         began = self._clock()
         cells = [ready.cell for ready in self.units.alive]
         several = range(layout, layout + LAYOUTS_AT_ONCE)
-        yield from self._session.workshop.relink(cells, several)
+        yield from self._session.subject_builder.relink(cells, several)
         for each in several:
             found: dict[tuple[Side, Point], Ready] = {}
             for point in self.units.alive_points:
                 for side in self.units.sides:
-                    ready = yield from self._session.workshop.ready(
+                    ready = yield from self._session.subject_builder.ready(
                         self.units.ready(side, point).cell, layout=each
                     )
                     if isinstance(ready, Failure):
@@ -232,7 +232,7 @@ class InterleavedPairs(Generic[Side]):
             seconds_most=most * seconds,
         )
 
-    def _start(self, starts: Iterable[Start]) -> Generator[Event, None, None]:
+    def _start(self, starts: Iterable[PlannedInvocation]) -> Generator[Event, None, None]:
         """Perform the starts that are not known; equal builds share one start."""
         for start in starts:
             if (start.key.phase, start.key.ordinal) not in self._session.bench.known(start.ready):

@@ -23,7 +23,7 @@ from perftrail.process.launcher import Launcher, launcher_path
 from perftrail.process.lock_counts import remove_left_over_lock_files
 from perftrail.process.sandbox import bubblewrap, find_program, refusal
 from perftrail.process.sandbox.contained import Contained
-from perftrail.process.sandbox.view import Room, View, refuse_whole_home, remove_left_over_rooms
+from perftrail.process.sandbox.view import PrivateDirectories, View, refuse_whole_home, remove_left_over_rooms
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -90,7 +90,7 @@ class Sandboxes:
         view = self.view(phase, writable, also=shown)
         logs = self._results / "logs"
         logs.mkdir(parents=True, exist_ok=True)
-        with Room(self._rooms) as room:
+        with PrivateDirectories(self._rooms) as room:
             enclosure = Enclosure(
                 prefix=bubblewrap(view, room),
                 outputs=str(logs),
@@ -135,7 +135,7 @@ class Sandboxes:
         refuse_whole_home(self._study)
         for directory in self._made:
             directory.mkdir(parents=True, exist_ok=True)
-        with Room(self._rooms) as room:
+        with PrivateDirectories(self._rooms) as room:
             program, *words = bubblewrap(self.view(phase, writable), room)
             yield (program, "--die-with-parent", *words)
 
@@ -172,7 +172,7 @@ def entered(launcher: Launcher) -> Iterator[Launcher]:
 def why_no_sandbox() -> str:
     """Return why this machine cannot create sandboxes, empty if it can; creates one to find out."""
     try:
-        with Launcher() as outside, Room(SHORT_LIVED) as room:
+        with Launcher() as outside, PrivateDirectories(SHORT_LIVED) as room:
             enclosure = Enclosure(
                 prefix=bubblewrap(View(shown=(str(launcher_path().parent.resolve()),)), room),
                 outputs=str(room.exchange),

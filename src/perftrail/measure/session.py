@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from perftrail.measure.bench import Bench
     from perftrail.measure.sources import LeftOut
-    from perftrail.measure.subjects import BuildInputs, Workshop
+    from perftrail.measure.subjects import BuildInputs, SubjectBuilder
     from perftrail.measure.troubles import Trouble
     from perftrail.model.build import Built
     from perftrail.model.measurement import Machine
@@ -61,18 +61,20 @@ class View:
 class BuildView(View):
     """A view that also knows the builds of the present study."""
 
-    workshop: Workshop
+    subject_builder: SubjectBuilder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session(BuildView):
     """A view that can also build and measure.
 
-    A search may run `at_once` tasks in parallel: one where all tasks run on this machine.
+    A search may run `at_once` tasks in parallel: one where all tasks run on this machine. With `keep_going`, work
+    continues although everything so far failed for one reason.
     """
 
     bench: Bench
     at_once: int = 1
+    keep_going: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from perftrail import studyfile
 from perftrail.errors import SourceError, StudyError, UsageError
 from perftrail.model.source import MAIN, Pins
 from perftrail.model.wording import nearest, quoted
-from perftrail.ports import Kept
+from perftrail.ports import CachedSource
 from perftrail.sources import open_asked
 from perftrail.sources.directory import DirectorySource
 from perftrail.sources.patched import PatchedSource
@@ -59,7 +59,7 @@ class Sources:
 
     def asked(self) -> str:
         """Return when the least recently updated source was updated: ISO 8601; empty for by this process."""
-        times = [source.asked() for source in self.every.values() if isinstance(source, Kept)]
+        times = [source.asked() for source in self.every.values() if isinstance(source, CachedSource)]
         return min(filter(None, times), default="")
 
 
@@ -75,7 +75,7 @@ def open_sources(
     for name, asked in study.every_source.items():
         folders = variant_folders(study) if name == MAIN else ()
         every[name] = source = open_asked(asked, cache=cache, starter=starter, folders=folders)
-        if asking == "anew" and isinstance(source, Kept):
+        if asking == "anew" and isinstance(source, CachedSource):
             source.ask_again()
     if own is not None:
         every[study.along] = PatchedSource(every[study.along], own, cache=cache, starter=starter)

@@ -1,8 +1,7 @@
 """Build subjects and benchmarks, once each, and reuse what the store already knows.
 
-`Link` is a benchmark build. `BuildInputs` returns recipes, benchmark builds and runnables from the study alone.
-`Workshop` builds them and records each outcome, failures included. `afresh` repeats work whose builds were
-wrong.
+`BuildInputs` returns recipes, benchmark builds and runnables from the study alone. `SubjectBuilder` builds them and
+records each outcome, failures included. `afresh` repeats work whose builds were wrong.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
 
     from perftrail.measure.events import Event
     from perftrail.measure.sources import Eras, LeftOut
-    from perftrail.model.build import Recipe, Workplace
+    from perftrail.model.build import ManualBuild, Recipe
     from perftrail.model.measurement import Draw, InvocationKey
     from perftrail.model.plan import Cell
     from perftrail.model.source import Pins
@@ -56,7 +55,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Link:
+class BenchmarkBuild:
     """The inputs of a benchmark build, with the machine's placeholders still open."""
 
     steps: tuple[str, ...]
@@ -192,11 +191,11 @@ class BuildInputs:
             tools=tuple(self._tools((*how.steps, *how.env.values(), *steps))),
         )
 
-    def link(self, cell: Cell, *, layout: int = 0) -> Link:
+    def link(self, cell: Cell, *, layout: int = 0) -> BenchmarkBuild:
         """Return the inputs of a cell's benchmark build, with the recipe's relink lines for a layout."""
         steps, env = benchmark_steps(self._study, cell, layout=layout), self.recipe(cell.subject).env
         named = sources_named((*steps, *env.values(), *mentioning(self._study, cell)))
-        return Link(
+        return BenchmarkBuild(
             steps=steps,
             env=env,
             sources=self._used(cell.subject, named),
@@ -217,8 +216,8 @@ class BuildInputs:
         contents: dict[str, str] = {}
         for name in sources_named(mentioning(self._study, cell)):
             if name in how.sources:
-                told = any(name in sources_named([output]) for output in how.outputs)
-                contents[name] = built.artefact if told else built.key
+                result = any(name in sources_named([output]) for output in how.outputs)
+                contents[name] = built.artefact if result else built.key
             elif name in linked:
                 contents[name] = link
             else:
@@ -263,7 +262,7 @@ class Ready:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Start:
+class PlannedInvocation:
     """An invocation to perform, with its key and draw; the recorded layout is that of `ready`."""
 
     ready: Ready
@@ -271,7 +270,7 @@ class Start:
     draw: Draw = UNDRAWN
 
 
-class Workshop:
+class SubjectBuilder:
     """Builds each subject, and each benchmark on it, at most once, and records the outcome.
 
     A failed build is an outcome. With `retry_failed` each failure that the store knows is tried once more.
@@ -519,7 +518,7 @@ class Workshop:
             cell = linked.cell
             yield RelinkedAlike(subject=cell.subject, benchmark=cell.benchmark, layouts=tuple(sorted(known)))
 
-    def lay_out(self, subject: Subject, directory: str) -> Workplace:
+    def lay_out(self, subject: Subject, directory: str) -> ManualBuild:
         """Write a subject's tree, repaired, below a directory, so that a person can run its recipe."""
         return self._builder.lay_out(self.makings.own(subject), self.makings.recipe(subject), directory)
 
@@ -536,7 +535,7 @@ class Workshop:
             return None
         return record.outcome
 
-    def _prepared(self, built: Built, link: Link) -> Prepared | Failure:
+    def _prepared(self, built: Built, link: BenchmarkBuild) -> Prepared | Failure:
         return link.prepare(self._builder, built, timeout_seconds=self._study.build.timeout_seconds)
 
     def _share(self, key: str, subject: Subject, outcome: Built | Failure) -> None:
@@ -583,7 +582,7 @@ Result = TypeVar("Result")
 
 
 def afresh(
-    workshop: Workshop, work: Callable[[], Generator[Event, None, Result]]
+    subject_builder: SubjectBuilder, work: Callable[[], Generator[Event, None, Result]]
 ) -> Generator[Event, None, Result]:
     """Run work, and repeat it from the start each time that builds which it used were wrong.
 
@@ -598,4 +597,4 @@ def afresh(
                 text=f"{len(stale.keys)} builds may contain stale objects, because they differ from a clean build: "
                 "perftrail repeats them in clean trees; samples of builds that do not change stay valid"
             )
-            workshop.forget()
+            subject_builder.forget()

@@ -29,11 +29,11 @@ from perftrail.model.process import (
 )
 from perftrail.model.quantity import duration, quantity
 from perftrail.model.study import MeasurePolicy, with_refusals
-from perftrail.model.trial import Taken
+from perftrail.model.trial import TrialSample
 from perftrail.model.wording import quoted
 from perftrail.process.launcher import Launcher
 from perftrail.process.machine.load import Watch
-from perftrail.stats.trial import Course, findings
+from perftrail.stats.trial import TrialSchedule, findings
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from perftrail.model.process import Ended
     from perftrail.model.trial import Entry, Trial
     from perftrail.ports import Starter
-    from perftrail.stats.trial import Findings, Outlook, Start
+    from perftrail.stats.trial import Findings, NextRun, Outlook
 
 
 _HIDDEN = "; the sandbox hides home directories, /run and /tmp: --readable PATH makes a path visible"
@@ -89,7 +89,7 @@ class Trier:
         self._clock = clock
         self._set_up: list[Entry] = []
 
-    def start(self, start: Start) -> Taken:
+    def start(self, start: NextRun) -> TrialSample:
         """Start an entry once. Raises `CommandFailed` when the command or its prepare hook fails.
 
         A tolerant trial accepts any exit code, but not a timeout, a memory limit, or a program that never
@@ -106,7 +106,7 @@ class Trier:
         failure = with_refusals(self._failure(ran.ended, command.arguments[0]), ran.refused)
         if failure and not (self._trial.surroundings.tolerant and isinstance(ran.ended, Exited | Signalled)):
             raise CommandFailed(self._refusal(entry, failure, ran.ended))
-        return Taken(
+        return TrialSample(
             entry=start.entry,
             unit=start.unit,
             values={**measured(ran), **noticed.values},
@@ -228,7 +228,7 @@ def _flags(ran: Ran, *, failed: bool) -> tuple[str, ...]:
 class Tried:
     """An event: a start ended, with its result and the remaining number of starts."""
 
-    taken: Taken
+    taken: TrialSample
     outlook: Outlook
 
 
@@ -245,7 +245,7 @@ class Measure:
     ) -> None:
         self.trial = trial
         self._trier = Trier(trial, starter, notice=notice, clock=clock)
-        self._course = Course(trial)
+        self._course = TrialSchedule(trial)
 
     def events(self) -> Generator[Tried, None, Findings]:
         """Measure, yield an event for each start, and return the findings.

@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from perftrail.model.wording import listed
 from perftrail.studyfile.writing import toml
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BrokenRange:
+class FailedRange:
     """Consecutive revisions that were tried; an end is `None` where no further revision was tried.
 
     `before` and `after` are the nearest other revisions that were tried: the true ends lie between.
@@ -48,7 +49,7 @@ class Trouble:
     failure: Failure
     line: str
     subjects: tuple[Subject, ...]
-    stretch: BrokenRange | None = None
+    stretch: FailedRange | None = None
 
     @property
     def oldest(self) -> bool:
@@ -93,6 +94,33 @@ def common(tried: Sequence[Subject], failures: Mapping[Subject, Failure]) -> tup
     )
 
 
+SAME_FAILURES = 3
+"""After this number of failures for one reason, and without a success, perftrail stops."""
+
+
+def same_reason(failures: Mapping[Subject, Failure]) -> str:
+    """Return why all subjects fail, if they are enough and the reason is the same; else an empty text.
+
+    The reason must not name a revision: a message that does is about that revision.
+    """
+    reasons = {(each.stage, alike(_first_excerpt_line(each))) for each in failures.values()}
+    if len(failures) < SAME_FAILURES or len(reasons) > 1:
+        return ""
+    for subject, failure in failures.items():
+        revision = subject.revision
+        names = (revision.short, revision.label)
+        if any(len(name) > 2 and name in failure.message for name in names):
+            return ""
+    subjects = list(failures)
+    failure = failures[subjects[0]]
+    log = f" (log: {failure.log})" if failure.log else ""
+    return (
+        f"{listed((subject.revision.short for subject in subjects[:SAME_FAILURES]), 'and')} all failed for one reason: "
+        f"{failure.stage}: {_first_excerpt_line(failure)}{log}. Correct the study, then test it with: perftrail check "
+        "--try; or continue with --keep-going"
+    )
+
+
 def alike(line: str) -> str:
     """Return a line without the parts that differ between equal failures: paths, numbers, ids.
 
@@ -115,13 +143,13 @@ _DIFFERS = (
 )
 
 
-def _stretch(tried: Sequence[Revision], failing: set[Revision]) -> BrokenRange | None:
+def _stretch(tried: Sequence[Revision], failing: set[Revision]) -> FailedRange | None:
     """Return the range that these revisions form, or `None` if they are all revisions or not neighbours."""
     places = [place for place, revision in enumerate(tried) if revision in failing]
     first, last = places[0], places[-1]
     if len(places) == len(tried) or len(places) != last - first + 1:
         return None
-    return BrokenRange(
+    return FailedRange(
         first=tried[first],
         last=tried[last],
         before=tried[first - 1] if first else None,
@@ -175,7 +203,7 @@ def remedies(trouble: Trouble, recipe: Recipe) -> tuple[Remedy, ...]:
     return tuple(_remedies(trouble, trouble.stretch, recipe))
 
 
-def _remedies(trouble: Trouble, stretch: BrokenRange, recipe: Recipe) -> Iterator[Remedy]:
+def _remedies(trouble: Trouble, stretch: FailedRange, recipe: Recipe) -> Iterator[Remedy]:
     range_ = f"range = {toml(stretch.range)}"
     if trouble.failure.stage == "relink":
         yield Remedy(does="measure them without relinking", lines=("[[build.when]]", range_, "relink = []"))

@@ -100,7 +100,7 @@ class Built:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Workplace:
+class ManualBuild:
     """A tree in which a person can run a subject's recipe step by step.
 
     The steps run in `directory` with `environment`; `lines` are the steps without open placeholders. `failure`

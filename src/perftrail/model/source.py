@@ -34,7 +34,7 @@ class Label:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Link:
+class SquashedBranch:
     """A squashed branch: its name, and the revision that contains its work."""
 
     branch: Annotated[str, Key("The branch, its tip, or a tag on it.", stand_in="-")]
@@ -106,7 +106,7 @@ class Source:
     submodules: Annotated[bool, Key("Whether to check out a git revision's submodules.")] = True
     label: Annotated[Label | None, Key("Where to read the release of a revision.")] = None
     link: Annotated[
-        tuple[Link, ...],
+        tuple[SquashedBranch, ...],
         Key("Squashed branches: if the culprit is such a revision, the search continues in its branch."),
     ] = ()
     skip: Annotated[

@@ -20,6 +20,7 @@ from perftrail.model.expression import (
     references,
     written_value,
 )
+from perftrail.model.metrics import COUNTED
 from perftrail.model.wording import listed, quoted, suggestion
 
 if TYPE_CHECKING:
@@ -166,14 +167,20 @@ def known_value(benchmark: Benchmark, name: str, value: Value) -> Value:
 
 
 def _only_figure(study: Study, wanted: MetricReference) -> _Figure:
-    names = study.benchmarks if wanted.benchmark is None else (wanted.benchmark,)
+    names = tuple(study.benchmarks) if wanted.benchmark is None else (wanted.benchmark,)
     for name in names:
         if name not in study.benchmarks:
             raise TargetError(f"no benchmark {quoted(name)}{suggestion(name, study.benchmarks)}")
     found = [name for name in names if wanted.name in metric_names(study, name)]
     if not found:
         known = dict.fromkeys(metric for name in names for metric in metric_names(study, name))
-        raise TargetError(f"no metric {quoted(wanted.name)}{suggestion(wanted.name, known)}")
+        counter = next((each for each, metrics in COUNTED.items() if wanted.name in metrics), None)
+        if counter is not None:
+            where = names[0] if len(names) == 1 else "NAME"
+            hint = f'; add counters = ["{counter}"] to [benchmark.{where}]'
+        else:
+            hint = suggestion(wanted.name, known)
+        raise TargetError(f"no metric {quoted(wanted.name)}{hint}")
     if len(found) > 1:
         choices = listed(f"{name}.{wanted.name}" for name in found)
         raise TargetError(f"several benchmarks have {quoted(wanted.name)}; write {choices}", unknown=False)

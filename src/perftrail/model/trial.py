@@ -144,7 +144,7 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
+class TrialSample:
     """One successful run: its entry, its unit of adjacent runs, and its values.
 
     `seconds` is its total cost including preparation. `exit_code` is None after a signal.

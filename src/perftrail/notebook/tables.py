@@ -207,7 +207,9 @@ ANSWERS = (
     ),
     Column("reason", "text", "Why it ended."),
     Column("confidence", "number", "Probability of the whole answer.", "1"),
-    Column("minimum_detectable", "number", "The smallest relative change that would have been seen.", "1"),
+    Column(
+        "minimum_detectable", "number", "The smallest relative change that would have been detected.", "1"
+    ),
     Column("revisions", "whole", "How many revisions the range has."),
     Column("builds", "whole", "How many of them were built, failed ones too."),
     Column("invocations", "whole", "How many invocations it used."),
@@ -350,10 +352,10 @@ def _kind(study: Study, parameter: str) -> Kind:
 
 def _metadata(column: Column, units: str) -> dict[str, str]:
     """Return the metadata of a field: its meaning, and its unit, or those of every metric."""
-    told = {"meaning": column.meaning}
+    data = {"meaning": column.meaning}
     if column.unit == EACH:
-        return told | {"units": units}
-    return told | {"unit": column.unit} if column.unit else told
+        return data | {"units": units}
+    return data | {"unit": column.unit} if column.unit else data
 
 
 Values = dict[str, object]
@@ -499,17 +501,17 @@ def _changes(answer: Mapping[str, Json]) -> Iterator[Values]:
     found = answer.get("changes")
     changes = found if isinstance(found, list) else []
     for number, change in enumerate(changes or [None]):
-        told = change if isinstance(change, dict) else {}
-        effect = told.get("effect")
+        result = change if isinstance(change, dict) else {}
+        effect = result.get("effect")
         figures = effect if isinstance(effect, dict) else {}
-        inside = told.get("inside")
+        inside = result.get("inside")
         yield {
-            "change": number if told else None,
-            "kind": told.get("kind"),
-            "candidates": told.get("revisions"),
-            "sure": told.get("confidence"),
-            "before": told.get("before"),
-            "after": told.get("after"),
+            "change": number if result else None,
+            "kind": result.get("kind"),
+            "candidates": result.get("revisions"),
+            "sure": result.get("confidence"),
+            "before": result.get("before"),
+            "after": result.get("after"),
             "effect": figures.get("value"),
             "low": figures.get("low"),
             "high": figures.get("high"),

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from perftrail.model.patch import Obstacle, Passage
     from perftrail.model.subject import Revision
     from perftrail.stats.comparison import Comparison
-    from perftrail.stats.retained_gain import Carried
+    from perftrail.stats.retained_gain import RetainedGain
     from perftrail.verbs.backport.patch import Blocked, Carriage
     from perftrail.verbs.backport.result import BackportReport, Judgement, MetricResult
 
@@ -108,8 +108,8 @@ def print_report(report: BackportReport, *, file: str | None) -> None:
         console.print(Text(line))
     if file is not None:
         console.print(Text(f"Patch: {escaped(file, longest=1000)}"))
-        told = f"Next: git apply {shlex.quote(file)}    in a checkout of {escaped(onto.label or onto.short)}"
-        console.print(Text(told, style="dim"))
+        text = f"Next: git apply {shlex.quote(file)}    in a checkout of {escaped(onto.label or onto.short)}"
+        console.print(Text(text, style="dim"))
 
 
 def print_blocked(blocked: Blocked, *, kind: str, named: str | None) -> None:
@@ -177,7 +177,7 @@ def headline(report: BackportReport) -> str:
     return f"{_share_words(head)}{costs}"
 
 
-def share(found: Carried) -> str:
+def share(found: RetainedGain) -> str:
     """Return the retained share in percent with its interval, with as many digits as the interval supports."""
     value, low, high = (100.0 * each for each in (found.value, found.low, found.high))
     if not (math.isfinite(low) and math.isfinite(high)) or high - low < EXACT:
@@ -190,14 +190,14 @@ def _share_words(head: MetricResult) -> str:
     name = _name(head)
     if head.carried is None:
         return f"unclear how much of the gain in {name} is carried"
-    told = share(head.carried)
+    result = share(head.carried)
     match head.carried.share:
         case Share.NOTHING:
-            return f"carries nothing of the gain in {name}: {told}"
+            return f"carries nothing of the gain in {name}: {result}"
         case Share.UNCLEAR:
-            return f"unclear how much of the gain in {name} is carried: {told}"
+            return f"unclear how much of the gain in {name} is carried: {result}"
         case Share.PART | Share.WHOLE:
-            return f"carries {told} of the gain in {name}"
+            return f"carries {result} of the gain in {name}"
 
 
 def _patched_words(report: BackportReport) -> str:
@@ -212,13 +212,13 @@ def _patched_words(report: BackportReport) -> str:
 
 
 def _costs(report: BackportReport) -> str:
-    told = [
+    parts = [
         f"{change(round(stand.got.effect, 9))} {_name(stand)}"
         for stand in report.costs[:MOST_COSTS]
         if stand.got is not None
     ]
     more = len(report.costs) - MOST_COSTS
-    return f"; costs {' and '.join(told)}{f' and {more} more' if more > 0 else ''}" if told else ""
+    return f"; costs {' and '.join(parts)}{f' and {more} more' if more > 0 else ''}" if parts else ""
 
 
 def _unseen(report: BackportReport) -> str:
@@ -281,8 +281,8 @@ def _effect(stand: MetricResult) -> Text:
     if got.high - got.low < EXACT:
         return Text(f"× {number(got.effect)} each time, {judged}", style=STYLES[judged])
     digits = decimals(got.effect, got.low, got.high)
-    told = f"× {got.effect:.{digits}f} [{got.low:.{digits}f}, {got.high:.{digits}f}] {judged}"
-    return Text(told, style=STYLES[judged])
+    text = f"× {got.effect:.{digits}f} [{got.low:.{digits}f}, {got.high:.{digits}f}] {judged}"
+    return Text(text, style=STYLES[judged])
 
 
 def _notes(report: BackportReport, shown: Sequence[MetricResult]) -> Iterator[str]:
@@ -295,8 +295,8 @@ def _notes(report: BackportReport, shown: Sequence[MetricResult]) -> Iterator[st
         yield f"{one.capitalize()} and {other} are one build, measured once"
     for missing in report.missing[:MOST_NAMED]:
         failure = missing.failure
-        told = f"{failure.stage}: {telling(failure)} (log: {failure.log})"
-        yield f"{missing.role.capitalize()}, {missing.where}: {told}"
+        text = f"{failure.stage}: {telling(failure)} (log: {failure.log})"
+        yield f"{missing.role.capitalize()}, {missing.where}: {text}"
     if len(report.missing) > MOST_NAMED:
         yield f"and {len(report.missing) - MOST_NAMED} more failures; --json names all"
     if report.skipped:

@@ -31,7 +31,7 @@ from perftrail.model.wording import escaped, listed
 from perftrail.present.failures import left_out_words, telling
 from perftrail.present.terminal import settings
 from perftrail.present.validity import outdated_words
-from perftrail.store import Away, Back, Holder
+from perftrail.store import Back, Holder, ServerUnreachable
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -94,7 +94,7 @@ class Watcher:
                 return result
             self._render(event)
 
-    def waiting(self, what: Holder | Away | Back) -> None:
+    def waiting(self, what: Holder | ServerUnreachable | Back) -> None:
         """Print who has locked the results, or that a server does not answer, or answers again."""
         match what:
             case Holder():
@@ -102,7 +102,7 @@ class Watcher:
                     f"{what} is writing to these results; waiting until it ends (Ctrl-C stops waiting)",
                     style=WARNING,
                 )
-            case Away():
+            case ServerUnreachable():
                 self._say(
                     f"{what.where} does not answer ({escaped(what.why)}); waiting up to {duration(what.seconds)} "
                     "for it (Ctrl-C stops; all samples are stored)",
@@ -140,11 +140,11 @@ class Watcher:
             case SameArtefact():
                 names = ", ".join(str(subject) for subject in event.subjects[:4])
                 more = len(event.subjects) - 4
-                told = (
+                text = (
                     f"{names}{f' and {more} more' if more > 0 else ''} have the same build for {event.benchmark}:"
                     " measured once"
                 )
-                self._say_of_row(told, kind="groups with one build each, measured once", style="dim")
+                self._say_of_row(text, kind="groups with one build each, measured once", style="dim")
             case Invoked():
                 self._invoked(event)
             case GivenUp():
@@ -162,12 +162,12 @@ class Watcher:
         match event:
             case HistoryRead():
                 first, last, count = event.revisions[0], event.revisions[-1], len(event.revisions)
-                told = (
+                text = (
                     f"{count} revisions, {first.short} to {last.short}"
                     if count > 1
                     else f"1 revision, {first.short}"
                 )
-                self._say(told, style="dim")
+                self._say(text, style="dim")
             case Skipped():
                 self._say(f"skipped {left_out_words(event.left_out)}", style="dim")
             case Outdated():
@@ -184,8 +184,8 @@ class Watcher:
             self._told.add(why)
             said = f"{shown} (log: {event.outcome.log})"
             if event.known:
-                told = f"{event.subject} {failed}, as in an earlier run: {said}"
-                self._say_of_row(told, kind="failed builds of earlier runs", style=WARNING)
+                text = f"{event.subject} {failed}, as in an earlier run: {said}"
+                self._say_of_row(text, kind="failed builds of earlier runs", style=WARNING)
             else:
                 self._say(f"{event.subject} {failed}: {said}", style=WARNING)
         elif not event.known:
@@ -194,21 +194,21 @@ class Watcher:
     def _linked(self, event: LinkFailed | Relinked | RelinkedAlike) -> None:
         match event:
             case LinkFailed():
-                told = f"{event.subject}: {event.benchmark} does not build: {telling(event.failure)}"
-                self._say(f"{told} (log: {event.failure.log})", style=WARNING)
+                text = f"{event.subject}: {event.benchmark} does not build: {telling(event.failure)}"
+                self._say(f"{text} (log: {event.failure.log})", style=WARNING)
             case RelinkedAlike():
                 layouts = listed(map(str, event.layouts), "and")
-                told = f"{event.subject}: {event.benchmark} is identical in layouts {layouts}"
+                text = f"{event.subject}: {event.benchmark} is identical in layouts {layouts}"
                 advice = "check that its lines link the program and pass {layout} to the linker"
-                self._say(f"{told}: relink has no effect; {advice}", style=WARNING)
+                self._say(f"{text}: relink has no effect; {advice}", style=WARNING)
             case Relinked():
                 for layout, outcome in event.outcomes.items():
                     self._relinked(event.subject, layout, outcome)
 
     def _relinked(self, subject: Subject, layout: int, outcome: Built | Failure) -> None:
         if isinstance(outcome, Failure):
-            told = f"{subject} cannot be relinked with layout {layout}: {telling(outcome)}"
-            self._say(f"{told} (log: {outcome.log})", style=WARNING)
+            text = f"{subject} cannot be relinked with layout {layout}: {telling(outcome)}"
+            self._say(f"{text} (log: {outcome.log})", style=WARNING)
         elif not outcome.reused:
             self._now(f"relinked {subject} with layout {layout} in {duration(outcome.seconds)}")
 

@@ -25,15 +25,15 @@ _NEXT = {
 """Next useful command of the tool that reads a format."""
 
 
-def deliver(form: str, files: Mapping[str, bytes], output: str | None, *, told: bool) -> list[Json]:
+def deliver(form: str, files: Mapping[str, bytes], output: str | None, *, quiet: bool) -> list[Json]:
     """Write an export to its destination, and print where it is. Raises `UsageError` if that fails.
 
-    `told`: the caller prints the destination itself.
+    `quiet`: the caller prints the destination itself.
     """
     if not files:
         raise NoAnswer(f"nothing that was measured has a place in the format {form}; csv holds everything")
     if output is None:
-        if len(files) > 1 or told:
+        if len(files) > 1 or quiet:
             raise UsageError(
                 f"export: these are {len(files)} files; say where to write them with -o DIR"
                 if len(files) > 1
@@ -42,7 +42,7 @@ def deliver(form: str, files: Mapping[str, bytes], output: str | None, *, told: 
         _print(*files.values())
         return []
     written = _write(files, Path(output))
-    if not told:
+    if not quiet:
         for path in written[:8]:
             click.echo(f"{path}, {path.stat().st_size} bytes")
         if len(written) > 8:

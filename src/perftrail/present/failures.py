@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from perftrail.measure.session import Missing
     from perftrail.measure.sources import LeftOut
-    from perftrail.measure.troubles import BrokenRange, Remedy, Trouble
+    from perftrail.measure.troubles import FailedRange, Remedy, Trouble
     from perftrail.model.build import Failure
 
 LONGEST_LINE = 300
@@ -37,7 +37,7 @@ def trouble_lines(trouble: Trouble) -> Iterator[str]:
     yield f"    {_line(names)}{more}{escaped(log, longest=LONGEST_PATH)}"
 
 
-def remedy_lines(stretch: BrokenRange, remedies: Sequence[Remedy]) -> Iterator[str]:
+def remedy_lines(stretch: FailedRange, remedies: Sequence[Remedy]) -> Iterator[str]:
     """Return a remedy for a range of the history, as text for the study file."""
     yield f"    only {_which(stretch)} like this: {_ends(stretch)}. One of these may help in the study file:"
     for remedy in remedies:
@@ -82,7 +82,7 @@ def left_out_words(left_out: LeftOut) -> str:
     return f"{which}: {_line(left_out.reason)}"
 
 
-def _which(stretch: BrokenRange) -> str:
+def _which(stretch: FailedRange) -> str:
     if stretch.first == stretch.last:
         return "this revision fails"
     if stretch.before is None:
@@ -90,7 +90,7 @@ def _which(stretch: BrokenRange) -> str:
     return "the newest revisions fail" if stretch.after is None else "neighbouring revisions fail"
 
 
-def _ends(stretch: BrokenRange) -> str:
+def _ends(stretch: FailedRange) -> str:
     """Return the two ends of a range in words."""
     ends = []
     if stretch.before is not None:

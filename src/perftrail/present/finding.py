@@ -78,16 +78,16 @@ def also_words(answer: FindAnswer, number: int) -> str:
     A time that changes as much as the metric does says nothing new.
     """
     own = answer.answer.changes[number].effect
-    told = [
+    parts = [
         f"{each.metric}{f' at {each.point}' if each.point.values else ''} {relative(each.effect.value)} "
         f"({'better' if each.is_better else 'worse'})"
         for each in answer.also.get(number, ())
         if own is None or each.unit != "s" or not each.effect.low <= own.value <= each.effect.high
     ]
-    if not told:
+    if not parts:
         return ""
-    more = f" and {len(told) - MOST_NAMED} more; --json names all" if len(told) > MOST_NAMED else ""
-    return f"it also changed {', '.join(told[:MOST_NAMED])}{more}"
+    more = f" and {len(parts) - MOST_NAMED} more; --json names all" if len(parts) > MOST_NAMED else ""
+    return f"it also changed {', '.join(parts[:MOST_NAMED])}{more}"
 
 
 def inside_words(inside: InsideMerge) -> Iterator[str]:
@@ -169,8 +169,8 @@ def cost(answer: FindAnswer | FindTable) -> str:
 
 def pins_words(pins: Pins) -> Iterator[str]:
     """Return which of several sources was searched, and the pinned revisions of the others; empty for one source."""
-    if told := str(pins):
-        yield escaped(told, longest=LONGEST_LINE)
+    if text := str(pins):
+        yield escaped(text, longest=LONGEST_LINE)
 
 
 def noise_words(answer: FindAnswer) -> Iterator[str]:

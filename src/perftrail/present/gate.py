@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from perftrail.model.subject import Revision
-    from perftrail.results.gate import Gate, Lost, Row
+    from perftrail.results.gate import FailedSide, Gate, Row
     from perftrail.stats.estimate import Estimate
 
 
@@ -73,10 +73,10 @@ def _compared(gate: Gate) -> str:
     if not every:
         return "nothing could be compared"
     if worse or better:
-        told = [f"{name(row)} {effect(row)}" for row in (*worse, *reversed(better))]
-        more = f" and {len(told) - MOST_TOLD} more" if len(told) > MOST_TOLD else ""
+        parts = [f"{name(row)} {effect(row)}" for row in (*worse, *reversed(better))]
+        more = f" and {len(parts) - MOST_TOLD} more" if len(parts) > MOST_TOLD else ""
         what = f"{len(worse)} of {every} worse" if worse else f"{len(better)} of {every} better"
-        return f"{what}: {', '.join(told[:MOST_TOLD])}{more}"
+        return f"{what}: {', '.join(parts[:MOST_TOLD])}{more}"
     if unclear:
         return f"no change is sure, {unclear} of {every} unclear; {seen(gate)}"
     if all(row.one_build for row in gate.rows):
@@ -149,21 +149,22 @@ def reach(gate: Gate) -> float:
 
 def seen(gate: Gate) -> str:
     """Return the minimum detectable change in words."""
-    told = [
+    parts = [
         row.comparison.minimum_detectable
         for row in gate.rows
         if row.comparison is not None and row.comparison.minimum_detectable is not None
     ]
-    if not told:
+    if not parts:
         needed = max(
             (row.comparison.needed_pairs for row in gate.rows if row.comparison is not None), default=0
         )
         return f"no verdict yet: it needs {needed} pairs" if needed else "no metric was compared"
-    if max(told) < EXACT:
-        return "any change would have been seen: what was measured is alike each time"
-    if len(told) == 1 or percent(min(told)) == percent(max(told)):
-        return f"a change of {percent(max(told))} would have been seen"
-    return f"a change of {percent(min(told))} to {percent(max(told))} would have been detected, depending on the metric"
+    if max(parts) < EXACT:
+        return "any change would have been detected: what was measured is alike each time"
+    if len(parts) == 1 or percent(min(parts)) == percent(max(parts)):
+        return f"a change of {percent(max(parts))} would have been detected"
+    span = f"{percent(min(parts))} to {percent(max(parts))}"
+    return f"a change of {span} would have been detected, depending on the metric"
 
 
 def sureness(gate: Gate) -> str:
@@ -194,10 +195,10 @@ def effort(gate: Gate) -> str:
 def machine(gate: Gate) -> str:
     """Return the name of the machine with its most important facts."""
     facts = gate.machine.facts
-    told = [
+    parts = [
         how.format(facts[fact]) for fact, how in MACHINE.items() if facts.get(fact, "unknown") != "unknown"
     ]
-    return ", ".join([gate.machine.id, *told])
+    return ", ".join([gate.machine.id, *parts])
 
 
 def revision(which: Revision) -> str:
@@ -206,7 +207,7 @@ def revision(which: Revision) -> str:
     return f"{named} {which.summary}".strip()
 
 
-def lost(each: Lost) -> str:
+def lost(each: FailedSide) -> str:
     """Return why a side cannot be measured, in a line."""
     lines = each.failure.message.strip().splitlines()
     where = f"{each.side} {each.place}".strip()
@@ -228,8 +229,8 @@ def limits(gate: Gate) -> Iterator[str]:
 
 def _builds_or_layouts(gate: Gate) -> Iterator[str]:
     """Yield what a sure difference of two builds does not prove, and how to prove it."""
-    told = [row for row in gate.rows if row.basis == "builds"]
-    if not told:
+    parts = [row for row in gate.rows if row.basis == "builds"]
+    if not parts:
         return
     noise = gate.layout_noise
     usual = ""
@@ -363,14 +364,14 @@ def _lines(gate: Gate) -> Iterator[str]:
     yield f"head {revision(gate.head)}"
     for row in gate.rows:
         unit = row.metric.unit
-        told = (
+        parts = (
             name(row),
             effect(row),
             value_words(row.base, unit),
             value_words(row.head, unit),
             f"{row.pairs} pairs",
         )
-        yield "  ".join([f"{row.word}{'!' if gate.trips(row) else ''}".ljust(8), *filter(None, told)])
+        yield "  ".join([f"{row.word}{'!' if gate.trips(row) else ''}".ljust(8), *filter(None, parts)])
     yield from (f"lost      {lost(each)}" for each in gate.lost)
     yield f"sure {sureness(gate)}"
     yield f"measured {effort(gate)}"
@@ -444,8 +445,8 @@ def _errors(gate: Gate) -> dict[str, list[_Error]]:
     """Return problems without a verdict by suite: what the head broke, else that there is no answer."""
     found: dict[str, list[_Error]] = {}
     for each in gate.broken:
-        told = _Error(case=each.title, kind=each.failure.stage, message=each.failure.message)
-        found.setdefault(each.benchmark or "build", []).append(told)
+        result = _Error(case=each.title, kind=each.failure.stage, message=each.failure.message)
+        found.setdefault(each.benchmark or "build", []).append(result)
     if gate.exit_code == 1 and not found:
         why = [lost(each) for each in gate.lost]
         found["gate"] = [_Error(case="answer", kind="no answer", message="\n".join([headline(gate), *why]))]
@@ -485,17 +486,17 @@ def _suite(
         _case(suite, gate, row)
     for each in errors:
         case = _named_case(suite, benchmark, each.case)
-        told = clean(each.message)
-        ET.SubElement(case, "error", {"type": each.kind, "message": told}).text = told
+        result = clean(each.message)
+        ET.SubElement(case, "error", {"type": each.kind, "message": result}).text = result
     ET.SubElement(suite, "system-out").text = clean(headline(gate))
     ET.SubElement(suite, "system-err")
 
 
 def _case(suite: ET.Element, gate: Gate, row: Row) -> None:
     case = _named_case(suite, row.metric.benchmark, name(row), seconds=row.seconds)
-    told = clean(f"{name(row)}: {row.word}, {effect(row)}")
+    result = clean(f"{name(row)}: {row.word}, {effect(row)}")
     if gate.trips(row):
-        ET.SubElement(case, "failure", {"type": str(row.verdict), "message": told}).text = told
+        ET.SubElement(case, "failure", {"type": str(row.verdict), "message": result}).text = result
     elif _skipped(gate, row):
         ET.SubElement(case, "skipped")
 

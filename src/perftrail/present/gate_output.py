@@ -169,8 +169,8 @@ def print_gate(gate: Gate) -> None:
         console.print(Text(f"and {len(gate.lost) - MOST_LOST} more; --json names all", style="yellow"))
     sure = sureness(gate)
     console.print(Text(f"{sure[:1].upper()}{sure[1:]}"))
-    told = effort(gate)
-    console.print(Text(f"{told[:1].upper()}{told[1:]}; machine {escaped(gate.machine.id)}"))
+    words = effort(gate)
+    console.print(Text(f"{words[:1].upper()}{words[1:]}; machine {escaped(gate.machine.id)}"))
     for text in limits(gate):
         console.print(Text(escaped(f"{text[:1].upper()}{text[1:]}", longest=LONGEST)))
     if gate.verdict in (Verdict.SLOWER, Verdict.FASTER):

@@ -9,7 +9,7 @@ from rich.text import Text
 from perftrail.model.quantity import number, percent, probability, quantity
 from perftrail.model.wording import escaped, listed
 from perftrail.present.console import output
-from perftrail.present.scaling import told_of_words
+from perftrail.present.scaling import described_words
 from perftrail.stats.growth import Order
 from perftrail.stats.memory import Leak
 
@@ -17,31 +17,31 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from perftrail.model.subject import Revision
-    from perftrail.results.growth import Along, Growths, Rivals
+    from perftrail.results.growth import Growths, GrowthSeries, Rivals
     from perftrail.stats.curves import Crossing, CurveRange
     from perftrail.stats.growth import Growth
     from perftrail.stats.memory import OverTime, PerUnit
 
 
-def print_growth(found: Growths, told: Sequence[Revision]) -> None:
+def print_growth(found: Growths, described: Sequence[Revision]) -> None:
     """Print the growth of some revisions, and the number of all others; nothing without a curve."""
     console = output()
     if found.curves:
         console.print(Text("\nGrowth:", style="bold"))
     for along in found.curves:
-        if along.subject.revision in told:
+        if along.subject.revision in described:
             for line in curve_words(along):
                 console.print(Text(f"  {_name(along)}: {line}"), soft_wrap=True)
     for rivals in found.rivals:
         for line in rival_words(rivals):
             console.print(Text(f"  {line}"), soft_wrap=True)
-    if hint := cause_hint(each for each in found.curves if each.subject.revision in told):
+    if hint := cause_hint(each for each in found.curves if each.subject.revision in described):
         console.print(Text(f"  {hint}."), soft_wrap=True)
-    if left_out := told_of_words("Growth", told=len(told), measured=len(found.measured)):
+    if left_out := described_words("Growth", described=len(described), measured=len(found.measured)):
         console.print(Text(f"  {left_out}; --json has every one."), soft_wrap=True)
 
 
-def curve_words(along: Along) -> Iterator[str]:
+def curve_words(along: GrowthSeries) -> Iterator[str]:
     """Yield what one curve shows, a sentence each."""
     axis = escaped(along.axis)
     if along.growth is not None:
@@ -73,12 +73,12 @@ def rival_words(rivals: Rivals) -> Iterator[str]:
         yield f"{title}: {_crossing(crossing, names, escaped(first.axis))}"
 
 
-def _name(along: Along) -> str:
+def _name(along: GrowthSeries) -> str:
     fixed = f" at {escaped(str(along.fixed))}" if along.fixed.values else ""
     return f"{along.subject} {along.host.benchmark}.{along.metric}{fixed} along {escaped(along.axis)}"
 
 
-def _growth(found: Growth, along: Along, axis: str) -> Iterator[str]:
+def _growth(found: Growth, along: GrowthSeries, axis: str) -> Iterator[str]:
     span = f"over {axis}={_at(along.curve.xs[0])} to {_at(along.curve.xs[-1])}"
     exponent = found.exponent
     value, low, high = (round(each, 2) + 0.0 for each in (exponent.value, exponent.low, exponent.high))
@@ -116,15 +116,15 @@ def _misfit(found: Growth) -> str:
 def _work(time: Growth, work: Growth) -> str:
     """Return how the growth of time compares with that of instructions, which shows whether the work itself grows."""
     orders = listed(map(_order, work.orders)) or f"a power of {work.exponent.value:.2f}"
-    told = f"its instructions grow like {orders}"
+    text = f"its instructions grow like {orders}"
     if time.exponent.low > work.exponent.high:
-        return f"{told}, less than its time: each takes longer, for example by misses of caches"
+        return f"{text}, less than its time: each takes longer, for example by misses of caches"
     if time.exponent.high < work.exponent.low:
-        return f"{told}, more than its time"
-    return f"{told}, as its time does: the work itself grows so"
+        return f"{text}, more than its time"
+    return f"{text}, as its time does: the work itself grows so"
 
 
-def cause_hint(curves: Iterable[Along]) -> str:
+def cause_hint(curves: Iterable[GrowthSeries]) -> str:
     """Return what would show why time grows, if instructions were not counted; else an empty text."""
     grows = any(
         each.unit == "s" and each.growth and each.growth.order is not Order.CONSTANT and each.work is None

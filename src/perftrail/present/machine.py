@@ -119,14 +119,14 @@ def _lines(finding: Finding, *, width: int) -> Text:
     return text
 
 
-def _hung(told: str, room: int) -> str:
+def _hung(text: str, room: int) -> str:
     """Yield a text in lines; commands to copy are not broken inside a word."""
-    lines = textwrap.wrap(told, room, break_long_words=False, break_on_hyphens=False)
+    lines = textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False)
     return f"\n{' ' * INDENT}".join(lines)
 
 
-def _wrapped(told: str, console: Console) -> str:
-    return "\n".join(textwrap.wrap(told, min(console.width, WIDEST), break_on_hyphens=False))
+def _wrapped(text: str, console: Console) -> str:
+    return "\n".join(textwrap.wrap(text, min(console.width, WIDEST), break_on_hyphens=False))
 
 
 def _percent(share: float) -> str:

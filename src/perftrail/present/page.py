@@ -16,7 +16,7 @@ from perftrail.model.wording import escaped
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from perftrail.charts.frame import Along, Figure
+    from perftrail.charts.frame import Figure, HistoryPoint
     from perftrail.model.search_record import Json
     from perftrail.present.page_images import Drawings
 
@@ -62,7 +62,7 @@ class Section:
     figure: Figure | None = None
     tables: tuple[Table, ...] = ()
     listings: tuple[Listing, ...] = ()
-    detail: tuple[Along, ...] = ()
+    detail: tuple[HistoryPoint, ...] = ()
     answers: bool = False
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from perftrail.model.study import Study
     from perftrail.results.outlook import Span
     from perftrail.verbs.check import AttemptReport, Survey
-    from perftrail.verbs.init.start import Begun
+    from perftrail.verbs.init.start import FirstStudy
 
 LONGEST_LINE = 1000
 TRIED_FIRST = 5
@@ -90,7 +90,7 @@ def print_attempt(study: Study, report: AttemptReport, *, repeat: Sequence[str])
         _say_next("check --try 1", repeat, first=_REMEDIES[report.troubles[0].trouble.failure.stage])
 
 
-def print_begun(begun: Begun) -> None:
+def print_begun(begun: FirstStudy) -> None:
     """Print the findings, the problems, and the next command."""
     draft = begun.draft
     history, building = draft.history, draft.building
@@ -146,8 +146,8 @@ def _time(plan: Survey) -> str:
     if plan.seconds.most == 0:
         return "none: every planned point is measured or has failed"
     least, most = duration(plan.seconds.least), duration(plan.seconds.most)
-    told = least if least == most else f"{least} to {most}"
+    result = least if least == most else f"{least} to {most}"
     if plan.unseen:
         some = "1 point has" if plan.unseen == 1 else f"{plan.unseen} points have"
-        return f"{told} or more: {some} no samples"
-    return told if least == most else f"{told}, estimated from earlier builds and samples"
+        return f"{result} or more: {some} no samples"
+    return result if least == most else f"{result}, estimated from earlier builds and samples"

@@ -79,19 +79,20 @@ def print_scalings(scalings: ThreadScalings) -> None:
 
 def left_out_words(scalings: ThreadScalings) -> str:
     """Return at which revisions the scaling is described; empty if at all of them."""
-    return told_of_words("Scaling", told=len(scalings.told), measured=len(scalings.measured))
+    return described_words("Scaling", described=len(scalings.described), measured=len(scalings.measured))
 
 
-def told_of_words(what: str, *, told: int, measured: int) -> str:
+def described_words(what: str, *, described: int, measured: int) -> str:
     """Return at how many of the measured revisions something is described; empty if at all of them.
 
-    >>> told_of_words("Growth", told=2, measured=40)
+    >>> described_words("Growth", described=2, measured=40)
     'Growth is described for 2 of 40 revisions: the first and the last that were measured'
     """
-    if told == measured:
+    if described == measured:
         return ""
-    named = " and what a search named" if told > 2 else ""
-    return f"{what} is described for {told} of {measured} revisions: the first and the last that were measured{named}"
+    named = " and what a search named" if described > 2 else ""
+    which = "the first and the last that were measured"
+    return f"{what} is described for {described} of {measured} revisions: {which}{named}"
 
 
 def _title(each: ThreadScaling) -> str:
@@ -140,27 +141,27 @@ def contention_lines(found: Contention, *, axis: str = "threads") -> Iterator[st
             yield f"  Next: {found.next_step}."
 
 
-def _evidence(told: Sequence[Telltale]) -> Iterator[str]:
+def _evidence(telltale: Sequence[Telltale]) -> Iterator[str]:
     """Yield each piece of evidence in a line, the negligible ones combined."""
     small = [
         each
-        for each in told
+        for each in telltale
         if each.unit == "share" and -LITTLE < each.figure.low <= each.figure.high < LITTLE
     ]
-    yield from (f"  {evidence(each)}" for each in told if each not in small)
+    yield from (f"  {evidence(each)}" for each in telltale if each not in small)
     if small:
         yield f"  below {percent(LITTLE)}: {'; '.join(FIGURES[each.name] for each in small)}"
 
 
-def evidence(told: Telltale) -> str:
+def evidence(telltale: Telltale) -> str:
     """Return one piece of evidence with its value, interval and meaning."""
-    figure = told.figure
-    if told.unit == "share":
+    figure = telltale.figure
+    if telltale.unit == "share":
         value = f"{percent(figure.value)} [{percent(figure.low)}, {percent(figure.high)}]"
-        of = "" if told.name == "contended_locks" else " of the time with one thread"
+        of = "" if telltale.name == "contended_locks" else " of the time with one thread"
     else:
-        value, of = _interval(figure), f" {told.unit}".rstrip()
-    return f"{FIGURES[told.name]}: {value}{of}{_reached(figure)}; much of it speaks for {told.speaks_for}"
+        value, of = _interval(figure), f" {telltale.unit}".rstrip()
+    return f"{FIGURES[telltale.name]}: {value}{of}{_reached(figure)}; much of it speaks for {telltale.speaks_for}"
 
 
 def counted(count: int, axis: str) -> str:

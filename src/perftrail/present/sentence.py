@@ -129,8 +129,8 @@ def effect_of(change: ChangeFound) -> str:
 def revision_name(revision: Revision) -> str:
     """Return the name of a revision for people: short id, label, and message."""
     label = f" ({escaped(revision.label)})" if revision.label and revision.label != revision.id else ""
-    told = revision.summary and revision.id not in revision.summary
-    summary = f" “{escaped(revision.summary)}”" if told else ""
+    result = revision.summary and revision.id not in revision.summary
+    summary = f" “{escaped(revision.summary)}”" if result else ""
     return f"{revision.short}{label}{summary}"
 
 

@@ -94,11 +94,11 @@ def _cell(variant: str, found: Mapping[str, Row], first: str) -> str:
     if row.estimate is None:
         return "\n".join(["no value", *row_notes(row)])
     each = row.estimate
-    told = quantity(each.value, row.unit, low=each.low, high=each.high)
+    text = quantity(each.value, row.unit, low=each.low, high=each.high)
     base = found.get(first)
     if variant != first and base is not None and base.estimate is not None and _apart(each, base.estimate):
-        told += f", {relative(each.value / base.estimate.value)}"
-    return "\n".join([told, *row_notes(row)])
+        text += f", {relative(each.value / base.estimate.value)}"
+    return "\n".join([text, *row_notes(row)])
 
 
 def _apart(one: Estimate, other: Estimate) -> bool:

@@ -397,19 +397,19 @@ def _verdicts(found: Findings, names: Sequence[str]) -> list[tuple[str, str]]:
         pairs = max(compared.pairs for compared in by_metric.values())
         rows.append([names[entry], f"against {names[against]}", *cells, str(pairs)])
     head, *body = _columns(rows, right=(5,), flexible=1)
-    told = "×: the ratio; unclear: a change below the one in brackets would not be seen"
-    return [(head, "dim"), *((line, "") for line in body), (told, "dim"), ("", "")]
+    text = "×: the ratio; unclear: a change below the one in brackets would not be seen"
+    return [(head, "dim"), *((line, "") for line in body), (text, "dim"), ("", "")]
 
 
 def _notes(found: Findings, names: Sequence[str]) -> list[tuple[str, str]]:
     """Yield notes that do not fit into the table: warm-ups, flags and ends, equal ones once."""
-    told: dict[str, list[str]] = {}
+    data: dict[str, list[str]] = {}
     for letter, result in zip(names, found.results, strict=True):
         said = [warmup_words(result), end_words(result, found)]
         text = "; ".join(part for part in said if part)
         if text:
-            told.setdefault(text, []).append(letter)
-    texts = [f"{', '.join(letters)}: {text}" for text, letters in told.items()]
+            data.setdefault(text, []).append(letter)
+    texts = [f"{', '.join(letters)}: {text}" for text, letters in data.items()]
     for flag in dict.fromkeys(flag for result in found.results for flag in result.flags):
         marked = sum(result.flags.get(flag, 0) for result in found.results)
         texts.append(f"{marked} of {sum(result.runs for result in found.results)} runs flagged {flag}")
@@ -437,12 +437,12 @@ def _curve(found: Findings, names: Sequence[str], *, braille: bool) -> list[str]
         )
         for number, spots in enumerate(series.values())
     ][:MOST_SERIES]
-    told = [
+    parts = [
         _middle_cut(f"  {each.mark}: {', '.join(letter for letter, _ in spots)}", WIDTH)
         for each, spots in zip(drawn, series.values(), strict=False)
     ]
     drawing = curve(drawn, axis=axis, unit="s", width=WIDTH, braille=braille)
-    return [*drawing, *(told if len(drawn) > 1 else []), ""]
+    return [*drawing, *(parts if len(drawn) > 1 else []), ""]
 
 
 def _command_number(found: Findings, letter: str, names: Sequence[str]) -> int:

@@ -42,7 +42,7 @@ class Enclosure:
     outside: Capabilities
 
 
-class Handed:
+class LauncherResources:
     """Descriptors and cgroups of one launcher; they are open here until `close`."""
 
     def __init__(self, enclosure: Enclosure) -> None:

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Self
 
 from perftrail.errors import LauncherError
-from perftrail.process.enclosure import Handed, broken_off
+from perftrail.process.enclosure import LauncherResources, broken_off
 from perftrail.process.lock_counts import lock_file
 from perftrail.process.protocol import CANCEL, Capabilities, job_line, read_answer, read_hello, read_result
 
@@ -193,7 +193,7 @@ class _Server:
     """One started launcher, its two pipes and its error output."""
 
     def __init__(self, path: Path, enclosure: Enclosure | None) -> None:
-        self._handed = None if enclosure is None else Handed(enclosure)
+        self._handed = None if enclosure is None else LauncherResources(enclosure)
         prefix = () if enclosure is None else enclosure.prefix
         arguments = () if self._handed is None else self._handed.words()
         self._complaints: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the server

@@ -152,7 +152,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lost:
+class FailedSide:
     """A side that failed to build or to run: where in the study, and why."""
 
     side: SideName
@@ -189,7 +189,7 @@ class Gate:
     base: Revision
     head: Revision
     rows: tuple[Row, ...]
-    lost: tuple[Lost, ...]
+    lost: tuple[FailedSide, ...]
     fail_on: FailOn
     confidence: float
     threshold: float
@@ -233,7 +233,7 @@ class Gate:
         return next((each for each in order if each in verdicts), Verdict.UNCLEAR)
 
     @property
-    def broken(self) -> tuple[Lost, ...]:
+    def broken(self) -> tuple[FailedSide, ...]:
         """What works at the base and not at the head: it does not build, or does not run."""
         there = {(each.variant, each.benchmark, each.point) for each in self.lost if each.side == "base"}
         return tuple(

@@ -1,6 +1,6 @@
 """Fit how metrics grow along a benchmark's numeric parameters, and find which subject wins at which values.
 
-`Along` is one curve; `as_json` returns it as plain data.
+`GrowthSeries` is one curve; `as_json` returns it as plain data.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from perftrail.stats.memory import OverTime, PerUnit
 
 
-def as_json(along: Along) -> dict[str, Json]:
+def as_json(along: GrowthSeries) -> dict[str, Json]:
     """Return a curve as `show --json` prints it; unknown values are null."""
     return {
         "axis": along.axis,
@@ -129,7 +129,7 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Along:
+class GrowthSeries:
     """One metric of one subject along one axis, all other parameters fixed.
 
     `host` is the row of the largest value measured. `skipped` values were not started after smaller ones
@@ -163,21 +163,21 @@ class Along:
 class Rivals:
     """Two curves of one metric along one axis, and which is lower where."""
 
-    first: Along
-    second: Along
+    first: GrowthSeries
+    second: GrowthSeries
     comparison: Comparison
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Growths:
-    """The curves of `told` revisions among all `measured` ones, and comparisons of the last revision's curves."""
+    """The curves of `described` revisions among all `measured` ones, and comparisons of the last revision's curves."""
 
-    curves: tuple[Along, ...] = ()
+    curves: tuple[GrowthSeries, ...] = ()
     rivals: tuple[Rivals, ...] = ()
-    told: tuple[Revision, ...] = ()
+    described: tuple[Revision, ...] = ()
     measured: tuple[Revision, ...] = ()
 
-    def at(self, row: Row) -> tuple[Along, ...]:
+    def at(self, row: Row) -> tuple[GrowthSeries, ...]:
         """Return the curves that end at a row."""
         return tuple(each for each in self.curves if each.host is row)
 
@@ -221,8 +221,8 @@ def growth_along(
     ]
     grown = {group[0].subject.revision for _, group in groups}
     revisions = [each for each in dict.fromkeys(row.subject.revision for row in found) if each in grown]
-    told = tuple(choose(revisions))
-    ids, lasts = {each.id for each in told}, {_place(*each): each[1][0].subject.revision for each in groups}
+    parts = tuple(choose(revisions))
+    ids, lasts = {each.id for each in parts}, {_place(*each): each[1][0].subject.revision for each in groups}
     curves = [
         _along(view.study.benchmarks[group[0].benchmark], axis, group, hosts)
         for axis, group in groups
@@ -231,7 +231,7 @@ def growth_along(
     return Growths(
         curves=tuple(_with_work(view, curves, each) for each in curves if each.subject.revision.id in ids),
         rivals=tuple(_rivals(curves)),
-        told=told,
+        described=parts,
         measured=tuple(revisions),
     )
 
@@ -244,7 +244,7 @@ def grown(benchmark: Benchmark, found: Iterable[Row], axis: str) -> tuple[tuple[
     return tuple((curve, known) for curve in curves if (known := growth(curve)) is not None)
 
 
-def _with_work(view: View, curves: Sequence[Along], along: Along) -> Along:
+def _with_work(view: View, curves: Sequence[GrowthSeries], along: GrowthSeries) -> GrowthSeries:
     """Add the growth of the instructions to a curve of time, if another benchmark counts the same command's."""
     if along.unit != "s":
         return along
@@ -292,7 +292,7 @@ def _is_curve(axis: str, group: Sequence[Row]) -> bool:
 
 def _along(
     benchmark: Benchmark, axis: str, group: Sequence[Row], hosts: Mapping[tuple[Subject, str, Point], Row]
-) -> Along:
+) -> GrowthSeries:
     by_x = {float(row.point[axis]): row for row in group}
     measured = {x: row.values for x, row in sorted(by_x.items()) if row.values}
     first = group[0]
@@ -309,7 +309,7 @@ def _along(
         if point.without((axis,)) == fixed and not isinstance(point[axis], str)
     }
     limit = min((each.x for each in refused), default=float("inf"))
-    return Along(
+    return GrowthSeries(
         host=hosts[top.subject, top.benchmark, top.point],
         axis=axis,
         fixed=fixed,
@@ -358,9 +358,9 @@ def _bounds(refused: Refused, metric: str) -> bool:
     return (refused.stage, metric) in {("timeout", "wall"), ("memory", "peak_memory_tree")}
 
 
-def _rivals(curves: Sequence[Along]) -> Iterable[Rivals]:
+def _rivals(curves: Sequence[GrowthSeries]) -> Iterable[Rivals]:
     """Compare the variants of the last revision with curves."""
-    places: dict[tuple[str, str, Point, str], list[Along]] = {}
+    places: dict[tuple[str, str, Point, str], list[GrowthSeries]] = {}
     for each in curves:
         places.setdefault((each.host.benchmark, each.axis, each.fixed, each.metric), []).append(each)
     for group in places.values():

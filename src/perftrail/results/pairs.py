@@ -113,7 +113,7 @@ class Shift:
             return BUSY
         if found.minimum_detectable is None:
             return too_few(found, "pairs", needed=found.needed_pairs)
-        return f"{self.verdict}; {percent(found.minimum_detectable)} would have been seen"
+        return f"{self.verdict}; {percent(found.minimum_detectable)} would have been detected"
 
     def as_json(self) -> dict[str, Json]:
         """Return the difference as plain data."""

@@ -45,18 +45,18 @@ class ThreadScaling:
     def as_json(self) -> dict[str, Json]:
         """Return the scaling as `show --json` prints it; an infinite bound is null."""
         plain = asdict(self.scaling)
-        told = {"axis": self.axis, **plain, "peak": self.scaling.peak and asdict(self.scaling.peak)}
-        found = _finite({**told, "contention": asdict(self.contention)})
+        data = {"axis": self.axis, **plain, "peak": self.scaling.peak and asdict(self.scaling.peak)}
+        found = _finite({**data, "contention": asdict(self.contention)})
         assert isinstance(found, dict)
         return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThreadScalings:
-    """How subjects scale, in the order of history: those of `told` revisions among all `measured` ones."""
+    """How subjects scale, in the order of history: those of `described` revisions among all `measured` ones."""
 
     found: tuple[ThreadScaling, ...] = ()
-    told: tuple[Revision, ...] = ()
+    described: tuple[Revision, ...] = ()
     measured: tuple[Revision, ...] = ()
 
 
@@ -73,10 +73,10 @@ def thread_scalings(
     """
     groups = [group for group in _groups(view, measured) if len(group.counts) > 1]
     revisions = tuple(dict.fromkeys(group.subject.revision for group in groups))
-    told = tuple(choose(revisions))
-    ids = {revision.id for revision in told}
+    parts = tuple(choose(revisions))
+    ids = {revision.id for revision in parts}
     scaled = (_scaled(view, group) for group in groups if group.subject.revision.id in ids)
-    return ThreadScalings(found=tuple(filter(None, scaled)), told=told, measured=revisions)
+    return ThreadScalings(found=tuple(filter(None, scaled)), described=parts, measured=revisions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,7 +47,7 @@ class Shown:
             self.view, measured=self.measured, choose=lambda revisions: worth_telling(revisions, known)
         )
 
-    def growths_told(self) -> tuple[Revision, ...]:
+    def described_growths(self) -> tuple[Revision, ...]:
         """The revisions whose growth deserves a section, in the order of history."""
         return worth_telling(self.growths.measured, searches(self.view))
 

@@ -88,14 +88,14 @@ class Client:
     def _run(
         self, command: Sequence[str], scratch: Path, directory: str, stdin: bytes, timeout_seconds: float
     ) -> Answer:
-        told, output, errors = scratch / "in", scratch / "out", scratch / "err"
-        told.write_bytes(stdin)
+        result, output, errors = scratch / "in", scratch / "out", scratch / "err"
+        result.write_bytes(stdin)
         ran = self.starter.run(
             Command(
                 arguments=tuple(command),
                 environment=self.environment,
                 directory=directory,
-                stdin=str(told),
+                stdin=str(result),
                 stdout=str(output),
                 stderr=str(errors),
                 timeout_seconds=timeout_seconds,

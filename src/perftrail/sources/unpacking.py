@@ -198,7 +198,7 @@ def _refuse_ways_out(entries: Iterable[_Entry], directory: Path) -> None:
         lexical = posixpath.normpath(posixpath.join(*entry.parts[:-1], entry.target))
         leads = directory.joinpath(*entry.parts).resolve()
         if entry.target.startswith("/") or lexical.split("/")[0] == ".." or not leads.is_relative_to(root):
-            told = "/".join(entry.parts)
+            text = "/".join(entry.parts)
             raise CheckoutFailed(
-                f"the archive's link {quoted(told)} leads outside, to {quoted(entry.target)}"
+                f"the archive's link {quoted(text)} leads outside, to {quoted(entry.target)}"
             )

@@ -409,7 +409,7 @@ class Outcome(StrEnum):
 
     LIKELY = "likely"
     SCALES = "scales"
-    UNKNOWN = "unknown"
+    CANNOT_TELL = "cannot tell"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -452,7 +452,7 @@ def contention(threads: ThreadSamples) -> Contention:
 
 
 def _cannot(because: str, next_step: str) -> Contention:
-    return Contention(outcome=Outcome.UNKNOWN, threads=None, because=because, next_step=next_step)
+    return Contention(outcome=Outcome.CANNOT_TELL, threads=None, because=because, next_step=next_step)
 
 
 def _known(threads: ThreadSamples, first: int, second: int) -> bool:
@@ -494,7 +494,7 @@ def _at(threads: ThreadSamples, count: int) -> Contention:
             because = "counted waits and a lack of processors explain most of the lost time"
         next_step = QUIET if left_over else _next_step(causes, signs)
     return Contention(
-        outcome=Outcome.UNKNOWN,
+        outcome=Outcome.CANNOT_TELL,
         threads=count,
         candidates=causes,
         because=because,

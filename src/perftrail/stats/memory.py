@@ -72,7 +72,7 @@ def per_unit(curve: Curve, *, resolution: float = 0.0) -> PerUnit | None:
 
     `resolution` is the possible error of each value, in the metric's unit.
     """
-    from scipy.stats import t as student  # noqa: PLC0415 - a second to import, and seldom needed
+    from scipy.special import stdtrit  # noqa: PLC0415 - scipy is imported where it is used
 
     if len(curve) < 3:
         return None
@@ -81,7 +81,7 @@ def per_unit(curve: Curve, *, resolution: float = 0.0) -> PerUnit | None:
     slope, base, variance, away = _line(curve.xs, values, variances)
     freedom = len(curve) - 2
     scale = max(1.0, float((away**2 / variances).sum()) / freedom)
-    half = float(student.ppf(0.975, freedom)) * math.sqrt(variance * scale)
+    half = float(stdtrit(freedom, 0.975)) * math.sqrt(variance * scale)
     return PerUnit(
         value=slope,
         low=slope - half,
@@ -157,7 +157,7 @@ def _line(xs: Floats, values: Floats, variances: Floats) -> tuple[float, float, 
 
 def _bent(xs: Floats, values: Floats, variances: Floats) -> bool:
     """Return whether a parabola fits significantly better, by more than a twentieth of the range."""
-    from scipy.stats import t as student  # noqa: PLC0415 - a second to import, and seldom needed
+    from scipy.special import stdtrit  # noqa: PLC0415 - scipy is imported where it is used
 
     freedom = len(xs) - 3
     if freedom < 1:
@@ -169,7 +169,7 @@ def _bent(xs: Floats, values: Floats, variances: Floats) -> bool:
     away = values * weights - design @ found
     scale = max(1.0, float(away @ away) / freedom)
     error = math.sqrt(scale * float(np.linalg.pinv(design.T @ design)[2, 2]))
-    surely = abs(float(found[2])) > float(student.ppf(0.995, freedom)) * error
+    surely = abs(float(found[2])) > float(stdtrit(freedom, 0.995)) * error
     return surely and abs(float(found[2])) / 4.0 > 0.05 * float(np.ptp(values))
 
 

@@ -48,7 +48,7 @@ class Share(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Carried:
+class RetainedGain:
     """Retained gain: 1 is the whole gain, negative values are a loss.
 
     `confidence` is the interval's. `low` and `high` are infinite if there are too few units for a bound.
@@ -70,14 +70,14 @@ class Carried:
         return Share.PART if self.low > 0.0 and self.high < 1.0 else Share.UNCLEAR
 
 
-def carried(patched: Sequence[float], fixed: Sequence[float], *, level: float) -> Carried | None:
+def carried(patched: Sequence[float], fixed: Sequence[float], *, level: float) -> RetainedGain | None:
     """Estimate the retained gain from log ratios to the old revision, unit by unit, at a two-sided level.
 
     None if the gain itself is not significant at this level: the share then has no bound. Raises `ValueError` for
     sequences of different lengths or without a unit.
 
     >>> print(carried([0.35] * 12, [0.7] * 12, level=0.01))
-    Carried(value=0.5, low=0.5, high=0.5, confidence=0.99, units=12)
+    RetainedGain(value=0.5, low=0.5, high=0.5, confidence=0.99, units=12)
     """
     if len(patched) != len(fixed) or not patched:
         raise ValueError(
@@ -88,7 +88,7 @@ def carried(patched: Sequence[float], fixed: Sequence[float], *, level: float) -
         return None
     value = _central(numerators, denominators)
     alike = max(np.ptp(numerators), np.ptp(denominators)) < ALIKE
-    return Carried(
+    return RetainedGain(
         value=value,
         low=value if alike else _edge(numerators, denominators, value, -1.0, level),
         high=value if alike else _edge(numerators, denominators, value, 1.0, level),

@@ -1,8 +1,8 @@
 """Schedule, stopping rule and results of a measurement without a study.
 
-`Course` returns the next process to start, until every comparison is settled or the budget is spent. It is an ask/tell
-object without I/O. Verdicts are read only at the interim analyses of a `Rule`. If the budget allows fewer pairs, the
-rule is adapted to that number. The number depends on the cost of runs, not on their result.
+`TrialSchedule` returns the next process to start, until every comparison is settled or the budget is spent. It is an
+ask/tell object without I/O. Verdicts are read only at the interim analyses of a `Rule`. If the budget allows fewer
+pairs, the rule is adapted to that number. The number depends on the cost of runs, not on their result.
 
 A round consists of units, and the runs of a unit are adjacent in time. A reference R runs between two others
 (``B R C``): each pair is adjacent, and R runs half as often. A single other gives ``R B``. A fair coin, drawn from the
@@ -29,7 +29,7 @@ from perftrail.stats.estimate import Estimate, estimate
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-    from perftrail.model.trial import Entry, Group, Taken, Trial
+    from perftrail.model.trial import Entry, Group, Trial, TrialSample
     from perftrail.stats.comparison import Comparison
 
     Unit = tuple[int, ...]
@@ -182,7 +182,7 @@ class Contrasts:
     first interim analysis.
     """
 
-    def __init__(self, trial: Trial, rule: Rule, samples: Callable[[int], Sequence[Taken]]) -> None:
+    def __init__(self, trial: Trial, rule: Rule, samples: Callable[[int], Sequence[TrialSample]]) -> None:
         self.rule = rule
         self._trial = trial
         self._least = trial.pace.least
@@ -203,7 +203,7 @@ class Contrasts:
             if (comparison := self._comparison(group, other, metric)) is not None
         )
 
-    def pairs(self, reference: int, other: int) -> list[tuple[Taken, Taken]]:
+    def pairs(self, reference: int, other: int) -> list[tuple[TrialSample, TrialSample]]:
         """Return the runs of both entries that share a unit, in the order of time, without warm-up pairs."""
         by_unit = {taken.unit: taken for taken in self._samples(reference)}
         return [(by_unit[taken.unit], taken) for taken in self._samples(other) if taken.unit in by_unit]
@@ -254,7 +254,7 @@ class Why(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Start:
+class NextRun:
     """The next run: the number of its entry (`len(entries)` for the empty shell), and its unit."""
 
     entry: int
@@ -272,7 +272,7 @@ class Outlook:
     seconds_most: float
 
 
-class Course:
+class TrialSchedule:
     """Ask/tell object: `ask` returns the next run, or None at the end; `tell` stores its result."""
 
     def __init__(self, trial: Trial) -> None:
@@ -283,9 +283,9 @@ class Course:
         )
         self._contrasts = Contrasts(trial, rule, self.samples)
         entries = len(trial.entries) + (trial.shell is not None)
-        self._taken: list[list[Taken]] = [[] for _ in range(entries)]
+        self._taken: list[list[TrialSample]] = [[] for _ in range(entries)]
         self._warmups: dict[int, Warmup] = {}
-        self._queue: list[Start] = []
+        self._queue: list[NextRun] = []
         self._units = 0
         self._rounds = 0
         self._spent = 0.0
@@ -293,7 +293,7 @@ class Course:
         self._ended: dict[int, Why] = {}
 
     @property
-    def taken(self) -> Sequence[Sequence[Taken]]:
+    def taken(self) -> Sequence[Sequence[TrialSample]]:
         """Every run of each entry in the order of time, warm-ups first; the empty shell is last."""
         return self._taken
 
@@ -306,14 +306,14 @@ class Course:
         """Cost of all runs so far."""
         return self._spent
 
-    def ask(self) -> Start | None:
+    def ask(self) -> NextRun | None:
         """Return the next run; None if everything is settled or the budget is spent."""
         if not self._queue:
             self._look()
             self._queue = list(self._next_round())
         return self._queue[0] if self._queue else None
 
-    def tell(self, taken: Taken) -> None:
+    def tell(self, taken: TrialSample) -> None:
         """Store the result of the run that `ask` returned."""
         start = self._queue.pop(0)
         assert (start.entry, start.unit) == (taken.entry, taken.unit)
@@ -328,7 +328,7 @@ class Course:
         """Return the warm-up of an entry."""
         return self._found(entry) or last_word(self._walls(entry))
 
-    def samples(self, entry: int) -> Sequence[Taken]:
+    def samples(self, entry: int) -> Sequence[TrialSample]:
         """Return an entry's runs without warm-ups."""
         return self._taken[entry][self.warmup(entry).count :]
 
@@ -353,12 +353,12 @@ class Course:
             seconds_most=min(seconds_most, left),
         )
 
-    def _next_round(self) -> Iterator[Start]:
+    def _next_round(self) -> Iterator[NextRun]:
         units = units_of_round(self._trial, self._rounds, self._ended)
         self._rounds += bool(units)
         for unit in units:
             self._units += 1
-            yield from (Start(entry=entry, unit=self._units) for entry in unit)
+            yield from (NextRun(entry=entry, unit=self._units) for entry in unit)
 
     def _look(self) -> None:
         """Decide which entries have ended. This happens between rounds, where every pair is complete."""
@@ -476,7 +476,7 @@ class Course:
         return self._spent + expected > self._budget()
 
 
-def _mean_seconds(taken: Sequence[Taken]) -> float:
+def _mean_seconds(taken: Sequence[TrialSample]) -> float:
     return sum(each.seconds for each in taken) / len(taken) if taken else 0.0
 
 
@@ -522,7 +522,7 @@ class Findings:
         return any(result.why is Why.STOPPED for result in self.results)
 
 
-def findings(course: Course, trial: Trial) -> Findings:
+def findings(course: TrialSchedule, trial: Trial) -> Findings:
     """Return the results of a course so far."""
     shell = trial.shell
     return Findings(
@@ -534,7 +534,7 @@ def findings(course: Course, trial: Trial) -> Findings:
     )
 
 
-def _finding(course: Course, number: int, entry: Entry) -> Finding:
+def _finding(course: TrialSchedule, number: int, entry: Entry) -> Finding:
     samples = course.samples(number)
     return Finding(
         entry=entry,
@@ -547,7 +547,7 @@ def _finding(course: Course, number: int, entry: Entry) -> Finding:
     )
 
 
-def _figures(samples: Sequence[Taken]) -> Mapping[str, Figure]:
+def _figures(samples: Sequence[TrialSample]) -> Mapping[str, Figure]:
     figures = {}
     for metric, unit in UNITS.items():
         values = tuple(taken.values[metric] for taken in samples if metric in taken.values)

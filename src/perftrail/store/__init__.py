@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Literal, assert_never, overload
 from perftrail.store.location import on_server, server_of, shown
 from perftrail.store.lock import Holder, hold, writing
 from perftrail.store.memory import MemoryStore
-from perftrail.store.server_outage import LIMIT_SECONDS, Away, Back, Patience
+from perftrail.store.server_outage import LIMIT_SECONDS, Back, Patience, ServerUnreachable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Access",
-    "Away",
     "Back",
     "Holder",
     "MemoryStore",
+    "ServerUnreachable",
     "hold",
     "on_server",
     "open_shared",
@@ -92,7 +92,7 @@ def open_shared(
     *,
     machine: str,
     wait: bool,
-    on_wait: Callable[[Holder | Away | Back], None],
+    on_wait: Callable[[Holder | ServerUnreachable | Back], None],
     limit_seconds: float = LIMIT_SECONDS,
 ) -> SqlStore:
     """Open a server's database for writing; one perftrail process of each machine may do so at a time.

@@ -52,7 +52,7 @@ FIRST_FILLED = (schema.machine, schema.build, schema.runnable)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Noted:
+class BackupContent:
     """Content of a backup: its time, the version of its schema, and its rows by kind."""
 
     file: str
@@ -73,7 +73,7 @@ class Noted:
         }
 
 
-def backup(location: str, file: Path, *, tell: Callable[[int, int], None] = lambda *_: None) -> Noted:
+def backup(location: str, file: Path, *, tell: Callable[[int, int], None] = lambda *_: None) -> BackupContent:
     """Write the present state of a store into a new file; other processes may continue to write to the store.
 
     `tell` is called with the number of copied invocations and their total. Raises `StoreError` if the file exists,
@@ -102,7 +102,9 @@ def backup(location: str, file: Path, *, tell: Callable[[int, int], None] = lamb
     return read_note(file)
 
 
-def restore(file: Path, location: str, *, tell: Callable[[int, int], None] = lambda *_: None) -> Noted:
+def restore(
+    file: Path, location: str, *, tell: Callable[[int, int], None] = lambda *_: None
+) -> BackupContent:
     """Restore a backup into a missing or empty store; afterwards it has what the backup's note says.
 
     The restore is complete or has no effect. Raises `StoreError` for a damaged or incomplete file, and for a store
@@ -125,7 +127,7 @@ def restore(file: Path, location: str, *, tell: Callable[[int, int], None] = lam
     return noted
 
 
-def read_note(file: Path) -> Noted:
+def read_note(file: Path) -> BackupContent:
     """Return the note of a backup. Raises `StoreError` for a file that is not a backup."""
     if not file.is_file():
         raise StoreError(f"{file}: no such file; name a backup by perftrail store backup")
@@ -144,11 +146,13 @@ def read_note(file: Path) -> Noted:
         raise StoreError(
             f"{file}: what this backup notes of itself cannot be read ({error}); use another one"
         ) from error
-    return Noted(file=str(file), made=row.made, version=number, digests=noted, size_bytes=file.stat().st_size)
+    return BackupContent(
+        file=str(file), made=row.made, version=number, digests=noted, size_bytes=file.stat().st_size
+    )
 
 
 @contextmanager
-def _whole(file: Path, noted: Noted) -> Iterator[Path]:
+def _whole(file: Path, noted: BackupContent) -> Iterator[Path]:
     """Yield a backup after checking it; one of an older schema as an upgraded copy."""
     newest = shipped()[-1].number
     refuse_newer(noted.version, newest, where=str(file))
@@ -170,7 +174,7 @@ def _whole(file: Path, noted: Noted) -> Iterator[Path]:
         yield copy
 
 
-def _refuse_different(noted: Noted, connection: Connection, *, where: str) -> None:
+def _refuse_different(noted: BackupContent, connection: Connection, *, where: str) -> None:
     """Raise `StoreError` unless a store has the noted rows; an upgrade changes rows, but not their number."""
     exact = noted.version == version(connection, where=where)
     try:
@@ -201,7 +205,7 @@ def _refuse_full(connection: Connection, *, where: str) -> None:
 def _copy_file(source: str, target: Path) -> None:
     """Copy a file of tables at one moment."""
     with (
-        sqlite.told(source),
+        sqlite.translate_errors(source),
         closing(sqlite.connect_to_read(source)) as old,
         closing(sqlite3.connect(target)) as new,
     ):
@@ -227,11 +231,17 @@ def _copy_from_server(
             )
 
 
-def _restore_to_server(file: Path, noted: Noted, location: str, tell: Callable[[int, int], None]) -> None:
+def _restore_to_server(
+    file: Path, noted: BackupContent, location: str, tell: Callable[[int, int], None]
+) -> None:
     """Copy a backup into a server's database in one transaction, while nobody else writes to it."""
     target = to_write(location)
     try:
-        with target.told(target.where), target.writing.begin() as connection, _open(file) as source:
+        with (
+            target.translate_errors(target.where),
+            target.writing.begin() as connection,
+            _open(file) as source,
+        ):
             quoted = map(connection.dialect.identifier_preparer.quote, schema.metadata.tables)
             connection.exec_driver_sql(f"LOCK TABLE {', '.join(quoted)} IN SHARE ROW EXCLUSIVE MODE")
             _refuse_full(connection, where=target.where)
@@ -246,7 +256,7 @@ def _open(file: Path) -> Iterator[Connection]:
     """Yield a file of tables that no other process uses; changes are kept."""
     engine = sqlite.bare_engine(str(file))
     try:
-        with sqlite.told(str(file)), engine.begin() as connection:
+        with sqlite.translate_errors(str(file)), engine.begin() as connection:
             yield connection
     finally:
         engine.dispose()

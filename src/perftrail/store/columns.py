@@ -77,7 +77,7 @@ def sample_columns(
     if database is None:
         return None
     try:
-        with database.told(database.where), database.reading.connect() as connection:
+        with database.translate_errors(database.where), database.reading.connect() as connection:
             return _read(connection, machine, metrics)
     finally:
         database.close()

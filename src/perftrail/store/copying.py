@@ -314,8 +314,8 @@ class Copying:
                 elif _contradict(found, row):
                     part.differs.append(f"search {row['key']} on machine {search['machine_id']}")
                 elif found.answer is None:
-                    told = update(table).where(table.c.id == found.id)
-                    connection.execute(told.values(answer=row["answer"]))
+                    result = update(table).where(table.c.id == found.id)
+                    connection.execute(result.values(answer=row["answer"]))
 
             self._put(put)
 

@@ -48,7 +48,7 @@ def looked_at(location: str) -> Iterator[Connection]:
             f"{shown(location)}: nothing is kept here yet; perftrail run or perftrail find measures something"
         )
     try:
-        with database.told(database.where), database.reading.connect() as connection:
+        with database.translate_errors(database.where), database.reading.connect() as connection:
             yield connection
     finally:
         database.close()

@@ -94,7 +94,7 @@ def _open(name: Path) -> int:
 
 
 def _acquire(descriptor: int, path: str, *, wait: bool, on_wait: Callable[[Holder], None]) -> None:
-    told: Holder | None = None
+    result: Holder | None = None
     silent_since: float | None = None
     while not _lock(descriptor, path):
         holder = _parse(os.pread(descriptor, 1 << 20, 0))
@@ -112,8 +112,8 @@ def _acquire(descriptor: int, path: str, *, wait: bool, on_wait: Callable[[Holde
             raise StoreLocked(
                 f"{path}: {holder} writes to it; wait for its end, or name another with --store"
             )
-        if holder != told:
-            told = holder
+        if holder != result:
+            result = holder
             on_wait(holder)
         time.sleep(POLL_SECONDS)
 

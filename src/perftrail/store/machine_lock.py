@@ -65,7 +65,7 @@ class Turn:
 
     def take(self, connection: psycopg.Connection) -> None:
         """Take the lock, on a connection that commits each statement."""
-        told: Holder | None = None
+        result: Holder | None = None
         while not self._taken(connection):
             held = self._holder(connection)
             if held is None:  # whoever had it let go between the two questions
@@ -86,8 +86,8 @@ class Turn:
                     f"{self._where}: {holder} measures on this machine into the same results; wait for its end, "
                     "or name others with --store"
                 )
-            elif holder != told:
-                told = holder
+            elif holder != result:
+                result = holder
                 self._on_wait(holder)
             time.sleep(POLL_SECONDS)
         self._had = True

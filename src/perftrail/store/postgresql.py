@@ -22,7 +22,7 @@ except ImportError as error:
         "results in PostgreSQL need psycopg, which is not installed: pip install 'perftrail[postgresql]'"
     ) from error
 
-from perftrail.store.postgresql_errors import told
+from perftrail.store.postgresql_errors import translate_errors
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,7 +63,7 @@ def database(engine: Engine, *, where: str) -> Database:
         where=where,
         reading=engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True),
         writing=engine.execution_options(isolation_level="READ COMMITTED"),
-        told=told,
+        translate_errors=translate_errors,
     )
 
 
@@ -77,7 +77,7 @@ def open_to_write(
     where = shown(url)
     known = migrations or shipped()
     engine = _engine(url, turn)
-    with told(where), disposing(engine):
+    with translate_errors(where), disposing(engine):
         with engine.connect() as connection:
             _refuse_unfit(connection, where=where)
             found = version(connection, where=where)
@@ -96,7 +96,7 @@ def open_to_read(url: str, *, newest: int | None = None) -> Engine | None:
     where = shown(url)
     known = newest or shipped()[-1].number
     engine = _engine(url, None)
-    with told(where), disposing(engine):
+    with translate_errors(where), disposing(engine):
         with engine.connect() as connection:
             _refuse_unfit(connection, where=where)
             found = version(connection, where=where)

@@ -64,7 +64,7 @@ CONTENDED = ("40001", "40P01")
 
 
 @contextmanager
-def told(where: str) -> Iterator[None]:
+def translate_errors(where: str) -> Iterator[None]:
     """Return a server's error as a `StoreError` with the location, the reason and the remedy."""
     try:
         yield

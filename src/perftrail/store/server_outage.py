@@ -13,7 +13,7 @@ LIMIT_SECONDS = 600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Away:
+class ServerUnreachable:
     """A server does not answer; perftrail waits up to this number of seconds."""
 
     where: str
@@ -33,5 +33,5 @@ class Back:
 class Patience:
     """How long to wait for a server that does not answer, and the callback."""
 
-    tell: Callable[[Away | Back], None]
+    tell: Callable[[ServerUnreachable | Back], None]
     seconds: float = LIMIT_SECONDS

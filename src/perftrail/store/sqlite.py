@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from contextlib import contextmanager
 from pathlib import Path
@@ -42,7 +43,7 @@ REMEDIES = {
 
 
 @contextmanager
-def told(where: str) -> Iterator[None]:
+def translate_errors(where: str) -> Iterator[None]:
     """Return an SQLite error as a `StoreError` with the location, the reason and the remedy."""
     try:
         yield
@@ -65,7 +66,29 @@ def _remedy(error: BaseException | None) -> str:
 def database(engine: Engine, *, where: str) -> Database:
     """Return a store's file as a database: a reader takes no write lock, a writer takes it first."""
     writing = engine.execution_options(**{BEGIN: "BEGIN IMMEDIATE"})
-    return Database(where=where, reading=engine, writing=writing, told=told)
+    opened = _file_id(where)
+
+    @contextmanager
+    def translated(location: str) -> Iterator[None]:
+        """Refuse a removed file: SQLite would write to it, and nobody could read it."""
+        if opened is not None and _file_id(where) != opened:
+            raise StoreError(
+                f"{location}: was removed or replaced while perftrail used it; later samples would be lost. "
+                "Repeat the command: it creates the file again"
+            )
+        with translate_errors(location):
+            yield
+
+    return Database(where=where, reading=engine, writing=writing, translate_errors=translated)
+
+
+def _file_id(path: str) -> tuple[int, int] | None:
+    """Return what identifies a file; `None` if it does not exist."""
+    try:
+        found = os.stat(path)  # noqa: PTH116 - a microsecond, before every transaction
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def open_to_write(path: str, *, migrations: Sequence[Migration] | None = None) -> Engine:
@@ -79,7 +102,7 @@ def open_to_write(path: str, *, migrations: Sequence[Migration] | None = None) -
     _refuse_directory(path)
     known = migrations or shipped()
     engine = _engine(lambda: _connect(path))
-    with told(path), disposing(engine):
+    with translate_errors(path), disposing(engine):
         with engine.connect() as connection:
             refuse_newer(version(connection, where=path), known[-1].number, where=path)
         with engine.connect().execution_options(**{BEGIN: ""}) as connection:
@@ -93,7 +116,7 @@ def open_to_read(path: str, *, newest: int | None = None) -> Engine | None:
     _refuse_directory(path)
     engine = _engine(lambda: connect_to_read(path))
     known = newest or shipped()[-1].number
-    with told(path), disposing(engine):
+    with translate_errors(path), disposing(engine):
         with engine.connect() as connection:
             found = version(connection, where=path)
         refuse_newer(found, known, where=path)

@@ -11,7 +11,7 @@ from sqlalchemy.exc import IntegrityError
 
 from perftrail.errors import StoreError, StoreUnreachable
 from perftrail.model.quantity import duration
-from perftrail.store.server_outage import Away, Back
+from perftrail.store.server_outage import Back, ServerUnreachable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -39,14 +39,14 @@ class Database:
     """A database that holds a store.
 
     `where` names it in errors. A transaction of `reading` sees one state throughout; one of `writing` is on disk
-    when it has ended. `told` turns the database's errors into a `StoreError`: `StoreUnreachable`
+    when it has ended. `translate_errors` turns the database's errors into a `StoreError`: `StoreUnreachable`
     where a server does not answer, `Contended` where it helps to try again.
     """
 
     where: str
     reading: Engine
     writing: Engine
-    told: Callable[[str], AbstractContextManager[None]]
+    translate_errors: Callable[[str], AbstractContextManager[None]]
 
     def close(self) -> None:
         """Close every connection."""
@@ -123,13 +123,16 @@ class Transactions:
         self._patiently(attempt)
 
     def _read(self, work: Callable[[Connection], Result]) -> Result:
-        with self._database.told(self.where), self._database.reading.connect() as connection:
+        with self._database.translate_errors(self.where), self._database.reading.connect() as connection:
             return work(connection)
 
     def _write(self, work: Callable[[Connection], None]) -> None:
         for left in reversed(range(TRIES)):
             try:
-                with self._database.told(self.where), self._database.writing.begin() as connection:
+                with (
+                    self._database.translate_errors(self.where),
+                    self._database.writing.begin() as connection,
+                ):
                     work(connection)
             except Contended:
                 self._undone()
@@ -142,7 +145,7 @@ class Transactions:
                 return
 
     def _patiently(self, attempt: Callable[[bool], Result]) -> Result:
-        """Do something that is told whether it was begun before; once more when a connection was found dead."""
+        """Call `attempt` with whether it was begun before; repeat it if the connection was dead."""
         failures = 0
         since = time.monotonic()
         while True:
@@ -161,7 +164,9 @@ class Transactions:
         if self._patience is None:
             raise away
         if first:
-            self._patience.tell(Away(where=self.where, why=away.why, seconds=self._patience.seconds))
+            self._patience.tell(
+                ServerUnreachable(where=self.where, why=away.why, seconds=self._patience.seconds)
+            )
         if time.monotonic() - since >= self._patience.seconds:
             raise StoreError(
                 f"{self.where}: the server has not answered for {duration(self._patience.seconds)} ({away.why}); "

@@ -220,7 +220,7 @@ def compact(location: str) -> Compacted:
     """Give the room back that a store does not need; nobody writes meanwhile. Raises `NoAnswer` for one not there."""
     with _writing(location) as database:
         alone = {"isolation_level": "AUTOCOMMIT"} if on_server(location) else {BEGIN: ""}
-        with database.told(database.where), database.writing.connect() as connection:
+        with database.translate_errors(database.where), database.writing.connect() as connection:
             connection.execution_options(**alone)
             _settle(connection)
             before = size_bytes(connection, location)
@@ -250,7 +250,7 @@ def forget(location: str, before: str) -> Forgetting:
     table = schema.invocation
     with (
         _writing(location) as database,
-        database.told(database.where),
+        database.translate_errors(database.where),
         database.writing.connect() as connection,
     ):
         if on_server(location):

@@ -131,6 +131,7 @@ def _plainly(message: str) -> str:
 
 
 _SYNTAX = {
+    "Illegal character '\\n'": "the text before has no closing quote",
     "Invalid value": "no value here; text needs quotes",
     "Cannot overwrite a value": "a key occurs twice",
     "Invalid statement": "neither a [table] nor a key",

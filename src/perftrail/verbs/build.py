@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from perftrail.measure.events import Event
     from perftrail.measure.session import BuildView, Session
-    from perftrail.model.build import Recipe, Workplace
+    from perftrail.model.build import ManualBuild, Recipe
     from perftrail.model.search_record import Json
     from perftrail.model.study import Study
 
@@ -71,11 +71,11 @@ class MakeReport:
 
 def make(session: Session, name: str, *, variant: str | None) -> Generator[Event, None, MakeReport]:
     """Build a subject, also one that the study skips; yield events and return the report."""
-    workshop = session.workshop
+    subject_builder = session.subject_builder
     subject = subject_named(session, name, variant=variant)
-    left_out = workshop.left_out((subject.revision,))
+    left_out = subject_builder.left_out((subject.revision,))
     known = False
-    making = workshop.make(subject)
+    making = subject_builder.make(subject)
     while True:
         try:
             event = next(making)
@@ -88,7 +88,7 @@ def make(session: Session, name: str, *, variant: str | None) -> Generator[Event
             yield event
     return MakeReport(
         subject=subject,
-        recipe=workshop.makings.recipe(subject),
+        recipe=subject_builder.makings.recipe(subject),
         outcome=outcome,
         known=known,
         skipped=left_out[0].reason if left_out else "",
@@ -102,13 +102,13 @@ def subject_named(view: BuildView, name: str, *, variant: str | None) -> Subject
 
 
 @contextmanager
-def laid_out(view: BuildView, subject: Subject, *, results: Path) -> Iterator[Workplace]:
+def laid_out(view: BuildView, subject: Subject, *, results: Path) -> Iterator[ManualBuild]:
     """Prepare a subject's tree in a separate directory, which is removed at the end; stored builds do not change.
 
     Leftovers of killed processes are removed first.
     """
     with _own_directory(results.absolute()) as home:
-        place = view.workshop.lay_out(subject, str(home))
+        place = view.subject_builder.lay_out(subject, str(home))
         (home / STEPS).write_text(_script(place), encoding="utf-8", errors="surrogateescape")
         yield place
 
@@ -133,12 +133,12 @@ def _own_directory(results: Path) -> Iterator[Path]:
     raise UsageError(f"--shell: {MOST_SHELLS} shells are open on these results; exit one of them")
 
 
-def script_of(place: Workplace) -> Path:
+def script_of(place: ManualBuild) -> Path:
     """Return the file that runs all steps of a prepared recipe."""
     return Path(place.log).parent / STEPS
 
 
-def _script(place: Workplace) -> str:
+def _script(place: ManualBuild) -> str:
     """Return a script of the steps as a build runs them: one shell for each, until the first failure."""
     lines = [f"/bin/sh -eu -c {shlex.quote(line)}" for line in place.lines]
     return "\n".join(["set -ex", f"cd {shlex.quote(place.directory)}", *lines, ""])

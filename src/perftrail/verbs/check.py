@@ -180,7 +180,7 @@ def survey(view: BuildView, selection: Selection) -> Survey:
         seconds=known.seconds(left.seconds),
         unseen=left.unseen,
         troubles=common(tried, known.failures),
-        left_out=view.workshop.left_out(revisions),
+        left_out=view.subject_builder.left_out(revisions),
         warnings=tuple(_warnings(view.study)),
     )
 
@@ -206,12 +206,12 @@ def _known(view: BuildView, selection: Selection, revisions: Sequence[Revision])
     """Look up the builds and samples of everything wanted."""
     every = {
         subject: [cell for cell in cells(view.study, subject) if selection.wants(cell)]
-        for subject in subjects(view.study, view.workshop.wanted(revisions))
+        for subject in subjects(view.study, view.subject_builder.wanted(revisions))
     }
     wanted = {subject: chosen for subject, chosen in every.items() if chosen}
-    builds = {subject: view.workshop.known_build(subject) for subject in wanted}
+    builds = {subject: view.subject_builder.known_build(subject) for subject in wanted}
     runnables = {
-        cell: view.workshop.known_runnable(cell)
+        cell: view.subject_builder.known_runnable(cell)
         for subject, chosen in wanted.items()
         if isinstance(builds[subject], Built)
         for cell in chosen
@@ -230,7 +230,7 @@ LAYOUTS = (1, 2, 3)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Advised:
+class TroubleWithRemedies:
     """A trouble of tried subjects, with remedies if the subjects are one range of the history."""
 
     trouble: Trouble
@@ -252,7 +252,7 @@ class AttemptReport:
     tried: tuple[Subject, ...]
     built: int
     started: int
-    troubles: tuple[Advised, ...]
+    troubles: tuple[TroubleWithRemedies, ...]
     relinked: int | None = None
 
     @property
@@ -293,10 +293,10 @@ class Attempt:
         """Try the revisions; yield events and return the report. Raises `UsageError` if nothing is selected."""
         revisions = self._session.source.history()
         yield HistoryRead(revisions=revisions)
-        workshop = self._session.workshop
-        yield from (Skipped(left_out=each) for each in workshop.left_out(revisions))
-        tried = self._chosen(workshop.wanted(revisions))
-        yield from workshop.ahead(tried)
+        subject_builder = self._session.subject_builder
+        yield from (Skipped(left_out=each) for each in subject_builder.left_out(revisions))
+        tried = self._chosen(subject_builder.wanted(revisions))
+        yield from subject_builder.ahead(tried)
         for subject in tried:
             yield from self._try(subject)
             layouts = LAYOUTS if subject == tried[-1] else LAYOUTS[:1]
@@ -310,9 +310,9 @@ class Attempt:
             relinked=len(self._relinked) if self._can_relink else None,
         )
 
-    def _advised(self, trouble: Trouble) -> Advised:
-        how = self._session.workshop.makings.recipe(trouble.subjects[0])
-        return Advised(trouble=trouble, remedies=remedies(trouble, how))
+    def _advised(self, trouble: Trouble) -> TroubleWithRemedies:
+        how = self._session.subject_builder.makings.recipe(trouble.subjects[0])
+        return TroubleWithRemedies(trouble=trouble, remedies=remedies(trouble, how))
 
     def _chosen(self, revisions: Sequence[Revision]) -> tuple[Subject, ...]:
         variants = self._session.study.variants
@@ -339,7 +339,7 @@ class Attempt:
         return list(first.values())
 
     def _try(self, subject: Subject) -> Generator[Event, None, None]:
-        built = yield from self._session.workshop.build(subject)
+        built = yield from self._session.subject_builder.build(subject)
         if isinstance(built, Built):
             self._built.add(subject)
         for cell in self._first_cells(subject):
@@ -351,15 +351,17 @@ class Attempt:
 
     def _relink(self, cells: Sequence[Cell], layouts: Sequence[int]) -> Generator[Event, None, None]:
         """Relink the started cells in other orders, and start each once; no sample is stored."""
-        workshop, bench = self._session.workshop, self._session.bench
-        wanted = [cell for cell in cells if cell.subject in self._started and workshop.can_relink(cell)]
+        subject_builder, bench = self._session.subject_builder, self._session.bench
+        wanted = [
+            cell for cell in cells if cell.subject in self._started and subject_builder.can_relink(cell)
+        ]
         if not wanted:
             return
         self._can_relink = True
-        yield from workshop.relink(wanted, layouts)
+        yield from subject_builder.relink(wanted, layouts)
         for cell in wanted:
             for layout in layouts:
-                ready = yield from workshop.ready(cell, layout=layout)
+                ready = yield from subject_builder.ready(cell, layout=layout)
                 failure = ready if isinstance(ready, Failure) else None
                 if not isinstance(ready, Failure) and layout == layouts[0]:
                     result = bench.invoker.observe(ready, f"layout-{layout}", lambda command: command).result
@@ -370,7 +372,7 @@ class Attempt:
         self._relinked.add(wanted[0].subject)
 
     def _start(self, cell: Cell) -> Generator[Event, None, Failure | None]:
-        ready = yield from self._session.workshop.ready(cell)
+        ready = yield from self._session.subject_builder.ready(cell)
         if isinstance(ready, Failure):
             return ready
         phase: Phase = "warmup" if self._session.study.measure.warmups else "sample"

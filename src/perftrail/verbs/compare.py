@@ -24,8 +24,8 @@ from perftrail.model.plan import cells
 from perftrail.model.quantity import counted
 from perftrail.model.search_record import ComparisonRecord
 from perftrail.model.subject import Subject
-from perftrail.ports import Edited
-from perftrail.results.gate import ComparedMetric, Gate, Lost, Row
+from perftrail.ports import EditableSource
+from perftrail.results.gate import ComparedMetric, FailedSide, Gate, Row
 from perftrail.results.selection import TIMES, Choice
 from perftrail.stats.comparison import FAMILY_ERROR, Verdict, layout_noise
 from perftrail.stats.estimate import estimate
@@ -94,10 +94,10 @@ class ComparedBenchmark:
         """Return the comparison of every metric that both sides have; `lost` has the others."""
         return tuple(self._row(target, self.turns.own(rule)) for target in self._alive())
 
-    def lost(self) -> tuple[Lost, ...]:
+    def lost(self) -> tuple[FailedSide, ...]:
         """Return the sides that could not be measured, with their points."""
         return tuple(
-            Lost(
+            FailedSide(
                 side=each.side,
                 variant=self.turns.variant,
                 benchmark=self.turns.benchmark,
@@ -176,7 +176,7 @@ def _runnable(session: Session, revision: Revision, target: Target) -> Runnable 
     [point] = target.points
     for cell in cells(session.study, subject):
         if (cell.benchmark, cell.point) == (target.benchmark, point):
-            found = session.workshop.known_runnable(cell)
+            found = session.subject_builder.known_runnable(cell)
             return None if isinstance(found, Failure) else found
     return None
 
@@ -225,7 +225,7 @@ class Compare:
         self._session = session
         self._request = request
         self._clock = clock
-        self._lost: dict[tuple[str, ...], Lost] = {}
+        self._lost: dict[tuple[str, ...], FailedSide] = {}
         self._notes: list[str] = []
 
     def events(self) -> Generator[Event, None, Gate]:
@@ -234,7 +234,7 @@ class Compare:
         yield HistoryRead(revisions=(base, head))
         began = self._clock()
         duels = yield from self._made(base, head)
-        yield from self._session.workshop.confirm()
+        yield from self._session.subject_builder.confirm()
         for duel in duels:
             yield from duel.turns.tell_equals()
         apart = [duel for duel in duels if not duel.one_build]
@@ -278,7 +278,7 @@ class Compare:
         if study.walked.kind == "directory":
             raise UsageError("a directory has only one revision: there is nothing to compare it with")
         base, head = (find_revision(study, source, name) for name in (self._request.base, self._request.head))
-        if isinstance(source, Edited) and (named := source.edited()) in (base.id, head.id):
+        if isinstance(source, EditableSource) and (named := source.edited()) in (base.id, head.id):
             self._notes.append(
                 "the working tree has uncommitted changes, which are not measured: "
                 f"{named[:10]} is the commit"
@@ -294,7 +294,7 @@ class Compare:
         wanted = (
             Subject(revision=each, variant=variant) for variant in study.variants for each in sides.values()
         )
-        yield from self._session.workshop.ahead(subject for subject in wanted if self._wanted(subject))
+        yield from self._session.subject_builder.ahead(subject for subject in wanted if self._wanted(subject))
         duels = []
         for variant in study.variants:
             made: dict[str, dict[SideName, list[Ready]]] = {}
@@ -313,10 +313,12 @@ class Compare:
     def _make(self, side: SideName, subject: Subject) -> Generator[Event, None, list[Ready]]:
         readies = []
         for cell in self._wanted(subject):
-            ready = yield from self._session.workshop.ready(cell)
+            ready = yield from self._session.subject_builder.ready(cell)
             if isinstance(ready, Failure):
                 benchmark = cell.benchmark if ready.stage == "link" else ""
-                lost = Lost(side=side, variant=subject.variant, benchmark=benchmark, point="", failure=ready)
+                lost = FailedSide(
+                    side=side, variant=subject.variant, benchmark=benchmark, point="", failure=ready
+                )
                 self._lost.setdefault((side, subject.variant, benchmark), lost)
             else:
                 readies.append(ready)

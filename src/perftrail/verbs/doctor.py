@@ -18,7 +18,7 @@ from perftrail.process.launcher import Launcher
 from perftrail.process.machine import read_machine
 from perftrail.process.machine.load import Watch
 from perftrail.process.machine.settings import (
-    Held,
+    ChangedSettings,
     possible_changes,
     put_back_left_over,
     read_settings,
@@ -96,11 +96,11 @@ def sandbox(signs: Signs) -> Iterator[Finding]:
     if signs.no_sandbox is None:
         return
     if signs.no_sandbox:
-        told, _, remedy = signs.no_sandbox.partition("\n")
+        result, _, remedy = signs.no_sandbox.partition("\n")
         yield Finding(
             name="sandbox",
             grade="unknown",
-            here=told.removeprefix("sandbox — "),
+            here=result.removeprefix("sandbox — "),
             cost="measurements are not affected; but code that --sandbox would contain runs with all your rights",
             source="measured",
             remedy=remedy,
@@ -556,7 +556,7 @@ def fixed() -> Iterator[tuple[Change, ...]]:
     """
     put_back_left_over()
     changes = possible_changes()
-    with Held(changes):
+    with ChangedSettings(changes):
         yield changes
 
 

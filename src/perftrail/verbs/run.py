@@ -6,11 +6,13 @@ import secrets
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from perftrail.errors import NoAnswer
 from perftrail.measure.bench import Tally, disagreements
 from perftrail.measure.events import GivenUp, HistoryRead, Invoked, Progress, SameArtefact, Skipped
 from perftrail.measure.invoker import invocation_seed
 from perftrail.measure.sources import skips_json
-from perftrail.measure.subjects import Start
+from perftrail.measure.subjects import PlannedInvocation
+from perftrail.measure.troubles import same_reason
 from perftrail.model.build import Failure
 from perftrail.model.measurement import Draw, FailedInvocation
 from perftrail.model.plan import cells, ordered, subjects
@@ -82,21 +84,25 @@ class Run:
         self._cells: dict[str, list[Cell]] = {}
         self._outlook = Outlook(session.study.benchmarks)
         self._planned = 0
+        self._failed_to_run: dict[Subject, Failure] = {}
+        self._ran = False
 
     def events(self) -> Generator[Event, None, RunReport]:
         """Run; yield events and return the report."""
         revisions = self._session.source.history()
         yield HistoryRead(revisions=revisions)
-        workshop = self._session.workshop
-        left_out = workshop.left_out(revisions)
+        subject_builder = self._session.subject_builder
+        left_out = subject_builder.left_out(revisions)
         yield from (Skipped(left_out=each) for each in left_out)
         yield from MeasuredHere(self._session).outdated_of(self._selection.wants)
-        planned = subjects(self._session.study, workshop.wanted(revisions))
-        workshop.need(planned)
-        yield from workshop.ahead(filter(self._cells_of, planned))
+        planned = subjects(self._session.study, subject_builder.wanted(revisions))
+        subject_builder.need(planned)
+        wanted = [subject for subject in planned if self._cells_of(subject)]
+        yield from self._build_first(wanted)
+        yield from subject_builder.ahead(wanted)
         for subject in planned:
             yield from self._make(subject)
-        yield from workshop.confirm()
+        yield from subject_builder.confirm()
         yield from self._tell_equals()
         for benchmark in self._session.study.benchmarks:
             own = [key for key, tally in self._tallies.items() if tally.ready.cell.benchmark == benchmark]
@@ -127,13 +133,35 @@ class Run:
         self._planned += len(wanted)
         fresh: list[Ready] = []
         for cell in wanted:
-            ready = yield from self._session.workshop.ready(cell)
+            ready = yield from self._session.subject_builder.ready(cell)
             if isinstance(ready, Failure):
                 self._failures[str(subject)] = ready
             else:
                 self._cells.setdefault(ready.runnable.key, []).append(cell)
                 fresh.append(ready)
         self._recall([ready for ready in fresh if ready.runnable.key not in self._tallies])
+
+    def _build_first(self, wanted: Sequence[Subject]) -> Generator[Event, None, None]:
+        """Build the oldest two; if both fail, the newest. Raises `NoAnswer` if all three fail for one reason."""
+        if self._session.keep_going:
+            return
+        failures: dict[Subject, Failure] = {}
+        for subject in dict.fromkeys((*wanted[:2], *wanted[-1:])):
+            outcome = yield from self._session.subject_builder.build(subject)
+            if not isinstance(outcome, Failure):
+                return
+            failures[subject] = outcome
+        if reason := same_reason(failures):
+            raise NoAnswer(reason)
+
+    def _refuse_to_go_on(self, cell: Cell, outcome: Outcome) -> None:
+        """Raise `NoAnswer` if every subject so far failed to run for one reason."""
+        if isinstance(outcome, FailedInvocation):
+            self._failed_to_run[cell.subject] = outcome.failure
+        else:
+            self._ran = True
+        if not self._ran and not self._session.keep_going and (reason := same_reason(self._failed_to_run)):
+            raise NoAnswer(reason)
 
     def _cells_of(self, subject: Subject) -> list[Cell]:
         return [cell for cell in cells(self._session.study, subject) if self._selection.wants(cell)]
@@ -148,7 +176,7 @@ class Run:
                 known=known,
                 policy=study.measure,
                 metrics=study.benchmarks[ready.cell.benchmark].leading,
-                forgiven=_failed(known) if self._session.workshop.retry_failed else frozenset(),
+                forgiven=_failed(known) if self._session.subject_builder.retry_failed else frozenset(),
             )
             self._tallies[ready.runnable.key] = tally
             self._outlook.put(ready.cell, tally)
@@ -208,14 +236,17 @@ class Run:
         for event in self._session.bench.perform(starts):
             yield event
             if isinstance(event, Invoked):
+                self._refuse_to_go_on(event.cell, event.outcome)
                 self._outlook.put(event.cell, self._tallies[event.outcome.key.runnable])
                 if isinstance(event.outcome, FailedInvocation):
                     self._failures.setdefault(str(event.cell), event.outcome.failure)
                     yield from self._give_up(event.cell)
             yield self._progress()
 
-    def _start(self, tally: Tally, draw: Draw) -> Start:
-        return Start(ready=tally.ready, key=self._session.bench.key(tally.ready, *tally.next), draw=draw)
+    def _start(self, tally: Tally, draw: Draw) -> PlannedInvocation:
+        return PlannedInvocation(
+            ready=tally.ready, key=self._session.bench.key(tally.ready, *tally.next), draw=draw
+        )
 
     def _give_up(self, cell: Cell) -> Generator[Event, None, None]:
         if beyond := self._outlook.give_up(cell):

@@ -21,10 +21,10 @@ from perftrail.present.dashboard.regressions import status_of
 from perftrail.present.dashboard.subjects import compare_two, outcome_json, starts
 from perftrail.web.asked import (
     asked_subjects,
-    course_of,
-    desk_of,
     part_of,
     revision_of,
+    series_of,
+    served_study_of,
     snapshot_of,
     web,
     whole_number,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from perftrail.model.search_record import RegressionNote, SearchRecord
     from perftrail.model.subject import Subject
-    from perftrail.present.dashboard.metric_history import Course
+    from perftrail.present.dashboard.metric_history import MetricHistory
     from perftrail.present.dashboard.regressions import Regression
 
 
@@ -48,24 +48,30 @@ MOST_POINTS = 5000
 
 async def studies(request: Request) -> Response:
     """Every study of this server."""
-    found = [(desk, await asyncio.to_thread(desk.about)) for desk in web(request).desks.values()]
+    found = [
+        (served_study, await asyncio.to_thread(served_study.about))
+        for served_study in web(request).served_studies.values()
+    ]
     return JSONResponse(
-        [{"name": desk.name, "title": about.title, "running": about.running} for desk, about in found]
+        [
+            {"name": served_study.name, "title": about.title, "running": about.running}
+            for served_study, about in found
+        ]
     )
 
 
 async def overview(request: Request) -> Response:
     """A study's answer."""
-    desk, snapshot = desk_of(request), await snapshot_of(request)
+    served_study, snapshot = served_study_of(request), await snapshot_of(request)
     page = snapshot.page
     sections = () if page is None else page.sections
     tables = [table for section in sections if section.name == "claims" for table in section.tables]
     return JSONResponse(
         {
-            "name": desk.name,
+            "name": served_study.name,
             "title": snapshot.gathered.view.study.title,
             "taken": snapshot.taken,
-            "reading": desk.reading,
+            "reading": served_study.reading,
             "stored": dict(snapshot.stored),
             "verdict": None
             if page is None
@@ -88,11 +94,11 @@ async def overview(request: Request) -> Response:
 async def figures(request: Request) -> Response:
     """Every metric that was measured along the history."""
     snapshot = await snapshot_of(request)
-    return JSONResponse([_figure(name, course) for name, course in snapshot.courses.items()])
+    return JSONResponse([_figure(name, series) for name, series in snapshot.histories.items()])
 
 
-def _figure(name: str, course: Course) -> dict[str, Json]:
-    followed = course.followed
+def _figure(name: str, series: MetricHistory) -> dict[str, Json]:
+    followed = series.followed
     return {
         "name": name,
         "benchmark": followed.benchmark,
@@ -100,19 +106,19 @@ def _figure(name: str, course: Course) -> dict[str, Json]:
         "point": dict(followed.point.values),
         "unit": followed.unit,
         "better": followed.better,
-        "measured": len(course.points),
+        "measured": len(series.points),
     }
 
 
 async def history(request: Request) -> Response:
     """A metric along a part of the history."""
     snapshot, name = await snapshot_of(request), request.path_params["figure"]
-    course = course_of(snapshot, name)
-    part = part_of(request, course)
+    series = series_of(snapshot, name)
+    part = part_of(request, series)
     most = max(1, min(MOST_POINTS, whole_number(request, "points", 400)))
     return JSONResponse(
         {
-            "figure": _figure(name, course),
+            "figure": _figure(name, series),
             "length": part.length,
             "first": part.first,
             "last": part.last,
@@ -128,7 +134,7 @@ async def history(request: Request) -> Response:
                     "high": each.high,
                     "count": each.count,
                 }
-                for each in course.within(part.first, part.last, most=most)
+                for each in series.within(part.first, part.last, most=most)
             ],
             "changes": [
                 {
@@ -137,7 +143,7 @@ async def history(request: Request) -> Response:
                     "variant": each.row.subject.variant,
                     "effect": {"value": each.point.effect, "low": each.point.low, "high": each.point.high},
                 }
-                for each in course.changed(part.first, part.last)
+                for each in series.changed(part.first, part.last)
             ],
         }
     )
@@ -145,7 +151,7 @@ async def history(request: Request) -> Response:
 
 async def revision(request: Request) -> Response:
     """One revision: its builds and all its metrics."""
-    desk, snapshot = desk_of(request), await snapshot_of(request)
+    served_study, snapshot = served_study_of(request), await snapshot_of(request)
     found = revision_of(request, snapshot)
     return JSONResponse(
         {
@@ -161,7 +167,7 @@ async def revision(request: Request) -> Response:
                     "benchmark": each.benchmark,
                     "finished": each.finished,
                     "succeeded": not isinstance(each.outcome, Failure),
-                    "log": build_log_address(desk.name, each),
+                    "log": build_log_address(served_study.name, each),
                 }
                 for each in snapshot.builds.get(found.id, ())
             ],
@@ -175,8 +181,8 @@ async def revision(request: Request) -> Response:
 
 async def samples(request: Request) -> Response:
     """Every invocation of a runnable, by machine."""
-    desk, key = desk_of(request), request.path_params["key"]
-    found = await desk.ask(lambda store: starts(store, key))
+    served_study, key = served_study_of(request), request.path_params["key"]
+    found = await served_study.ask(lambda store: starts(store, key))
     if not found:
         raise HTTPException(404, "nothing was started that is called so")
     return JSONResponse(
@@ -185,7 +191,7 @@ async def samples(request: Request) -> Response:
                 "machine": each.machine.id,
                 "facts": dict(each.machine.facts),
                 "starts": [
-                    {**outcome_json(outcome), "log": log_address(desk.name, outcome)}
+                    {**outcome_json(outcome), "log": log_address(served_study.name, outcome)}
                     for outcome in each.outcomes
                 ],
             }
@@ -211,8 +217,8 @@ def _subject(subject: Subject) -> dict[str, Json]:
 
 async def regressions(request: Request) -> Response:
     """Regressions, the newest first."""
-    desk, snapshot = desk_of(request), await snapshot_of(request)
-    notes = await desk.ask(lambda store: store.notes())
+    served_study, snapshot = served_study_of(request), await snapshot_of(request)
+    notes = await served_study.ask(lambda store: store.notes())
     return JSONResponse([_regression(each, notes) for each in snapshot.regressions])
 
 
@@ -241,17 +247,17 @@ async def say(request: Request) -> Response:
         or not all(isinstance(each, str) for each in said.values())
     ):
         raise HTTPException(422, "send an object with status, text and author, all of them texts")
-    return JSONResponse(_note(await keep(request, desk_of(request), said)), 201)
+    return JSONResponse(_note(await keep(request, served_study_of(request), said)), 201)
 
 
 async def searches(request: Request) -> Response:
     """Every search of a study on this machine, the latest first."""
-    desk, snapshot = desk_of(request), await snapshot_of(request)
+    served_study, snapshot = served_study_of(request), await snapshot_of(request)
     here = snapshot.gathered.view.machine.id
     return JSONResponse(
         [
             _search(each)
-            for each in reversed(await desk.ask(lambda store: store.searches()))
+            for each in reversed(await served_study.ask(lambda store: store.searches()))
             if each.machine == here
         ]
     )
@@ -259,14 +265,14 @@ async def searches(request: Request) -> Response:
 
 async def search(request: Request) -> Response:
     """One search, running or ended: each step with its belief."""
-    desk, snapshot = desk_of(request), await snapshot_of(request)
+    served_study, snapshot = served_study_of(request), await snapshot_of(request)
     here, key = snapshot.gathered.view.machine.id, request.path_params["key"]
-    known = await desk.ask(lambda store: store.searches())
+    known = await served_study.ask(lambda store: store.searches())
     found = next((each for each in known if (each.key, each.machine) == (key, here)), None)
     if found is None:
         raise HTTPException(404, "no search is called so")
-    steps = await desk.ask(lambda store: store.steps(key, here))
-    told = [
+    steps = await served_study.ask(lambda store: store.steps(key, here))
+    parts = [
         {
             "number": each.number,
             "action": dict(each.action),
@@ -276,7 +282,7 @@ async def search(request: Request) -> Response:
         }
         for each in steps
     ]
-    return JSONResponse({**_search(found), "steps": told})
+    return JSONResponse({**_search(found), "steps": parts})
 
 
 def _search(found: SearchRecord) -> dict[str, Json]:
@@ -291,7 +297,7 @@ def _search(found: SearchRecord) -> dict[str, Json]:
 async def live(request: Request) -> Response:
     """What runs on a study right now."""
     await snapshot_of(request)
-    found = await desk_of(request).live()
+    found = await served_study_of(request).live()
     assert found is not None
     return JSONResponse(found.as_json())
 
@@ -505,7 +511,7 @@ SCHEMAS: Mapping[str, Schema] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class QueryParameter:
     """A parameter after the question mark of an address."""
 
     name: str
@@ -523,7 +529,7 @@ class Operation:
     answer: Callable[[Request], Awaitable[Response]]
     many: bool = False
     method: str = "GET"
-    asked: Sequence[Asked] = ()
+    asked: Sequence[QueryParameter] = ()
     takes: str = ""
     status: int = 200
     refuses: Sequence[int] = (401, 404, 429, 503)
@@ -592,7 +598,7 @@ def _operation(each: Operation) -> Schema:
         if status not in (413, 429):
             kept["content"] = _json({"$ref": "#/components/schemas/Error"})
         answers[str(status)] = kept
-    told: dict[str, Json] = {
+    data: dict[str, Json] = {
         "summary": each.says,
         "operationId": f"{each.method.lower()}{re.sub(r'[^a-z]+', '_', plain_path(each.path).lower())}".strip(
             "_"
@@ -601,18 +607,18 @@ def _operation(each: Operation) -> Schema:
         "responses": answers,
     }
     if each.takes:
-        told["requestBody"] = {
+        data["requestBody"] = {
             "required": True,
             "content": _json({"$ref": f"#/components/schemas/{each.takes}"}),
         }
-    return told
+    return data
 
 
 def _in_path(name: str) -> Schema:
     return {"name": name, "in": "path", "required": True, "schema": TEXT}
 
 
-def _in_query(asked: Asked) -> Schema:
+def _in_query(asked: QueryParameter) -> Schema:
     return {
         "name": asked.name,
         "in": "query",

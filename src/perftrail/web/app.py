@@ -23,7 +23,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from perftrail.errors import PerftrailError, UsageError
 from perftrail.web import api, pages, rendering
 from perftrail.web.access import Visits
-from perftrail.web.api import TEXT, WHOLE, Asked, Operation, document
+from perftrail.web.api import TEXT, WHOLE, Operation, QueryParameter, document
 from perftrail.web.asked import NotYetError, Web
 from perftrail.web.guard import Guard
 from perftrail.web.rendering import Pages, environment
@@ -47,22 +47,24 @@ def _first(answer: Callable[[Request], Awaitable[Response]]) -> str:
 STUDY_API = "/api/studies/{study}"
 
 _PART = (
-    Asked(name="first", says="The first position of the part; by default 0.", schema=WHOLE),
-    Asked(
+    QueryParameter(name="first", says="The first position of the part; by default 0.", schema=WHOLE),
+    QueryParameter(
         name="last", says="The last position of the part; by default the end of the history.", schema=WHOLE
     ),
 )
 _BOTH = (
-    Asked(
+    QueryParameter(
         name="a",
         says="A revision: its id, the beginning of its id, its label, or its position as #12.",
         schema=TEXT,
     ),
-    Asked(name="va", says="A variant of a; by default that of b, else the first.", schema=TEXT),
-    Asked(name="b", says="The revision that is compared with it.", schema=TEXT),
-    Asked(name="vb", says="The variant of b; by default that of a.", schema=TEXT),
+    QueryParameter(name="va", says="A variant of a; by default that of b, else the first.", schema=TEXT),
+    QueryParameter(name="b", says="The revision that is compared with it.", schema=TEXT),
+    QueryParameter(name="vb", says="The variant of b; by default that of a.", schema=TEXT),
 )
-_POINTS = Asked(name="points", says="Maximum number of points; neighbours are then combined.", schema=WHOLE)
+_POINTS = QueryParameter(
+    name="points", says="Maximum number of points; neighbours are then combined.", schema=WHOLE
+)
 
 OPERATIONS = (
     Operation(
@@ -178,7 +180,7 @@ ROUTES = [
 ]
 
 
-def make_app(desks: Mapping[str, ServedStudy], access: Access) -> Guard:
+def make_app(served_studies: Mapping[str, ServedStudy], access: Access) -> Guard:
     """Return the application of the dashboard for some studies, by the names in their addresses."""
     visits = Visits()
     app = Starlette(
@@ -190,7 +192,7 @@ def make_app(desks: Mapping[str, ServedStudy], access: Access) -> Guard:
         },
     )
     writer = Pages(environment(asks=access.tokens is not None), visits)
-    app.state.web = Web(desks=desks, pages=writer, access=access, visits=visits)
+    app.state.web = Web(served_studies=served_studies, pages=writer, access=access, visits=visits)
     return Guard(app, access=access, visits=visits)
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from perftrail.model.subject import Revision
-    from perftrail.present.dashboard.metric_history import Course
+    from perftrail.present.dashboard.metric_history import MetricHistory
     from perftrail.present.dashboard.snapshot import Snapshot
     from perftrail.web.access import Access, Visitor, Visits
     from perftrail.web.rendering import Pages
@@ -33,7 +33,7 @@ LONGEST = 200
 class Web:
     """State that all pages share. `logins` limits how often somebody may try a token."""
 
-    desks: Mapping[str, ServedStudy]
+    served_studies: Mapping[str, ServedStudy]
     pages: Pages
     access: Access
     visits: Visits
@@ -43,9 +43,9 @@ class Web:
 class NotYetError(Exception):
     """A study has no snapshot yet, or none is possible."""
 
-    def __init__(self, desk: ServedStudy) -> None:
-        super().__init__(desk.name)
-        self.desk = desk
+    def __init__(self, served_study: ServedStudy) -> None:
+        super().__init__(served_study.name)
+        self.served_study = served_study
 
 
 def web(request: Request) -> Web:
@@ -69,9 +69,9 @@ def still_here(request: Request) -> bool:
     return shared.visits.role(who.visit) is not None
 
 
-def desk_of(request: Request) -> ServedStudy:
+def served_study_of(request: Request) -> ServedStudy:
     """Return the study that an address names. Raises `HTTPException` for an unknown one."""
-    found = web(request).desks.get(request.path_params["study"])
+    found = web(request).served_studies.get(request.path_params["study"])
     if found is None:
         raise HTTPException(404, "no study is called so")
     return found
@@ -79,10 +79,10 @@ def desk_of(request: Request) -> ServedStudy:
 
 async def snapshot_of(request: Request) -> Snapshot:
     """Return the newest snapshot of the study in an address. Raises `NotYetError` before the first."""
-    desk = desk_of(request)
-    found = await desk.snapshot()
+    served_study = served_study_of(request)
+    found = await served_study.snapshot()
     if found is None:
-        raise NotYetError(desk)
+        raise NotYetError(served_study)
     return found
 
 
@@ -141,18 +141,18 @@ class Part:
         return Part(first=first, last=first + width - 1, length=self.length)
 
 
-def part_of(request: Request, course: Course) -> Part:
+def part_of(request: Request, series: MetricHistory) -> Part:
     """Return the requested part of a history, within its limits; all of it by default."""
-    end = max(0, course.length - 1)
+    end = max(0, series.length - 1)
     first, last = (
         min(end, whole_number(request, name, default)) for name, default in (("first", 0), ("last", end))
     )
-    return Part(first=min(first, last), last=max(first, last), length=course.length)
+    return Part(first=min(first, last), last=max(first, last), length=series.length)
 
 
-def course_of(snapshot: Snapshot, name: str) -> Course:
+def series_of(snapshot: Snapshot, name: str) -> MetricHistory:
     """Return a metric along the history by its name. Raises `HTTPException` for an unknown one."""
-    found = snapshot.courses.get(name)
+    found = snapshot.histories.get(name)
     if found is None:
         raise HTTPException(404, "no such metric")
     return found

@@ -223,8 +223,8 @@ def _keeping(send: Send) -> Send:
 
 async def _body(receive: Receive, headers: Headers) -> bytes | None:
     """Return a request's body; `None` if it is too long or incomplete."""
-    told = headers.get("content-length", "0")
-    if not told.isdecimal() or len(told) > LONGEST_NUMBER or int(told) > BODY_BYTES:
+    result = headers.get("content-length", "0")
+    if not result.isdecimal() or len(result) > LONGEST_NUMBER or int(result) > BODY_BYTES:
         return None
     try:
         return await asyncio.wait_for(_whole(receive), BODY_SECONDS)

@@ -38,12 +38,12 @@ from perftrail.present.report.words import row_figure, row_metric
 from perftrail.web.asked import (
     NotYetError,
     asked_subjects,
-    course_of,
-    desk_of,
     named,
     number,
     part_of,
     revision_of,
+    series_of,
+    served_study_of,
     snapshot_of,
     still_here,
     visitor,
@@ -72,35 +72,43 @@ MOST_STREAMS = 40
 
 async def studies(request: Request) -> Response:
     """Every study of this server; the only one directly."""
-    desks = web(request).desks
-    if len(desks) == 1:
-        return RedirectResponse(f"/s/{next(iter(desks))}", 303)
-    cards = await asyncio.gather(*map(_card, desks.values()))
-    response = web(request).pages.page(request, "studies.html", cards=cards, size=SPARKLINE, desk=None)
-    if any(desk.reading for desk in desks.values()):
+    served_studies = web(request).served_studies
+    if len(served_studies) == 1:
+        return RedirectResponse(f"/s/{next(iter(served_studies))}", 303)
+    cards = await asyncio.gather(*map(_card, served_studies.values()))
+    response = web(request).pages.page(
+        request, "studies.html", cards=cards, size=SPARKLINE, served_study=None
+    )
+    if any(served_study.reading for served_study in served_studies.values()):
         response.headers["Refresh"] = "2"
     return response
 
 
-async def _card(desk: ServedStudy) -> tuple[ServedStudy, About, Snapshot | None, int]:
+async def _card(served_study: ServedStudy) -> tuple[ServedStudy, About, Snapshot | None, int]:
     """Return a study with its newest snapshot, and the number of its regressions that are not fixed."""
-    about, snapshot = await asyncio.gather(asyncio.to_thread(desk.about), desk.snapshot())
+    about, snapshot = await asyncio.gather(asyncio.to_thread(served_study.about), served_study.snapshot())
     open_regressions = 0
     if snapshot is not None and snapshot.regressions:
         with suppress(StoreError):
-            notes = await desk.ask(lambda store: store.notes())
+            notes = await served_study.ask(lambda store: store.notes())
             open_regressions = sum(status_of(notes, each.key) != "fixed" for each in snapshot.regressions)
-    return desk, about, snapshot, open_regressions
+    return served_study, about, snapshot, open_regressions
 
 
 async def study(request: Request) -> Response:
     """A study's answer."""
-    desk, snapshot = desk_of(request), await snapshot_of(request)
-    live = await desk.live()
-    notes = await desk.ask(lambda store: store.notes())
+    served_study, snapshot = served_study_of(request), await snapshot_of(request)
+    live = await served_study.live()
+    notes = await served_study.ask(lambda store: store.notes())
     fresh = sum(status_of(notes, each.key) == "new" for each in snapshot.regressions)
     return web(request).pages.page(
-        request, "study.html", desk=desk, snapshot=snapshot, live=live, fresh=fresh, here="overview"
+        request,
+        "study.html",
+        served_study=served_study,
+        snapshot=snapshot,
+        live=live,
+        fresh=fresh,
+        here="overview",
     )
 
 
@@ -122,14 +130,14 @@ def drawing(figure: Figure, **more: object) -> Response:
 
 async def events(request: Request) -> Response:
     """Send a browser the changes of a page as they happen, part by part."""
-    desk, pages = desk_of(request), web(request).pages
-    if sum(each.watchers for each in web(request).desks.values()) >= MOST_STREAMS:
+    served_study, pages = served_study_of(request), web(request).pages
+    if sum(each.watchers for each in web(request).served_studies.values()) >= MOST_STREAMS:
         raise HTTPException(503, "too many watch already")
-    context = {"visitor": visitor(request), "desk": desk}
+    context = {"visitor": visitor(request), "served_study": served_study}
 
-    async def told() -> AsyncGenerator[str]:
+    async def events() -> AsyncGenerator[str]:
         yield "retry: 3000\n\n"
-        async with aclosing(desk.watch()) as watched:
+        async with aclosing(served_study.watch()) as watched:
             async for live in watched:
                 if not still_here(request):
                     return
@@ -142,7 +150,7 @@ async def events(request: Request) -> Response:
     headers = {"X-Accel-Buffering": "no", "Cache-Control": "no-store, no-transform"}
     if request.method == "HEAD":  # which wants no more than this, and would wait for the end of it
         return Response(media_type="text/event-stream", headers=headers)
-    return StreamingResponse(told(), media_type="text/event-stream", headers=headers)
+    return StreamingResponse(events(), media_type="text/event-stream", headers=headers)
 
 
 def _event(name: str, text: str) -> str:
@@ -156,25 +164,25 @@ MOST_ROWS = 60
 
 async def history(request: Request) -> Response:
     """A metric along the history: a chart, and a table with links to parts."""
-    desk, snapshot = desk_of(request), await snapshot_of(request)
-    names = list(snapshot.courses)
+    served_study, snapshot = served_study_of(request), await snapshot_of(request)
+    names = list(snapshot.histories)
     if not names:
         return web(request).pages.page(
-            request, "history.html", desk=desk, snapshot=snapshot, course=None, here="history"
+            request, "history.html", served_study=served_study, snapshot=snapshot, series=None, here="history"
         )
     name = named(request, "figure") or names[0]
-    course = course_of(snapshot, name)
-    part = part_of(request, course)
+    series = series_of(snapshot, name)
+    part = part_of(request, series)
     return web(request).pages.page(
         request,
         "history.html",
-        desk=desk,
+        served_study=served_study,
         snapshot=snapshot,
-        course=course,
+        series=series,
         name=name,
         part=part,
-        rows=course.within(part.first, part.last, most=MOST_ROWS),
-        changes=course.changed(part.first, part.last),
+        rows=series.within(part.first, part.last, most=MOST_ROWS),
+        changes=series.changed(part.first, part.last),
         here="history",
     )
 
@@ -182,27 +190,29 @@ async def history(request: Request) -> Response:
 async def history_figure(request: Request) -> Response:
     """A part of a metric along the history, as Vega's specification."""
     snapshot = await snapshot_of(request)
-    course = course_of(snapshot, request.path_params["name"])
-    part = part_of(request, course)
+    series = series_of(snapshot, request.path_params["name"])
+    part = part_of(request, series)
     return drawing(
-        course.figure(part.first, part.last), first=part.first, last=part.last, length=course.length
+        series.figure(part.first, part.last), first=part.first, last=part.last, length=series.length
     )
 
 
 async def searches(request: Request) -> Response:
     """Every search of a study, and the steps of one of them."""
-    desk, snapshot = desk_of(request), await snapshot_of(request)
+    served_study, snapshot = served_study_of(request), await snapshot_of(request)
     here = snapshot.gathered.view.machine.id
-    records = [each for each in await desk.ask(lambda store: store.searches()) if each.machine == here]
+    records = [
+        each for each in await served_study.ask(lambda store: store.searches()) if each.machine == here
+    ]
     key = named(request, "search")
     chosen = next((each for each in reversed(records) if key in ("", each.key)), None)
     if key and chosen is None:
         raise HTTPException(404, "no search is called so")
-    section = None if chosen is None else await _told(desk, snapshot, chosen)
+    section = None if chosen is None else await _told(served_study, snapshot, chosen)
     return web(request).pages.page(
         request,
         "searches.html",
-        desk=desk,
+        served_study=served_study,
         snapshot=snapshot,
         records=list(reversed(records)),
         chosen=chosen,
@@ -213,17 +223,17 @@ async def searches(request: Request) -> Response:
 
 async def search_figure(request: Request) -> Response:
     """A search's belief after each step, as Vega's specification."""
-    desk, snapshot = desk_of(request), await snapshot_of(request)
-    found = {each.key: each for each in await desk.ask(lambda store: store.searches())}
+    served_study, snapshot = served_study_of(request), await snapshot_of(request)
+    found = {each.key: each for each in await served_study.ask(lambda store: store.searches())}
     record = found.get(request.path_params["key"])
-    section = None if record is None else await _told(desk, snapshot, record)
+    section = None if record is None else await _told(served_study, snapshot, record)
     if section is None or section.figure is None:
         raise HTTPException(404, "no search is called so, or it believes nothing yet")
     return drawing(section.figure)
 
 
-async def _told(desk: ServedStudy, snapshot: Snapshot, record: SearchRecord) -> Section | None:
-    steps = await desk.ask(lambda store: store.steps(record.key, record.machine))
+async def _told(served_study: ServedStudy, snapshot: Snapshot, record: SearchRecord) -> Section | None:
+    steps = await served_study.ask(lambda store: store.steps(record.key, record.machine))
     return search_told(snapshot, record, steps)
 
 
@@ -234,27 +244,27 @@ LINES = "\n\t"
 
 async def regressions(request: Request) -> Response:
     """Regressions, the newest first, with their status."""
-    desk, snapshot = desk_of(request), await snapshot_of(request)
+    served_study, snapshot = served_study_of(request), await snapshot_of(request)
     wanted = named(request, "status")
     if wanted not in ("", *STATUSES):
         raise HTTPException(400, f"status: one of {', '.join(STATUSES)}")
-    notes = await desk.ask(lambda store: store.notes())
+    notes = await served_study.ask(lambda store: store.notes())
     known = [(each, status_of(notes, each.key)) for each in snapshot.regressions]
-    along = [(each.followed, name) for name, each in snapshot.courses.items()]
-    courses = {
+    along = [(each.followed, name) for name, each in snapshot.histories.items()]
+    histories = {
         (each.benchmark, each.metric): name for each, name in reversed(along)
     }  # the first of several points
     counts = {status: sum(own == status for _, own in known) for status in STATUSES}
     return web(request).pages.page(
         request,
         "regressions.html",
-        desk=desk,
+        served_study=served_study,
         snapshot=snapshot,
         found=[(each, status) for each, status in known if wanted in ("", status)],
         counts=counts,
         fresh=counts["new"],
         wanted=wanted,
-        courses=courses,
+        histories=histories,
         notes=notes,
         statuses=STATUSES,
         here="regressions",
@@ -263,15 +273,15 @@ async def regressions(request: Request) -> Response:
 
 async def say(request: Request) -> Response:
     """Store a note about a regression, from a form of this visit."""
-    desk, who = desk_of(request), visitor(request)
+    served_study, who = served_study_of(request), visitor(request)
     form = await form_of(request)
     if not web(request).visits.is_form_token(who.visit, form.get("form_token", "")):
         raise HTTPException(403, "this form is not of your visit, or that has ended; load the page again")
-    await keep(request, desk, form)
-    return RedirectResponse(f"/s/{desk.name}/regressions#{request.path_params['key']}", 303)
+    await keep(request, served_study, form)
+    return RedirectResponse(f"/s/{served_study.name}/regressions#{request.path_params['key']}", 303)
 
 
-async def keep(request: Request, desk: ServedStudy, said: dict[str, str]) -> RegressionNote:
+async def keep(request: Request, served_study: ServedStudy, said: dict[str, str]) -> RegressionNote:
     """Store a note. Raises `HTTPException` for users who may not write, and for an unknown status."""
     who, key = visitor(request), request.path_params["key"]
     if not who.may_write:
@@ -292,7 +302,7 @@ async def keep(request: Request, desk: ServedStudy, said: dict[str, str]) -> Reg
         author=escaped(author),
         written=now(),
     )
-    await desk.add(note)
+    await served_study.add(note)
     return note
 
 
@@ -351,7 +361,7 @@ async def leave(request: Request) -> Response:
 
 def _asking(request: Request, wrong: str, onward: str, *, status: int = 200) -> Response:
     return web(request).pages.page(
-        request, "login.html", status=status, wrong=wrong, onward=_own(onward), desk=None
+        request, "login.html", status=status, wrong=wrong, onward=_own(onward), served_study=None
     )
 
 
@@ -380,12 +390,12 @@ async def failed(request: Request, error: Exception) -> Response:
 async def not_yet(request: Request, error: Exception) -> Response:
     """Say that a study is being read, and reload; or why it cannot be read."""
     assert isinstance(error, NotYetError)
-    desk = error.desk
+    served_study = error.served_study
     if request.url.path.startswith("/api/"):
-        text = desk.trouble or "the study is being read; ask again in a moment"
+        text = served_study.trouble or "the study is being read; ask again in a moment"
         return JSONResponse({"error": text}, 503, {"Retry-After": "1"})
     response = web(request).pages.page(
-        request, "reading.html", desk=desk, status=503 if desk.trouble else 200
+        request, "reading.html", served_study=served_study, status=503 if served_study.trouble else 200
     )
     response.headers["Refresh"] = "1"
     return response
@@ -394,8 +404,10 @@ async def not_yet(request: Request, error: Exception) -> Response:
 def _said(request: Request, status: int, text: str) -> Response:
     if request.url.path.startswith("/api/"):
         return JSONResponse({"error": text}, status)
-    desk = web(request).desks.get(request.path_params.get("study", ""))
-    return web(request).pages.page(request, "message.html", status=status, text=text, desk=desk)
+    served_study = web(request).served_studies.get(request.path_params.get("study", ""))
+    return web(request).pages.page(
+        request, "message.html", status=status, text=text, served_study=served_study
+    )
 
 
 MOST_STARTS = 500
@@ -406,15 +418,15 @@ BESIDE = 25
 
 async def revision(request: Request) -> Response:
     """One revision: its description, its builds, and all its metrics."""
-    desk, snapshot = desk_of(request), await snapshot_of(request)
+    served_study, snapshot = served_study_of(request), await snapshot_of(request)
     found = revision_of(request, snapshot)
     position = snapshot.gathered.positions[found.id]
-    names = {course.followed: name for name, course in snapshot.courses.items()}
+    names = {series.followed: name for name, series in snapshot.histories.items()}
     beside = snapshot.gathered.revisions
     return web(request).pages.page(
         request,
         "revision.html",
-        desk=desk,
+        served_study=served_study,
         snapshot=snapshot,
         revision=found,
         position=position,
@@ -423,7 +435,7 @@ async def revision(request: Request) -> Response:
         rows=snapshot.rows_of.get(found.id, ()),
         metric_of=row_metric,
         figure_of=row_figure,
-        course_of=lambda row: names.get(snapshot.gathered.followed(row), ""),
+        series_of=lambda row: names.get(snapshot.gathered.followed(row), ""),
         around=(max(0, position - BESIDE), position + BESIDE),
         builds=snapshot.builds.get(found.id, ()),
         came=_came,
@@ -448,9 +460,9 @@ def _came(record: BuildRecord) -> str:
 
 async def samples(request: Request) -> Response:
     """Every invocation of a runnable, by machine."""
-    desk, snapshot = desk_of(request), await snapshot_of(request)
+    served_study, snapshot = served_study_of(request), await snapshot_of(request)
     key = request.path_params["key"]
-    found = await desk.ask(lambda store: starts(store, key))
+    found = await served_study.ask(lambda store: starts(store, key))
     if not found:
         raise HTTPException(404, "nothing was started that is called so")
     cells = snapshot.cells_of.get(key, ())
@@ -458,7 +470,7 @@ async def samples(request: Request) -> Response:
     return web(request).pages.page(
         request,
         "samples.html",
-        desk=desk,
+        served_study=served_study,
         snapshot=snapshot,
         key=key,
         cells=cells,
@@ -485,12 +497,12 @@ def build_log_address(study: str, record: BuildRecord) -> str | None:
 
 async def log(request: Request) -> Response:
     """The end of an invocation's output."""
-    desk, snapshot = desk_of(request), await snapshot_of(request)
+    served_study, snapshot = served_study_of(request), await snapshot_of(request)
     asked = request.path_params
-    ordinal, results = number(asked["ordinal"]), desk.results(snapshot)
+    ordinal, results = number(asked["ordinal"]), served_study.results(snapshot)
     if ordinal is None:
         raise HTTPException(404, "no start is called so")
-    text = await desk.ask(
+    text = await served_study.ask(
         lambda store: log_of(store, asked["key"], asked["machine"], asked["phase"], ordinal, results=results)
     )
     return _plain(text)
@@ -498,11 +510,11 @@ async def log(request: Request) -> Response:
 
 async def build_log(request: Request) -> Response:
     """The end of a build's output."""
-    desk, snapshot = desk_of(request), await snapshot_of(request)
-    record = await desk.ask(lambda store: store.build(request.path_params["key"]))
+    served_study, snapshot = served_study_of(request), await snapshot_of(request)
+    record = await served_study.ask(lambda store: store.build(request.path_params["key"]))
     if record is None or isinstance(record.outcome, Prepared):
         raise HTTPException(404, "no build that left a log is called so")
-    return _plain(log_end(record.outcome.log, desk.results(snapshot), most=LOG_BYTES))
+    return _plain(log_end(record.outcome.log, served_study.results(snapshot), most=LOG_BYTES))
 
 
 def _plain(text: str | None) -> Response:
@@ -513,7 +525,7 @@ def _plain(text: str | None) -> Response:
 
 async def compare(request: Request) -> Response:
     """Compare any two subjects in every metric that both have."""
-    desk, snapshot = desk_of(request), await snapshot_of(request)
+    served_study, snapshot = served_study_of(request), await snapshot_of(request)
     subjects: tuple[Subject, Subject] | None = None
     wrong = ""
     try:
@@ -527,7 +539,7 @@ async def compare(request: Request) -> Response:
         request,
         "compare.html",
         status=404 if wrong else 200,
-        desk=desk,
+        served_study=served_study,
         snapshot=snapshot,
         asked={name: named(request, name) for name in ("a", "b")},
         subjects=subjects,

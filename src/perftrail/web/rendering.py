@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-    from perftrail.charts.frame import Along
+    from perftrail.charts.frame import HistoryPoint
     from perftrail.model.subject import Revision
     from perftrail.stats.comparison import Comparison
     from perftrail.web.access import Visitor, Visits
@@ -76,8 +76,8 @@ def _packed(name: str) -> bytes:
 
 @cache
 def _stamp(name: str) -> str:
-    told = bundle_name().encode() if name == VEGA else _packed(name)
-    return hashlib.sha256(told).hexdigest()[:12]
+    result = bundle_name().encode() if name == VEGA else _packed(name)
+    return hashlib.sha256(result).hexdigest()[:12]
 
 
 VISIT_DAYS = 1
@@ -176,7 +176,7 @@ def _beside_id(revision: Revision) -> str:
     return escaped(f"{label} {message}".strip(), longest=300)
 
 
-def _figure_words(point: Along, unit: str) -> str:
+def _figure_words(point: HistoryPoint, unit: str) -> str:
     return quantity(point.value, unit, low=point.low, high=point.high)
 
 

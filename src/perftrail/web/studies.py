@@ -247,9 +247,9 @@ class ServedStudy:
         known: Live | None = None
         try:
             while True:
-                told = await self._other_than(known)
-                yield told if told is not known else None
-                known = told
+                result = await self._other_than(known)
+                yield result if result is not known else None
+                known = result
         finally:
             self._watchers -= 1
 
@@ -316,7 +316,7 @@ def _below(directory: Path, depth: int) -> Iterator[Path]:
 
 
 @contextmanager
-def desks(files: Sequence[str], *, store: str | None) -> Iterator[Mapping[str, ServedStudy]]:
+def served_studies(files: Sequence[str], *, store: str | None) -> Iterator[Mapping[str, ServedStudy]]:
     """Yield each study by a name that is valid in an address; their executor ends with the block."""
     found: dict[str, ServedStudy] = {}
     readers = ThreadPoolExecutor(1, thread_name_prefix="snapshots")

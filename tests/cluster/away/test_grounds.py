@@ -130,7 +130,7 @@ def test_what_comes_as_a_log_lies_among_the_logs(tmp_path: Path, name: str) -> N
     results = tmp_path / "root" / "results.db"
     for place in (results, tmp_path / "results.db"):
         place.write_text("measured")
-    with pytest.raises(ClusterError, match=r"results\.db: is no log"):
+    with pytest.raises(ClusterError, match=r"results\.db: a worker sent this as a log"):
         unpack_logs(archive(tarfile.TarInfo(name)), tmp_path / "root", below="logs")
     assert [place.read_text() for place in (results, tmp_path / "results.db")] == ["measured"] * 2
 
@@ -138,7 +138,7 @@ def test_what_comes_as_a_log_lies_among_the_logs(tmp_path: Path, name: str) -> N
 def test_what_comes_as_a_log_leads_nowhere_else(tmp_path: Path) -> None:
     link = tarfile.TarInfo("logs/run.out")
     link.type, link.linkname = tarfile.SYMTYPE, "../results.db"
-    with pytest.raises(ClusterError, match=r"logs/run\.out: is no log"):
+    with pytest.raises(ClusterError, match=r"logs/run\.out: a worker sent this as a log"):
         unpack_logs(archive(link), tmp_path, below="logs")
 
 

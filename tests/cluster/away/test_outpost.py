@@ -10,7 +10,7 @@ from perftrail.builds.workers import CleanBuilder
 from perftrail.cluster.fleet import leave_sign, token_of
 from perftrail.cluster.study_copy import study_digest
 from perftrail.cluster.values import Making, Site, Terms
-from perftrail.cluster.worker import Outpost
+from perftrail.cluster.worker import JobRunner
 from perftrail.measure.build_workers import LocalBuildWorker
 from perftrail.model.build import Built
 from perftrail.model.measurement import Machine
@@ -37,7 +37,7 @@ def test_a_build_is_not_kept_from_making_room_by_who_made_it(tmp_path: Path) -> 
     )
     machine = Machine(id="0123456789abcdef", facts={"name": "bench"})
     (tmp_path / "worker").mkdir()
-    outpost = Outpost(
+    outpost = JobRunner(
         site, Terms(machine=machine, builds=1, directory=tmp_path / "worker", apart=False, version="1")
     )
     how = recipe(study, "plain", ())

@@ -15,8 +15,8 @@ from perftrail.present.page import to_markdown
 from perftrail.present.report.report import make_report
 from perftrail.results.selection import Selection
 from perftrail.verbs.run import Run
+from tests.fakes.subject_builder import FakeSource, FakeStarter
 from tests.fakes.watcher import NOISY, FakeWatcher
-from tests.fakes.workshop import FakeSource, FakeStarter
 from tests.measure.bench import a_session, a_study, drain
 
 if TYPE_CHECKING:
@@ -115,15 +115,15 @@ def test_claims_stand_in_the_page_with_what_was_found(tmp_path: Path, band: str,
     }
     page = report(tmp_path, claims=claims)
     section = next(each for each in page.sections if each.name == "claims")
-    assert section.paragraphs == (f"1 {verdict} and 41 cannot be had.",)
+    assert section.paragraphs == (f"1 {verdict} and 41 cannot be measured.",)
     [table] = section.tables
     said, judged, found = table.rows[0]
     assert (said, judged) == ("pooled takes half | the time", verdict)
     assert found.startswith("pooled / plain = 0.")
     assert f"in wall at threads 4; asked {band}" in found
-    assert table.rows[1] == ("nobody has it", "cannot be had", "it is lost")
+    assert table.rows[1] == ("nobody has it", "cannot be measured", "it is lost")
     assert next(fact.text for fact in page.verdict.facts if fact.label == "Claims") == section.paragraphs[0]
-    assert "| more 39 | cannot be had | lost |" in to_markdown(page), "no claim is cut off"
+    assert "| more 39 | cannot be measured | lost |" in to_markdown(page), "no claim is cut off"
 
 
 def test_without_claims_nothing_is_said_of_them(tmp_path: Path) -> None:

@@ -120,7 +120,7 @@ def test_perftrail_learns_of_the_launchers_death_and_goes_on(
         assert perftrail.python.stdout is not None
         said = perftrail.python.stdout.read()
         assert perftrail.python.wait(30) == 0
-    assert "error: launcher — died while it was needed" in said
+    assert "error: launcher — ended unexpectedly" in said
     assert "Exited(code=0)" in said
 
 

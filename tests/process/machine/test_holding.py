@@ -14,15 +14,15 @@ from pathlib import Path
 import pytest
 
 from perftrail.errors import SettingsError, UsageError
-from perftrail.process.machine.settings import Change, Held, put_back_left_over, run_attached
+from perftrail.process.machine.settings import Change, ChangedSettings, put_back_left_over, run_attached
 
 HOLDER = """\
 import json, sys, time
 from pathlib import Path
-from perftrail.process.machine.settings import Held
+from perftrail.process.machine.settings import ChangedSettings
 from perftrail.process.machine.settings import Change
 changes = [Change(**each) for each in json.loads(sys.argv[1])]
-with Held(changes, record=Path(sys.argv[2])) as held:
+with ChangedSettings(changes, record=Path(sys.argv[2])) as held:
     print(held._guard.pid, flush=True)
     sys.stdin.read()
 """
@@ -72,14 +72,14 @@ def end(holder: subprocess.Popen[str]) -> None:
 
 
 def test_settings_are_changed_inside_and_as_they_were_after(knobs: tuple[Change, ...], record: Path) -> None:
-    with Held(knobs, record=record):
+    with ChangedSettings(knobs, record=record):
         assert says(knobs) == ["performance", "1"]
     assert says(knobs) == ["powersave", "0"]
     assert put_back_left_over(record) == ()
 
 
 def test_an_error_inside_puts_them_back_too(knobs: tuple[Change, ...], record: Path) -> None:
-    with pytest.raises(KeyboardInterrupt), Held(knobs, record=record):
+    with pytest.raises(KeyboardInterrupt), ChangedSettings(knobs, record=record):
         raise KeyboardInterrupt
     assert says(knobs) == ["powersave", "0"]
 
@@ -88,14 +88,14 @@ def test_when_one_cannot_be_changed_none_is(knobs: tuple[Change, ...], record: P
     impossible = Change(setting="x", file=str(record.parent / "no" / "such"), was="0", wanted="1")
     with (
         pytest.raises(SettingsError, match="such — cannot be set to 1"),
-        Held((*knobs, impossible), record=record),
+        ChangedSettings((*knobs, impossible), record=record),
     ):
         pass
     assert says(knobs) == ["powersave", "0"]
 
 
 def test_what_somebody_else_set_meanwhile_stays(knobs: tuple[Change, ...], record: Path) -> None:
-    with Held(knobs, record=record):
+    with ChangedSettings(knobs, record=record):
         Path(knobs[0].file).write_text("schedutil")
     assert says(knobs) == ["schedutil", "0"]
 
@@ -136,9 +136,9 @@ def test_the_next_start_puts_back_what_was_left_when_both_were_killed(
 
 
 def test_what_is_held_by_a_living_perftrail_is_left_alone(knobs: tuple[Change, ...], record: Path) -> None:
-    with Held(knobs, record=record):
+    with ChangedSettings(knobs, record=record):
         assert put_back_left_over(record) == ()
-        with pytest.raises(SettingsError, match="another perftrail"), Held(knobs, record=record):
+        with pytest.raises(SettingsError, match="another perftrail"), ChangedSettings(knobs, record=record):
             pass
         assert says(knobs) == ["performance", "1"]
     assert says(knobs) == ["powersave", "0"]
@@ -152,7 +152,7 @@ def test_a_record_that_others_could_have_written_is_not_followed(
     record.write_text(json.dumps([asdict(knobs[0])]))
     record.chmod(0o666)
     assert put_back_left_over(record) == ()
-    with pytest.raises(SettingsError, match="others may write"), Held(knobs, record=record):
+    with pytest.raises(SettingsError, match="others may write"), ChangedSettings(knobs, record=record):
         pass
     assert says(knobs)[0] == "performance"
 
@@ -166,7 +166,7 @@ def test_a_record_cut_short_says_nothing(record: Path, text: str) -> None:
 
 
 def test_nothing_to_change_needs_no_guard(record: Path) -> None:
-    with Held((), record=record):
+    with ChangedSettings((), record=record):
         assert not record.exists()
 
 

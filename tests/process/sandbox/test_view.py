@@ -38,7 +38,7 @@ def test_what_the_study_names_of_the_home_can_be_read_and_not_changed(home: Path
 
 
 def test_the_whole_home_cannot_be_asked_for(home: Path, tmp_path: Path) -> None:
-    with pytest.raises(SandboxError, match="shows the whole home directory"):
+    with pytest.raises(SandboxError, match="contains the whole home directory"):
         opened(tmp_path / "place", Sandbox(readable=(str(home.parent),), why="all")).__enter__()
 
 
@@ -50,7 +50,7 @@ def test_a_study_in_the_home_directory_itself_is_refused(
     (tmp_path / "study" / ".keep").touch()
     from perftrail.process.sandbox.view import refuse_whole_home
 
-    with pytest.raises(SandboxError, match="work in a directory of its own"):
+    with pytest.raises(SandboxError, match="use a separate directory"):
         refuse_whole_home(str(tmp_path / "study"))
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from perftrail.errors import SourceError
-from perftrail.model.source import Link
+from perftrail.model.source import SquashedBranch
 from tests.sources.fossil.opening import Open
 from tests.sources.fossil_repositories import FossilRepository, fossil, needs_fossil
 from tests.sources.looking import ids, line, named
@@ -123,12 +123,12 @@ def test_a_branch_that_was_squashed_is_joined_by_its_link(opened: Open, reposito
         repository.commit({"a": f"s{n}"}, branch="side", parents=[base] if not n else None) for n in (0, 1)
     ]
     squash = repository.commit({"a": "s1"}, parents=[base])
-    source = opened(link=(Link(branch="side", merge=squash[:12]),))
+    source = opened(link=(SquashedBranch(branch="side", merge=squash[:12]),))
     merge = source.merge(source.history()[-1])
     assert merge is not None
     assert [ids(branch.revisions) for branch in merge.branches] == [side]
     with pytest.raises(SourceError, match='no revision "gone"'):
-        opened(link=(Link(branch="gone", merge=squash),)).history()
+        opened(link=(SquashedBranch(branch="gone", merge=squash),)).history()
 
 
 def test_the_order_is_gits_for_the_same_history(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from perftrail.errors import SourceError
-from perftrail.model.source import Link
+from perftrail.model.source import SquashedBranch
 from perftrail.model.subject import Merge, Revision
 from perftrail.sources.git import GitSource
 from tests.sources.git.opening import Open
@@ -94,7 +94,7 @@ def test_a_squashed_branch_counts_as_joined_where_the_study_links_it(
     trunk = branch_of(repository, 2, branch="main")
     side = branch_of(repository, 3, branch="side", onto=trunk[0])
     squash = repository.commit({"main": "squashed"})
-    source = opened(link=(Link(branch="side", merge=squash[:12]),))
+    source = opened(link=(SquashedBranch(branch="side", merge=squash[:12]),))
     assert lines(source.merge(last(source))) == [(trunk[0], side)]
     assert source.merge(source.history()[1]) is None
 
@@ -104,7 +104,7 @@ def test_a_link_that_leads_nowhere_is_told_when_the_history_is_read(
 ) -> None:
     branch_of(repository, 2, branch="main")
     with pytest.raises(SourceError, match='no revision "sied"'):
-        opened(link=(Link(branch="sied", merge="main"),)).history()
+        opened(link=(SquashedBranch(branch="sied", merge="main"),)).history()
 
 
 def test_the_paths_that_each_revision_touches_are_compared_with_its_parent(

@@ -68,6 +68,12 @@ def test_near_names_are_offered(opened: Open, repository: Repository) -> None:
         opened(range="v1.25..main").history()
 
 
+def test_a_mistyped_head_is_offered(opened: Open, repository: Repository) -> None:
+    line(repository, 2)
+    with pytest.raises(SourceError, match=r'no revision "HAED".*did you mean "HEAD"\?'):
+        opened(range="HAED..main").history()
+
+
 def test_an_unknown_name_cannot_upset_the_terminal(opened: Open, repository: Repository) -> None:
     line(repository, 1)
     with pytest.raises(SourceError) as caught:

@@ -84,7 +84,7 @@ def test_a_repository_without_end_is_given_up(opened: Open, repository: Reposito
             {"a": f"{number}", ".gitmodules": described(s="./"), "s": f"commit:{commit}"}
         )
     source = opened()
-    with pytest.raises(CheckoutFailed, match="more than 20 submodules deep"):
+    with pytest.raises(CheckoutFailed, match="more than 20 nested submodules"):
         put(source, source.history()[-1], tmp_path / "tree")
     assert not (tmp_path / "tree").exists()
 

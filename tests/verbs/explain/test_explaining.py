@@ -11,9 +11,9 @@ from perftrail.model.patch import FileChange
 from perftrail.model.subject import Revision
 from perftrail.results.selection import Selection
 from perftrail.verbs.explain.explain import Explain, Pair
-from perftrail.verbs.explain.profilers import Profiler, Seen, read_calls, read_functions
+from perftrail.verbs.explain.profilers import ProfiledMetric, Profiler, read_calls, read_functions
 from perftrail.verbs.explain.result import Explained
-from tests.fakes.workshop import FakeBuilder, FakeSource, FakeStarter
+from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter
 from tests.measure.bench import a_session, a_study, drain
 
 PAIR = Pair(
@@ -50,14 +50,15 @@ class CannedLook:
     def why_not(self) -> str:
         return self._missing
 
-    def take(self, ready: Ready, number: int) -> Mapping[str, Seen] | Failure:
+    def take(self, ready: Ready, number: int) -> Mapping[str, ProfiledMetric] | Failure:
         revision = ready.cell.subject.revision.id
         self.asked.append(revision)
         values = self._values[revision]
         if isinstance(values, Failure):
             return values
         return {
-            name: Seen(value=value, unit="", method="canned", floor=5.0) for name, value in values.items()
+            name: ProfiledMetric(value=value, unit="", method="canned", floor=5.0)
+            for name, value in values.items()
         }
 
 

@@ -13,14 +13,16 @@ import pytest
 from perftrail import studyfile
 from perftrail.errors import UsageError
 from perftrail.model.study import Study
-from perftrail.verbs.init.start import Begun, begin
+from perftrail.verbs.init.start import FirstStudy, begin
 from tests.sources.repositories import Repository
 from tests.verbs.initial.projects import MAIN_C, PROJECTS, Project
 
 MAKE = PROJECTS[0].files
 
 
-def begun(directory: Path, *, output: Path | None = None, system: str | None = None) -> tuple[Begun, Study]:
+def begun(
+    directory: Path, *, output: Path | None = None, system: str | None = None
+) -> tuple[FirstStudy, Study]:
     made = begin(directory, output=output or directory, system=system, force=False)
     return made, studyfile.load(str(made.file))
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from perftrail.cli.options import Walking, Writing
-    from perftrail.model.build import Workplace
+    from perftrail.model.build import ManualBuild
     from perftrail.model.study import Study
     from perftrail.model.subject import Subject
     from perftrail.verbs.build import MakeReport
@@ -133,7 +133,7 @@ def print_made(report: MakeReport, *, repeat: Sequence[str]) -> None:
     console.print(Text(escaped(end, longest=4096), style="dim"))
 
 
-def print_laid_out(subject: Subject, place: Workplace) -> None:
+def print_laid_out(subject: Subject, place: ManualBuild) -> None:
     """Print on stderr the shell's directory, earlier failures, and the steps."""
     console = errors()
     console.print(

@@ -33,7 +33,7 @@ IMAGES = ("svg", "png")
 CONFIDENCE = 0.99
 
 
-class Asked(TypedDict):
+class CompareOptions(TypedDict):
     """The options of a comparison by name."""
 
     fail_on: FailOn
@@ -115,7 +115,7 @@ def command(
     walking: Walking,
     writing: Writing,
     as_json: bool,
-    **asked: Unpack[Asked],
+    **asked: Unpack[CompareOptions],
 ) -> None:
     """Compare revision HEAD with BASE in every benchmark, metric and point: faster, slower, same or unclear.
 
@@ -137,7 +137,7 @@ def command(
     with Job.of(form) as job:
         gate = writing.follow(
             loaded,
-            lambda session: afresh(session.workshop, lambda: Compare(session, request).events()),
+            lambda session: afresh(session.subject_builder, lambda: Compare(session, request).events()),
             engine=engine,
         )
     gate = _with_commands(gate, study, asked, walking, writing)
@@ -146,7 +146,7 @@ def command(
         raise click.exceptions.Exit(gate.exit_code)
 
 
-def _request(study: Study, base: str, head: str, **asked: Unpack[Asked]) -> CompareRequest:
+def _request(study: Study, base: str, head: str, **asked: Unpack[CompareOptions]) -> CompareRequest:
     """Return the request from options and study file. Raises `UsageError` for invalid values."""
     from perftrail.model.quantity import parse_duration
     from perftrail.results.selection import choose
@@ -171,7 +171,9 @@ def _request(study: Study, base: str, head: str, **asked: Unpack[Asked]) -> Comp
     )
 
 
-def _with_commands(gate: Gate, named: str | None, asked: Asked, walking: Walking, writing: Writing) -> Gate:
+def _with_commands(
+    gate: Gate, named: str | None, asked: CompareOptions, walking: Walking, writing: Writing
+) -> Gate:
     """Return a comparison with the command that repeats it, and the one that searches for the culprit."""
     study = again(named, walking, replace(writing, store=None))
     figures = [word for metric in asked["metrics"] for word in ("--metric", metric)]

@@ -66,6 +66,6 @@ def command(
             samples = leading(samples, view)
         say_how_old(view)
         files = write(form, samples, view.study)
-    written = deliver(form, files, output, told=as_json)
+    written = deliver(form, files, output, quiet=as_json)
     if as_json:
         click.echo(json.dumps({"format": form, "files": written}, indent=1))

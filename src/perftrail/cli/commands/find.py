@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypedDict
 
 import click
@@ -14,6 +15,7 @@ from perftrail.cli.options import (
     engine_option,
     jobs_option,
     json_option,
+    keep_going_option,
     study_argument,
     walking_options,
     writing_options,
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from perftrail.model.study import Study
 
 
-class Asked(TypedDict):
+class FindOptions(TypedDict):
     """The options that override the study's `[find]`, by name."""
 
     part: str | None
@@ -68,6 +70,7 @@ class Asked(TypedDict):
 )
 @click.option("--thorough", is_flag=True, help="Also search for changes that a later revision reverted.")
 @click.option("--no-prior", is_flag=True, help="Use a uniform prior.")
+@keep_going_option
 @jobs_option
 @engine_option
 @walking_options
@@ -77,12 +80,13 @@ def command(
     study: str | None,
     metrics: tuple[str, ...],
     everything: bool,
+    keep_going: bool,
     jobs: int,
     engine: str | None,
     walking: Walking,
     writing: Writing,
     as_json: bool,
-    **asked: Unpack[Asked],
+    **asked: Unpack[FindOptions],
 ) -> None:
     """Find which revision changed a metric, by how much, and with what probability.
 
@@ -100,7 +104,9 @@ def command(
     request = _request(loaded, () if everything else metrics or loaded.find.metric, **asked)
     answer = writing.follow(
         loaded,
-        lambda session: afresh(session.workshop, lambda: Find(session, request).events()),
+        lambda session: afresh(
+            session.subject_builder, lambda: Find(replace(session, keep_going=keep_going), request).events()
+        ),
         jobs=jobs,
         engine=engine,
     )
@@ -112,7 +118,7 @@ def command(
         raise click.exceptions.Exit(1)
 
 
-def _request(study: Study, metrics: Sequence[str], **asked: Unpack[Asked]) -> FindRequest:
+def _request(study: Study, metrics: Sequence[str], **asked: Unpack[FindOptions]) -> FindRequest:
     """Return the request from options and study file. Raises `UsageError` for invalid values."""
     from perftrail.find.answer import FindRequest
     from perftrail.model.quantity import parse_duration

@@ -20,7 +20,7 @@ import click
 from perftrail.cli.help import Command
 from perftrail.cli.options import FRACTION, json_option
 from perftrail.errors import UsageError
-from perftrail.measure.entries import SHELL, Asked, enter, scan, values_of
+from perftrail.measure.entries import SHELL, CommandLine, enter, scan, values_of
 from perftrail.model.quantity import parse_duration, parse_size
 from perftrail.model.study import Sandbox
 from perftrail.model.trial import (
@@ -271,7 +271,7 @@ class Options:
 def trial_of(options: Options, *, words: tuple[str, ...]) -> Trial:
     """Return the requested trial; raises `UsageError`."""
     entered = enter(
-        Asked(
+        CommandLine(
             commands=options.commands,
             words=words,
             reference=options.reference,

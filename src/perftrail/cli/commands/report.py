@@ -19,7 +19,7 @@ from perftrail.cli.options import (
 from perftrail.errors import UsageError
 from perftrail.present.growth import cause_hint, curve_words, rival_words
 from perftrail.present.page import Section, Table
-from perftrail.present.scaling import left_out_words, scaling_lines, told_of_words
+from perftrail.present.scaling import described_words, left_out_words, scaling_lines
 from perftrail.results.changes import worth_telling
 from perftrail.results.growth import growth_along
 from perftrail.results.scaling import thread_scalings
@@ -84,13 +84,13 @@ def command(
             return
         written = (write_page if form == "html" else write_markdown)(page, output, drawings)
     if as_json:
-        told = {
+        data = {
             "question": page.question,
             "verdict": page.verdict.sentence,
             "answer": page.answer,
             "files": [{"file": str(file), "bytes": file.stat().st_size} for file in written],
         }
-        click.echo(json.dumps(told, indent=1))
+        click.echo(json.dumps(data, indent=1))
     else:
         click.echo(page.verdict.sentence)
         click.echo(
@@ -141,18 +141,18 @@ def findings(gathered: Gathered) -> tuple[Section, ...]:
             "growth",
             "How it grows",
             along,
-            told_of_words("Growth", told=len(grown.told), measured=len(grown.measured)),
+            described_words("Growth", described=len(grown.described), measured=len(grown.measured)),
             cause_hint(grown.curves),
         ),
     )
 
 
-def _section(name: str, title: str, told: list[tuple[str, str]], *said: str) -> Iterable[Section]:
+def _section(name: str, title: str, lines: list[tuple[str, str]], *said: str) -> Iterable[Section]:
     """Return a table with the sentences on each subject, whose name is in its first row."""
-    if told:
+    if lines:
         lines = [
-            ("" if number and told[number - 1][0] == who else who, line)
-            for number, (who, line) in enumerate(told)
+            ("" if number and lines[number - 1][0] == who else who, line)
+            for number, (who, line) in enumerate(lines)
         ]
         yield Section(
             name=name,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -13,6 +14,7 @@ from perftrail.cli.options import (
     engine_option,
     jobs_option,
     json_option,
+    keep_going_option,
     only_option,
     study_argument,
     walking_options,
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 @study_argument
 @only_option
 @click.option("--dry-run", is_flag=True, help="Print the plan and its cost. Build and measure nothing.")
+@keep_going_option
 @jobs_option
 @engine_option
 @walking_options
@@ -36,6 +39,7 @@ def command(
     study: str | None,
     only: tuple[str, ...],
     dry_run: bool,
+    keep_going: bool,
     jobs: int,
     engine: str | None,
     walking: Walking,
@@ -62,7 +66,9 @@ def command(
         return
     report = writing.follow(
         loaded,
-        lambda session: afresh(session.workshop, lambda: Run(session, selection).events()),
+        lambda session: afresh(
+            session.subject_builder, lambda: Run(replace(session, keep_going=keep_going), selection).events()
+        ),
         jobs=jobs,
         engine=engine,
     )

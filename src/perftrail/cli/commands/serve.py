@@ -82,7 +82,7 @@ def command(
     from perftrail.web.access import LOOPBACK, Access, read_tokens
     from perftrail.web.app import bind, make_app, make_server, own_names
     from perftrail.web.guard import called
-    from perftrail.web.studies import desks, find_studies
+    from perftrail.web.studies import find_studies, served_studies
 
     if (proxies or writers) and not trust_header:
         raise UsageError("--proxy and --writer are for --trust-header; name the header, or leave them out")
@@ -96,7 +96,7 @@ def command(
     files = find_studies(study)
     if store is not None and len(files) > 1:
         raise UsageError(f"--store {store}: is for one study; {study} has {len(files)}")
-    with bind(host, port, access) as bound, desks(files, store=store) as found:
+    with bind(host, port, access) as bound, served_studies(files, store=store) as found:
         shown = f"[{host}]" if ":" in host else host
         click.echo(f"http://{shown}:{bound.getsockname()[1]}/ shows {', '.join(found)}; Ctrl-C ends it")
         with suppress(KeyboardInterrupt):

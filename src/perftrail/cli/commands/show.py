@@ -101,7 +101,7 @@ def _show_measured(view: View, metrics: tuple[str, ...], *, as_json: bool) -> No
     if shown.rows:
         print_rows(shown.rows, pins=shown.pins)
         print_changes(shown.changes)
-        print_growth(shown.growths, shown.growths_told())
+        print_growth(shown.growths, shown.described_growths())
         print_by_benchmark(shown.by_benchmark)
         print_scalings(shown.scalings())
     print_not_had(missing_builds(view, shown.measured.history))
@@ -155,7 +155,7 @@ def _show_search(view: View, wanted: str, *, as_json: bool) -> None:
             {"number": s.number, "words": s.words, "action": s.action, "news": s.news, "belief": s.belief}
             for s in taken
         ]
-        told = {
+        data = {
             "number": number,
             "searches": [
                 {"question": each.question, "started": each.started, "answer": each.answer} for each in known
@@ -164,7 +164,7 @@ def _show_search(view: View, wanted: str, *, as_json: bool) -> None:
             "steps": plain,
             "answer": record.answer,
         }
-        click.echo(json.dumps(told, indent=1))
+        click.echo(json.dumps(data, indent=1))
     else:
         if len(known) > 1:
             print_searches(known, number)

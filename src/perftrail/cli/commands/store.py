@@ -27,7 +27,7 @@ from perftrail.store import server_of, shown
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from perftrail.store.backup import Noted
+    from perftrail.store.backup import BackupContent
     from perftrail.store.copying import Copied
     from perftrail.store.upkeep import Compacted, Forgetting, Part, Statistics
 
@@ -182,7 +182,7 @@ KINDS = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Meant:
+class NamedStore:
     """A store of a command: its location, and the words that name it."""
 
     location: str
@@ -200,7 +200,7 @@ class Meant:
         return shlex.quote(str(place.parent) if place.name == DATABASE else self.shown)
 
 
-def named(study: str | None, store: str | None) -> Meant:
+def named(study: str | None, store: str | None) -> NamedStore:
     """Return the store of a command's STUDY and --store, or of the nearest study.
 
     Raises `UsageError` for a study of other tools' samples, which has no store.
@@ -208,25 +208,25 @@ def named(study: str | None, store: str | None) -> Meant:
     words = [*([] if study is None else [study]), *([] if store is None else ["--store", shown(store)])]
     again = "".join(f" {shlex.quote(word)}" for word in words)
     if study is None and store is not None:
-        return Meant(location=placed(store).location, again=again)
+        return NamedStore(location=placed(store).location, again=again)
     loaded = load_study(study, to_read=True)
     if loaded.walked.kind == "samples":
         raise UsageError(
             f"{loaded.file}: its samples were taken by other tools and are in files, not in a store"
         )
-    return Meant(location=results_database(loaded, store), again=again)
+    return NamedStore(location=results_database(loaded, store), again=again)
 
 
-def placed(word: str) -> Meant:
+def placed(word: str) -> NamedStore:
     """Return the store that a word names: an address, a file, a directory of results or of a study."""
     if (address := server_of(word)) is not None:
-        return Meant(location=address, again="")
+        return NamedStore(location=address, again="")
     path = Path(word)
     places = (path / DATABASE, path / RESULTS / DATABASE)
     there = next((place for place in places if place.is_file()), None)
     if there is None and (path.is_dir() or (not path.exists() and path.suffix != ".db")):
         there = places[(path / "perftrail.toml").is_file()]
-    return Meant(location=str((there or path).absolute()), again="")
+    return NamedStore(location=str((there or path).absolute()), again="")
 
 
 def moment_before(age: str) -> str:
@@ -278,7 +278,7 @@ def compacted_words(done: Compacted) -> str:
     )
 
 
-def noted_words(noted: Noted) -> str:
+def noted_words(noted: BackupContent) -> str:
     """Return the content of a backup."""
     rows = {kind: digest.rows for kind, digest in noted.digests.items() if digest.rows}
     return f"{_kinds_words(rows) if rows else 'nothing'}, {quantity(noted.size_bytes, 'B')}, of {noted.made}"

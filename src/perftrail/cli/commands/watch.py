@@ -37,7 +37,7 @@ LONGEST = 400
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
-class Asked(TypedDict):
+class WatchOptions(TypedDict):
     """The options that override the study's `[watch]`, by name."""
 
     branch: str | None
@@ -66,7 +66,7 @@ def command(
     walking: Walking,
     writing: Writing,
     as_json: bool,
-    **asked: Unpack[Asked],
+    **asked: Unpack[WatchOptions],
 ) -> None:
     """Measure new revisions of a branch as they come, find changes, and notify receivers.
 
@@ -112,7 +112,7 @@ def _look(study: Study, policy: WatchPolicy, writing: Writing) -> Watched:
         return writing.follow(
             study,
             lambda session: afresh(
-                session.workshop,
+                session.subject_builder,
                 lambda: BranchCheck(
                     session,
                     read_state(file),
@@ -173,7 +173,7 @@ def _file(study: Study, policy: WatchPolicy, writing: Writing) -> Path:
     return results_directory(study, writing.store) / f"watch{of}.json"
 
 
-def _policy(study: Study, **asked: Unpack[Asked]) -> WatchPolicy:
+def _policy(study: Study, **asked: Unpack[WatchOptions]) -> WatchPolicy:
     """Return the policy from options and study file. Raises `UsageError` for invalid values."""
     from dataclasses import replace
 

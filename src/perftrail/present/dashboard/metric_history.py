@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from perftrail.charts.curve import Labels
-from perftrail.charts.frame import MOST, Along
+from perftrail.charts.frame import MOST, HistoryPoint
 from perftrail.charts.history import history
 from perftrail.present.report.history import along_history, events
 
@@ -31,12 +31,12 @@ MOST_MARKS = 200
 
 
 @dataclass(frozen=True, kw_only=True)
-class Course:
+class MetricHistory:
     """A metric along the history: `points` ordered by subject and position, and the events."""
 
     gathered: Gathered
     followed: Followed
-    points: tuple[Along, ...]
+    points: tuple[HistoryPoint, ...]
 
     @property
     def title(self) -> str:
@@ -60,7 +60,7 @@ class Course:
         """The events along the whole history."""
         return events(self.gathered, self.followed)
 
-    def within(self, first: int, last: int, *, most: int = MOST) -> tuple[Along, ...]:
+    def within(self, first: int, last: int, *, most: int = MOST) -> tuple[HistoryPoint, ...]:
         """Return the points from one position to another; more than `most` are combined with their neighbours.
 
         Equal ranges of the history of each subject are combined: their median, and the whole range of their
@@ -76,7 +76,7 @@ class Course:
         starts = np.flatnonzero(np.diff(stretch) | np.diff(columns.subject[inside])) + 1
         return self._together(inside, np.concatenate(([0], starts)))
 
-    def _together(self, inside: Places, starts: Places) -> tuple[Along, ...]:
+    def _together(self, inside: Places, starts: Places) -> tuple[HistoryPoint, ...]:
         """Combine ranges of some points, which begin at `starts` among them."""
         columns = self._columns
         sizes = np.diff(np.append(starts, len(inside)))
@@ -99,11 +99,11 @@ class Course:
 
     @staticmethod
     def _neighbours(
-        first: Along, last: Along, value: float, low: float, high: float, count: int, of: int
-    ) -> Along:
+        first: HistoryPoint, last: HistoryPoint, value: float, low: float, high: float, count: int, of: int
+    ) -> HistoryPoint:
         if of == 1:
             return first
-        return Along(
+        return HistoryPoint(
             position=first.position,
             subject=first.subject,
             revision=f"{first.revision} to {last.revision}",
@@ -177,7 +177,7 @@ class _Columns:
     count: npt.NDArray[np.int64]
 
 
-def courses(gathered: Gathered) -> Iterator[Course]:
+def metric_histories(gathered: Gathered) -> Iterator[MetricHistory]:
     """Yield each metric along the history, that of the study's question first."""
     lead = gathered.lead
     known: Sequence[Followed] = list(
@@ -187,7 +187,7 @@ def courses(gathered: Gathered) -> Iterator[Course]:
         points = along_history(gathered, followed)
         if points:
             ordered = sorted(points, key=lambda point: (point.subject, point.position))
-            yield Course(gathered=gathered, followed=followed, points=tuple(ordered))
+            yield MetricHistory(gathered=gathered, followed=followed, points=tuple(ordered))
 
 
 def _framed(spec: dict[str, Json], first: int, last: int) -> dict[str, Json]:

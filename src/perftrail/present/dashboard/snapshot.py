@@ -16,7 +16,7 @@ from perftrail.model.build import Built, Failure
 from perftrail.model.plan import cells, subjects
 from perftrail.model.quantity import quantity
 from perftrail.opening import open_view, results_directory
-from perftrail.present.dashboard.metric_history import Course, courses
+from perftrail.present.dashboard.metric_history import MetricHistory, metric_histories
 from perftrail.present.dashboard.regressions import regressions
 from perftrail.present.report.gathered import gather
 from perftrail.present.report.report import report_of
@@ -124,11 +124,11 @@ def _lacks(rows: Sequence[Row], policy: MeasurePolicy) -> tuple[int, int]:
         return (0, 0)
     if not taken:
         return (policy.warmups + least, policy.warmups + most)
-    told = [row.values for row in rows if row.values]
+    parts = [row.values for row in rows if row.values]
     if (
         all(
             enough(values, least=min(least, len(values)), most=most, precision=policy.precision)
-            for values in told
+            for values in parts
             if taken >= least
         )
         and taken + failures >= least
@@ -168,27 +168,27 @@ class Snapshot:
     active: str
 
     @cached_property
-    def courses(self) -> Mapping[str, Course]:
+    def histories(self) -> Mapping[str, MetricHistory]:
         """Every metric along the history, by a name that is valid in an address."""
-        found: dict[str, Course] = {}
-        for course in courses(self.gathered):
-            followed = course.followed
+        found: dict[str, MetricHistory] = {}
+        for series in metric_histories(self.gathered):
+            followed = series.followed
             name = slug(f"{followed.benchmark}-{followed.metric}-{followed.point}", found)
-            found[name] = course
+            found[name] = series
         return found
 
     @cached_property
     def sparkline(self) -> Sparkline | None:
         """The metric that the study's question is about, along the history; `None` with fewer than two values."""
-        course = next(iter(self.courses.values()), None)
-        points = () if course is None else course.within(0, course.length - 1, most=MOST_IN_SPARKLINE)
+        series = next(iter(self.histories.values()), None)
+        points = () if series is None else series.within(0, series.length - 1, most=MOST_IN_SPARKLINE)
         last = points[-1].subject if points else ""
         values = [point.value for point in points if point.subject == last]
-        if course is None or len(values) < 2:
+        if series is None or len(values) < 2:
             return None
-        unit = course.followed.unit
+        unit = series.followed.unit
         ends = f"{quantity(values[0], unit)} to {quantity(values[-1], unit)}"
-        return Sparkline(title=course.title, ends=ends, path=path(values))
+        return Sparkline(title=series.title, ends=ends, path=path(values))
 
     @cached_property
     def regressions(self) -> tuple[Regression, ...]:
@@ -214,7 +214,7 @@ class Snapshot:
     def pieces(self) -> list[list[object]]:
         """Return the large collections, so that their memory can be freed piece by piece."""
         gathered = self.gathered
-        points = (course.points for course in self.courses.values())
+        points = (series.points for series in self.histories.values())
         return [
             list(each)
             for each in (gathered.rows, gathered.measured_here.cells, gathered.measured_here.read, *points)
@@ -251,7 +251,7 @@ def take(file: str, *, store: str | None) -> Snapshot:
             },
         )
         # what is worked out when it is asked for first would make that page late
-        _ = snapshot.courses, snapshot.regressions, snapshot.rows_of, snapshot.cells_of
+        _ = snapshot.histories, snapshot.regressions, snapshot.rows_of, snapshot.cells_of
     return snapshot
 
 

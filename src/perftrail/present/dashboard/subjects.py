@@ -57,25 +57,25 @@ class Compared:
 
     def as_json(self) -> dict[str, Json]:
         """Return it as the API does."""
-        told = self.beside
+        result = self.beside
         return {
             "figure": self.figure,
             "first": self.first,
             "second": self.second,
             "reason": self.why,
             "comparison": None
-            if told is None
+            if result is None
             else {
                 "effect": {
-                    "value": told.comparison.effect,
-                    "low": told.comparison.low,
-                    "high": told.comparison.high,
+                    "value": result.comparison.effect,
+                    "low": result.comparison.low,
+                    "high": result.comparison.high,
                 },
-                "confidence": told.comparison.confidence,
-                "count": told.comparison.pairs,
-                "in_turns": told.in_turns,
-                "verdict": told.verdict,
-                "words": told.words,
+                "confidence": result.comparison.confidence,
+                "count": result.comparison.pairs,
+                "in_turns": result.in_turns,
+                "verdict": result.verdict,
+                "words": result.words,
             },
         }
 
@@ -159,7 +159,7 @@ def _why_not(one: Row, other: Row) -> str:
 
 def compared_figure(found: Sequence[Compared], first: Subject, second: Subject) -> Figure | None:
     """Return the chart of the comparisons; `None` without any."""
-    told = [each for each in found if each.beside is not None][:MOST_DRAWN]
+    result = [each for each in found if each.beside is not None][:MOST_DRAWN]
     rows = [
         Against(
             row=each.figure,
@@ -170,12 +170,12 @@ def compared_figure(found: Sequence[Compared], first: Subject, second: Subject) 
             high=each.beside.comparison.high,
             verdict=each.beside.words,
         )
-        for each in told
+        for each in result
         if each.beside is not None
     ]
     if not rows:
         return None
-    apart = any(each.beside is not None and not each.beside.in_turns for each in told)
+    apart = any(each.beside is not None and not each.beside.in_turns for each in result)
     more = {"dots": "values", "taken": "not all measured as interleaved pairs"} if apart else {}
     palette = Palette((str(first), str(second)))
     title = f"{second} against {first}"

@@ -88,11 +88,11 @@ def _timeouts(gathered: Gathered) -> str:
 def _flags(gathered: Gathered) -> Iterator[str]:
     marks = Counter(flag for row in gathered.rows for flag in row.flags)
     if marks:
-        told = ", ".join(f"{escaped(flag)} ({count} values)" for flag, count in marks.most_common())
+        text = ", ".join(f"{escaped(flag)} ({count} values)" for flag, count in marks.most_common())
         what = (
             " Others used the machine while they were taken." if any(flag in NOISE for flag in marks) else ""
         )
-        yield f"Flags on samples: {told}.{what} The tables say what became of them."
+        yield f"Flags on samples: {text}.{what} The tables say what became of them."
 
 
 def _other_searches(gathered: Gathered) -> Iterator[Table]:
@@ -162,14 +162,14 @@ def _repeat(gathered: Gathered) -> Section:
     name = shlex.quote(PurePath(study.directory).name or ".")
     ends = dict.fromkeys(map(_named, (*gathered.revisions[:1], *gathered.revisions[-1:])))
     verb = "goes from" if len(ends) > 1 else "is"
-    told = f" The history {verb} {' to '.join(ends)}." if ends else ""
+    text = f" The history {verb} {' to '.join(ends)}." if ends else ""
     command = f"perftrail {'find' if gathered.search is not None else 'run'} {name}\n"
     if study.walked.kind == "samples":
         command = ""  # nothing runs; the report is made of the files that there are
     return Section(
         name="repeat",
         title="How to repeat it",
-        paragraphs=(f"Written by perftrail {__version__}.{told}",),
+        paragraphs=(f"Written by perftrail {__version__}.{text}",),
         listings=(
             Listing(
                 title="Commands",

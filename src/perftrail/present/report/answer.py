@@ -64,9 +64,9 @@ def difference(gathered: Gathered, beside: Sequence[SideBySide], *, notes: tuple
         return _alike(beside, about, notes)
     lead = gathered.lead
     asked = [each for each in sure if lead and (each.benchmark, each.metric) == (lead.benchmark, lead.metric)]
-    told = asked or sure
-    best = max(told, key=lambda each: each.size)
-    alike = [each for each in told if (each.benchmark, each.metric) == (best.benchmark, best.metric)]
+    result = asked or sure
+    best = max(result, key=lambda each: each.size)
+    alike = [each for each in result if (each.benchmark, each.metric) == (best.benchmark, best.metric)]
     found = best.comparison
     words = ", ".join(f"{each.name} {relative(each.comparison.effect)} ({each.words})" for each in alike)
     tones: set[Tone] = {"better" if each.words == "better" else "worse" for each in alike}
@@ -103,7 +103,7 @@ def _alike(beside: Sequence[SideBySide], about: Sequence[SideBySide], notes: tup
     seen = [each.comparison.minimum_detectable for each in about]
     known = [each for each in seen if each is not None]
     where = " everywhere" if len(about) > 1 else ""
-    bound = f"{percent(max(known, default=0.0))} would have been seen{where}"
+    bound = f"{percent(max(known, default=0.0))} would have been detected{where}"
     if len(known) < len(seen):
         bound = f"of {len(seen)} comparisons {len(seen) - len(known)} have too few {about[0].counted} for a verdict"
     which = "No difference" if same else "No difference detected"
@@ -176,16 +176,16 @@ def answer_sure(found: ChangeFound) -> str:
 
 def answer_certificate(of: Mapping[str, Json]) -> tuple[str, ...]:
     """Return the evidence for a change, or for the answer that nothing changed, and its limits."""
-    told = of.get("certificate")
-    if not isinstance(told, dict):
+    result = of.get("certificate")
+    if not isinstance(result, dict):
         return ()
-    spread, possible = told.get("spread"), told.get("possible")
+    spread, possible = result.get("spread"), result.get("possible")
     summary = Summary(
-        blocks=round(answer_figure(told["blocks"])),
-        invocations=round(answer_figure(told["invocations"])),
-        error=answer_figure(told["error"]),
-        layouts=round(answer_figure(told["layouts"])),
-        alone=bool(told["single_change"]),
+        blocks=round(answer_figure(result["blocks"])),
+        invocations=round(answer_figure(result["invocations"])),
+        error=answer_figure(result["error"]),
+        layouts=round(answer_figure(result["layouts"])),
+        alone=bool(result["single_change"]),
         possible=math.inf if possible is None else answer_figure(possible),
         spread=None if spread is None else answer_figure(spread),
     )
@@ -194,12 +194,12 @@ def answer_certificate(of: Mapping[str, Json]) -> tuple[str, ...]:
 
 def answer_also(change: Mapping[str, Json]) -> str:
     """Return other effects of a change; empty without any."""
-    told = [
+    parts = [
         f"{each['metric']} {relative(answer_figure(effect['value']))}"
         for each in answer_items(change, "also_changed")
         if isinstance(each, dict) and isinstance(effect := each.get("effect"), dict)
     ]
-    return f"It also changed {', '.join(told[:MOST_ALSO])}." if told else ""
+    return f"It also changed {', '.join(parts[:MOST_ALSO])}." if parts else ""
 
 
 def answer_cost(answer: Mapping[str, Json]) -> str:
@@ -261,27 +261,27 @@ def _searched(gathered: Gathered) -> Verdict:
     found = stored_answers(gathered.search.answer, known)
     said = escaped(sentence(headline_of(found)), longest=LONGEST_ANSWER)
     answers = sorted(gathered.answers, key=lambda each: not each.get("changes"))
-    told = [
+    parts = [
         (answer, change)
         for answer in answers
         for change in answer_items(answer, "changes")
         if isinstance(change, dict)
     ]
     cost = answer_cost(gathered.search.answer)
-    if not told:
+    if not parts:
         return Verdict(
             sentence=said,
             tone="unclear" if verdict_word(found) == "unclear" else "plain",
             facts=(
                 Fact(label="Certainty", text=answer_certainty(answers[0])),
-                Fact(label="Smallest change that would have been seen", text=answer_smallest(answers[0])),
+                Fact(label="Smallest change that would have been detected", text=answer_smallest(answers[0])),
                 *(Fact(label="Evidence", text=_said(each)) for each in answer_certificate(answers[0])[:1]),
                 Fact(label="Cost", text=cost),
             ),
             notes=(f"Why it ended: {answers[0].get('reason', '')}.",),
         )
-    answer, change = told[0]
-    tones = {answer_tone(change, str(answer["better"])) for answer, change in told}
+    answer, change = parts[0]
+    tones = {answer_tone(change, str(answer["better"])) for answer, change in parts}
     facts = [
         Fact(label="Effect", text=answer_effect(change)),
         Fact(label="Levels", text=answer_levels(answer, change)),
@@ -299,7 +299,7 @@ def _searched(gathered: Gathered) -> Verdict:
             *filter(None, [answer_also(change)]),
             *(
                 f"Also: {escaped(change_sentence(stored_change(other, each, known)), longest=LONGEST_ANSWER)}."
-                for other, each in told[1:MOST_NAMED]
+                for other, each in parts[1:MOST_NAMED]
             ),
             *_reservations(answers),
         ),
@@ -311,9 +311,9 @@ def _inside(change: Mapping[str, Json]) -> Iterable[str]:
     inside = change.get("inside")
     if isinstance(inside, dict):
         sure = inside.get("origin_confidence")
-        told = f" ({probability(sure)})" if isinstance(sure, float) else ""
+        text = f" ({probability(sure)})" if isinstance(sure, float) else ""
         merge = Revision(id=str(answer_items(change, "revisions")[0])).short
-        yield f"{merge} is a merge; the change came from the {inside['origin']}: {inside['reason']}{told}."
+        yield f"{merge} is a merge; the change came from the {inside['origin']}: {inside['reason']}{text}."
         yield from _inside(inside)
 
 
@@ -440,12 +440,12 @@ def _believed(gathered: Gathered, step: StepRecord) -> Believed | None:
 
 def _priors(question: Mapping[str, Json]) -> list[str]:
     confidence, threshold = question.get("confidence"), question.get("threshold")
-    told = []
+    parts = []
     if isinstance(confidence, float) and isinstance(threshold, float):
-        told.append(f"asked for changes of {threshold:.0%} or more, to be {probability(confidence)} sure")
+        parts.append(f"asked for changes of {threshold:.0%} or more, to be {probability(confidence)} sure")
     priors = question.get("priors")
     return [
-        *told,
+        *parts,
         *(escaped(str(each), longest=300) for each in (priors if isinstance(priors, list) else [])),
     ]
 

@@ -258,8 +258,8 @@ class Line:
     @property
     def size(self) -> float:
         """The largest sure difference of a subject from the reference; zero without one."""
-        told = (abs(math.log(each.comparison.effect)) for each in self.shifts.values() if each.differs)
-        return max(told, default=0.0)
+        parts = (abs(math.log(each.comparison.effect)) for each in self.shifts.values() if each.differs)
+        return max(parts, default=0.0)
 
 
 def heat_section(gathered: Gathered) -> Section | None:

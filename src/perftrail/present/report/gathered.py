@@ -56,7 +56,7 @@ class Followed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class QuestionMetric:
     """The metric of a study's question: of one benchmark, at one point, or at every point."""
 
     benchmark: str
@@ -172,17 +172,17 @@ class Gathered:
         return () if self.search is None else answers_of(self.search)
 
     @cached_property
-    def asked(self) -> Asked | None:
+    def asked(self) -> QuestionMetric | None:
         """The metric of the study's question: that of `find`, else the first derived one."""
         study = self.view.study
         for text in (*study.find.metric, *study.derived):
             found = self._resolved(text, None)
             if found is not None:
-                return Asked(benchmark=found.benchmark, metric=found.metric, point=found.point)
+                return QuestionMetric(benchmark=found.benchmark, metric=found.metric, point=found.point)
             with suppress(TargetError):
                 open_ = claimed_figure(study, text)
                 assert open_.benchmark is not None
-                return Asked(benchmark=open_.benchmark, metric=open_.name, point=None)
+                return QuestionMetric(benchmark=open_.benchmark, metric=open_.name, point=None)
         return None
 
     @cached_property
@@ -215,8 +215,8 @@ class Gathered:
             return self.followed(self.told_of_asked[-1])
         if self.largest_change is not None:
             return self.followed(self.largest_change.row)
-        told = [row for row in self.rows if row.values]
-        first = next((row for row in told if row.metric != MEMORY), told[0] if told else None)
+        parts = [row for row in self.rows if row.values]
+        first = next((row for row in parts if row.metric != MEMORY), parts[0] if parts else None)
         return None if first is None else self.followed(first)
 
     def followed(self, row: Row) -> Followed:

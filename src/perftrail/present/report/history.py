@@ -9,7 +9,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from perftrail.charts.curve import Labels
-from perftrail.charts.frame import MOST, Along
+from perftrail.charts.frame import MOST, HistoryPoint
 from perftrail.charts.history import Events, Gap, Mark, history
 from perftrail.model.quantity import change, counted, quantity
 from perftrail.model.wording import escaped
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 def events(gathered: Gathered, followed: Followed) -> Events:
     """Return the events along the history: changes, releases, failures, broken ranges, and steps of the search."""
     is_lead = followed == gathered.lead
-    told = [
+    parts = [
         Mark(position=gathered.positions[id_], word=word)
         for id_, word in (_told(gathered) if is_lead else ())
         if id_ in gathered.positions
@@ -53,7 +53,7 @@ def events(gathered: Gathered, followed: Followed) -> Events:
     ]
     return Events(
         length=len(gathered.revisions),
-        changes=tuple(told or seen),
+        changes=tuple(parts or seen),
         releases=tuple(_releases(gathered.revisions)),
         failed=tuple(_failed(gathered)),
         gaps=tuple(_gaps(gathered)),
@@ -144,11 +144,11 @@ class _Drawn:
     """A metric along the history, and its chart."""
 
     followed: Followed
-    points: Sequence[Along]
+    points: Sequence[HistoryPoint]
     figure: Figure
 
 
-def _points_ahead(gathered: Gathered) -> Mapping[Followed, Sequence[Along]]:
+def _points_ahead(gathered: Gathered) -> Mapping[Followed, Sequence[HistoryPoint]]:
     """Estimate the points of the first charts, while the changes are being computed."""
     first = islice(gathered.by_figure.values(), MOST_SECTIONS - 1)
     return {
@@ -220,7 +220,7 @@ def _overview(gathered: Gathered, every: Sequence[Followed]) -> Section:
     )
 
 
-def _figure(gathered: Gathered, followed: Followed, points: Sequence[Along], name: str) -> Figure:
+def _figure(gathered: Gathered, followed: Followed, points: Sequence[HistoryPoint], name: str) -> Figure:
     point = f" at {escaped(str(followed.point))}" if followed.point.values else ""
     title = f"{followed.benchmark}.{followed.metric}{point} along the history"
     labels = Labels(
@@ -261,7 +261,9 @@ def _changes(gathered: Gathered, followed: Followed) -> Iterator[str]:
             yield f"{words[0].upper()}{words[1:]}{variant}."
 
 
-def _texts(gathered: Gathered, followed: Followed, points: Sequence[Along]) -> Sequence[tuple[str, ...]]:
+def _texts(
+    gathered: Gathered, followed: Followed, points: Sequence[HistoryPoint]
+) -> Sequence[tuple[str, ...]]:
     """Return the values of the charts; from the search's steps if the store has none under today's builds."""
     rows = gathered.rows_of(followed)
     if rows:
@@ -298,7 +300,7 @@ def _table(gathered: Gathered, drawn: _Drawn) -> Table:
     )
 
 
-def along_history(gathered: Gathered, followed: Followed) -> list[Along]:
+def along_history(gathered: Gathered, followed: Followed) -> list[HistoryPoint]:
     """Return a metric at each measured revision, in the order of the rows."""
     rows = [row for row in gathered.rows_of(followed) if row.values]
     if not rows and followed == gathered.lead:
@@ -306,10 +308,10 @@ def along_history(gathered: Gathered, followed: Followed) -> list[Along]:
     return [_point(gathered, row) for row in rows]
 
 
-def _point(gathered: Gathered, row: Row) -> Along:
+def _point(gathered: Gathered, row: Row) -> HistoryPoint:
     assert row.estimate is not None
     position = gathered.positions[row.subject.revision.id]
-    return Along(
+    return HistoryPoint(
         position=position,
         subject=row.subject.variant,
         revision=gathered.revision_texts[row.subject.revision.id][1],
@@ -321,7 +323,7 @@ def _point(gathered: Gathered, row: Row) -> Along:
     )
 
 
-def _searched_points(gathered: Gathered) -> list[Along]:
+def _searched_points(gathered: Gathered) -> list[HistoryPoint]:
     """Return a search's values, if the store has none under today's builds, for example after a change of toolchain."""
     assert gathered.search is not None or not gathered.steps
     read: dict[str, list[float]] = {}
@@ -335,7 +337,7 @@ def _searched_points(gathered: Gathered) -> list[Along]:
     for id_, values_read in sorted(read.items(), key=lambda item: gathered.positions[item[0]]):
         found, position = estimate(values_read), gathered.positions[id_]
         points.append(
-            Along(
+            HistoryPoint(
                 position=position,
                 subject=variant,
                 revision=revision_mark(gathered.revisions[position]),

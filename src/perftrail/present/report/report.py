@@ -84,12 +84,14 @@ def report_of(
 
 def _answer(gathered: Gathered, beside: Sequence[SideBySide], claims: Section | None) -> Verdict:
     """Return the answer, with the result of the study's claims if there are any."""
-    told = verdict(gathered, beside)
+    result = verdict(gathered, beside)
     notes = sample_notes(gathered.view, gathered.measured_here)
-    told = replace(told, facts=(*told.facts, *(Fact(label="Samples", text=sentence(note)) for note in notes)))
+    result = replace(
+        result, facts=(*result.facts, *(Fact(label="Samples", text=sentence(note)) for note in notes))
+    )
     if claims is None:
-        return told
-    return replace(told, facts=(*told.facts, Fact(label="Claims", text=claims.paragraphs[0])))
+        return result
+    return replace(result, facts=(*result.facts, Fact(label="Claims", text=claims.paragraphs[0])))
 
 
 def _by_question(

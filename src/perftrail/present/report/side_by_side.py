@@ -109,7 +109,7 @@ class SideBySide:
         if found.minimum_detectable is None:
             needed = found.needed_pairs if self.in_turns else needed_values(found.level)
             return too_few(found, self.counted, needed=needed)
-        return f"{self.verdict}; {percent(found.minimum_detectable)} would have been seen"
+        return f"{self.verdict}; {percent(found.minimum_detectable)} would have been detected"
 
 
 def compare_subjects(gathered: Gathered) -> tuple[SideBySide, ...]:

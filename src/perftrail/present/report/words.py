@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 def revision_title(revision: Revision) -> str:
     """Return a revision for a sentence: short id, label, and message."""
     label = f" ({escaped(revision.label)})" if revision.label and revision.label != revision.id else ""
-    told = revision.summary and revision.id not in revision.summary
-    return f"{revision.short}{label}{f' “{escaped(revision.summary)}”' if told else ''}"
+    result = revision.summary and revision.id not in revision.summary
+    return f"{revision.short}{label}{f' “{escaped(revision.summary)}”' if result else ''}"
 
 
 def revision_mark(revision: Revision) -> str:

@@ -187,9 +187,9 @@ class Gauges:
     def _throttled(self) -> tuple[int, float]:
         count, seconds = 0, 0.0
         for descriptor in self._limits:
-            told = dict(line.split() for line in _read(descriptor).splitlines() if line.count(b" ") == 1)
-            count += int(told.get(b"nr_throttled", 0))
-            seconds += int(told.get(b"throttled_usec", 0)) / 1e6 + int(told.get(b"throttled_time", 0)) / 1e9
+            data = dict(line.split() for line in _read(descriptor).splitlines() if line.count(b" ") == 1)
+            count += int(data.get(b"nr_throttled", 0))
+            seconds += int(data.get(b"throttled_usec", 0)) / 1e6 + int(data.get(b"throttled_time", 0)) / 1e9
         return count, seconds
 
     def _swapped(self) -> int:

@@ -187,7 +187,7 @@ def put_back_left_over(record: Path | None = None) -> tuple[Change, ...]:
         os.close(descriptor)
 
 
-class Held:
+class ChangedSettings:
     """Changed settings inside its context, and the original ones afterwards.
 
     Raises `SettingsError` if another perftrail process changed settings, and if one cannot be changed; then all are
@@ -307,8 +307,8 @@ def _write(descriptor: int, text: str) -> None:
 def _put_back(descriptor: int) -> tuple[Change, ...]:
     """Undo the changes of a record and empty it; settings that somebody else has changed since stay."""
     try:
-        told = json.loads(os.pread(descriptor, 1 << 20, 0) or b"[]")
-        changes = [Change(**each) for each in told]
+        result = json.loads(os.pread(descriptor, 1 << 20, 0) or b"[]")
+        changes = [Change(**each) for each in result]
     except (ValueError, TypeError):  # it was cut short while it was written, before anything was changed
         changes = []
     done = []

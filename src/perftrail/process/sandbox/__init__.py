@@ -6,7 +6,7 @@ import shutil
 
 from perftrail.errors import SandboxError
 from perftrail.process.sandbox.contained import Contained
-from perftrail.process.sandbox.view import Room, View, refuse_whole_home, remove_left_over_rooms
+from perftrail.process.sandbox.view import PrivateDirectories, View, refuse_whole_home, remove_left_over_rooms
 
 _NAME = "bwrap"
 
@@ -22,7 +22,7 @@ def find_program() -> str:
     return path
 
 
-def bubblewrap(view: View, room: Room) -> tuple[str, ...]:
+def bubblewrap(view: View, room: PrivateDirectories) -> tuple[str, ...]:
     """Return the words before a program's own that start it in a sandbox with this view. Raises `SandboxError`.
 
     The program is the first process inside, and all others end with it.

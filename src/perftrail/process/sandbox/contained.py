@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from perftrail.model.process import Command, Ran, Resource
     from perftrail.model.study import Phase, Sandbox
-    from perftrail.process.sandbox.view import Room, View
+    from perftrail.process.sandbox.view import PrivateDirectories, View
 
 
 SECONDS_BETWEEN_LOOKS = 0.25
@@ -124,7 +124,7 @@ class Contained:
     def __init__(
         self,
         starter: Cancelling,
-        room: Room,
+        room: PrivateDirectories,
         *,
         sandbox: Sandbox,
         phase: Phase,

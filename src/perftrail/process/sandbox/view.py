@@ -1,6 +1,6 @@
 """What programs in a sandbox see of this machine, as arguments of bubblewrap.
 
-`Room` has a sandbox's own directories: /tmp, home and /dev/shm.
+`PrivateDirectories` has a sandbox's own directories: /tmp, home and /dev/shm.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ class View:
     hidden: tuple[str, ...] = ()
     network: bool = False
 
-    def arguments(self, room: Room) -> tuple[str, ...]:
+    def arguments(self, room: PrivateDirectories) -> tuple[str, ...]:
         """Return bubblewrap's arguments for this view; later ones cover earlier ones."""
         return tuple(self._words(room))
 
-    def _words(self, room: Room) -> Iterator[str]:
+    def _words(self, room: PrivateDirectories) -> Iterator[str]:
         spaces = (*_OWN_SPACES, *(() if self.network else ("net",)))
         yield from (f"--unshare-{space}" for space in spaces)
         # Process 1 is the launcher's guard: when it ends the kernel ends all others, and none of them can end it.
@@ -79,7 +79,7 @@ class View:
         yield from (word for path in emptied for word in ("--remount-ro", path))
         yield from ("--chdir", "/")
 
-    def _laid(self, path: str, room: Room) -> Sequence[str]:
+    def _laid(self, path: str, room: PrivateDirectories) -> Sequence[str]:
         if path in self.writable or path == str(room.exchange):
             return ("--bind", path, path)
         return _kept(path) if path in self.shown else _empty(path)
@@ -87,7 +87,7 @@ class View:
     def _paths(self) -> tuple[str, ...]:
         return (*self.writable, *self.shown, *self.hidden)
 
-    def mount_points(self, room: Room) -> frozenset[Path]:
+    def mount_points(self, room: PrivateDirectories) -> frozenset[Path]:
         """Return the mount points in the sandbox's own directories: they must exist as long as the sandbox."""
         bases = {"/tmp": room.tmp, "/var/tmp": room.tmp, **dict.fromkeys(_own_homes(), room.home)}  # noqa: S108
         paths = {*self._paths(), *_own_homes(), str(room.exchange)}
@@ -126,7 +126,7 @@ def _own_homes() -> tuple[str, ...]:
     return tuple(path for path in dict.fromkeys(real) if path != "/" and Path(path).is_dir())
 
 
-def _devices(room: Room) -> Sequence[str]:
+def _devices(room: PrivateDirectories) -> Sequence[str]:
     return ("--dev", "/dev", "--bind", str(room.shared_memory), "/dev/shm", "--remount-ro", "/dev")  # noqa: S108 - theirs
 
 
@@ -142,7 +142,7 @@ _IN_MEMORY = Path("/dev/shm")  # noqa: S108 - the directory is made by mkdtemp
 _DIRECTORY = "perftrail-room-"
 
 
-class Room:
+class PrivateDirectories:
     """Directories of one sandbox alone; a context manager that removes them.
 
     They are real directories, so that perftrail can empty them between two invocations, and their content counts as

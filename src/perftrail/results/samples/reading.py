@@ -101,7 +101,7 @@ class SampleFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
+class FileValues:
     """Values of one file from the same invocations, by metric; `methods` say where each comes from.
 
     The first values of all metrics belong to one invocation, and so on; a metric may have fewer than others.
@@ -123,7 +123,7 @@ class Arranged:
     revisions: tuple[Revision, ...]
     variants: tuple[str, ...]
     benchmarks: Mapping[str, Benchmark]
-    taken: Mapping[Cell, tuple[Taken, ...]]
+    taken: Mapping[Cell, tuple[FileValues, ...]]
     machines: tuple[str, ...]
 
 
@@ -300,7 +300,7 @@ def _revisions(placed: Sequence[_Placed]) -> dict[str, Revision]:
     }
 
 
-def _taken(group: Sequence[_Placed]) -> Iterator[Taken]:
+def _taken(group: Sequence[_Placed]) -> Iterator[FileValues]:
     """Group values of one file that were sampled together: those of one length, in their order."""
     for summary in (False, True):
         alike = [each for each in group if each.series.summary == summary]
@@ -308,14 +308,14 @@ def _taken(group: Sequence[_Placed]) -> Iterator[Taken]:
             yield _aligned(alike, (SUMMARY,) if summary else ())
 
 
-def _aligned(group: Sequence[_Placed], flags: tuple[str, ...]) -> Taken:
+def _aligned(group: Sequence[_Placed], flags: tuple[str, ...]) -> FileValues:
     values: dict[str, list[float]] = {}
     methods: dict[str, str] = {}
     for each in group:
         values.setdefault(each.metric, []).extend(each.series.values)
-        told = f" ({named(each.series.note)})" if each.series.note else ""
-        methods[each.metric] = f"imported from {named(each.file.name)}, {each.file.format}{told}"
-    return Taken(
+        text = f" ({named(each.series.note)})" if each.series.note else ""
+        methods[each.metric] = f"imported from {named(each.file.name)}, {each.file.format}{text}"
+    return FileValues(
         started=min((each.series.when.isoformat() for each in group if each.series.when), default=""),
         values=values,
         methods=methods,

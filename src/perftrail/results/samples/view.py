@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from perftrail.model.measurement import Outcome
     from perftrail.model.plan import Cell
     from perftrail.model.study import Study
-    from perftrail.results.samples.reading import Arranged, Read, Taken
+    from perftrail.results.samples.reading import Arranged, FileValues, Read
 
 
 NO_RANGES = "imported revisions have no ranges; omit the range"
@@ -36,9 +36,9 @@ class ArrangedStore(MemoryStore):
         self.add_machine(machine)
         self._taken_on = machine.id
         self._standing: list[Runnable] = []
-        self._taken: dict[str, tuple[Taken, ...]] = {}
+        self._taken: dict[str, tuple[FileValues, ...]] = {}
 
-    def hold(self, runnable: Runnable, taken: tuple[Taken, ...]) -> None:
+    def hold(self, runnable: Runnable, taken: tuple[FileValues, ...]) -> None:
         """Add the samples of a runnable, once."""
         self._standing.append(runnable)
         self._taken[runnable.key] = taken
@@ -71,7 +71,7 @@ class ArrangedStore(MemoryStore):
             key: _samples(self._held(key, machine), metrics) for key in runnables if self._held(key, machine)
         }
 
-    def _held(self, runnable: str, machine: str) -> tuple[Taken, ...]:
+    def _held(self, runnable: str, machine: str) -> tuple[FileValues, ...]:
         return self._taken.get(runnable, ()) if machine == self._taken_on else ()
 
     def _measurements(self, runnable: str, machine: str) -> Iterator[Measurement]:
@@ -90,7 +90,7 @@ class ArrangedStore(MemoryStore):
                 ordinal += 1
 
 
-def _samples(taken: Sequence[Taken], metrics: Collection[str]) -> Samples:
+def _samples(taken: Sequence[FileValues], metrics: Collection[str]) -> Samples:
     values: dict[str, dict[int, float]] = {}
     flags: dict[int, tuple[str, ...]] = {}
     first = 0

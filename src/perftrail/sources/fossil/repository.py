@@ -69,8 +69,8 @@ class Fossil:
         """Query about many names; ``{names}`` in the statement is their list in JSON, as text."""
         found: list[Row] = []
         for start in range(0, len(names), _MOST_AT_ONCE):
-            told = literal(json.dumps(names[start : start + _MOST_AT_ONCE], ensure_ascii=False))
-            found.extend(self.rows(repository, sql.replace("{names}", told)))
+            result = literal(json.dumps(names[start : start + _MOST_AT_ONCE], ensure_ascii=False))
+            found.extend(self.rows(repository, sql.replace("{names}", result)))
         return found
 
 
@@ -307,8 +307,8 @@ class FossilCopy:
     def _named(self, name: str) -> str:
         """Return the check-in that a name means; empty without one."""
         refuse_control_characters(name, what="Fossil name")
-        told = literal(name)
-        found = self.rows(_BRANCH.replace("{name}", told)) or self.rows(_NAMED.replace("{name}", told))
+        result = literal(name)
+        found = self.rows(_BRANCH.replace("{name}", result)) or self.rows(_NAMED.replace("{name}", result))
         return found[0][0] if found else ""
 
     def _unknown(self, name: str) -> str:

@@ -100,9 +100,9 @@ class FossilTrees:
             kept = set(_but_for(without, names))
             out = [name for name in names if name not in kept]
             parts = (out[start : start + _NAMES_AT_ONCE] for start in range(0, len(out), _NAMES_AT_ONCE))
-            told = (literal(json.dumps(part, ensure_ascii=False)) for part in parts)
+            texts = (literal(json.dumps(part, ensure_ascii=False)) for part in parts)
             self._left_out[without] = _LEAVING_OUT + "".join(
-                _LEFT_OUT.replace("{names}", each) for each in told
+                _LEFT_OUT.replace("{names}", each) for each in texts
             )
         return self._left_out[without]
 

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from perftrail.model.source import Link
     from perftrail.model.source import Source as Asked
+    from perftrail.model.source import SquashedBranch
     from perftrail.model.subject import Revision
     from perftrail.sources.git.command import Git
     from perftrail.sources.git.mirror import Mirror
@@ -214,7 +214,7 @@ def _short(ref: str) -> str:
     return ref.removeprefix("refs/tags/")
 
 
-def joined(mirror: Mirror, commit: Revision, links: Sequence[Link]) -> tuple[Line, ...]:
+def joined(mirror: Mirror, commit: Revision, links: Sequence[SquashedBranch]) -> tuple[Line, ...]:
     """Return every line that a commit joined and that its first parent does not contain, oldest first.
 
     A line follows first parents only, so it ends even where branches merged each other. What a merge on it joined is

@@ -289,7 +289,7 @@ class Mirror:
         if name == "HEAD":
             return f"{self.location}: has no commit yet"
         known = [ref.split("/", 2)[-1] for ref in self.refs("refs/tags") + self.refs("refs/heads")]
-        near = difflib.get_close_matches(name, known, n=3)
+        near = difflib.get_close_matches(name, ["HEAD", *known], n=3)
         hint = f"; did you mean {' or '.join(json_like(each) for each in near)}?" if near else ""
         doubt = "" if _FULL_ID.fullmatch(name) else ", or more than one begins so"
         return f"{self.location}: no revision {json_like(name)}{doubt}{hint}"

@@ -114,10 +114,10 @@ def lists_sources(apt: Apt) -> bool:
 
 def machine_archives(apt: Apt) -> Mapping[str, str]:
     """Return the machine's own lists of archives by file name, changed to list sources instead of programs."""
-    told = apt.ask(
+    result = apt.ask(
         "apt-config", "shell", "LIST", "Dir::Etc::sourcelist/f", "PARTS", "Dir::Etc::sourceparts/d"
     )
-    said = dict(word.split("=", 1) for word in shlex.split(told.output.decode(errors="replace")))
+    said = dict(word.split("=", 1) for word in shlex.split(result.output.decode(errors="replace")))
     parts = Path(said.get("PARTS", ""))
     files = [Path(said.get("LIST", "")), *(sorted(parts.iterdir()) if parts.is_dir() else [])]
     return {
@@ -156,8 +156,8 @@ def _source_line(line: str, machine: Apt) -> str:
 
 def _machine_address(line: str, machine: Apt) -> str:
     """Return the address of dpkg's archive, which every Debian machine has."""
-    for told in machine.ask("apt-cache", "madison", "dpkg").lines():
-        where = told.split("|")[-1].split()
+    for part in machine.ask("apt-cache", "madison", "dpkg").lines():
+        where = part.split("|")[-1].split()
         if where and ":" in where[0]:
             return where[0]
     raise SourceError(
@@ -282,8 +282,8 @@ def why_apt_failed(answer: Answer) -> str:
     """Return the first complaint of apt or dpkg."""
     lines: Sequence[str] = [line.strip() for line in answer.errors.splitlines()]
     complaints = [line for line in lines if line.startswith("E: ") or ": error: " in line]
-    told = complaints[0].removeprefix("E: ") if complaints else answer.why
-    return told or answer.ended
+    result = complaints[0].removeprefix("E: ") if complaints else answer.why
+    return result or answer.ended
 
 
 _DESCRIPTION = re.compile(r"^ (?P<sha256>[0-9a-f]{64}) +\d+ +(?P<name>\S+\.dsc)$", re.MULTILINE)

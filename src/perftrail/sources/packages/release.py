@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from perftrail.errors import CheckoutFailed, SourceError
 from perftrail.model.subject import Revision
 from perftrail.model.wording import quoted
-from perftrail.ports import Kept
+from perftrail.ports import CachedSource
 from perftrail.sources.packages import open_registry
 from perftrail.sources.ranges import EVERYTHING, parse_range
 
@@ -35,11 +35,11 @@ class ReleaseSource:
 
     def asked(self) -> str:
         """Return when the registry was queried, if its answers are cached, for `ports.Kept`."""
-        return self._registry.asked() if isinstance(self._registry, Kept) else ""
+        return self._registry.asked() if isinstance(self._registry, CachedSource) else ""
 
     def ask_again(self) -> None:
         """Query a registry with cached answers again; others are queried by each process."""
-        if isinstance(self._registry, Kept):
+        if isinstance(self._registry, CachedSource):
             self._registry.ask_again()
             self._all = None
 

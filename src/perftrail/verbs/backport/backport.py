@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from perftrail.model.subject import Revision
     from perftrail.model.target import Target
     from perftrail.stats.comparison import Comparison, Rule
-    from perftrail.stats.retained_gain import Carried
+    from perftrail.stats.retained_gain import RetainedGain
     from perftrail.verbs.backport.patch import Carriage
 
 
@@ -167,7 +167,7 @@ def _compared(units: Sequence[Unit[Role]], role: Role, rule: Rule) -> Comparison
     return compared(units, rule, Role.OLD, role) if units and role in units[0].logs else None
 
 
-def _carried(logs: Mapping[Role, Sequence[float]], rule: Rule) -> Carried | None:
+def _carried(logs: Mapping[Role, Sequence[float]], rule: Rule) -> RetainedGain | None:
     if Role.FIXED not in logs:
         return None
     old = logs[Role.OLD]
@@ -194,7 +194,7 @@ class Backport:
         """Build and measure the subjects; yield events and return the report."""
         bouts: list[BackportedBenchmark] = []
         variants, revisions = self._session.study.variants, self._revisions.values()
-        yield from self._session.workshop.ahead(
+        yield from self._session.subject_builder.ahead(
             Subject(revision=revision, variant=variant) for variant in variants for revision in revisions
         )
         for variant in variants:
@@ -228,7 +228,7 @@ class Backport:
         subject = Subject(revision=self._revisions[role], variant=variant)
         readies = []
         for cell in cells(self._session.study, subject):
-            ready = yield from self._session.workshop.ready(cell)
+            ready = yield from self._session.subject_builder.ready(cell)
             if isinstance(ready, Failure):
                 where = f"{subject} {cell.benchmark}" if ready.stage == "link" else str(subject)
                 self._missing.setdefault(where, Missing(role=role, where=where, failure=ready))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from perftrail.model.target import Target
     from perftrail.stats.comparison import Comparison
     from perftrail.stats.estimate import Estimate
-    from perftrail.stats.retained_gain import Carried
+    from perftrail.stats.retained_gain import RetainedGain
     from perftrail.verbs.backport.patch import Blocked, Carriage
 
 Judgement = Literal["better", "worse", "same", "unclear"]
@@ -62,7 +62,7 @@ class MetricResult:
     layouts: int
     got: Comparison | None
     gain: Comparison | None
-    carried: Carried | None
+    carried: RetainedGain | None
     note: str = ""
 
     def judged(self, compared: Comparison | None) -> Judgement:
@@ -275,7 +275,7 @@ def _changes(files: Sequence[FileChange]) -> list[Json]:
     return [{"path": each.path, "added": each.added, "removed": each.removed} for each in files]
 
 
-def _carried(found: Carried | None) -> Json:
+def _carried(found: RetainedGain | None) -> Json:
     if found is None:
         return None
     return {

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from perftrail.model.plan import Cell
     from perftrail.model.subject import Revision
     from perftrail.results.selection import Selection
-    from perftrail.verbs.explain.profilers import Profiler, Seen
+    from perftrail.verbs.explain.profilers import ProfiledMetric, Profiler
 
 
 LONGEST_START_SECONDS = 180.0
@@ -97,7 +97,7 @@ class Explain:
         for cell in cells(self._session.study, Subject(revision=revision, variant=variant)):
             if not self._selection.wants(cell):
                 continue
-            ready = yield from self._session.workshop.ready(cell)
+            ready = yield from self._session.subject_builder.ready(cell)
             if isinstance(ready, Failure):
                 self._failures.setdefault(str(cell.subject), ready)
             else:
@@ -107,7 +107,7 @@ class Explain:
     def _compare(self, before: Ready, after: Ready) -> Generator[Event, None, CellReport]:
         if before.runnable.key == after.runnable.key:
             return CellReport(cell=after.cell, equal=True)
-        found: list[tuple[str, Sequence[Seen], Sequence[Seen]]] = []
+        found: list[tuple[str, Sequence[ProfiledMetric], Sequence[ProfiledMetric]]] = []
         unavailable: list[Unavailable] = []
         seconds = 0.0
         for look in self._looks:
@@ -137,13 +137,13 @@ class Explain:
 class _Taken:
     """The metrics of every start of both revisions, by name."""
 
-    before: tuple[Mapping[str, Seen], ...]
-    after: tuple[Mapping[str, Seen], ...]
+    before: tuple[Mapping[str, ProfiledMetric], ...]
+    after: tuple[Mapping[str, ProfiledMetric], ...]
 
 
 def _take(look: Profiler, before: Ready, after: Ready) -> _Taken | Failure:
     """Start both in alternating order, so that drift affects both equally; stop at the first failure."""
-    taken: dict[str, list[Mapping[str, Seen]]] = {"before": [], "after": []}
+    taken: dict[str, list[Mapping[str, ProfiledMetric]]] = {"before": [], "after": []}
     for number in range(look.starts):
         sides = [("before", before), ("after", after)]
         for side, ready in sides if number % 2 == 0 else sides[::-1]:
@@ -154,7 +154,7 @@ def _take(look: Profiler, before: Ready, after: Ready) -> _Taken | Failure:
     return _Taken(before=tuple(taken["before"]), after=tuple(taken["after"]))
 
 
-def _by_name(taken: _Taken) -> list[tuple[str, Sequence[Seen], Sequence[Seen]]]:
+def _by_name(taken: _Taken) -> list[tuple[str, Sequence[ProfiledMetric], Sequence[ProfiledMetric]]]:
     """Group the metrics of all starts by name; a metric missing from a start counts as zero."""
     named = {name: seen for start in (*taken.before, *taken.after) for name, seen in start.items()}
     return [
@@ -167,7 +167,7 @@ def _by_name(taken: _Taken) -> list[tuple[str, Sequence[Seen], Sequence[Seen]]]:
     ]
 
 
-def _or_none(seen: Seen | None, like: Seen) -> Seen:
+def _or_none(seen: ProfiledMetric | None, like: ProfiledMetric) -> ProfiledMetric:
     return (
         seen
         if seen is not None
@@ -175,7 +175,9 @@ def _or_none(seen: Seen | None, like: Seen) -> Seen:
     )
 
 
-def _compared(found: Sequence[tuple[str, Sequence[Seen], Sequence[Seen]]]) -> list[Figured]:
+def _compared(
+    found: Sequence[tuple[str, Sequence[ProfiledMetric], Sequence[ProfiledMetric]]],
+) -> list[Figured]:
     figures = []
     for name, before, after in found:
         floor = max(each.floor for each in (*before, *after))
@@ -194,7 +196,7 @@ def _compared(found: Sequence[tuple[str, Sequence[Seen], Sequence[Seen]]]) -> li
     return figures
 
 
-def _longest(found: Sequence[tuple[str, Sequence[Seen], Sequence[Seen]]]) -> float:
+def _longest(found: Sequence[tuple[str, Sequence[ProfiledMetric], Sequence[ProfiledMetric]]]) -> float:
     """Return the seconds of the slowest plain start."""
     walls = [
         each.value for name, before, after in found if name in ("wall", "cpu") for each in (*before, *after)

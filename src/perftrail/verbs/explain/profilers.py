@@ -88,7 +88,7 @@ FOLLOWS_WALL = "join_wait"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class ProfiledMetric:
     """One metric of one start: its unit, how it was measured, and its negligible difference."""
 
     value: float
@@ -108,7 +108,7 @@ class Profiler(Protocol):
         """Return why this machine does not support it, and the remedy; empty if it does."""
         ...
 
-    def take(self, ready: Ready, number: int) -> Mapping[str, Seen] | Failure:
+    def take(self, ready: Ready, number: int) -> Mapping[str, ProfiledMetric] | Failure:
         """Start the program once and return every metric by its name."""
         ...
 
@@ -128,7 +128,7 @@ class PlainLook:
         """Return an empty reason: it is always supported."""
         return ""
 
-    def take(self, ready: Ready, number: int) -> Mapping[str, Seen] | Failure:
+    def take(self, ready: Ready, number: int) -> Mapping[str, ProfiledMetric] | Failure:
         """Start once; omit metrics that are zero or below and have no floor."""
         benchmark = self._study.benchmarks[ready.cell.benchmark]
         seen = self._invoker.observe(
@@ -137,14 +137,16 @@ class PlainLook:
         if isinstance(seen.result, Failure):
             return seen.result
         units = {name: each.unit for name, each in benchmark.metrics.items()}
-        told = {name: (value, units[name], 0.0) for name, value in seen.result.items() if name in units}
+        data = {name: (value, units[name], 0.0) for name, value in seen.result.items() if name in units}
         own = {name: MEASURED[name].unit for name in TELLING}
-        told |= {
+        data |= {
             name: (seen.result[name], own[name], FLOORS[own[name]]) for name in TELLING if name in seen.result
         }
         return {
-            name: Seen(value=value, unit=unit, method="launcher" if name in own else "output", floor=floor)
-            for name, (value, unit, floor) in told.items()
+            name: ProfiledMetric(
+                value=value, unit=unit, method="launcher" if name in own else "output", floor=floor
+            )
+            for name, (value, unit, floor) in data.items()
             if value + floor > 0.0 and value >= 0.0
         }
 
@@ -167,7 +169,7 @@ class LocksLook:
             return str(error)
         return ""
 
-    def take(self, ready: Ready, number: int) -> Mapping[str, Seen] | Failure:
+    def take(self, ready: Ready, number: int) -> Mapping[str, ProfiledMetric] | Failure:
         """Start once with the counter; include only waits that occurred."""
         seen = self._invoker.observe(
             ready, f"locks-{number}", lambda command: replace(command, lock_counter="preload")
@@ -181,7 +183,7 @@ class LocksLook:
             )
         units = {name: metric.unit for name, metric in COUNTED["locks"].items()}
         return {
-            name: Seen(value=value, unit=units[name], method="preload", floor=FLOORS[units[name]])
+            name: ProfiledMetric(value=value, unit=units[name], method="preload", floor=FLOORS[units[name]])
             for name, value in counted(found).items()
             if name in ALWAYS_TOLD or (value > 0.0 and name != FOLLOWS_WALL)
         }
@@ -211,7 +213,7 @@ class CallsLook:
             return "strace may not trace processes here; a container needs the capability SYS_PTRACE for it"
         return ""
 
-    def take(self, ready: Ready, number: int) -> Mapping[str, Seen] | Failure:
+    def take(self, ready: Ready, number: int) -> Mapping[str, ProfiledMetric] | Failure:
         """Start once under strace."""
         assert self._program is not None
         with tempfile.TemporaryDirectory(prefix="perftrail-strace-") as scratch:
@@ -223,7 +225,7 @@ class CallsLook:
             calls = read_calls(summary.read_text(errors="replace"))
         floor = max(FLOORS[""], SHARE_OF_CALLS * sum(calls.values()))
         return {
-            f"calls of {name}": Seen(value=float(count), unit="", method="strace", floor=floor)
+            f"calls of {name}": ProfiledMetric(value=float(count), unit="", method="strace", floor=floor)
             for name, count in calls.items()
         }
 
@@ -243,7 +245,7 @@ class InstructionsLook:
         """Return a reason if Valgrind is missing."""
         return "" if self._program else "Valgrind is not installed; it is the package valgrind"
 
-    def take(self, ready: Ready, number: int) -> Mapping[str, Seen] | Failure:
+    def take(self, ready: Ready, number: int) -> Mapping[str, ProfiledMetric] | Failure:
         """Start once under Valgrind, without anything that makes two counts of one program differ."""
         assert self._program is not None
         with tempfile.TemporaryDirectory(prefix="perftrail-cachegrind-") as scratch:
@@ -267,10 +269,15 @@ class InstructionsLook:
             return Failure(stage="metric", message="Valgrind counted no instructions")
         floor = max(FLOORS[""], SHARE_OF_INSTRUCTIONS * total)
         inside = {
-            f"instructions in {name}": Seen(value=float(count), unit="", method="valgrind", floor=floor)
+            f"instructions in {name}": ProfiledMetric(
+                value=float(count), unit="", method="valgrind", floor=floor
+            )
             for name, count in functions.items()
         }
-        return {"instructions": Seen(value=total, unit="", method="valgrind", floor=FLOORS[""]), **inside}
+        return {
+            "instructions": ProfiledMetric(value=total, unit="", method="valgrind", floor=FLOORS[""]),
+            **inside,
+        }
 
 
 def every_look(study: Study, invoker: Invoker, *, starts: int) -> tuple[Profiler, ...]:

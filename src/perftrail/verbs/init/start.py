@@ -229,14 +229,14 @@ _FOSSIL = (".fslckout", "_FOSSIL_")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class ExaminedProgram:
     """What was found of a program: its history, and its files below the given directory."""
 
     history: History
     tree: Tree
 
 
-def look(directory: Path, starter: Starter, *, study: Path) -> Seen:
+def look(directory: Path, starter: Starter, *, study: Path) -> ExaminedProgram:
     """Examine a directory for a study in the directory `study`.
 
     Runs nothing that it finds. Raises `UsageError` if the directory does not exist.
@@ -256,7 +256,7 @@ def _location(directory: Path, study: Path) -> str:
     return _fit(path) if path in (".", "..") or path.startswith("../") else _fit(f"./{path}")
 
 
-def _git(directory: Path, location: str, starter: Starter, *, cache: Path) -> Seen | None:
+def _git(directory: Path, location: str, starter: Starter, *, cache: Path) -> ExaminedProgram | None:
     try:
         git = local_git(starter, cache=cache)
     except SourceError:
@@ -267,7 +267,7 @@ def _git(directory: Path, location: str, starter: Starter, *, cache: Path) -> Se
     within = _fit("".join(place.lines()).rstrip("/"))
     history = git_range(git, directory, location)
     if not history.revisions:
-        return Seen(history=history, tree=_files(directory, place=within))
+        return ExaminedProgram(history=history, tree=_files(directory, place=within))
     listed = git.ask("ls-tree", "-r", "-l", "-z", "HEAD", repository=directory)
     blobs = dict(_blobs(listed.fields()))
     if not blobs:
@@ -278,7 +278,7 @@ def _git(directory: Path, location: str, starter: Starter, *, cache: Path) -> Se
         texts=_committed(git, directory, {path: found for path, (_, found) in blobs.items()}),
         place=within,
     )
-    return Seen(history=history, tree=tree)
+    return ExaminedProgram(history=history, tree=tree)
 
 
 def _blobs(fields: Iterable[str]) -> Iterator[tuple[str, tuple[str, Found]]]:
@@ -301,7 +301,7 @@ def _committed(git: Git, directory: Path, blobs: dict[str, Found]) -> dict[str, 
     }
 
 
-def _fossil(directory: Path, location: str, starter: Starter, *, cache: Path) -> Seen | None:
+def _fossil(directory: Path, location: str, starter: Starter, *, cache: Path) -> ExaminedProgram | None:
     """Examine a Fossil checkout, and its repository."""
     here = directory.resolve()
     above = (here, *here.parents)
@@ -316,9 +316,9 @@ def _fossil(directory: Path, location: str, starter: Starter, *, cache: Path) ->
         source.materialise(revisions[-1], str(cache / "newest"), str(cache / "log"))
     except SourceError as error:
         history = History(kind="fossil", location=location, troubles=tuple(str(error).splitlines()))
-        return Seen(history=history, tree=_files(here, place=place))
+        return ExaminedProgram(history=history, tree=_files(here, place=place))
     committed = _files(cache / "newest" / place, place=place, name=here.name)
-    return Seen(history=fossil_range(revisions, location), tree=committed)
+    return ExaminedProgram(history=fossil_range(revisions, location), tree=committed)
 
 
 def _fit(place: str) -> str:
@@ -328,10 +328,10 @@ def _fit(place: str) -> str:
     return f"./{place}" if place.startswith("-") else place
 
 
-def _plain(directory: Path, location: str) -> Seen:
+def _plain(directory: Path, location: str) -> ExaminedProgram:
     trouble = "no git or Fossil history here: the study has one revision, the current files"
     history = History(kind="directory", location=location, revisions=1, troubles=(trouble,))
-    return Seen(history=history, tree=_files(directory))
+    return ExaminedProgram(history=history, tree=_files(directory))
 
 
 def _files(directory: Path, *, place: str = "", name: str = "") -> Tree:
@@ -378,7 +378,7 @@ def _is_informative(path: PurePosixPath) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Begun:
+class FirstStudy:
     """A first study that was written to `file`, and the findings to report before it runs.
 
     `lacking` are programs that the build starts and that are not installed here.
@@ -417,7 +417,7 @@ class Begun:
         }
 
 
-def begin(directory: Path, *, output: Path, system: str | None, force: bool) -> Begun:
+def begin(directory: Path, *, output: Path, system: str | None, force: bool) -> FirstStudy:
     """Write a first study of a directory into a file, or into the directory `output`.
 
     `system` selects one of the build systems that are found. Raises `UsageError` if a study exists
@@ -431,7 +431,9 @@ def begin(directory: Path, *, output: Path, system: str | None, force: bool) -> 
     draft = _draft(seen.tree, system=system, history=seen.history)
     _write(file, write(draft))
     tools = draft.building.tools if draft.building else ()
-    return Begun(file=file, draft=draft, lacking=tuple(tool for tool in tools if shutil.which(tool) is None))
+    return FirstStudy(
+        file=file, draft=draft, lacking=tuple(tool for tool in tools if shutil.which(tool) is None)
+    )
 
 
 def _draft(tree: Tree, *, system: str | None, history: History) -> Draft:

@@ -152,7 +152,7 @@ def measured_batch(
         made: dict[str, dict[str, list[Ready]]] = {}
         for revision in (reference, *fresh):
             for cell in cells(session.study, Subject(revision=revision, variant=variant)):
-                ready = yield from session.workshop.ready(cell)
+                ready = yield from session.subject_builder.ready(cell)
                 if not isinstance(ready, Failure):
                     made.setdefault(cell.benchmark, {}).setdefault(revision.id, []).append(ready)
         made_somewhere = made_somewhere or any(reference.id in readies for readies in made.values())
@@ -161,7 +161,7 @@ def measured_batch(
             for readies in made.values()
             if reference.id in readies and len(readies) > 1
         ]
-    yield from session.workshop.confirm()
+    yield from session.subject_builder.confirm()
     rule = rule_for(session.study.measure, sum(bout.comparisons for bout in bouts))
     for bout in bouts:
         yield from bout.events(rule)
@@ -265,19 +265,19 @@ class WatchState:
 def read_state(file: Path) -> WatchState:
     """Read the state; empty without a file. Raises `StoreError` for a file that is not a watch's state."""
     try:
-        told = json.loads(file.read_text(encoding="utf-8"))
+        result = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return WatchState()
     except (OSError, ValueError) as error:
         raise StoreError(
             f"{file}: cannot read the state of the watch: {error}; remove the file to start again"
         ) from error
-    if not isinstance(told, dict) or told.pop("version", None) != VERSION:
+    if not isinstance(result, dict) or result.pop("version", None) != VERSION:
         raise StoreError(
             f"{file}: was written by another version of perftrail; remove the file to start again"
         )
     try:
-        return _state(told)
+        return _state(result)
     except (KeyError, TypeError, AttributeError) as error:
         raise StoreError(f"{file}: is not the state of a watch; remove the file to start again") from error
 
@@ -300,17 +300,17 @@ def write_state(file: Path, state: WatchState) -> None:
         raise StoreError(f"{file}: cannot write the state of the watch: {error.strerror}") from error
 
 
-def _state(told: dict[str, Any]) -> WatchState:
+def _state(data: dict[str, Any]) -> WatchState:
     """Return the state from plain data; only `write_state` writes such files."""
     return WatchState(
-        reference=told["reference"],
-        last=told["last"],
+        reference=data["reference"],
+        last=data["last"],
         levels={
             name: tuple(Level(revision=each["revision"], logs=tuple(each["logs"])) for each in levels)
-            for name, levels in told["levels"].items()
+            for name, levels in data["levels"].items()
         },
-        offsets=told["offsets"],
-        told=tuple(told["told"]),
-        doubted=tuple(told["doubted"]),
-        pending=tuple(Pending(**{**each, "left": tuple(each["left"])}) for each in told["pending"]),
+        offsets=data["offsets"],
+        told=tuple(data["told"]),
+        doubted=tuple(data["doubted"]),
+        pending=tuple(Pending(**{**each, "left": tuple(each["left"])}) for each in data["pending"]),
     )

@@ -84,14 +84,14 @@ class Post:
 
     def _run(self, message: Message, line: str) -> None:
         with tempfile.TemporaryDirectory(prefix="perftrail-notice-") as scratch, Launcher() as starter:
-            told, said = Path(scratch, "message.json"), Path(scratch, "said")
-            told.write_bytes(message.body())
+            result, said = Path(scratch, "message.json"), Path(scratch, "said")
+            result.write_bytes(message.body())
             ran = starter.run(
                 Command(
                     arguments=tuple(shlex.split(line)),
                     environment=self.environment,
                     directory=self.directory,
-                    stdin=str(told),
+                    stdin=str(result),
                     stderr=str(said),
                     output_cap_bytes=LONGEST_SAID_BYTES,
                     timeout_seconds=self.seconds,
@@ -118,13 +118,13 @@ def shown(receiver: str) -> str:
     if kind == "webhook":
         scheme, _, rest = where.partition("://")
         host = re.split(r"[/?#\\]", rest, maxsplit=1)[0].rpartition("@")[2]
-        told = f"{scheme}://{host}/…"
+        text = f"{scheme}://{host}/…"
     elif kind == "command":
         first, more, _ = where.partition(" ")
-        told = f"{first} …" if more else first
+        text = f"{first} …" if more else first
     else:
-        told = where
-    return f"{kind} {told}"
+        text = where
+    return f"{kind} {text}"
 
 
 def deliver(
@@ -176,8 +176,8 @@ def _with(state: WatchState, changed: Pending, *, last: bool) -> WatchState:
 
 def _last_words(said: Path) -> str:
     """Return the last line of a command's error output, quoted, if there is one."""
-    told = said.read_text(encoding="utf-8", errors="replace").strip() if said.is_file() else ""
-    return f": {quoted(told.splitlines()[-1])}" if told else ""
+    result = said.read_text(encoding="utf-8", errors="replace").strip() if said.is_file() else ""
+    return f": {quoted(result.splitlines()[-1])}" if result else ""
 
 
 def _ended(ended: Ended, seconds: float) -> str:

@@ -13,7 +13,7 @@ from perftrail.find.answer import FindAnswer, FindRequest
 from perftrail.find.find import Find
 from perftrail.measure.events import BuilderSaid, HistoryRead
 from perftrail.model.source import Ends, read_span
-from perftrail.ports import Growing
+from perftrail.ports import GrowingSource
 from perftrail.search.question import Budget
 from perftrail.verbs.backport.patch import find_revision
 from perftrail.verbs.watch.batch import (
@@ -132,7 +132,7 @@ class BranchCheck:
     def events(self) -> Generator[Event, None, Watched]:
         """Check; yield events and return the result."""
         source = self._session.source
-        if isinstance(source, Growing):
+        if isinstance(source, GrowingSource):
             source.refresh()
         revisions = source.history(watched_range(self._session.study, self._branch))
         yield from self._found_again(revisions)
@@ -140,7 +140,7 @@ class BranchCheck:
         fresh = revisions[ids.index(self._state.last) + 1 :]
         if fresh:
             yield HistoryRead(revisions=fresh)
-        wanted = self._session.workshop.wanted(fresh)
+        wanted = self._session.subject_builder.wanted(fresh)
         for start in range(0, len(wanted), AT_ONCE):
             yield from self._batch(wanted[start : start + AT_ONCE])
         if fresh and self._state.last != fresh[-1].id:  # revisions that the study skips

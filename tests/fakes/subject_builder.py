@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from perftrail.builds.trees import NO_SOURCES
-from perftrail.model.build import Built, Failure, Prepared, Recipe, Workplace, content_key
+from perftrail.model.build import Built, Failure, ManualBuild, Prepared, Recipe, content_key
 from perftrail.model.process import Command, Ended, Exited, Ran
 from perftrail.model.subject import Merge, Revision, Subject
 
@@ -136,7 +136,7 @@ class FakeBuilder:
     def confirm(self, witnesses: Iterable[tuple[Subject, Recipe]] = ()) -> None:
         self.witnesses += [subject.revision.id for subject, _ in witnesses]
 
-    def lay_out(self, subject: Subject, recipe: Recipe, directory: str) -> Workplace:
+    def lay_out(self, subject: Subject, recipe: Recipe, directory: str) -> ManualBuild:
         raise NotImplementedError
 
     def command_placeholders(self, prepared: Prepared) -> Mapping[str, str]:

@@ -1,0 +1,71 @@
+"""What a new user meets on the first day: mistakes are named early, in plain words, with the remedy."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.printing import perftrail, program, write
+from tests.sources.repositories import Repository
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    """A study of twelve revisions."""
+    repository = Repository(tmp_path / "repository")
+    for number in range(12):
+        repository.commit(program(100 + number // 6 * 40, name=f"{number}"), subject=f"Commit {number}")
+    return write(tmp_path / "study", repository)
+
+
+def replaced(study: Path, old: str, new: str) -> Path:
+    text = study.read_text()
+    assert old in text
+    study.write_text(text.replace(old, new))
+    return study
+
+
+@pytest.mark.parametrize("command", ["run", "find"])
+def test_a_recipe_with_a_typo_ends_after_three_builds(study: Path, command: str) -> None:
+    done = perftrail(command, replaced(study, "sh ./build.sh", "sh ./biuld.sh"), expect=1)
+    assert done.stderr.count("does not build") + done.stderr.count("failed") <= 8
+    assert "all failed for one reason: build: " in " ".join(done.stderr.split())
+    assert "biuld.sh" in done.stderr
+    assert "continue with --keep-going" in " ".join(done.stderr.split())
+
+
+def test_keep_going_tries_every_revision(study: Path) -> None:
+    study = replaced(study, "sh ./build.sh", "sh ./biuld.sh")
+    done = perftrail("run", study, "--keep-going", expect=1)
+    assert "all failed for one reason" not in done.stderr
+    assert "12" in done.stdout + done.stderr
+
+
+def test_an_input_file_that_is_missing_is_named_before_anything_is_built(study: Path) -> None:
+    study = replaced(study, 'timeout = "5s"', 'timeout = "5s"\nstdin = "words.txt"')
+    for command in ("check", "run", "find"):
+        done = perftrail(command, study, expect=2)
+        assert ':12: benchmark.work.stdin: no such file: "{study}/words.txt"; create it first' in done.stderr
+    (study.parent / "words.txt").write_text("words\n")
+    assert perftrail("find", study).stdout.startswith("found: ")
+
+
+def test_the_results_stay_out_of_git_status(study: Path) -> None:
+    subprocess.run(["git", "init", "-q", study.parent], check=True)
+    perftrail("find", study)
+    listed = subprocess.run(
+        ["git", "-C", study.parent, "status", "--short"], check=True, capture_output=True, text=True
+    ).stdout
+    assert listed == "?? perftrail.toml\n"
+
+
+def test_results_that_are_removed_during_a_run_are_an_error(study: Path) -> None:
+    repository = study.parent.parent / "removes"
+    repository.write_text(f"#!/bin/sh\nrm -rf {study.parent}/.perftrail\n")
+    replaced(study, 'steps = ["sh ./build.sh"]', f'steps = ["sh ./build.sh", "sh {repository}"]')
+    done = perftrail("run", study, expect=1)
+    assert f"{study.parent}/.perftrail: was removed while perftrail used it" in done.stderr
