@@ -54,6 +54,13 @@ def test_an_input_file_that_is_missing_is_named_before_anything_is_built(study: 
     assert perftrail("find", study).stdout.startswith("found: ")
 
 
+def test_a_pattern_that_matches_several_times_is_named_once(study: Path) -> None:
+    study = replaced(study, "cost ([-0-9.]+)", "[a-z]+ ([-0-9.]+)")
+    done = perftrail("run", study, "--only", "revision=" + "*")
+    said = " ".join(done.stderr.split())
+    assert said.count('work.cost uses the last of 2 values; choose with pick = "last", "sum" or another') == 1
+
+
 def test_the_results_stay_out_of_git_status(study: Path) -> None:
     subprocess.run(["git", "init", "-q", study.parent], check=True)
     perftrail("find", study)

@@ -49,6 +49,18 @@ def test_items_and_patterns_are_read_from_one_output() -> None:
     assert read_metrics(metrics, OUTPUT, log="") == {"room": 7.0, "long": 2.0, "runs": 1.0}
 
 
+def test_a_metric_with_several_values_and_no_choice_says_so() -> None:
+    metrics = {"it": Metric(pattern="ops ([0-9]+)"), "sum": Metric(pattern="ops ([0-9]+)", pick="sum")}
+    methods: dict[str, str] = {}
+    assert read_metrics(metrics, "ops 1\nops 2\nops 4\n", log="", methods=methods) == {"it": 4.0, "sum": 7.0}
+    assert methods == {"it": "last of 3 values"}
+
+
+def test_a_unique_short_name_of_an_item_is_enough() -> None:
+    short = Metric(reads="go", item="Long", unit="s")
+    assert read_metrics({"it": short}, OUTPUT, log="") == {"it": 2.0}
+
+
 def test_the_only_item_of_a_figure_needs_no_name() -> None:
     assert read_metrics({"it": Metric(reads="go", figure="B/op", unit="B")}, OUTPUT, log="") == {"it": 7.0}
 

@@ -12,7 +12,15 @@ from perftrail.model.metrics import Derived, Metric
 from perftrail.model.recipe import Variant
 from perftrail.model.source import Source
 from perftrail.model.study import FindPolicy, Study
-from perftrail.model.target import MetricReference, TargetError, derived_targets, parse_metric, resolve
+from perftrail.model.target import (
+    MetricReference,
+    TargetError,
+    Working,
+    derived_targets,
+    parse_metric,
+    resolve,
+    resolve_goal,
+)
 
 STUDY = Study(
     title="",
@@ -125,6 +133,14 @@ def test_what_is_unknown_or_ambiguous_is_told_with_the_choices(
     with pytest.raises(TargetError) as raised:
         resolve(study, text, variant)
     assert str(raised.value) == message
+
+
+@pytest.mark.parametrize("text", ["mt.wall[size=200]", "mt.wall[size=200, threads=*]"])
+def test_a_goal_with_open_parameters_means_every_point(text: str) -> None:
+    goal = resolve_goal(STUDY, (text,))
+    assert not isinstance(goal, Working)
+    assert [each.text for each in goal] == ["mt.wall[threads=1, size=200]", "mt.wall[threads=2, size=200]"]
+    assert [each.text for each in goal] == [each.name for each in goal]
 
 
 def test_each_choice_that_an_ambiguous_name_offers_is_a_good_name() -> None:

@@ -44,14 +44,17 @@ class Reported:
         items = {item(each): each for each in found}
         if not metric.item and len(items) == 1:
             return found[0].values
-        if metric.item not in items:
+        # The rest of a name may depend on the machine, for example the number of threads.
+        short = [name for name in items if name.partition("[")[0] == metric.item]
+        wanted = short[0] if metric.item not in items and len(short) == 1 else metric.item
+        if wanted not in items:
             named = (
                 f"no item {quoted(metric.item)}"
                 if metric.item
                 else "several items, so that item must name one"
             )
             raise FormatError(f"the output has {named}{suggestion(metric.item, items)}")
-        chosen = items[metric.item]
+        chosen = items[wanted]
         if (chosen.unit or "") != metric.unit:
             raise FormatError(
                 f"{metric.item or metric.figure} is in {quoted(chosen.unit or '')}; write this as its unit"
@@ -65,6 +68,9 @@ def item(series: Series) -> str:
     return f"{series.benchmark}[{point}]" if point else series.benchmark
 
 
+LAST_OF = "last of "
+"""Start of the method of a metric that occurs several times without a choice."""
+
 _PICKS: Mapping[Pick, Callable[[Sequence[float]], float]] = {
     "first": lambda values: values[0],
     "last": lambda values: values[-1],
@@ -75,8 +81,13 @@ _PICKS: Mapping[Pick, Callable[[Sequence[float]], float]] = {
 }
 
 
-def read_metrics(metrics: Mapping[str, Metric], output: str, *, log: str) -> dict[str, float] | Failure:
-    """Return every metric of a benchmark's output, or the first missing one."""
+def read_metrics(
+    metrics: Mapping[str, Metric], output: str, *, log: str, methods: dict[str, str] | None = None
+) -> dict[str, float] | Failure:
+    """Return every metric of a benchmark's output, or the first missing one.
+
+    `methods` receives how many values a metric had, if there are several and the study does not say which to use.
+    """
     values: dict[str, float] = {}
     reported = Reported(output)
     for name, metric in metrics.items():
@@ -84,7 +95,9 @@ def read_metrics(metrics: Mapping[str, Metric], output: str, *, log: str) -> dic
             found = reported.figures(metric) if metric.reads else _matches(metric, output)
         except FormatError as error:
             return Failure(stage="metric", message=f"{name}: {error}", log=log)
-        value = _PICKS[metric.pick](found)
+        value = _PICKS[metric.pick or "last"](found)
+        if methods is not None and metric.pick is None and len(found) > 1:
+            methods[name] = f"{LAST_OF}{len(found)} values"
         if not math.isfinite(value):
             return Failure(stage="metric", message=f"{name}: {value} is not finite", log=log)
         values[name] = value

@@ -299,7 +299,8 @@ class Invoker:
         benchmark = self._study.benchmarks[start.ready.cell.benchmark]
         build = seen.placeholders["build"] if seen else start.ready.prepared.built.directory
         failure = _why_failed(ran, benchmark, log, command=command, build=build)
-        read = failure or read_metrics(benchmark.metrics, _text(log), log=str(log))
+        picked: dict[str, str] = {}
+        read = failure or read_metrics(benchmark.metrics, _text(log), log=str(log), methods=picked)
         if isinstance(read, Failure):
             read = replace(read, message=seen.plain(read.message)) if seen else read
             return FailedInvocation(
@@ -311,7 +312,7 @@ class Invoker:
             started=started,
             seconds=seconds,
             values={**conditions.values(), **measured(ran), **read},
-            methods=_methods(ran, conditions),
+            methods={**_methods(ran, conditions), **picked},
             flags=(*_flags(ran), *self._lookout.flags(conditions)),
             log=str(log) if log.exists() else "",
             draw=start.draw,

@@ -52,9 +52,12 @@ class Metric:
     ] = "wall"
     unit: Annotated[str, Key("The metric's unit; s and B are scaled for people.")] = ""
     better: Annotated[Better, Key("Which direction is an improvement.")] = "lower"
-    pick: Annotated[Pick, Key("Which number to use if the pattern or the item occurs several times.")] = (
-        "last"
-    )
+    pick: Annotated[
+        Pick | None,
+        Key(
+            "Which number to use if the pattern or the item occurs several times; by default last, with a warning."
+        ),
+    ] = None
     same: Annotated[
         bool,
         Key(

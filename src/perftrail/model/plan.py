@@ -193,7 +193,7 @@ def _metrics_content(benchmark: Benchmark) -> Mapping[str, list[str]]:
     content = {
         name: [
             metric.pattern,
-            metric.pick,
+            metric.pick or "last",
             *([metric.reads, metric.item, metric.figure] if metric.reads else []),
         ]
         for name, metric in benchmark.metrics.items()

@@ -125,6 +125,35 @@ def resolve(study: Study, text: str, variant: str | None = None) -> Target:
     raise TargetError(f"{quoted(text)} is not measured in variant {chosen}: {left_out}")
 
 
+def resolve_points(study: Study, text: str, variant: str | None = None) -> tuple[Target, ...]:
+    """Return the targets that a text names: one for each value of the parameters that it leaves open.
+
+    ``[parameter=*]`` leaves a parameter open, too. Each of several targets has its full name as its text. Raises
+    `TargetError` if there is none.
+    """
+    wanted = parse_metric(_without_stars(text))
+    figure = _only_figure(study, wanted)
+    chosen = only_variant(study, variant)
+    found = _targets(study, figure, chosen, fixed=_known_values(study, figure, wanted), text=text)
+    if len(found) < 2:
+        return (resolve(study, _without_stars(text), variant),)
+    return tuple(replace(target, text=target.name) for target in found)
+
+
+def _without_stars(text: str) -> str:
+    """Return a metric without parameters whose value is ``*``.
+
+    >>> _without_stars("wall[size=*]"), _without_stars("wall[size=*, threads=2]"), _without_stars("rate")
+    ('wall', 'wall[threads=2]', 'rate')
+    """
+    name, bracket, rest = text.partition("[")
+    if not bracket or "*" not in rest or not rest.rstrip().endswith("]"):
+        return text
+    kept = [each.strip() for each in rest.rstrip()[:-1].split(",")]
+    kept = [each for each in kept if each.partition("=")[2].strip() != "*"]
+    return f"{name}[{', '.join(kept)}]" if kept else name
+
+
 def derived_targets(study: Study, name: str, variant: str) -> tuple[Target, ...]:
     """Return a derived metric at every combination of its open parameters."""
     return _targets(study, _derived(study, name), variant, fixed={}, text=name)
@@ -316,7 +345,10 @@ Goal = tuple[Target, ...] | Working
 
 
 def resolve_goal(study: Study, texts: Sequence[str], variant: str | None = None) -> Goal:
-    """Return the goal that texts name: `works`, or metrics; all metrics without a text. Raises `TargetError`."""
+    """Return the goal that texts name: `works`, or metrics; all metrics without a text. Raises `TargetError`.
+
+    A metric with open parameters means all its points.
+    """
     if not texts:
         return every_target(study, variant)
     working = [text for text in texts if asks_whether_it_works(study, text)]
@@ -324,9 +356,8 @@ def resolve_goal(study: Study, texts: Sequence[str], variant: str | None = None)
         raise TargetError(f"{quoted(working[0])} needs its own search; name no other metric", unknown=False)
     if working:
         return resolve_working(study, working[0], variant)
-    return tuple(
-        {target.name: target for target in (resolve(study, text, variant) for text in texts)}.values()
-    )
+    named = (target for text in texts for target in resolve_points(study, text, variant))
+    return tuple({target.name: target for target in named}.values())
 
 
 def asks_whether_it_works(study: Study, text: str) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TextIO, assert_never
 from rich.console import Console
 from rich.text import Text
 
+from perftrail.formats.printed import LAST_OF
 from perftrail.measure.events import (
     BuilderSaid,
     BuildFinished,
@@ -219,8 +220,15 @@ class Watcher:
                 f"{event.cell}: {failure.stage}: {telling(failure)} (log: {failure.log})",
                 style=WARNING,
             )
-        else:
-            self._now(f"measuring {event.cell}{self._left}")
+            return
+        for metric, method in event.outcome.methods.items():
+            known = f"{event.cell.benchmark}.{metric}"
+            if method.startswith(LAST_OF) and known not in self._told:
+                self._told.add(known)
+                self._say(
+                    f'{known} uses the {method}; choose with pick = "last", "sum" or another', style=WARNING
+                )
+        self._now(f"measuring {event.cell}{self._left}")
 
     def _progress(self, event: Progress) -> None:
         least, most = duration(event.seconds_least), duration(event.seconds_most)
