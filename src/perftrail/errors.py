@@ -69,9 +69,13 @@ class StudyError(PerftrailError):
 
 
 class SourceError(PerftrailError):
-    """A history cannot be read: for example a missing repository, an unknown range, or a missing tool."""
+    """A history cannot be read: for example a missing repository, an unknown range, or a missing tool.
+
+    `key` is the study's key that causes it, if that is known.
+    """
 
     exit_code = 2
+    key: tuple[str, ...] = ()
 
 
 class CheckoutFailed(SourceError):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.builds.workbench import local_tools
-from perftrail.errors import ClusterError, LauncherError, SourceError, StoreError, UsageError
+from perftrail.errors import ClusterError, LauncherError, SourceError, StoreError, StudyError, UsageError
 from perftrail.local_engine import LocalEngine
 from perftrail.measure.bench import Bench
 from perftrail.measure.build_workers import open_build_workers, open_builder, sandboxes
@@ -18,12 +18,13 @@ from perftrail.measure.session import BuildView, Session, View
 from perftrail.measure.sources import NO_ERAS, eras_of, open_sources
 from perftrail.measure.subjects import BuildInputs, SubjectBuilder, no_tools
 from perftrail.model.quantity import counted
-from perftrail.model.source import ALONE
+from perftrail.model.source import ALONE, MAIN
 from perftrail.process.launcher import Launcher
 from perftrail.process.machine import read_machine
 from perftrail.process.machine.settings import put_back_left_over
 from perftrail.sources.listed import ListedSource
 from perftrail.store import hold, on_server, open_shared, open_store, server_of, writing
+from perftrail.studyfile import mistake
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -159,16 +160,17 @@ def open_build_view(study: Study, *, store: str | None) -> Iterator[BuildView]:
         sources = open_sources(study, cache=str(root / SOURCES), starter=starter)
         builder = open_builder(study, root, sources, starter, enclosing=enclosing)
         subject_builder = _subject_builder(study, sources, builder, results, starter)
-        yield BuildView(
-            study=study,
-            machine=_measured_by(results, here),
-            source=sources.walked,
-            store=results,
-            subject_builder=subject_builder,
-            inputs=subject_builder.makings,
-            pins=sources.pins,
-            asked=sources.asked,
-        )
+        with _naming_the_line(study):
+            yield BuildView(
+                study=study,
+                machine=_measured_by(results, here),
+                source=sources.walked,
+                store=results,
+                subject_builder=subject_builder,
+                inputs=subject_builder.makings,
+                pins=sources.pins,
+                asked=sources.asked,
+            )
 
 
 def _measured_by(store: Store, here: Machine) -> Machine:
@@ -248,7 +250,21 @@ def open_session(  # noqa: PLR0913 - each is a choice of the command line, named
         )
         place = _Place(study=study, root=root, machine=machine, results=results, fleet=fleet)
         workers = fleet or stack.enter_context(open_build_workers(study, root, jobs=jobs, own=own))
-        yield _session(stack, place, workers, on_noise=on_noise, retry_failed=retry_failed, own=own)
+        with _naming_the_line(study):
+            yield _session(stack, place, workers, on_noise=on_noise, retry_failed=retry_failed, own=own)
+
+
+@contextmanager
+def _naming_the_line(study: Study) -> Iterator[None]:
+    """Turn an error that a key of the study causes into a `StudyError` with its line."""
+    try:
+        yield
+    except SourceError as error:
+        if not error.key:
+            raise
+        table = ("source",) if study.along == MAIN else ("sources", study.along)
+        message = str(error).removeprefix(f"{study.walked.location}: ")
+        raise StudyError([mistake(study.file, (*table, *error.key), message)]) from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

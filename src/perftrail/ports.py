@@ -248,6 +248,13 @@ class Source(Protocol):
 
 
 @runtime_checkable
+class RemarkingSource(Protocol):
+    """A source that may correct a range, and says how in `remark` after `history`."""
+
+    remark: str
+
+
+@runtime_checkable
 class PartialSource(Protocol):
     """A source that can ignore paths when it computes the content key of a tree."""
 
@@ -421,6 +428,7 @@ __all__ = [
     "Job",
     "PartialSource",
     "Pending",
+    "RemarkingSource",
     "Source",
     "Starter",
     "Store",

@@ -61,6 +61,13 @@ def test_a_pattern_that_matches_several_times_is_named_once(study: Path) -> None
     assert said.count('work.cost uses the last of 2 values; choose with pick = "last", "sum" or another') == 1
 
 
+def test_a_range_that_does_not_exist_is_named_with_its_line(study: Path) -> None:
+    study = replaced(study, "[build]", 'range = "v1.0..HEAD"\n\n[build]')
+    for command in ("check", "run", "find"):
+        done = perftrail(command, study, expect=2)
+        assert ':5: source.range: no revision "v1.0", or more than one begins so' in done.stderr
+
+
 def test_the_results_stay_out_of_git_status(study: Path) -> None:
     subprocess.run(["git", "init", "-q", study.parent], check=True)
     perftrail("find", study)

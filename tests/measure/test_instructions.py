@@ -1,4 +1,4 @@
-"""Instructions are counted by the processor where it lets us, else by Valgrind, and alike each time."""
+"""Instructions are counted by the processor where it lets us, else by Valgrind, and equal each time."""
 
 from __future__ import annotations
 

@@ -151,7 +151,7 @@ def test_more_is_worse_only_where_less_is_better() -> None:
         (gate(row(1.0, Verdict.SAME)), "gate passed: the same to within 2 %"),
         (
             gate(row(1.0, Verdict.UNCLEAR)),
-            "gate passed: no change is sure, 1 of 1 unclear; a change of 1.1 %",
+            "gate passed: no change is certain, 1 of 1 unclear; a change of 1.1 %",
         ),
         (gate(), "no answer: nothing could be compared"),
         (gate(Row(metric=target(), one_build=True)), "gate passed: the same: both are one build"),

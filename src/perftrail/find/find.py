@@ -67,7 +67,7 @@ class Find:
         """Search; yield events and return the answer, or a table of answers if there are several."""
         self._refuse_one_program()
         self._revisions = self._session.source.history(self._request.range)
-        yield HistoryRead(revisions=self._revisions)
+        yield HistoryRead.of(self._session.source, self._revisions)
         if len(self._revisions) < 2:
             raise NoAnswer("the range has one revision, so it contains no change; widen source.range")
         yield from (

@@ -6,6 +6,8 @@ import datetime
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from perftrail.ports import RemarkingSource
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -15,13 +17,20 @@ if TYPE_CHECKING:
     from perftrail.model.plan import Cell
     from perftrail.model.search_record import Json
     from perftrail.model.subject import Revision, Subject
+    from perftrail.ports import Source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryRead:
-    """The revisions of the source were read, oldest first."""
+    """The revisions of the source were read, oldest first; `remark` says how the range was corrected."""
 
     revisions: tuple[Revision, ...]
+    remark: str = ""
+
+    @classmethod
+    def of(cls, source: Source, revisions: tuple[Revision, ...]) -> HistoryRead:
+        """Return the event for revisions that a source has just returned."""
+        return cls(revisions=revisions, remark=source.remark if isinstance(source, RemarkingSource) else "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

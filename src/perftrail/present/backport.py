@@ -236,7 +236,7 @@ def _unseen(report: BackportReport) -> str:
         return f" in {name}: the fixed one is the same to within {percent(_bound(gain))}"
     if gain.minimum_detectable is None:
         return f" in {name}: {gain.pairs} units are too few to say, {gain.needed_pairs} are needed"
-    return f" in {name}: a change below {percent(gain.minimum_detectable)} would not have been seen"
+    return f" in {name}: a change below {percent(gain.minimum_detectable)} would not have been detected"
 
 
 def _why_failed(report: BackportReport) -> str:
@@ -300,17 +300,17 @@ def _notes(report: BackportReport, shown: Sequence[MetricResult]) -> Iterator[st
     if len(report.missing) > MOST_NAMED:
         yield f"and {len(report.missing) - MOST_NAMED} more failures; --json names all"
     if report.skipped:
-        yield f"{counted(report.skipped, 'larger point')} left out, since a smaller one reached its limit"
+        yield f"{counted(report.skipped, 'larger point')} skipped, because a smaller one reached its limit"
     if any(stand.basis == "builds" for stand in report.stands):
         yield BUILDS_DIFFER
     discarded = max((stand.discarded for stand in report.stands), default=0)
     if discarded:
-        yield f"{counted(discarded, 'unit')} discarded and repeated, since others used the machine"
+        yield f"{counted(discarded, 'unit')} discarded and repeated because of other load"
     noisy = max((stand.noisy for stand in report.stands), default=0)
     if noisy:
         yield (
-            f"The machine was busy all the time: {counted(noisy, 'unit')} taken while others used it "
-            "(perftrail doctor says who)"
+            f"The machine was always busy: used {counted(noisy, 'noisy unit')} "
+            "(perftrail doctor shows the processes)"
         )
     units = [stand.units for stand in report.stands if stand.units]
     if units:

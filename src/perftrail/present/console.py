@@ -169,6 +169,8 @@ class Watcher:
                     else f"1 revision, {first.short}"
                 )
                 self._say(text, style="dim")
+                if event.remark:
+                    self._say(escaped(event.remark, longest=None), style=WARNING)
             case Skipped():
                 self._say(f"skipped {left_out_words(event.left_out)}", style="dim")
             case Outdated():

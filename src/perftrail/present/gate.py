@@ -62,7 +62,7 @@ def _outcome(gate: Gate) -> str:
 
 
 def _broken(gate: Gate) -> str:
-    return f"; {len(gate.broken)} cannot be built or run any more" if gate.broken else ""
+    return f"; {len(gate.broken)} no longer build or run" if gate.broken else ""
 
 
 def _compared(gate: Gate) -> str:
@@ -78,7 +78,7 @@ def _compared(gate: Gate) -> str:
         what = f"{len(worse)} of {every} worse" if worse else f"{len(better)} of {every} better"
         return f"{what}: {', '.join(parts[:MOST_TOLD])}{more}"
     if unclear:
-        return f"no change is sure, {unclear} of {every} unclear; {seen(gate)}"
+        return f"no change is certain, {unclear} of {every} unclear; {seen(gate)}"
     if all(row.one_build for row in gate.rows):
         return "the same: both are one build"
     return f"the same to within {percent(gate.threshold)}, {every} of {every}"
@@ -99,7 +99,7 @@ def effect(row: Row) -> str:
         return row.note or "not measured"
     if found.high - found.low < EXACT:
         alike = abs(math.log(found.effect)) < EXACT
-        return "alike each time" if alike else f"{change(round(found.effect, 9))} each time"
+        return "equal each time" if alike else f"{change(round(found.effect, 9))} each time"
     if found.effect >= 2.0 or found.effect <= 0.5:
         digits = decimals(found.effect, found.low, found.high)
         return f"× {found.effect:.{digits}f} [{found.low:.{digits}f}, {found.high:.{digits}f}]"
@@ -160,7 +160,7 @@ def seen(gate: Gate) -> str:
         )
         return f"no verdict yet: it needs {needed} pairs" if needed else "no metric was compared"
     if max(parts) < EXACT:
-        return "any change would have been detected: what was measured is alike each time"
+        return "any change would have been detected: all samples are equal"
     if len(parts) == 1 or percent(min(parts)) == percent(max(parts)):
         return f"a change of {percent(max(parts))} would have been detected"
     span = f"{percent(min(parts))} to {percent(max(parts))}"
@@ -175,7 +175,7 @@ def sureness(gate: Gate) -> str:
         return "equal builds need no measuring" if one_build else "nothing was compared"
     shared = f"all {compared} verdicts together are" if compared > 1 else "the verdict is"
     return (
-        f"{shared} wrong in at most {percent(1.0 - gate.confidence)} of such comparisons, however often it was looked; "
+        f"{shared} wrong in at most {percent(1.0 - gate.confidence)} of such comparisons, at any stopping time; "
         f"changes below {percent(gate.threshold)} count as none; {seen(gate)}"
     )
 
@@ -186,7 +186,7 @@ def effort(gate: Gate) -> str:
     if not pairs:
         return "no starts"
     span = str(min(pairs)) if min(pairs) == max(pairs) else f"{min(pairs)} to {max(pairs)}"
-    fresh = f", {gate.fresh} of them now" if gate.fresh < gate.invocations else ""
+    fresh = f", {gate.fresh} new" if gate.fresh < gate.invocations else ""
     layouts = max(row.layouts for row in gate.rows)
     of_layouts = f" of {layouts} layouts" if layouts else ""
     return f"{span} pairs{of_layouts} in random order, {gate.invocations} invocations{fresh}"
@@ -218,12 +218,12 @@ def limits(gate: Gate) -> Iterator[str]:
     """Yield the limits of the answer."""
     yield from _builds_or_layouts(gate)
     if discarded := max((row.discarded for row in gate.rows), default=0):
-        yield f"{counted(discarded, 'pair')} discarded and repeated, since others used the machine"
+        yield f"{counted(discarded, 'pair')} discarded and repeated because of other load"
     if noisy := max((row.noisy for row in gate.rows), default=0):
-        yield f"the machine was busy all the time: {counted(noisy, 'pair')} taken while others used it"
+        yield f"the machine was always busy: used {counted(noisy, 'noisy pair')}"
     small = [row for row in gate.rows if row.verdict is Verdict.SLOWER and not gate.is_worth(row)]
     if small:
-        yield f"{len(small)} worse, but not by {percent(gate.threshold)} for sure: that trips nothing"
+        yield f"{len(small)} worse, but not by {percent(gate.threshold)} for sure: this does not fail the gate"
     yield from gate.notes
 
 
@@ -280,7 +280,7 @@ def _markdown_lines(gate: Gate) -> Iterator[str]:
     yield from (f"- {inert(text[:1].upper() + text[1:])}" for text in limits(gate))
     yield from _command("To repeat it", gate.repeat)
     if gate.verdict in (Verdict.SLOWER, Verdict.FASTER):
-        yield from _command("To find which change did it", gate.hunt)
+        yield from _command("To find the culprit", gate.hunt)
 
 
 def _figures(gate: Gate) -> Iterator[str]:
@@ -332,7 +332,7 @@ def _unbroken(text: str) -> str:
 def _lost(gate: Gate) -> Iterator[str]:
     if gate.lost:
         yield ""
-        yield f"<details{' open' if gate.broken else ''}><summary>{len(gate.lost)} cannot be checked out</summary>"
+        yield f"<details{' open' if gate.broken else ''}><summary>{len(gate.lost)} failed</summary>"
         yield ""
         yield from (f"- {inert(lost(each))}" for each in gate.lost[:MOST_LOST])
         if len(gate.lost) > MOST_LOST:

@@ -174,9 +174,7 @@ def print_gate(gate: Gate) -> None:
     for text in limits(gate):
         console.print(Text(escaped(f"{text[:1].upper()}{text[1:]}", longest=LONGEST)))
     if gate.verdict in (Verdict.SLOWER, Verdict.FASTER):
-        console.print(
-            Text(f"Next: {escaped(gate.hunt, longest=LONGEST)}    which change did it", style="dim")
-        )
+        console.print(Text(f"Next: {escaped(gate.hunt, longest=LONGEST)}    find the culprit", style="dim"))
 
 
 MOST_COMPARISONS = 5

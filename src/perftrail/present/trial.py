@@ -218,7 +218,7 @@ def _unseen(contrast: Contrast, pairs: str, found: Findings) -> str:
     if minimum is None:
         return f"{pairs}, too few for any verdict{_enough(contrast, found)}"
     more = _more_pairs(contrast, found)
-    return f"a change below {percent(minimum)} would not have been seen in {pairs}{more}"
+    return f"a change below {percent(minimum)} would not have been detected in {pairs}{more}"
 
 
 def _enough(contrast: Contrast, found: Findings) -> str:

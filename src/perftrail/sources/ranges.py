@@ -133,16 +133,34 @@ class Lineage(Protocol):
         ...
 
 
-def chosen(history: Lineage, asked: Asked, range: str | None) -> list[str]:
-    """Return the ids of a range, by default the study's, parents before children.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """The ids of a range, parents before children; `remark` says how the range was corrected, or is empty."""
 
-    The two ends of a range are part of it. Raises `SourceError` with the remedy if it is empty.
+    ids: list[str]
+    remark: str = ""
+
+
+def chosen(history: Lineage, asked: Asked, range: str | None) -> Chosen:
+    """Return the ids of a range, by default the study's.
+
+    The two ends of a range are part of it. If the first is not an ancestor of the other, their common ancestor takes
+    its place. Raises `SourceError` with the remedy if it is empty; for the study's range, with its key.
     """
+    try:
+        return _chosen(history, asked, range)
+    except SourceError as error:
+        error.key = ("range",) if range is None and asked.range else ()
+        raise
+
+
+def _chosen(history: Lineage, asked: Asked, range: str | None) -> Chosen:
+    remark = ""
     text = asked.range if range is None else range
     span = parse_span(text) if text else EVERYTHING
     match span:
         case Ends():
-            ids = _between_ends(history, span)
+            ids, remark = _between_ends(history, span)
         case Newest(count=count):
             ids = history.between(old="", new=history.newest())[-count:]
         case Tagged(pattern=pattern):
@@ -155,7 +173,7 @@ def chosen(history: Lineage, asked: Asked, range: str | None) -> list[str]:
         history.resolve(link.merge)
     if not ids:
         raise SourceError(f"{history.location}: no revision fits walk = {asked.walk!r}")
-    return ids
+    return Chosen(ids=ids, remark=remark)
 
 
 def resolve_ends(history: Lineage, ends: Ends) -> Ends:
@@ -175,17 +193,21 @@ def resolve_ends(history: Lineage, ends: Ends) -> Ends:
     return Ends(old=old, new=new)
 
 
-def _between_ends(history: Lineage, ends: Ends) -> list[str]:
+def _between_ends(history: Lineage, ends: Ends) -> tuple[list[str], str]:
+    """Return the ids between two ends, and a remark if the first is not an ancestor of the other."""
     ids = resolve_ends(history, ends)
     new = ids.new or history.newest()
-    if ids.old:
-        _check_order(history, ends, old=ids.old, new=new)
-    walked = history.between(old=ids.old, new=new)
-    if ids.old:
-        walked = [ids.old, *walked]
+    old = _first_common(history, ends, old=ids.old, new=new) if ids.old else ""
+    remark = ""
+    if old != ids.old:
+        where = f"{quoted(ends.old)} is not an ancestor of {quoted(ends.new or new[:10])}"
+        remark = f"{where}: the range begins at their common ancestor, {old[:10]}"
+    walked = history.between(old=old, new=new)
+    if old:
+        walked = [old, *walked]
     if ends.new and new not in walked[-1:]:
         walked = [*walked, new]
-    return walked
+    return walked, remark
 
 
 def _tagged(history: Lineage, asked: Asked, pattern: str) -> list[str]:
@@ -200,20 +222,18 @@ def _tagged(history: Lineage, asked: Asked, pattern: str) -> list[str]:
     return ids
 
 
-def _check_order(history: Lineage, ends: Ends, *, old: str, new: str) -> None:
+def _first_common(history: Lineage, ends: Ends, *, old: str, new: str) -> str:
+    """Return the old end, or the common ancestor of both ends. Raises `SourceError` if there is none."""
     forks = history.forks(old, new)
     if old in forks:
-        return
+        return old
     upto = ends.new or new[:10]
     where = f"{history.location}: range {quoted(f'{ends.old}..{upto}')}"
     if new in forks:
         raise SourceError(f"{where}: is backwards; write {quoted(f'{upto}..{ends.old}')}")
     if not forks:
         raise SourceError(f"{where}: its ends have no history in common; choose both on one branch")
-    raise SourceError(
-        f"{where}: {quoted(ends.old)} is not an ancestor of the other end; "
-        f'start at their common ancestor: range = "{forks[0]}..{ends.new}"'
-    )
+    return forks[0]
 
 
 def _is_date(history: Lineage, text: str) -> bool:

@@ -90,7 +90,7 @@ class Run:
     def events(self) -> Generator[Event, None, RunReport]:
         """Run; yield events and return the report."""
         revisions = self._session.source.history()
-        yield HistoryRead(revisions=revisions)
+        yield HistoryRead.of(self._session.source, revisions)
         subject_builder = self._session.subject_builder
         left_out = subject_builder.left_out(revisions)
         yield from (Skipped(left_out=each) for each in left_out)
@@ -145,9 +145,11 @@ class Run:
         """Build the oldest two; if both fail, the newest. Raises `NoAnswer` if all three fail for one reason."""
         if self._session.keep_going:
             return
+        subject_builder = self._session.subject_builder
+        yield from subject_builder.ahead(wanted[: max(2, subject_builder.parallel_builds)])
         failures: dict[Subject, Failure] = {}
         for subject in dict.fromkeys((*wanted[:2], *wanted[-1:])):
-            outcome = yield from self._session.subject_builder.build(subject)
+            outcome = yield from subject_builder.build(subject)
             if not isinstance(outcome, Failure):
                 return
             failures[subject] = outcome

@@ -62,12 +62,15 @@ def test_ends_are_named_as_fossil_names_them(opened: Open, repository: FossilRep
     assert ids(source.history("2023-11-15T23:59..2023-11-16T23:59")) == made[1:3]
 
 
-def test_an_old_end_that_is_no_ancestor_is_refused_with_the_fork(
+def test_an_old_end_that_is_no_ancestor_is_replaced_by_the_common_one(
     opened: Open, repository: FossilRepository, merged: dict[str, str]
 ) -> None:
     other = repository.commit({"o": "o"}, branch="other", parents=[merged["b"]])
-    with pytest.raises(SourceError, match=f'range = "{merged["b"]}..trunk"'):
-        opened(range=f"{other}..trunk").history()
+    source = opened(range=f"{other}..trunk")
+    assert ids(source.history()) == ids(opened(range=f"{merged['b']}..trunk").history())
+    assert source.remark == (
+        f'"{other}" is not an ancestor of "trunk": the range begins at their common ancestor, {merged["b"][:10]}'
+    )
 
 
 def test_a_backward_range_says_how_to_turn_it(opened: Open, repository: FossilRepository) -> None:

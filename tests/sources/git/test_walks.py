@@ -54,12 +54,15 @@ def test_an_old_end_off_the_main_line_comes_first(opened: Open, merged: dict[str
     assert ids(source.history()) == [merged[name] for name in "xbmc"]
 
 
-def test_an_old_end_that_is_no_ancestor_is_refused_with_the_fork(
+def test_an_old_end_that_is_no_ancestor_is_replaced_by_the_common_one(
     opened: Open, repository: Repository, merged: dict[str, str]
 ) -> None:
     other = repository.commit({"o": "o"}, branch="other", parents=[merged["b"]])
-    with pytest.raises(SourceError, match=f'range = "{merged["b"]}..main"'):
-        opened(range=f"{other}..main").history()
+    source = opened(range=f"{other}..main")
+    assert ids(source.history()) == ids(opened(range=f"{merged['b']}..main").history())
+    assert source.remark == (
+        f'"{other}" is not an ancestor of "main": the range begins at their common ancestor, {merged["b"][:10]}'
+    )
 
 
 def test_a_backward_range_says_how_to_turn_it(opened: Open, merged: dict[str, str]) -> None:

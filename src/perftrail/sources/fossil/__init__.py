@@ -31,6 +31,7 @@ class FossilSource:
     """
 
     def __init__(self, asked: Asked, *, cache: str, starter: Starter) -> None:
+        self.remark = ""
         self._asked = asked
         self._copy = FossilCopy(asked.location, cache=Path(cache), starter=starter)
         self._trees = FossilTrees(self._copy)
@@ -41,7 +42,8 @@ class FossilSource:
 
     def history(self, range: str | None = None) -> tuple[Revision, ...]:
         """Return the check-ins of a range, by default the study's, parents before children."""
-        ids = chosen(self._lineage, self._asked, range)
+        found = chosen(self._lineage, self._asked, range)
+        self.remark, ids = found.remark, found.ids
         self._places = {id_: place for place, id_ in enumerate(ids)}
         return self._described(ids)
 

@@ -32,6 +32,7 @@ class GitSource:
     """
 
     def __init__(self, asked: Asked, *, cache: str, starter: Starter) -> None:
+        self.remark = ""
         self._asked = asked
         self._mirror = Mirror(asked.location, cache=Path(cache), starter=starter)
         self._lineage = GitLineage(self._mirror, asked)
@@ -40,7 +41,9 @@ class GitSource:
 
     def history(self, range: str | None = None) -> tuple[Revision, ...]:
         """Return the revisions of a range, by default the study's, parents before children."""
-        return self._described(chosen(self._lineage, self._asked, range))
+        found = chosen(self._lineage, self._asked, range)
+        self.remark = found.remark
+        return self._described(found.ids)
 
     def within(self, range: str) -> frozenset[str]:
         """Return every commit that contains the first end and that the second contains, ends included."""
