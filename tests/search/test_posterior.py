@@ -12,6 +12,7 @@ import pytest
 from perftrail.search import Built, News, Question, Search
 from perftrail.search.noise import SHAPES_PRIOR, Likelihoods, lay_grid, lay_lattice
 from perftrail.search.posterior import ANOTHER, MOST_CHANGES, narrowest
+from perftrail.search.ramp import find_ramp
 from tests.search.oracle import Oracle, batch, normal, steps, told
 
 if TYPE_CHECKING:
@@ -197,11 +198,13 @@ def test_an_even_rise_is_a_ramp_and_a_step_is_none() -> None:
     question = Question(revisions=400)
     places = [0, 50, 100, 150, 200, 250, 300, 350, 399]
     rising = {place: 0.3 * min(max((place - 60) / 280, 0.0), 1.0) for place in places}
-    ramp = search_of(rising, question).posterior.ramp(question)
+    ramp = find_ramp(search_of(rising, question).posterior, question)
     assert ramp is not None
     assert ramp.probability > 0.8
     assert ramp.direction == 1
-    step = search_of({place: 0.3 * (place > 180) for place in places}, question).posterior.ramp(question)
+    step = find_ramp(
+        search_of({place: 0.3 * (place > 180) for place in places}, question).posterior, question
+    )
     assert step is not None
     assert step.probability < 0.1
 

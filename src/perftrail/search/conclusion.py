@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
     from perftrail.search.certificate import Certificate
     from perftrail.search.evidence import Evidence
-    from perftrail.search.posterior import Likely, Posterior, Ramp
+    from perftrail.search.posterior import Likely, Posterior
     from perftrail.search.question import Question
+    from perftrail.search.ramp import Ramp
 
 LEAST_SAMPLES = 3
 """A build with fewer samples is not called an outlier: its samples might be outliers themselves."""

@@ -25,6 +25,7 @@ from perftrail.search.conclusion import LAYOUTS_ENOUGH, Claim, conclude, conclud
 from perftrail.search.evidence import Batch, Evidence
 from perftrail.search.policy import Costs
 from perftrail.search.posterior import believe, infer, narrowest
+from perftrail.search.ramp import find_ramp
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -33,8 +34,9 @@ if TYPE_CHECKING:
 
     from perftrail.search.answer import Action
     from perftrail.search.evidence import News
-    from perftrail.search.posterior import Belief, Likely, Posterior, Ramp
+    from perftrail.search.posterior import Belief, Likely, Posterior
     from perftrail.search.question import Budget, Question
+    from perftrail.search.ramp import Ramp
 
 LARGE_ENOUGH = 0.5
 LARGE_ENOUGH_ALONE = 0.1
@@ -446,7 +448,7 @@ class Search:
         if not one_way or (len(changes) < 3 and self._evidence.invocations < LONG):
             return None
         if not self._ramp_known:
-            self._ramp, self._ramp_known = self.posterior.ramp(self.question), True
+            self._ramp, self._ramp_known = find_ramp(self.posterior, self.question), True
         return self._ramp
 
     def _likely_ramp(self) -> Ramp | None:
