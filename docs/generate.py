@@ -15,12 +15,14 @@ import click
 
 import perftrail
 from perftrail import studyfile
+from perftrail.cli.json_output import json_types
 from perftrail.cli.main import COMMANDS, cli
+from perftrail.model import json_schema
 from perftrail.notebook import OpenedStudy, ShownFigure
 from perftrail.notebook.tables import ANSWERS, CHANGES, COMPARISONS, EACH, ESTIMATES, KINDS, SAMPLES, Column
 from perftrail.studyfile.reference import reference
-from perftrail.web.api import document
 from perftrail.web.app import DESCRIBED, OPERATIONS
+from perftrail.web.openapi import document
 
 ROOT = Path(__file__).parents[1]
 REFERENCE = ROOT / "docs" / "reference"
@@ -45,7 +47,64 @@ def pages() -> dict[str, str]:
         "commands.md": commands(),
         "notebook.md": notebook(),
         "openapi.json": json.dumps(document((DESCRIBED, *OPERATIONS)), indent=1) + "\n",
+        "json.md": json_page(),
+        **{
+            f"json/{name.replace(' --', '-').replace(' ', '-')}.schema.json": json.dumps(schema, indent=1)
+            + "\n"
+            for name, schema in json_schemas().items()
+        },
     }
+
+
+def json_schemas() -> dict[str, dict[str, Any]]:
+    """The JSON Schema of each command's `--json`."""
+    return {
+        name: json_schema.document(kind, f"perftrail {name} --json") for name, kind in json_types().items()
+    }
+
+
+def json_page() -> str:
+    """Every field of each command's `--json`."""
+    parts = [
+        "# JSON of the commands\n",
+        "Each command prints one JSON value with `--json`; `watch` prints one on each line. The folder `json/` has a "
+        "JSON Schema for each, generated from the types that print it. Revisions are full ids. A value that does "
+        "not exist is null.\n",
+    ]
+    shown: set[str] = set()
+    for name, schema in json_schemas().items():
+        parts.append(f"## perftrail {name}\n\n{_kind_words(schema)}\n")
+        for kind, fields in schema["$defs"].items():
+            if kind not in shown:
+                shown.add(kind)
+                parts += _fields(kind, fields)
+    return "\n".join(parts)
+
+
+def _fields(kind: str, schema: dict[str, Any]) -> Iterator[str]:
+    yield f"### {kind}\n\n{schema['description']}\n"
+    yield "| field | type | meaning |\n|---|---|---|"
+    for name, field in schema["properties"].items():
+        optional = "" if name in schema["required"] else " (may be missing)"
+        yield f"| `{name}` | {_kind_words(field)}{optional} | {field.get('description', '')} |"
+    yield ""
+
+
+def _kind_words(schema: dict[str, Any]) -> str:
+    """The type of a value in words, with links to the types of objects."""
+    if "$ref" in schema:
+        kind = schema["$ref"].rpartition("/")[2]
+        return f"[{kind}](#{kind.lower()})"
+    if "anyOf" in schema:
+        return " or ".join(map(_kind_words, schema["anyOf"]))
+    if "enum" in schema:
+        return ", ".join(f"`{each}`" if each else "empty" for each in schema["enum"])
+    if "prefixItems" in schema:
+        return f"list of {len(schema['prefixItems'])}: {_kind_words(schema['prefixItems'][0])}"
+    if "items" in schema:
+        return f"list of {_kind_words(schema['items'])}"
+    values = schema.get("additionalProperties")
+    return f"object of {_kind_words(values)} by name" if values else schema.get("type", "any value")
 
 
 def packages() -> str:
@@ -134,6 +193,7 @@ def _columns(columns: tuple[Column, ...]) -> Iterator[str]:
 
 if __name__ == "__main__":
     for file, text in pages().items():
+        (REFERENCE / file).parent.mkdir(exist_ok=True)
         (REFERENCE / file).write_text(text, encoding="utf-8")
     page = ROOT / "ARCHITECTURE.md"
     page.write_text(architecture(page.read_text(encoding="utf-8")), encoding="utf-8")

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from perftrail.cli.main import keep_to_one_thread
+from tests.json_checked import check_printed_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from tests.store.server import Server
 
 keep_to_one_thread()
+check_printed_json()
 settings.register_profile(
     "perftrail",
     deadline=None,

@@ -22,6 +22,7 @@ from typing import Any
 
 import perftrail
 from perftrail.cli.main import keep_to_one_thread
+from tests.json_checked import check_printed_json
 
 LATER = ("jinja2", "rich.live", "rich.progress", "rich.table", "scipy.special", "scipy.stats")
 """What commands import when they come to it."""
@@ -45,6 +46,7 @@ def main() -> None:
     _import_all(perftrail)
     for name in LATER:
         importlib.import_module(name)
+    check_printed_json()
     gc.freeze()  # what is imported is garbage in none of them, and would be copied by being looked at
     asking = socket.socket(fileno=int(sys.argv[1]))
     while True:

@@ -15,6 +15,7 @@ from perftrail.model.subject import Subject
 from perftrail.present.dashboard.snapshot import take
 from perftrail.present.dashboard.subjects import compare_two
 from tests.e2e.printing import perftrail, program, write
+from tests.json_checked import validate
 from tests.sources.repositories import Repository
 
 pytestmark = pytest.mark.slow
@@ -75,7 +76,9 @@ def test_every_output_has_the_sentence_and_the_numbers_of_compare(study: Path, t
 
 
 def test_the_dashboard_has_the_same_sentence_and_interval(study: Path) -> None:
-    stored: dict[str, Any] = json.loads(perftrail("compare", "HEAD~1", "HEAD", study, "--json").stdout)
+    text = perftrail("compare", "HEAD~1", "HEAD", study, "--json").stdout
+    validate("compare", text)
+    stored: dict[str, Any] = json.loads(text)
     said = perftrail("compare", "HEAD~1", "HEAD", study).stdout.splitlines()[0]
     taken = take(str(study), store=None)
     assert taken.page is not None

@@ -61,7 +61,7 @@ def test_the_culprit_is_found_by_its_full_id(tmp_path: Path, culprit: int) -> No
     _, answer = find(session)
     told = answer.as_json()
     assert told["verdict"] == "found"
-    assert told["changes"][0]["revisions"] == [f"r{culprit}"]  # type: ignore[index,call-overload] # plain JSON
+    assert told["changes"][0]["revisions"] == [f"r{culprit}"]
     assert json.loads(json.dumps(told)) == told
 
 
@@ -72,9 +72,9 @@ def test_unbuildable_revisions_are_listed_with_stage_and_log(tmp_path: Path) -> 
     _, answer = find(session)
     told = answer.as_json()
     assert told["verdict"] == "range"
-    assert told["changes"][0]["revisions"] == [f"r{number}" for number in range(9, 22)]  # type: ignore[index,call-overload] # plain JSON
+    assert told["changes"][0]["revisions"] == [f"r{number}" for number in range(9, 22)]
     assert told["failures"]
-    assert {each["stage"] for each in told["failures"]} == {"build"}  # type: ignore[index,union-attr,call-overload] # plain JSON
+    assert {each["stage"] for each in told["failures"]} == {"build"}
 
 
 def test_a_revision_that_crashes_is_unusable_not_fatal(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_a_revision_that_crashes_is_unusable_not_fatal(tmp_path: Path) -> None:
     session = a_session(STUDY, tmp_path, source=FakeSource(30), starter=starter)
     _, answer = find(session)
     told = answer.as_json()
-    assert told["changes"][0]["revisions"] == ["r14", "r15", "r16"]  # type: ignore[index,call-overload] # plain JSON
+    assert told["changes"][0]["revisions"] == ["r14", "r15", "r16"]
     assert {each.failure.stage for each in answer.unusable} == {"crash"}
 
 
@@ -115,7 +115,7 @@ def test_a_search_cut_anywhere_takes_only_the_batch_again_that_was_cut(tmp_path:
         rest = stepping_at(40)
         session = a_session(STUDY, tmp_path, source=source, starter=rest, store=store)
         resumed, answer = find(session)
-        assert answer.as_json()["changes"][0]["revisions"] == ["r40"]  # type: ignore[index,call-overload] # plain JSON
+        assert answer.as_json()["changes"][0]["revisions"] == ["r40"]
         assert sum(step.resumed for step in resumed) in (steps, steps + 1), (
             "whole batches are not taken again"
         )

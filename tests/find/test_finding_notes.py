@@ -108,9 +108,9 @@ def test_words_that_lead_and_words_that_mislead_find_the_same(tmp_path: Path) ->
     misled = find(tmp_path, {40: "Cache the table"}, culprit=150)
     for answer in (led, misled):
         assert answer.answer.changes[0].positions == (150,)
-        assert len(answer.as_json()["priors"]) == 1  # type: ignore[arg-type] # plain JSON
-    assert led.as_json()["changes"][0]["notes"] == ["r150"]  # type: ignore[index,call-overload] # plain JSON
-    assert misled.as_json()["changes"][0]["notes"] == []  # type: ignore[index,call-overload] # plain JSON
+        assert len(answer.as_json()["priors"]) == 1
+    assert led.as_json()["changes"][0]["notes"] == ["r150"]
+    assert misled.as_json()["changes"][0]["notes"] == []
     said = note_words(led, led.answer.changes[0])
     assert said.startswith("its message mentions performance (Cache): “Cache the ")
     assert "\x1b" not in said
@@ -131,4 +131,4 @@ def test_words_cost_two_readings_at_most_when_they_mislead(tmp_path: Path) -> No
 def test_the_switch_turns_words_off(tmp_path: Path) -> None:
     answer = find(tmp_path, {150: "Cache the table"}, culprit=150, priors=("suspect", "size", "measured"))
     assert answer.priors == ()
-    assert answer.as_json()["changes"][0]["notes"] == []  # type: ignore[index,call-overload] # plain JSON
+    assert answer.as_json()["changes"][0]["notes"] == []

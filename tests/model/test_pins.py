@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from perftrail.model.plain import json_of
 from perftrail.model.source import ALONE, Pins, pins_asked
 from perftrail.model.subject import Revision
 
@@ -25,7 +26,7 @@ def test_a_release_is_not_named_twice() -> None:
 def test_json_has_full_ids_and_leads_back() -> None:
     told = PINS.as_json()
     assert told == {"along": "app", "pins": {"main": "a" * 40, "bench": "b" * 64}}
-    assert pins_asked({**told, "metric": "wall"}).as_json() == told
+    assert pins_asked({**json_of(told), "metric": "wall"}).as_json() == told
 
 
 def test_a_question_about_one_source_has_no_pins() -> None:

@@ -32,6 +32,7 @@ from perftrail.present.gate import (
 from perftrail.results.gate import ComparedMetric, FailedSide, FailOn, Gate, Row, SideName
 from perftrail.stats.comparison import Comparison, Verdict
 from perftrail.stats.estimate import Estimate
+from tests.json_checked import validate
 
 HOSTILE = ']]>\x1b[31m</b>\n::error::x\n##[debug] @all <script>\u202e| `a` "%" # 1 $(x) www.a.b GH-1 !2 ~"z" %3 \ud800'
 
@@ -357,7 +358,9 @@ def test_plain_lines_are_one_for_each_figure() -> None:
 
 
 def test_json_holds_every_figure_with_what_it_stands_on() -> None:
-    told = json.loads(FORMATS["json"](gate(row(1.2, Verdict.SLOWER))))
+    text = FORMATS["json"](gate(row(1.2, Verdict.SLOWER)))
+    validate("compare", text)
+    told = json.loads(text)
     [each] = told["comparisons"]
     assert (each["verdict"], each["trips"], each["pairs"]) == ("slower", True, 20)
     assert each["effect"]["value"] == 1.2

@@ -8,8 +8,8 @@ import jsonschema
 import openapi_spec_validator
 import pytest
 
-from perftrail.web.api import plain_path
 from perftrail.web.app import API, OPERATIONS
+from perftrail.web.openapi import plain_path
 from tests.web.conftest import Client
 from tests.web.studies import Hostile
 

@@ -7,12 +7,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
 
+from perftrail.find.journal import MachineBootJson
 from perftrail.find.priors import noted
-from perftrail.model.source import ALONE
+from perftrail.model.benchmark import Value
+from perftrail.model.build import Stage
+from perftrail.model.metrics import Better
+from perftrail.model.source import ALONE, PinsJson
 from perftrail.model.target import Working
-from perftrail.search import Costs, Question
+from perftrail.search import Costs, Origin, Question
+from perftrail.search.answer import Kind, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -23,13 +28,165 @@ if TYPE_CHECKING:
     from perftrail.find.other_metrics import AlsoChanged
     from perftrail.find.sampler import Sampler
     from perftrail.model.build import Failure
-    from perftrail.model.search_record import Json
     from perftrail.model.source import Pins
     from perftrail.model.study import Prior
     from perftrail.model.subject import Merge, Revision
     from perftrail.model.target import Goal, Target
-    from perftrail.search import Answer, Budget, Change, Effect, Origin, Summary
+    from perftrail.search import Answer, Budget, Change, Effect, Summary
     from perftrail.search.answer import Suspicion
+
+
+class EffectJson(TypedDict):
+    """The ratio after/before with its interval."""
+
+    value: float
+    low: float
+    high: float
+    interval: Annotated[float, "confidence of the interval"]
+
+
+class LevelsJson(TypedDict):
+    """The size of a change. Without a usable revision on one side, its levels and effect are null."""
+
+    confidence: Annotated[float, "posterior probability that the culprit is among the revisions"]
+    before: Annotated[float | None, "level before the change, in the metric's unit"]
+    after: Annotated[float | None, "level after the change, in the metric's unit"]
+    effect: EffectJson | None
+
+
+class NamedRevisionJson(TypedDict):
+    """A revision with its label and the first line of its message."""
+
+    revision: str
+    label: str
+    summary: str
+
+
+class InsideMergeJson(LevelsJson):
+    """The origin of a change that a merge made, with the search on its branch."""
+
+    revisions: Annotated[list[str], "candidates for the culprit, oldest first"]
+    named: list[NamedRevisionJson]
+    inside: Annotated[InsideMergeJson | None, "the same of the culprit, if it is a merge"]
+    origin: Origin
+    origin_confidence: Annotated[float, "probability of the origin"]
+    reason: Annotated[str, "why the search on the branch ended"]
+
+
+class FindCertificateJson(TypedDict):
+    """The confirmation of an answer by blocks of interleaved runs."""
+
+    blocks: int
+    invocations: int
+    error: Annotated[float, "bound of the probability of a wrong confirmation"]
+    layouts: Annotated[int, "number of memory layouts; 1: builds as their recipe links them"]
+    single_change: Annotated[bool, "whether it also excludes further changes"]
+    possible: Annotated[float | None, "the largest other change that is not excluded; null: unbounded"]
+    spread: Annotated[float | None, "standard deviation of builds, in logarithms; null: unknown"]
+
+
+class AlsoChangedJson(TypedDict):
+    """Another metric that changed at the same revision."""
+
+    metric: str
+    point: dict[str, Value]
+    unit: str
+    better: Better
+    effect: EffectJson
+
+
+class FindChangeJson(LevelsJson):
+    """One change: the candidates for its culprit, and its size."""
+
+    revisions: Annotated[list[str], "candidates for the culprit, oldest first"]
+    named: list[NamedRevisionJson]
+    kind: Kind
+    notes: Annotated[list[str], "candidates whose messages mention speed or memory"]
+    certificate: FindCertificateJson | None
+    also_changed: list[AlsoChangedJson]
+    inside: Annotated[InsideMergeJson | None, "the search on the branch, if the culprit is a merge"]
+
+
+class FindFailureJson(TypedDict):
+    """A revision that was tried and gave no usable sample."""
+
+    revision: str
+    stage: Stage
+    message: str
+    log: str
+
+
+class BrokenRangeJson(TypedDict):
+    """Neighbouring revisions that all fail at one stage: the first and the last of them."""
+
+    revisions: list[str]
+    stage: Stage
+    tried: int
+    usable_before: str | None
+    usable_after: str | None
+
+
+class SuspicionJson(TypedDict):
+    """A change that the samples suggest and no certificate confirmed."""
+
+    revisions: list[str]
+    confidence: float
+    evidence: float
+    needed: Annotated[float, "evidence at which a change is confirmed"]
+    blocks_left: Annotated[int | None, "forecast of the number of further blocks; null: no forecast"]
+    possible: Annotated[float | None, "the largest change that is not excluded; null: unbounded"]
+
+
+class OutlierJson(TypedDict):
+    """A build unlike the others on its side of the changes."""
+
+    revision: str
+    level: float
+    beside: Annotated[float, "the level of the others"]
+
+
+class FindAnswerJson(PinsJson):
+    """The answer of a search for one metric, and its cost."""
+
+    verdict: Verdict
+    goal: Literal["works", "metric"]
+    metric: str
+    benchmark: str
+    variant: str
+    unit: str
+    better: Better
+    revisions: Annotated[int, "number of revisions in the range"]
+    builds: Annotated[int, "number of builds, failed ones included"]
+    unbuildable: Annotated[list[str], "revisions without a usable sample"]
+    failures: list[FindFailureJson]
+    broken_ranges: list[BrokenRangeJson]
+    invocations: int
+    discarded: Annotated[int, "noisy samples that others replaced"]
+    noisy: Annotated[int, "noisy samples that the answer uses"]
+    seconds: float
+    confidence: Annotated[float, "posterior probability that the verdict is right"]
+    minimum_detectable: Annotated[float | None, "the smallest relative change that would have been detected"]
+    certificate: Annotated[FindCertificateJson | None, "that of the verdict none; each change has its own"]
+    below_threshold: Annotated[EffectJson | None, "a change that exists and is smaller than the threshold"]
+    suspected: list[SuspicionJson]
+    machine: str
+    boots: list[MachineBootJson]
+    other_machines: list[str]
+    priors: list[str]
+    reason: Annotated[str, "why the search ended"]
+    changes: list[FindChangeJson]
+    outliers: list[OutlierJson]
+
+
+class FindTableJson(PinsJson):
+    """The answers of a search for several metrics, and the total cost."""
+
+    metrics: list[FindAnswerJson]
+    revisions: int
+    builds: int
+    invocations: int
+    seconds: float
+    machine: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,9 +221,9 @@ class InsideMerge:
             return tuple(self.revisions[position] for position in self.change.positions)
         return (self.merge.revision,) if self.origin == "combination" else ()
 
-    def as_json(self) -> dict[str, Json]:
+    def as_json(self) -> InsideMergeJson:
         """Return it in the form of a change, with its origin."""
-        shape = (
+        shape: LevelsJson = (
             {"confidence": self.confidence, "before": None, "after": None, "effect": None}
             if self.change is None
             else _levels(self.change)
@@ -76,7 +233,7 @@ class InsideMerge:
             "named": [_named(revision) for revision in self.candidates],
             **shape,
             "inside": None if self.inside is None else self.inside.as_json(),
-            "origin": str(self.origin),
+            "origin": self.origin,
             "origin_confidence": self.confidence,
             "reason": self.reason,
         }
@@ -154,10 +311,10 @@ class FindAnswer:
         candidates = self.candidates(change) if self.with_notes else ()
         return {candidates[number]: word for number, word in noted(candidates).items()}
 
-    def as_json(self) -> dict[str, Json]:
+    def as_json(self) -> FindAnswerJson:
         """Return the answer as `find --json` prints it: ids are full, numbers that do not exist are null."""
         return {
-            "verdict": str(self.answer.verdict),
+            "verdict": self.answer.verdict,
             **self.pins.as_json(),
             "goal": "works" if isinstance(self.target, Working) else "metric",
             "metric": self.target.text,
@@ -199,20 +356,20 @@ class FindAnswer:
             ],
         }
 
-    def _change(self, number: int, change: Change) -> dict[str, Json]:
+    def _change(self, number: int, change: Change) -> FindChangeJson:
         inside = self.inside.get(number)
         return {
             "revisions": [revision.id for revision in self.candidates(change)],
             "named": [_named(revision) for revision in self.candidates(change)],
             **_levels(change),
-            "kind": str(change.kind),
+            "kind": change.kind,
             "notes": [revision.id for revision in self.notes(change)],
             "certificate": _certificate(change.certificate),
             "also_changed": [_also(each) for each in self.also.get(number, ())],
             "inside": None if inside is None else inside.as_json(),
         }
 
-    def _suspected(self, suspicion: Suspicion) -> dict[str, Json]:
+    def _suspected(self, suspicion: Suspicion) -> SuspicionJson:
         return {
             "revisions": [self.revisions[position].id for position in suspicion.positions],
             "confidence": suspicion.confidence,
@@ -222,7 +379,7 @@ class FindAnswer:
             "possible": _finite(suspicion.possible),
         }
 
-    def _broke(self, stretch: BrokenRange) -> dict[str, Json]:
+    def _broke(self, stretch: BrokenRange) -> BrokenRangeJson:
         def named(position: int | None) -> str | None:
             return None if position is None else self.revisions[position].id
 
@@ -262,7 +419,7 @@ class FindTable:
         found = any(answer.answer.changes for answer in self.answers)
         return not found and any(answer.unclear for answer in self.answers)
 
-    def as_json(self) -> dict[str, Json]:
+    def as_json(self) -> FindTableJson:
         """Return the answers as `find --json` prints them: each in the form of a single answer, and the total cost."""
         return {
             "metrics": [answer.as_json() for answer in self.answers],
@@ -286,11 +443,11 @@ def by_culprit(answers: Sequence[FindAnswer]) -> Mapping[tuple[str, ...], list[t
     return dict(sorted(gathered.items(), key=lambda item: [order[id_] for id_ in item[0]]))
 
 
-def _named(revision: Revision) -> dict[str, Json]:
+def _named(revision: Revision) -> NamedRevisionJson:
     return {"revision": revision.id, "label": revision.label, "summary": revision.summary}
 
 
-def _levels(change: Change) -> dict[str, Json]:
+def _levels(change: Change) -> LevelsJson:
     effect = change.effect
     return {
         "confidence": change.confidence,
@@ -300,11 +457,11 @@ def _levels(change: Change) -> dict[str, Json]:
     }
 
 
-def _effect(effect: Effect) -> dict[str, Json]:
+def _effect(effect: Effect) -> EffectJson:
     return {"value": effect.value, "low": effect.low, "high": effect.high, "interval": 0.95}
 
 
-def _certificate(summary: Summary | None) -> dict[str, Json] | None:
+def _certificate(summary: Summary | None) -> FindCertificateJson | None:
     """Return the evidence of an answer as data; `possible` is the largest other change that is not excluded."""
     if summary is None:
         return None
@@ -319,7 +476,7 @@ def _certificate(summary: Summary | None) -> dict[str, Json] | None:
     }
 
 
-def _also(changed: AlsoChanged) -> dict[str, Json]:
+def _also(changed: AlsoChanged) -> AlsoChangedJson:
     return {
         "metric": changed.metric,
         "point": dict(changed.point.values),

@@ -18,6 +18,7 @@ from perftrail.find.sampler import Sampler
 from perftrail.measure.events import HistoryRead, Skipped, now
 from perftrail.model.build import Built, content_key
 from perftrail.model.measurement import seed_of
+from perftrail.model.plain import json_of
 from perftrail.model.plan import same_everywhere
 from perftrail.model.search_record import SearchRecord
 from perftrail.model.subject import Subject
@@ -88,7 +89,7 @@ class Find:
             result = answers[0] if len(answers) == 1 else self._table(answers)
         yield from self._session.subject_builder.confirm(witnesses(result, self._ledger.attempted))
         result = replace(result, pins=self._session.pins)
-        journal.end(result.as_json())
+        journal.end(json_of(result.as_json()))
         return result
 
     def _refuse_one_program(self) -> None:
@@ -306,7 +307,7 @@ class Find:
                 "threshold": request.threshold,
                 "confidence": request.confidence,
                 "thorough": request.thorough,
-                **self._session.pins.as_json(),
+                **json_of(self._session.pins.as_json()),
                 "priors": list(self._beforehand.said),
             },
         )

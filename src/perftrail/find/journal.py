@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypedDict, TypeVar
 
 from perftrail.measure.events import BuildFinished, Stepped
 from perftrail.model.build import Failure
+from perftrail.model.plain import json_of
 from perftrail.model.search_record import StepRecord
 from perftrail.model.subject import Subject
 from perftrail.process.machine.facts import FINGERPRINT
@@ -61,6 +62,14 @@ MOST_LOOKED_AT = 4
 """Number of candidate positions considered for each parallel build, because some may already be built."""
 
 
+class MachineBootJson(TypedDict):
+    """One boot session of a machine."""
+
+    boot: str
+    kernel: str
+    since: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineBoot:
     """One boot session of the machine: its id, its kernel, and when it began (ISO 8601, as the store writes it).
@@ -72,7 +81,7 @@ class MachineBoot:
     kernel: str = ""
     since: str = ""
 
-    def as_json(self) -> dict[str, Json]:
+    def as_json(self) -> MachineBootJson:
         """Return it as a step records it."""
         return {"boot": self.id, "kernel": self.kernel, "since": self.since}
 
@@ -292,7 +301,7 @@ class Journal:
             self._record.machine,
             StepRecord(
                 number=self._number,
-                action={**action, "block": boot.as_json()} if boot.id else action,
+                action={**action, "block": json_of(boot.as_json())} if boot.id else action,
                 news=news,
                 belief=belief,
                 words=words,

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from perftrail.measure.events import Invoked
 from perftrail.measure.subjects import PlannedInvocation
+from perftrail.model.benchmark import Value
 from perftrail.model.measurement import (
     UNDRAWN,
     FailedInvocation,
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from perftrail.model.benchmark import Point
     from perftrail.model.measurement import Draw, Machine, Outcome, Phase
     from perftrail.model.plan import Cell
-    from perftrail.model.search_record import Json
     from perftrail.model.study import MeasurePolicy, Study
     from perftrail.model.subject import Subject
     from perftrail.ports import Engine, Pending, Store
@@ -228,6 +228,22 @@ def marked_values(measurements: Sequence[Measurement], metric: str) -> Sequence[
     ]
 
 
+class DisagreeingValueJson(TypedDict):
+    """A value, and the subjects that printed it."""
+
+    value: float
+    subjects: list[str]
+
+
+class DisagreementJson(TypedDict):
+    """Subjects that printed different values of a metric that must be equal."""
+
+    benchmark: str
+    metric: str
+    point: dict[str, Value]
+    values: list[DisagreeingValueJson]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Disagreement:
     """A metric whose values differ at a point, with the subjects that gave each value."""
@@ -237,7 +253,7 @@ class Disagreement:
     point: Point
     given: Mapping[float, tuple[Subject, ...]]
 
-    def as_json(self) -> dict[str, Json]:
+    def as_json(self) -> DisagreementJson:
         """Return the disagreement as `run --json` prints it."""
         return {
             "benchmark": self.benchmark,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypedDict
 
 from perftrail import studyfile
 from perftrail.errors import SourceError, StudyError, UsageError
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from perftrail.model.patch import Patched
     from perftrail.model.recipe import Era
-    from perftrail.model.search_record import Json
     from perftrail.model.study import Study
     from perftrail.model.subject import Revision
     from perftrail.ports import Source, Starter
@@ -180,7 +179,14 @@ def eras_of(study: Study, source: Source, *, walked: Source) -> Eras:
     return Eras(recipes=recipes, skipped=skipped)
 
 
-def skips_json(left_out: Sequence[LeftOut]) -> list[Json]:
+class SkippedRevisionJson(TypedDict):
+    """A revision that the study skips, and why."""
+
+    revision: str
+    reason: str
+
+
+def skips_json(left_out: Sequence[LeftOut]) -> list[SkippedRevisionJson]:
     """Return skipped revisions as plain data, one for each."""
     return [
         {"revision": revision.id, "reason": each.reason} for each in left_out for revision in each.revisions

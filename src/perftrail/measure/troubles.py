@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
+from perftrail.model.build import Stage
 from perftrail.model.wording import listed
 from perftrail.studyfile.writing import toml
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from perftrail.model.build import Failure, Recipe
-    from perftrail.model.search_record import Json
     from perftrail.model.subject import Revision, Subject
 
 
@@ -36,6 +36,19 @@ class FailedRange:
     def range(self) -> str:
         """The range as a study file writes it; open at the ends of the history."""
         return f"{self.first.short if self.before else ''}..{self.last.short if self.after else ''}"
+
+
+class TroubleJson(TypedDict):
+    """Subjects that fail for one reason."""
+
+    stage: Stage
+    line: Annotated[str, "the line of the log that names the reason"]
+    message: str
+    count: int
+    revisions: list[str]
+    oldest: Annotated[bool, "whether they are older than every other revision that was tried"]
+    range: Annotated[str | None, "the failing part of the history"]
+    log: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +74,7 @@ class Trouble:
         """The lines of the log excerpt after the first."""
         return tuple(self.failure.message.strip().splitlines()[1:])
 
-    def as_json(self) -> dict[str, Json]:
+    def as_json(self) -> TroubleJson:
         """Return the trouble as `check --json` prints it."""
         return {
             "stage": self.failure.stage,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypedDict
 
 if TYPE_CHECKING:
     from perftrail.model.subject import Revision
@@ -16,6 +16,14 @@ Clash = Literal["changed", "absent", "deleted", "added", "rejected"]
 change deletes a file with other content. ``added``: both add a file of that name. ``rejected``: a patch does
 not find its lines.
 """
+
+
+class FileChangeJson(TypedDict):
+    """Lines that a change adds to and removes from one file; null for a binary file."""
+
+    path: str
+    added: int | None
+    removed: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

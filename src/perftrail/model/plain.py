@@ -24,6 +24,11 @@ def to_plain(value: object) -> dict[str, Json]:
     return cast("dict[str, Json]", _converter().unstructure(value))
 
 
+def json_of(typed: Mapping[str, object]) -> dict[str, Json]:
+    """Return a typed dictionary of JSON as what it is: plain data."""
+    return cast("dict[str, Json]", typed)
+
+
 def from_plain(kind: type[Kind], data: Mapping[str, Json]) -> Kind:
     """Return the instance of a dataclass that `to_plain` returned as `data`. Raises `ValueError` for other data."""
     try:

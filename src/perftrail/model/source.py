@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Literal, TypedDict, get_args
 
 from perftrail.model.field import Key
 from perftrail.model.subject import Revision
@@ -200,6 +200,13 @@ MAIN = "main"
 """Name of ``[source]`` among the others, which are ``[sources.NAME]``."""
 
 
+class PinsJson(TypedDict, total=False):
+    """The pinned sources of a study with several sources."""
+
+    along: Annotated[str, "the source whose history is searched"]
+    pins: Annotated[dict[str, str], "the pinned revision of each other source"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pins:
     """The source whose history is searched, and the pinned revision of each other one.
@@ -215,7 +222,7 @@ class Pins:
         """Return the revision of a source at the current revision `walked`."""
         return walked if source == self.along else self.at[source]
 
-    def as_json(self) -> dict[str, Json]:
+    def as_json(self) -> PinsJson:
         """Return the pins as JSON; empty for a study with one source."""
         if not self.at:
             return {}

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 import click
 
 from perftrail.errors import NoAnswer, UsageError
+from perftrail.present.page import WrittenFileJson
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from perftrail.model.search_record import Json
-    from perftrail.model.study import Study
+    from perftrail.verbs.import_ import Imported
 
 _NEXT = {
     "asv": "asv publish --config {place}/asv.conf.json writes its pages",
@@ -25,7 +24,16 @@ _NEXT = {
 """Next useful command of the tool that reads a format."""
 
 
-def deliver(form: str, files: Mapping[str, bytes], output: str | None, *, quiet: bool) -> list[Json]:
+class ExportedJson(TypedDict):
+    """The files of an export."""
+
+    format: str
+    files: list[WrittenFileJson]
+
+
+def deliver(
+    form: str, files: Mapping[str, bytes], output: str | None, *, quiet: bool
+) -> list[WrittenFileJson]:
     """Write an export to its destination, and print where it is. Raises `UsageError` if that fails.
 
     `quiet`: the caller prints the destination itself.
@@ -52,14 +60,8 @@ def deliver(form: str, files: Mapping[str, bytes], output: str | None, *, quiet:
     return [{"file": str(path), "bytes": path.stat().st_size} for path in written]
 
 
-def show_held(study: Study, *, as_json: bool) -> None:
+def print_held(found: Imported) -> None:
     """Print the content of a study of samples, in place of a plan."""
-    from perftrail.verbs.import_ import held
-
-    found = held(study)
-    if as_json:
-        click.echo(json.dumps(found.as_json(), indent=1))
-        return
     for line in (*found.words(), "Next: perftrail show, nothing is to be measured"):
         click.echo(line)
 

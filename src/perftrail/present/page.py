@@ -6,15 +6,16 @@ In Markdown, for an issue or a pull request, a report has the answer, its eviden
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
 
 from perftrail.errors import UsageError
 from perftrail.model.wording import escaped
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from perftrail.charts.frame import Figure, HistoryPoint
     from perftrail.model.search_record import Json
@@ -82,6 +83,22 @@ class Verdict:
     tone: Tone
     facts: tuple[Fact, ...]
     notes: tuple[str, ...] = ()
+
+
+class WrittenFileJson(TypedDict):
+    """A file that was written."""
+
+    file: str
+    bytes: int
+
+
+class ReportJson(TypedDict):
+    """The answer of a report, and the files that it was written to."""
+
+    question: str
+    verdict: Annotated[str, "the answer in a sentence"]
+    answer: Annotated[Mapping[str, object] | None, "what `find --json` printed; null: no search has ended"]
+    files: list[WrittenFileJson]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,13 +10,14 @@ import io
 import json
 import re
 import statistics
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
+from perftrail.model.benchmark import Value
 from perftrail.model.quantity import decimals, quantity
 from perftrail.model.trial import SPLIT, UNITS
 from perftrail.model.wording import escaped
 from perftrail.stats.comparison import Verdict
-from perftrail.stats.trial import Contrast
+from perftrail.stats.trial import Contrast, Why
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +27,92 @@ if TYPE_CHECKING:
     from perftrail.stats.trial import Figure, Finding, Findings
 
 
-def as_json(found: Findings) -> dict[str, Json]:
+class CommandEstimateJson(TypedDict):
+    """The value of one metric with its interval."""
+
+    value: float
+    low: float
+    high: float
+    confidence: float
+
+
+class CommandMetricJson(TypedDict):
+    """The samples of one metric."""
+
+    unit: str
+    values: list[float]
+    estimate: CommandEstimateJson | None
+    method: Annotated[str, "how the value is computed; empty: the median"]
+
+
+class WarmupsJson(TypedDict):
+    """Runs before the first sample."""
+
+    count: int
+    first: Annotated[float, "the first value over the stable level"]
+    level: Annotated[bool, "whether the remaining values are stable"]
+
+
+class CommandResultJson(TypedDict):
+    """The samples of one command."""
+
+    command: str
+    name: str
+    parameters: dict[str, Value]
+    invocations: int
+    metrics: dict[str, CommandMetricJson]
+    flags: list[str]
+    flagged: Annotated[dict[str, int], "number of samples of each flag"]
+    warmups: WarmupsJson
+    ended: Annotated[Why, "why measuring stopped"]
+    exit_codes: list[int | None]
+
+
+class CommandEffectJson(TypedDict):
+    """A ratio with its interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+class CommandComparisonJson(TypedDict):
+    """A comparison of two commands by their numbers."""
+
+    result: int
+    against: int
+    metric: str
+    effect: CommandEffectJson
+    verdict: Verdict
+    minimum_detectable: float | None
+    pairs: int
+    confidence: float
+
+
+class ConditionsJson(TypedDict):
+    """How the commands were run."""
+
+    environment_padding_bytes: int
+    aslr: bool
+    seed: int
+    sandbox: bool
+    cpus: Annotated[list[int] | None, "null: not pinned"]
+    threshold: float
+    precision: float | None
+
+
+class TrialJson(TypedDict):
+    """The results of several commands."""
+
+    results: list[CommandResultJson]
+    comparison: list[CommandComparisonJson]
+    shell: Annotated[CommandResultJson | None, "the empty command in the shell, whose time was subtracted"]
+    seconds: float
+    interrupted: bool
+    conditions: ConditionsJson
+
+
+def as_json(found: Findings) -> TrialJson:
     """Return the result as plain data."""
     around = found.trial.surroundings
     pace = found.trial.pace
@@ -48,7 +134,7 @@ def as_json(found: Findings) -> dict[str, Json]:
     }
 
 
-def _result_json(result: Finding) -> dict[str, Json]:
+def _result_json(result: Finding) -> CommandResultJson:
     return {
         "command": result.entry.command,
         "name": result.entry.name,
@@ -64,16 +150,16 @@ def _result_json(result: Finding) -> dict[str, Json]:
             "first": result.warmup.first,
             "level": result.warmup.level,
         },
-        "ended": str(result.why),
+        "ended": result.why,
         "exit_codes": list(result.exit_codes),
     }
 
 
-def _figure_json(figure: Figure | None, unit: str) -> dict[str, Json]:
+def _figure_json(figure: Figure | None, unit: str) -> CommandMetricJson:
     if figure is None:
-        return {"unit": unit, "values": [], "estimate": None}
+        return {"unit": unit, "values": [], "estimate": None, "method": ""}
     lies = figure.estimate
-    plain: dict[str, Json] = {
+    return {
         "unit": unit,
         "values": list(figure.values),
         "estimate": {
@@ -82,18 +168,18 @@ def _figure_json(figure: Figure | None, unit: str) -> dict[str, Json]:
             "high": lies.high,
             "confidence": round(lies.confidence, 4),
         },
+        "method": figure.method,
     }
-    return {**plain, "method": figure.method} if figure.method else plain
 
 
-def _contrast(contrast: Contrast) -> dict[str, Json]:
+def _contrast(contrast: Contrast) -> CommandComparisonJson:
     found = contrast.comparison
     return {
         "result": contrast.entry,
         "against": contrast.against,
         "metric": contrast.metric,
         "effect": {"value": found.effect, "low": found.low, "high": found.high},
-        "verdict": str(found.verdict),
+        "verdict": found.verdict,
         "minimum_detectable": found.minimum_detectable,
         "pairs": found.pairs,
         "confidence": found.confidence,

@@ -8,14 +8,14 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
 import numpy as np
 
 from perftrail.local_engine import LocalEngine
 from perftrail.model.recipe import PLAIN
 from perftrail.model.target import TargetError, parse_metric, resolve
-from perftrail.results.rows import interval_json
+from perftrail.results.rows import ValueWithIntervalJson, interval_json
 from perftrail.stats.changepoints import SampleColumns, changes_of
 
 if TYPE_CHECKING:
@@ -28,6 +28,21 @@ if TYPE_CHECKING:
     from perftrail.ports import Engine, Pending
     from perftrail.results.rows import Row
     from perftrail.stats.changepoints import ChangePoint, Changes, Correlation
+
+
+class HistoryChangeJson(TypedDict):
+    """A change along the history that begins at a row."""
+
+    previous: Annotated[str, "the last revision before the change"]
+    revisions: Annotated[list[str], "candidates for the culprit, oldest first"]
+    earliest: str
+    latest: str
+    before: float
+    after: float
+    effect: Annotated[ValueWithIntervalJson, "the ratio after/before"]
+    p_value: float
+    size: Annotated[ValueWithIntervalJson, "standardised effect size"]
+    alert: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +60,7 @@ class HistoryChange:
     latest: Revision
     point: ChangePoint
 
-    def as_json(self) -> dict[str, Json]:
+    def as_json(self) -> HistoryChangeJson:
         """Return the change as `show --json` prints it with its row."""
         return {
             "previous": self.previous.id,

@@ -6,9 +6,10 @@ import math
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, Annotated, TypedDict, assert_never
 
 from perftrail.measure.session import stored_builds
+from perftrail.model.benchmark import Value
 from perftrail.model.build import Failure
 from perftrail.model.measurement import Samples
 from perftrail.model.study import read_band
@@ -17,7 +18,7 @@ from perftrail.model.target import claimed_figure
 from perftrail.results.growth import grown
 from perftrail.results.measured import MeasuredHere
 from perftrail.results.pairs import decides, paired, telling_over, values_of
-from perftrail.results.rows import by_block, rows
+from perftrail.results.rows import ValueWithIntervalJson, by_block, rows
 from perftrail.stats.ratios import compare_over
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
     from perftrail.measure.session import View
     from perftrail.model.benchmark import Point
-    from perftrail.model.search_record import Json
     from perftrail.model.study import Claim
     from perftrail.model.subject import Revision
     from perftrail.results.rows import Row
@@ -80,6 +80,32 @@ class Reach:
 Evidence = Ratio | Power | Reach
 
 
+class EvidenceJson(TypedDict, total=False):
+    """The evidence of a claim about a ratio, about an exponent, or about a largest value."""
+
+    ratio: ValueWithIntervalJson
+    confidence: float
+    pairs: int
+    points: list[dict[str, Value]]
+    disturbed: Annotated[bool, "whether noisy samples are included"]
+    exponent: ValueWithIntervalJson
+    values: int
+    first: float
+    last: float
+    reaches: Annotated[float | None, "the largest value that succeeded"]
+    refused: Annotated[float | None, "the smallest value that failed"]
+    stage: str
+
+
+class JudgementJson(EvidenceJson):
+    """The verdict on one claim, with its evidence."""
+
+    name: str
+    says: str
+    verdict: ClaimVerdict
+    reason: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
     """A claim, the evidence and the verdict; `reason` says why there is no evidence."""
@@ -90,12 +116,12 @@ class Judgement:
     evidence: Evidence | None = None
     reason: str = ""
 
-    def as_json(self) -> dict[str, Json]:
+    def as_json(self) -> JudgementJson:
         """Return the judgement as `show --claims --json` prints it."""
         return {
             "name": self.name,
             "says": self.claim.says,
-            "verdict": str(self.verdict),
+            "verdict": self.verdict,
             "reason": self.reason,
             **_evidence_json(self.evidence),
         }
@@ -260,7 +286,7 @@ def verdict_of(claim: Claim, found: Evidence) -> ClaimVerdict:
     return ClaimVerdict.NOT_REPRODUCED if band.misses(low, high) else ClaimVerdict.UNCLEAR
 
 
-def _evidence_json(found: Evidence | None) -> dict[str, Json]:
+def _evidence_json(found: Evidence | None) -> EvidenceJson:
     match found:
         case None:
             return {}
@@ -273,7 +299,11 @@ def _evidence_json(found: Evidence | None) -> dict[str, Json]:
                 "disturbed": found.disturbed,
             }
         case Power(exponent=exponent):
-            interval: dict[str, Json] = {"value": exponent.value, "low": exponent.low, "high": exponent.high}
+            interval: ValueWithIntervalJson = {
+                "value": exponent.value,
+                "low": exponent.low,
+                "high": exponent.high,
+            }
             return {"exponent": interval, "values": found.values, "first": found.first, "last": found.last}
         case Reach():
             return {"reaches": found.largest, "refused": found.refused, "stage": found.stage}

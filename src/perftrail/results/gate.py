@@ -8,11 +8,11 @@ from __future__ import annotations
 import math
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
 
 # cattrs reads the annotations at run time, so these imports must not be in TYPE_CHECKING.
-from perftrail.model.benchmark import Point
-from perftrail.model.build import Failure
+from perftrail.model.benchmark import Point, Value
+from perftrail.model.build import Failure, Stage
 from perftrail.model.measurement import Machine
 from perftrail.model.metrics import Better
 from perftrail.model.plain import from_plain
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from perftrail.measure.session import View
-    from perftrail.model.search_record import Json
     from perftrail.model.subject import Subject
     from perftrail.model.target import Target
 
@@ -173,6 +172,109 @@ class FailedSide:
         return self.place or self.failure.stage
 
 
+class GateRevisionJson(TypedDict):
+    """One of the two revisions."""
+
+    id: str
+    label: str
+    summary: str
+
+
+class GateEstimateJson(TypedDict):
+    """The median of one revision, in the metric's unit, with its interval."""
+
+    value: float
+    low: float
+    high: float
+    confidence: float
+
+
+class GateEffectJson(TypedDict):
+    """The ratio head/base with its interval."""
+
+    value: float
+    low: float
+    high: float
+    interval: Annotated[float, "confidence of all intervals together, whenever measuring stopped"]
+
+
+class GateRowJson(TypedDict):
+    """The comparison of one metric."""
+
+    metric: str
+    name: str
+    benchmark: str
+    variant: str
+    point: dict[str, Value]
+    unit: str
+    better: Better
+    base: GateEstimateJson | None
+    head: GateEstimateJson | None
+    effect: GateEffectJson | None
+    verdict: Annotated[Verdict, "slower: worse, in whichever direction the metric is better"]
+    trips: Annotated[bool, "whether it trips the gate"]
+    minimum_detectable: Annotated[
+        float | None,
+        "the relative change that this number of pairs detects with a probability of 80 %; null: too few pairs",
+    ]
+    pairs: Annotated[int, "number of pairs; with several pairs to a layout, their mean counts as one"]
+    noisy: Annotated[int, "noisy pairs among these, on a machine that was busy all the time"]
+    discarded: Annotated[int, "noisy pairs that others replaced"]
+    layouts: Annotated[int, "number of memory layouts; 0: builds as their recipe links them"]
+    basis: Annotated[
+        Literal["", "builds", "layouts"],
+        "builds: these two builds differ; layouts: the change differs over newly linked layouts; empty: unclear",
+    ]
+    seconds: Annotated[float, "time of its invocations"]
+    one_build: Annotated[bool, "whether both revisions have the same build"]
+    note: Annotated[str, "why there is no value"]
+
+
+class GateFailureJson(TypedDict):
+    """A revision that failed to build or to run."""
+
+    side: SideName
+    variant: str
+    benchmark: str
+    point: str
+    stage: Stage
+    message: str
+    log: str
+
+
+class LayoutNoiseJson(TypedDict):
+    """Standard deviation of a build's level over memory layouts, in logarithms, and its number of builds."""
+
+    value: float
+    builds: int
+
+
+class GateJson(TypedDict):
+    """The comparison of two revisions."""
+
+    verdict: Annotated[Verdict, "the most important one: slower, unclear, faster, same"]
+    tripped: bool
+    fail_on: FailOn
+    study: str
+    base: GateRevisionJson
+    head: GateRevisionJson
+    confidence: Annotated[float, "of all verdicts and intervals together"]
+    threshold: Annotated[float, "the relative change below which two values count as the same"]
+    comparisons: Annotated[list[GateRowJson], "the worst first"]
+    failures: list[GateFailureJson]
+    invocations: Annotated[int, "invocations that the values come from"]
+    fresh: Annotated[int, "invocations of this comparison"]
+    seconds: float
+    machine: str
+    layout_noise: Annotated[
+        LayoutNoiseJson | None,
+        "null: fewer than five unchanged neighbours are measured, or no difference is sure",
+    ]
+    notes: list[str]
+    repeat: Annotated[str, "the command that repeats the comparison"]
+    find: Annotated[str, "the command that searches for the culprit"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
     """A comparison of a head with a base: its rows, the worst first, and whether the gate trips.
@@ -254,10 +356,10 @@ class Gate:
             return 3
         return 0 if self.answered else 1
 
-    def as_json(self) -> dict[str, Json]:
+    def as_json(self) -> GateJson:
         """Return the comparison as `compare --json` prints it."""
         return {
-            "verdict": str(self.verdict),
+            "verdict": self.verdict,
             "tripped": bool(self.tripped),
             "fail_on": self.fail_on,
             "study": self.title,
@@ -290,7 +392,7 @@ class Gate:
             "find": self.hunt,
         }
 
-    def _row(self, row: Row) -> dict[str, Json]:
+    def _row(self, row: Row) -> GateRowJson:
         found = row.comparison
         return {
             "metric": row.metric.text,
@@ -305,7 +407,7 @@ class Gate:
             "effect": None
             if found is None
             else {"value": found.effect, "low": found.low, "high": found.high, "interval": found.confidence},
-            "verdict": str(row.verdict),
+            "verdict": row.verdict,
             "trips": self.trips(row),
             "minimum_detectable": None if found is None else found.minimum_detectable,
             "pairs": row.pairs,
@@ -319,11 +421,11 @@ class Gate:
         }
 
 
-def _revision(revision: Revision) -> dict[str, Json]:
+def _revision(revision: Revision) -> GateRevisionJson:
     return {"id": revision.id, "label": revision.label, "summary": revision.summary}
 
 
-def _estimate(found: Estimate | None) -> Json:
+def _estimate(found: Estimate | None) -> GateEstimateJson | None:
     if found is None:
         return None
     return {"value": found.value, "low": found.low, "high": found.high, "confidence": found.confidence}

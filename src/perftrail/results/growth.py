@@ -7,21 +7,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
 from perftrail.model.benchmark import Point
-from perftrail.results.rows import interval_json, rows
+from perftrail.results.rows import ValueWithIntervalJson, interval_json, rows
 from perftrail.results.scaling import THREAD_AXES
 from perftrail.stats.curves import Bound, crossings, curve_of
-from perftrail.stats.growth import growth
-from perftrail.stats.memory import over_time, per_unit
+from perftrail.stats.growth import Order, growth
+from perftrail.stats.memory import Leak, over_time, per_unit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from perftrail.measure.session import View
     from perftrail.model.benchmark import Benchmark
-    from perftrail.model.search_record import Json
     from perftrail.model.subject import Revision, Subject
     from perftrail.results.measured import MeasuredHere
     from perftrail.results.rows import Row
@@ -30,7 +29,103 @@ if TYPE_CHECKING:
     from perftrail.stats.memory import OverTime, PerUnit
 
 
-def as_json(along: GrowthSeries) -> dict[str, Json]:
+class OrderBreakJson(ValueWithIntervalJson):
+    """The value of the axis at which the exponent changes."""
+
+    exponent_before: float
+    exponent_after: float
+
+
+_WithBreak = TypedDict("_WithBreak", {"break": "OrderBreakJson | None"})
+
+
+class GrowthJson(_WithBreak):
+    """How a metric grows along an axis."""
+
+    order: Annotated[Order | None, "null: several orders fit"]
+    candidates: Annotated[dict[str, float], "probability of each order that fits"]
+    exponent: ValueWithIntervalJson
+    start: Annotated[float | None, "constant cost, in the metric's unit"]
+    misfit: Annotated[float, "relative distance of the points from the fit"]
+    systematic: Annotated[bool, "whether the distance is larger than the noise of the samples"]
+
+
+class QuantumJson(TypedDict):
+    """Step of a heap: a chunk in the metric's unit, or a factor."""
+
+    chunk: float | None
+    factor: float | None
+
+
+class PerUnitJson(ValueWithIntervalJson):
+    """Memory of one more unit of the axis."""
+
+    base: Annotated[float, "memory without any unit"]
+    linear: Annotated[bool, "whether each unit costs the same"]
+    quantum: QuantumJson | None
+
+
+class OverTimeJson(TypedDict):
+    """Whether memory grows with the running time."""
+
+    verdict: Leak
+    slope: ValueWithIntervalJson
+    p_value: float
+
+
+class GivenUpJson(TypedDict):
+    """A value of the axis that failed, and the limit in seconds or bytes."""
+
+    value: float
+    stage: str
+    limit: float
+
+
+class GrowthSeriesJson(TypedDict):
+    """One metric along one axis."""
+
+    axis: str
+    metric: str
+    unit: str
+    values: Annotated[list[float], "measured values of the axis"]
+    order: GrowthJson | None
+    work: Annotated[GrowthJson | None, "the growth of the instructions of the same command"]
+    per_unit: PerUnitJson | None
+    over_time: OverTimeJson | None
+    given_up: list[GivenUpJson]
+    not_started: Annotated[list[float], "values that were not started after smaller ones failed"]
+
+
+class LowerPartJson(TypedDict):
+    """A part of the axis, and the variant whose metric is lower there."""
+
+    first: float
+    last: float
+    lower: Annotated[str | None, "null: unclear"]
+    ratio: float
+
+
+class CrossingJson(ValueWithIntervalJson):
+    """A value of the axis at which two curves cross."""
+
+    lower: Annotated[str, "the variant that is lower beyond it"]
+
+
+class RivalsJson(TypedDict):
+    """A comparison with the curve of another variant."""
+
+    variant: str
+    stretches: list[LowerPartJson]
+    crossings: list[CrossingJson]
+
+
+class GrowthAtRowJson(GrowthSeriesJson):
+    """One metric along one axis, compared with other variants."""
+
+    against: list[RivalsJson]
+
+
+def as_json(along: GrowthSeries) -> GrowthSeriesJson:
     """Return a curve as `show --json` prints it; unknown values are null."""
     return {
         "axis": along.axis,
@@ -46,11 +141,11 @@ def as_json(along: GrowthSeries) -> dict[str, Json]:
     }
 
 
-def _growth(found: Growth) -> dict[str, Json]:
+def _growth(found: Growth) -> GrowthJson:
     exponent, bend = found.exponent, found.bend
     return {
-        "order": found.order.value if found.order else None,
-        "candidates": {order.value: weight for order, weight in found.orders.items()},
+        "order": found.order,
+        "candidates": {str(order): weight for order, weight in found.orders.items()},
         "exponent": interval_json(exponent.value, exponent.low, exponent.high),
         "start": found.start,
         "misfit": found.misfit,
@@ -65,7 +160,7 @@ def _growth(found: Growth) -> dict[str, Json]:
     }
 
 
-def _per_unit(found: PerUnit) -> dict[str, Json]:
+def _per_unit(found: PerUnit) -> PerUnitJson:
     quantum = found.quantum
     return {
         **interval_json(found.value, found.low, found.high),
@@ -75,15 +170,15 @@ def _per_unit(found: PerUnit) -> dict[str, Json]:
     }
 
 
-def _over_time(found: OverTime) -> dict[str, Json]:
+def _over_time(found: OverTime) -> OverTimeJson:
     return {
-        "verdict": found.verdict.value,
+        "verdict": found.verdict,
         "slope": interval_json(found.slope, found.low, found.high),
         "p_value": found.p_value,
     }
 
 
-def rivals_json(rivals: Rivals) -> dict[str, Json]:
+def rivals_json(rivals: Rivals) -> RivalsJson:
     """Return where each of two curves is lower and where they cross, as `show --json` prints it with the first."""
     variants = [each.subject.variant for each in (rivals.first, rivals.second)]
     return {
@@ -154,7 +249,7 @@ class GrowthSeries:
         """The subject of the samples."""
         return self.host.subject
 
-    def as_json(self) -> dict[str, Json]:
+    def as_json(self) -> GrowthSeriesJson:
         """Return the curve as `show --json` prints it with its row."""
         return as_json(self)
 
@@ -181,7 +276,7 @@ class Growths:
         """Return the curves that end at a row."""
         return tuple(each for each in self.curves if each.host is row)
 
-    def as_json(self, row: Row) -> list[Json]:
+    def as_json(self, row: Row) -> list[GrowthAtRowJson]:
         """Return the curves that end at a row as `show --json` prints them, each with its comparisons."""
         return [
             {

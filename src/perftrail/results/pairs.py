@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
+from perftrail.model.benchmark import Value
 from perftrail.model.measurement import weight
 from perftrail.model.quantity import percent
-from perftrail.results.rows import by_block, interval_json
+from perftrail.results.rows import ValueWithIntervalJson, by_block, interval_json
 from perftrail.stats.comparison import Verdict
 from perftrail.stats.ratios import compare_over
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from perftrail.measure.session import View
     from perftrail.model.benchmark import Point
     from perftrail.model.measurement import FlaggedSample
-    from perftrail.model.search_record import Json
     from perftrail.model.subject import Subject
     from perftrail.results.measured import MeasuredHere
     from perftrail.results.rows import Row
@@ -79,6 +79,18 @@ def decides(unit: str, pairs: Iterable[Pair]) -> bool:
     return unit != "s" or all(pair.quiet for pair in pairs)
 
 
+class ShiftJson(TypedDict):
+    """The difference from a reference variant, over all points."""
+
+    against: Annotated[str, "the reference variant"]
+    points: list[dict[str, Value]]
+    effect: ValueWithIntervalJson
+    confidence: float
+    pairs: int
+    verdict: Verdict
+    minimum_detectable: float | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shift:
     """Difference of a subject from a reference in one metric of a benchmark, at one point or over several.
@@ -115,7 +127,7 @@ class Shift:
             return too_few(found, "pairs", needed=found.needed_pairs)
         return f"{self.verdict}; {percent(found.minimum_detectable)} would have been detected"
 
-    def as_json(self) -> dict[str, Json]:
+    def as_json(self) -> ShiftJson:
         """Return the difference as plain data."""
         found = self.comparison
         return {
@@ -124,7 +136,7 @@ class Shift:
             "effect": interval_json(found.effect, found.low, found.high),
             "confidence": found.confidence,
             "pairs": found.pairs,
-            "verdict": str(self.verdict),
+            "verdict": self.verdict,
             "minimum_detectable": found.minimum_detectable,
         }
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
+from perftrail.model.benchmark import Value
 from perftrail.model.expression import ExpressionError, evaluate, references
 from perftrail.model.measurement import FlaggedSample, Samples, sift
 from perftrail.model.target import derived_targets
@@ -24,13 +25,45 @@ if TYPE_CHECKING:
     from perftrail.model.expression import Reference
     from perftrail.model.metrics import MeasuredMetric, Metric
     from perftrail.model.plan import Cell
-    from perftrail.model.search_record import Json
     from perftrail.model.subject import Subject
     from perftrail.model.target import Target
     from perftrail.stats.estimate import Estimate
 
 
-def interval_json(value: float, low: float, high: float) -> dict[str, Json]:
+class ValueWithIntervalJson(TypedDict):
+    """An estimate and the ends of its interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+class RowEstimateJson(ValueWithIntervalJson):
+    """A median with its interval, in the metric's unit."""
+
+    confidence: float
+    method: str
+
+
+class RowJson(TypedDict):
+    """One metric of one subject at one point."""
+
+    revision: str
+    label: str
+    variant: str
+    benchmark: str
+    point: dict[str, Value]
+    metric: str
+    unit: str
+    count: Annotated[int, "number of samples"]
+    failures: Annotated[int, "number of failed invocations"]
+    flags: list[str]
+    noise: str
+    outdated: Annotated[str, "why the study would measure it again; empty: it would not"]
+    estimate: RowEstimateJson | None
+
+
+def interval_json(value: float, low: float, high: float) -> ValueWithIntervalJson:
     """Return an estimate and the ends of its interval.
 
     >>> interval_json(1.0, 0.9, 1.1)
@@ -73,7 +106,7 @@ class Row:
         """Median of the values with its interval, `None` without values; computed only when it is read."""
         return estimate(self.values) if self.values else None
 
-    def as_json(self) -> dict[str, Json]:
+    def as_json(self) -> RowJson:
         """Return the row as `show --json` prints it."""
         found = self.estimate
         return {

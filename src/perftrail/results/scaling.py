@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, TypedDict, cast
 
 from perftrail.model.measurement import enough_quiet, weight
 from perftrail.results.measured import MeasuredHere
-from perftrail.stats.contention import contention
-from perftrail.stats.scaling import Processors, ThreadSamples, scaling
+from perftrail.stats.contention import Contention, contention
+from perftrail.stats.scaling import Best, Law, Processors, ScalingPoint, ThreadSamples, scaling
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,11 +19,57 @@ if TYPE_CHECKING:
     from perftrail.model.measurement import Machine, Samples
     from perftrail.model.search_record import Json
     from perftrail.model.subject import Revision, Subject
-    from perftrail.stats.contention import Contention
     from perftrail.stats.scaling import Scaling
 
 THREAD_AXES = ("threads", "n_threads", "jobs", "workers")
 """Parameters that count the threads or processes that share the work."""
+
+
+class FittedNumberJson(TypedDict):
+    """A fitted number with its 95 % interval; null: the points do not bound it."""
+
+    value: float
+    low: float | None
+    high: float | None
+
+
+class ScalingFitJson(TypedDict):
+    """A law fitted to the times at several thread counts."""
+
+    law: Law
+    single: Annotated[float, "time with one thread"]
+    contention: Annotated[FittedNumberJson, "serial share"]
+    coherency: FittedNumberJson | None
+    peak: Annotated[FittedNumberJson | None, "thread count of the highest throughput"]
+    misses: Annotated[float, "largest relative distance of a point from the curve"]
+    lack: Annotated[float, "p-value of: the points lie on the curve"]
+    believed: bool
+    because: str
+
+
+class ScalingFitsJson(TypedDict):
+    """The fits of both laws, and the one that the points support."""
+
+    amdahl: ScalingFitJson | None
+    usl: ScalingFitJson | None
+    chosen: Law | None
+    bends: Annotated[float | None, "p-value of: Amdahl's law suffices"]
+    because: str
+    kink: Annotated[int | None, "thread count beyond which each thread costs more"]
+
+
+class ThreadScalingJson(TypedDict):
+    """How one subject scales along an axis of threads."""
+
+    axis: str
+    metric: str
+    base: Annotated[int, "smallest thread count"]
+    processors: Processors
+    points: list[ScalingPoint]
+    best: Best
+    fits: ScalingFitsJson
+    peak: FittedNumberJson | None
+    contention: Contention
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,13 +88,11 @@ class ThreadScaling:
         """Identity of the row with this scaling: the one with the fewest threads."""
         return (self.subject, self.benchmark, self.point, self.scaling.metric)
 
-    def as_json(self) -> dict[str, Json]:
+    def as_json(self) -> ThreadScalingJson:
         """Return the scaling as `show --json` prints it; an infinite bound is null."""
         plain = asdict(self.scaling)
         data = {"axis": self.axis, **plain, "peak": self.scaling.peak and asdict(self.scaling.peak)}
-        found = _finite({**data, "contention": asdict(self.contention)})
-        assert isinstance(found, dict)
-        return found
+        return cast("ThreadScalingJson", _finite({**data, "contention": asdict(self.contention)}))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

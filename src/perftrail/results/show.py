@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
-from perftrail.results.changes import history_changes, with_answers, worth_telling
-from perftrail.results.growth import growth_along
+from perftrail.model.source import PinsJson
+from perftrail.results.changes import HistoryChangeJson, history_changes, with_answers, worth_telling
+from perftrail.results.growth import GrowthAtRowJson, growth_along
 from perftrail.results.measured import MeasuredHere, uncollected
-from perftrail.results.pairs import by_benchmark
-from perftrail.results.rows import interval_json, rows
-from perftrail.results.scaling import thread_scalings
+from perftrail.results.pairs import ShiftJson, by_benchmark
+from perftrail.results.rows import RowJson, ValueWithIntervalJson, interval_json, rows
+from perftrail.results.scaling import ThreadScalingJson, thread_scalings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from perftrail.measure.session import View
-    from perftrail.model.search_record import Json, SearchRecord, StepRecord
+    from perftrail.model.search_record import SearchRecord, StepRecord
     from perftrail.model.source import Pins
     from perftrail.model.subject import Revision
     from perftrail.results.changes import HistoryChanges
@@ -24,6 +26,50 @@ if TYPE_CHECKING:
     from perftrail.results.pairs import Shift
     from perftrail.results.rows import Row
     from perftrail.results.scaling import ThreadScalings
+
+
+class RankedChangeJson(HistoryChangeJson):
+    """A change along the history, and its rank by importance."""
+
+    rank: int
+
+
+class ShownRowJson(RowJson, PinsJson):
+    """A row, with the change and the fits that belong to it."""
+
+    change: RankedChangeJson | None
+    correlation: Annotated[ValueWithIntervalJson | None, "of neighbouring samples"]
+    growth: list[GrowthAtRowJson]
+    by_benchmark: ShiftJson | None
+    scaling: ThreadScalingJson | None
+
+
+class StoredSearchJson(TypedDict):
+    """A search on this machine."""
+
+    question: Mapping[str, object]
+    started: str
+    answer: Annotated[Mapping[str, object] | None, "what `find --json` printed; null: it has not ended"]
+
+
+class SearchStepJson(TypedDict):
+    """One step of a search: its action, the result, and the belief after it."""
+
+    number: int
+    words: str
+    action: Mapping[str, object]
+    news: Mapping[str, object]
+    belief: Mapping[str, object]
+
+
+class SearchStepsJson(TypedDict):
+    """All searches on this machine, and the steps of one of them."""
+
+    number: Annotated[int, "which search, counted from 1"]
+    searches: list[StoredSearchJson]
+    question: Mapping[str, object]
+    steps: list[SearchStepJson]
+    answer: Mapping[str, object] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,9 +102,9 @@ class Shown:
         """Differences of variants from the first one, by benchmark."""
         return by_benchmark(self.view, self.measured, self.rows)
 
-    def as_json(self) -> list[Json]:
+    def as_json(self) -> list[ShownRowJson]:
         """Return every row as `show --json` prints it, with the changes and fits at it."""
-        begun = {
+        begun: dict[Row, RankedChangeJson] = {
             change.row: {**change.as_json(), "rank": rank}
             for rank, change in enumerate(self.changes.ranked, start=1)
         }

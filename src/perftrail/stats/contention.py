@@ -23,13 +23,12 @@ from enum import StrEnum
 from statistics import median
 from typing import TYPE_CHECKING
 
-from perftrail.stats.ratios import centre, ratio
+from perftrail.stats.ratios import Interval, centre, ratio
 from perftrail.stats.scaling import scaling_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from perftrail.stats.ratios import Interval
     from perftrail.stats.scaling import ThreadSamples
 
     Sample = Mapping[str, float]

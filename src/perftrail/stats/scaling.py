@@ -24,14 +24,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from perftrail.model.quantity import counted
-from perftrail.stats.ratios import ratio
+from perftrail.stats.ratios import Interval, ratio
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     import numpy.typing as npt
-
-    from perftrail.stats.ratios import Interval
 
     Floats = npt.NDArray[np.float64]
     Samples = Mapping[int, Mapping[str, float]]

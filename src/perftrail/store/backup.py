@@ -15,7 +15,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from sqlalchemy import Column, Integer, MetaData, Table, Text, insert, inspect, select
 
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from perftrail.model.search_record import Json
 
 note = Table(
     "perftrail_backup",
@@ -51,6 +50,23 @@ FIRST_FILLED = (schema.machine, schema.build, schema.runnable)
 """Tables of which at least one has a row in every store that is not empty."""
 
 
+class BackupContentJson(TypedDict):
+    """Content of a backup."""
+
+    file: str
+    made: str
+    schema: int
+    bytes: int
+    rows: dict[str, int]
+    digests: dict[str, str]
+
+
+class BackupJson(BackupContentJson):
+    """A backup, and the store that it belongs to."""
+
+    store: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackupContent:
     """Content of a backup: its time, the version of its schema, and its rows by kind."""
@@ -61,7 +77,7 @@ class BackupContent:
     digests: Mapping[str, Digest]
     size_bytes: int
 
-    def as_json(self) -> dict[str, Json]:
+    def as_json(self) -> BackupContentJson:
         """Return the note as `store backup --json` prints it."""
         return {
             "file": self.file,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from sqlalchemy import Connection, func, insert, select, text, update
 from sqlalchemy.exc import IntegrityError
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Row, Table
 
-    from perftrail.model.search_record import Json
     from perftrail.store.content import KeptInvocation
     from perftrail.store.transactions import Database
 
@@ -126,6 +125,22 @@ class Numbering:
             names.forget()
 
 
+class CopiedJson(TypedDict):
+    """Rows of each kind that a copy added, and that existed already."""
+
+    added: dict[str, int]
+    there: dict[str, int]
+
+
+_FromJson = TypedDict("_FromJson", {"from": str})
+
+
+class CopyJson(_FromJson, CopiedJson):
+    """A copy from one store to another."""
+
+    to: str
+
+
 @dataclass(slots=True)
 class Copied:
     """Result of a copy by kind of row: added rows, existing rows, and differences in words."""
@@ -154,7 +169,7 @@ class Copied:
                 f"{f'; and {more} more' if more > 0 else ''}; that was left as it is, all else was copied"
             )
 
-    def as_json(self) -> dict[str, Json]:
+    def as_json(self) -> CopiedJson:
         """Return the result as `store copy --json` prints it."""
         return {"added": dict(self.added), "there": dict(self.there)}
 

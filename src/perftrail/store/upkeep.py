@@ -8,7 +8,7 @@ from __future__ import annotations
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 from sqlalchemy import Integer, case, delete, func, literal_column, select, text
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from sqlalchemy import ColumnElement, Connection, Select
 
-    from perftrail.model.search_record import Json
     from perftrail.store.transactions import Database
 
 
@@ -34,6 +33,48 @@ SAMPLE = PHASES.index("sample")
 
 DATED = "1"
 """Text before every time of day and after the empty one, which stands for a time that nobody noted."""
+
+
+class PartJson(TypedDict):
+    """A part of a store: the rows of one machine or one benchmark."""
+
+    name: str
+    invocations: int
+    samples: int
+    failures: int
+    oldest: str
+    newest: str
+
+
+class StatisticsJson(TypedDict):
+    """Size and content of a store."""
+
+    store: str
+    kind: str
+    schema: int
+    bytes: int
+    rows: dict[str, int]
+    machines: list[PartJson]
+    benchmarks: list[PartJson]
+
+
+class CompactedJson(TypedDict):
+    """Size of a store before and after it was compacted."""
+
+    store: str
+    before_bytes: int
+    after_bytes: int
+
+
+class ForgettingJson(TypedDict):
+    """Samples that were deleted, or would be."""
+
+    store: str
+    before: Annotated[str, "the date before which samples are deleted"]
+    done: Annotated[bool, "whether they were deleted"]
+    invocations: int
+    values: int
+    machines: list[PartJson]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +91,7 @@ class Part:
     oldest: str
     newest: str
 
-    def as_json(self) -> dict[str, Json]:
+    def as_json(self) -> PartJson:
         """The part as `store stats --json` prints it."""
         return {
             "name": self.name,
@@ -74,7 +115,7 @@ class Statistics:
     machines: Sequence[Part]
     benchmarks: Sequence[Part]
 
-    def as_json(self) -> dict[str, Json]:
+    def as_json(self) -> StatisticsJson:
         """The statistics as `store stats --json` prints them."""
         return {
             "store": self.where,
@@ -179,7 +220,7 @@ class Compacted:
     before_bytes: int
     after_bytes: int
 
-    def as_json(self) -> dict[str, Json]:
+    def as_json(self) -> CompactedJson:
         """As `store compact --json` prints it."""
         return {"store": self.where, "before_bytes": self.before_bytes, "after_bytes": self.after_bytes}
 
@@ -199,7 +240,7 @@ class Forgetting:
         """How many invocations that is."""
         return sum(part.invocations for part in self.machines)
 
-    def as_json(self) -> dict[str, Json]:
+    def as_json(self) -> ForgettingJson:
         """As `store forget --json` prints it."""
         return {
             "store": self.where,

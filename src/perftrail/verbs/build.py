@@ -6,12 +6,12 @@ import shlex
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
 from perftrail.errors import UsageError
 from perftrail.file_tree import alone_if_free, remove_tree
 from perftrail.measure.events import BuildFinished
-from perftrail.model.build import Built, Failure
+from perftrail.model.build import Built, Failure, Stage
 from perftrail.model.recipe import PLAIN
 from perftrail.model.subject import Subject
 from perftrail.model.wording import listed, quoted, suggestion
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from perftrail.measure.events import Event
     from perftrail.measure.session import BuildView, Session
     from perftrail.model.build import ManualBuild, Recipe
-    from perftrail.model.search_record import Json
     from perftrail.model.study import Study
 
 MOST_SHELLS = 64
@@ -31,6 +30,30 @@ MOST_SHELLS = 64
 
 STEPS = "steps.sh"
 """The file in the tree's parent directory that runs the whole recipe."""
+
+
+class BuildFailureJson(TypedDict):
+    """Why a subject failed to build."""
+
+    stage: Stage
+    message: str
+
+
+class MakeReportJson(TypedDict):
+    """One build."""
+
+    revision: str
+    label: str
+    variant: str
+    made: Annotated[bool, "whether the build succeeded"]
+    known: Annotated[bool, "whether it was built earlier"]
+    seconds: float
+    directory: str | None
+    artefact: Annotated[str | None, "digest of its content"]
+    outputs: list[str]
+    log: str
+    failure: BuildFailureJson | None
+    skipped: Annotated[str | None, "why the study skips the revision"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,11 +69,11 @@ class MakeReport:
     known: bool
     skipped: str
 
-    def as_json(self) -> dict[str, Json]:
+    def as_json(self) -> MakeReportJson:
         """Return the report as `build --json` prints it."""
         built = self.outcome if isinstance(self.outcome, Built) else None
         failure = self.outcome if isinstance(self.outcome, Failure) else None
-        failed: Json = None
+        failed: BuildFailureJson | None = None
         if failure is not None:
             failed = {"stage": failure.stage, "message": failure.message}
         return {

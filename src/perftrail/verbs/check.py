@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import statistics
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
 from perftrail.errors import UsageError
 from perftrail.measure.bench import Standing
 from perftrail.measure.events import HistoryRead, Skipped
-from perftrail.measure.sources import skips_json
-from perftrail.measure.troubles import common, remedies
+from perftrail.measure.sources import SkippedRevisionJson, skips_json
+from perftrail.measure.troubles import TroubleJson, common, remedies
 from perftrail.model.build import Built, Failure
 from perftrail.model.measurement import FailedInvocation, Quiet, Runnable
 from perftrail.model.plan import cells, same_everywhere, subjects
-from perftrail.model.source import ALONE
+from perftrail.model.source import ALONE, PinsJson
 from perftrail.model.subject import Subject
 from perftrail.results.outlook import Outlook, Span
 
@@ -31,12 +31,73 @@ if TYPE_CHECKING:
     from perftrail.measure.troubles import Remedy, Trouble
     from perftrail.model.measurement import Outcome, Phase
     from perftrail.model.plan import Cell
-    from perftrail.model.search_record import Json
     from perftrail.model.source import Pins
     from perftrail.model.study import Study
     from perftrail.model.subject import Revision
     from perftrail.results.outlook import Left
     from perftrail.results.selection import Selection
+
+
+class PlannedBuildsJson(TypedDict):
+    """Builds that exist, that failed, and that are missing."""
+
+    made: int
+    failed: int
+    to_make: int
+
+
+class PlannedInvocationsJson(TypedDict):
+    """Bounds of the number of invocations, in all and left."""
+
+    least: int
+    most: int
+    stored: int
+    left_least: int
+    left_most: int
+
+
+class SecondsJson(TypedDict):
+    """Bounds of the time left."""
+
+    least: float
+    most: float
+
+
+class SurveyJson(PinsJson):
+    """The plan of a study."""
+
+    title: str
+    revisions: int
+    first: str
+    last: str
+    source_asked: Annotated[str | None, "when perftrail last fetched from the source"]
+    subjects: int
+    builds: PlannedBuildsJson
+    skipped_revisions: list[SkippedRevisionJson]
+    failures: list[TroubleJson]
+    points: int
+    invocations: PlannedInvocationsJson
+    seconds: Annotated[SecondsJson | None, "null: nothing was measured that it could be estimated from"]
+    unseen_points: Annotated[int, "points that the estimate of the time does not include"]
+    warnings: list[str]
+
+
+class TroubleWithRemediesJson(TroubleJson):
+    """Subjects that fail for one reason, and what may repair them."""
+
+    remedies: Annotated[list[str], "lines of a study file"]
+
+
+class AttemptReportJson(TypedDict):
+    """What built and started of the revisions that were tried."""
+
+    tried: list[str]
+    subjects: int
+    built: int
+    started: int
+    relinked: Annotated[int | None, "builds that could be relinked; null: not tried"]
+    failures: list[TroubleWithRemediesJson]
+    plan: SurveyJson
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +127,7 @@ class Survey:
     asked: str = ""
     warnings: tuple[str, ...] = ()
 
-    def as_json(self) -> dict[str, Json]:
+    def as_json(self) -> SurveyJson:
         """Return the plan as `check --json` prints it."""
         return {
             "title": self.title,
@@ -236,7 +297,7 @@ class TroubleWithRemedies:
     trouble: Trouble
     remedies: tuple[Remedy, ...]
 
-    def as_json(self) -> dict[str, Json]:
+    def as_json(self) -> TroubleWithRemediesJson:
         """Return the trouble as `check --try --json` prints it, each remedy as lines of a study file."""
         return {**self.trouble.as_json(), "remedies": ["\n".join(each.lines) for each in self.remedies]}
 
@@ -260,7 +321,7 @@ class AttemptReport:
         """Whether at least one subject was built and started."""
         return self.started > 0
 
-    def as_json(self) -> dict[str, Json]:
+    def as_json(self) -> AttemptReportJson:
         """Return the report as `check --try --json` prints it."""
         return {
             "tried": list(dict.fromkeys(subject.revision.id for subject in self.tried)),

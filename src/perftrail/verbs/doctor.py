@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
 
 from perftrail.measure.sandboxes import why_no_sandbox
 from perftrail.model.quantity import number, quantity
@@ -24,13 +24,12 @@ from perftrail.process.machine.settings import (
     read_settings,
     run_attached,
 )
-from perftrail.verbs.resolution import resolve
+from perftrail.verbs.resolution import ResolutionJson, resolve
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from perftrail.model.measurement import Busy, Conditions
-    from perftrail.model.search_record import Json
     from perftrail.process.machine.settings import Change
     from perftrail.process.protocol import Capabilities
     from perftrail.verbs.resolution import Resolution
@@ -40,6 +39,37 @@ Grade = Literal["spoils", "may spoil", "unknown", "fine"]
 """How much a finding affects measurements on this machine, the worst first."""
 
 GRADES: tuple[Grade, ...] = ("spoils", "may spoil", "unknown", "fine")
+
+
+class DoctorFindingJson(TypedDict):
+    """One property of the machine, and what it costs."""
+
+    name: str
+    grade: Grade
+    here: Annotated[str, "its state on this machine"]
+    cost: str
+    source: str
+    remedy: str
+    fix: Annotated[bool, "whether `doctor --fix` changes it"]
+
+
+class SettingJson(TypedDict):
+    """A setting of the machine that perftrail changed, or restored."""
+
+    setting: str
+    file: str
+    was: str
+    set: str
+
+
+class DoctorReportJson(TypedDict):
+    """The state of a machine, and how small a change it can detect."""
+
+    machine: str
+    findings: list[DoctorFindingJson]
+    resolution: ResolutionJson | None
+    put_back: list[SettingJson]
+    held: list[SettingJson]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +87,7 @@ class Finding:
     remedy: str = ""
     fix: bool = False
 
-    def as_json(self) -> dict[str, Json]:
+    def as_json(self) -> DoctorFindingJson:
         """Return the finding as `doctor --json` prints it."""
         return {
             "name": self.name,
@@ -501,7 +531,7 @@ class Report:
     put_back: tuple[Change, ...] = ()
     held: tuple[Change, ...] = ()
 
-    def as_json(self) -> dict[str, Json]:
+    def as_json(self) -> DoctorReportJson:
         """Return the report as `doctor --json` prints it."""
         return {
             "machine": self.machine,
@@ -576,5 +606,5 @@ def _clock_seconds() -> float:
     return min(tries)
 
 
-def _change_json(change: Change) -> dict[str, Json]:
+def _change_json(change: Change) -> SettingJson:
     return {"setting": change.setting, "file": change.file, "was": change.was, "set": change.wanted}

@@ -6,7 +6,7 @@ import os
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
 from perftrail import studyfile
 from perftrail.errors import UsageError
@@ -21,11 +21,23 @@ from perftrail.studyfile.writing import toml
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from perftrail.model.search_record import Json
     from perftrail.model.study import Study
 
 SAMPLES = "samples"
 """The directory of a study for its result files."""
+
+
+class ImportedJson(TypedDict):
+    """Content of imported files."""
+
+    file: str
+    added: Annotated[list[str], "names of the files that were new"]
+    revisions: list[str]
+    benchmarks: list[str]
+    metrics: list[str]
+    values: Annotated[int, "single values"]
+    summaries: Annotated[int, "summaries of several values"]
+    machine: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +53,7 @@ class Imported:
     summaries: int
     machine: Mapping[str, str]
 
-    def as_json(self) -> dict[str, Json]:
+    def as_json(self) -> ImportedJson:
         """Return the imported files as `import --json` prints them."""
         return {
             "file": self.file,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
 from perftrail.errors import NoAnswer
 from perftrail.model.process import Command, Exited
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from perftrail.model.process import Ran
-    from perftrail.model.search_record import Json
     from perftrail.ports import Starter
     from perftrail.stats.comparison import Comparison
 
@@ -28,6 +27,16 @@ LONG_ENOUGH = 0.4
 """From this share of the wanted time on, the loop's time is precise enough to scale it."""
 
 PRECISE = 0.01
+
+
+class ResolutionJson(TypedDict):
+    """The spread of interleaved pairs of a program with itself."""
+
+    pairs: int
+    seconds: float
+    wall: Annotated[float, "relative standard deviation of the wall time's pairs"]
+    cpu: Annotated[float, "relative standard deviation of the CPU time's pairs"]
+    pairs_for_one_percent: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +56,7 @@ class Resolution:
         """Number of pairs that would detect 1 % in wall time, at the present noise."""
         return max(1, round(self.pairs * (self.wall / PRECISE) ** 2))
 
-    def as_json(self) -> dict[str, Json]:
+    def as_json(self) -> ResolutionJson:
         """Return the resolution as `doctor --json` prints it."""
         return {
             "pairs": self.pairs,

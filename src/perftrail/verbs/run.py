@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
 from perftrail.errors import NoAnswer
-from perftrail.measure.bench import Tally, disagreements
+from perftrail.measure.bench import DisagreementJson, Tally, disagreements
 from perftrail.measure.events import GivenUp, HistoryRead, Invoked, Progress, SameArtefact, Skipped
 from perftrail.measure.invoker import invocation_seed
-from perftrail.measure.sources import skips_json
+from perftrail.measure.sources import SkippedRevisionJson, skips_json
 from perftrail.measure.subjects import PlannedInvocation
 from perftrail.measure.troubles import same_reason
-from perftrail.model.build import Failure
+from perftrail.model.build import Failure, Stage
 from perftrail.model.measurement import Draw, FailedInvocation
 from perftrail.model.plan import cells, ordered, subjects
-from perftrail.model.source import ALONE
+from perftrail.model.source import ALONE, PinsJson
 from perftrail.results.measured import MeasuredHere
 from perftrail.results.outlook import Outlook, Span
 
@@ -31,10 +31,31 @@ if TYPE_CHECKING:
     from perftrail.measure.subjects import Ready
     from perftrail.model.measurement import Outcome, Phase
     from perftrail.model.plan import Cell
-    from perftrail.model.search_record import Json
     from perftrail.model.source import Pins
     from perftrail.model.subject import Subject
     from perftrail.results.selection import Selection
+
+
+class RunFailureJson(TypedDict):
+    """A subject that failed to build or to run."""
+
+    subject: str
+    stage: Stage
+    message: str
+    log: str
+
+
+class RunReportJson(PinsJson):
+    """What a run measured."""
+
+    revisions: int
+    points: Annotated[int, "subjects times benchmarks times points"]
+    measured: int
+    skipped: Annotated[int, "points that had enough samples already"]
+    invocations: int
+    skipped_revisions: list[SkippedRevisionJson]
+    failures: list[RunFailureJson]
+    disagreements: list[DisagreementJson]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +76,7 @@ class RunReport:
     pins: Pins = ALONE
     disagreements: tuple[Disagreement, ...] = ()
 
-    def as_json(self) -> dict[str, Json]:
+    def as_json(self) -> RunReportJson:
         """Return the report as `run --json` prints it."""
         return {
             "revisions": self.revisions,

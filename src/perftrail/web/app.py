@@ -21,11 +21,12 @@ from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from perftrail.errors import PerftrailError, UsageError
+from perftrail.present.dashboard.live import LiveJson
 from perftrail.web import api, pages, rendering
 from perftrail.web.access import Visits
-from perftrail.web.api import TEXT, WHOLE, Operation, QueryParameter, document
 from perftrail.web.asked import NotYetError, Web
 from perftrail.web.guard import Guard
+from perftrail.web.openapi import Operation, QueryParameter, document
 from perftrail.web.rendering import Pages, environment
 
 if TYPE_CHECKING:
@@ -47,42 +48,44 @@ def _first(answer: Callable[[Request], Awaitable[Response]]) -> str:
 STUDY_API = "/api/studies/{study}"
 
 _PART = (
-    QueryParameter(name="first", says="The first position of the part; by default 0.", schema=WHOLE),
+    QueryParameter(name="first", says="The first position of the part; by default 0.", kind=int),
     QueryParameter(
-        name="last", says="The last position of the part; by default the end of the history.", schema=WHOLE
+        name="last", says="The last position of the part; by default the end of the history.", kind=int
     ),
 )
 _BOTH = (
     QueryParameter(
         name="a",
         says="A revision: its id, the beginning of its id, its label, or its position as #12.",
-        schema=TEXT,
+        kind=str,
     ),
-    QueryParameter(name="va", says="A variant of a; by default that of b, else the first.", schema=TEXT),
-    QueryParameter(name="b", says="The revision that is compared with it.", schema=TEXT),
-    QueryParameter(name="vb", says="The variant of b; by default that of a.", schema=TEXT),
+    QueryParameter(name="va", says="A variant of a; by default that of b, else the first.", kind=str),
+    QueryParameter(name="b", says="The revision that is compared with it.", kind=str),
+    QueryParameter(name="vb", says="The variant of b; by default that of a.", kind=str),
 )
 _POINTS = QueryParameter(
-    name="points", says="Maximum number of points; neighbours are then combined.", schema=WHOLE
+    name="points", says="Maximum number of points; neighbours are then combined.", kind=int
 )
 
 OPERATIONS = (
     Operation(
         path="/api/studies",
         says=_first(api.studies),
-        answers="Study",
-        many=True,
+        answers=list[api.StudyJson],
         answer=api.studies,
         refuses=(401, 429),
     ),
-    Operation(path=STUDY_API, says=_first(api.overview), answers="Overview", answer=api.overview),
+    Operation(path=STUDY_API, says=_first(api.overview), answers=api.OverviewJson, answer=api.overview),
     Operation(
-        path=f"{STUDY_API}/figures", says=_first(api.figures), answers="Figure", many=True, answer=api.figures
+        path=f"{STUDY_API}/figures",
+        says=_first(api.figures),
+        answers=list[api.FigureJson],
+        answer=api.figures,
     ),
     Operation(
         path=f"{STUDY_API}/history/{{figure}}",
         says=_first(api.history),
-        answers="History",
+        answers=api.HistoryJson,
         answer=api.history,
         asked=(*_PART, _POINTS),
         refuses=(400, 401, 404, 429, 503),
@@ -90,20 +93,19 @@ OPERATIONS = (
     Operation(
         path=f"{STUDY_API}/revisions/{{revision:path}}",
         says=_first(api.revision),
-        answers="Revision",
+        answers=api.RevisionJson,
         answer=api.revision,
     ),
     Operation(
         path=f"{STUDY_API}/samples/{{key}}",
         says=_first(api.samples),
-        answers="Starts",
-        many=True,
+        answers=list[api.InvocationsJson],
         answer=api.samples,
     ),
     Operation(
         path=f"{STUDY_API}/compare",
         says=_first(api.compare),
-        answers="Compared",
+        answers=api.ComparisonJson,
         answer=api.compare,
         asked=_BOTH,
         refuses=(400, 401, 404, 429, 503),
@@ -111,34 +113,32 @@ OPERATIONS = (
     Operation(
         path=f"{STUDY_API}/regressions",
         says=_first(api.regressions),
-        answers="Regression",
-        many=True,
+        answers=list[api.NotedRegressionJson],
         answer=api.regressions,
     ),
     Operation(
         path=f"{STUDY_API}/regressions/{{key}}/notes",
         says=_first(api.say),
-        answers="Note",
+        answers=api.NoteJson,
         answer=api.say,
         method="POST",
-        takes="NewNote",
+        takes=api.NewNoteJson,
         status=201,
         refuses=(401, 403, 404, 413, 415, 422, 429, 503),
     ),
     Operation(
         path=f"{STUDY_API}/searches",
         says=_first(api.searches),
-        answers="Search",
-        many=True,
+        answers=list[api.SearchJson],
         answer=api.searches,
     ),
     Operation(
         path=f"{STUDY_API}/searches/{{key}}",
         says=_first(api.search),
-        answers="SearchSteps",
+        answers=api.SearchWithStepsJson,
         answer=api.search,
     ),
-    Operation(path=f"{STUDY_API}/live", says=_first(api.live), answers="Live", answer=api.live),
+    Operation(path=f"{STUDY_API}/live", says=_first(api.live), answers=LiveJson, answer=api.live),
 )
 
 
@@ -148,7 +148,11 @@ async def described(_: Request) -> Response:
 
 
 DESCRIBED = Operation(
-    path="/api/openapi.json", says=_first(described), answers="object", answer=described, refuses=(401, 429)
+    path="/api/openapi.json",
+    says=_first(described),
+    answers=dict[str, object],
+    answer=described,
+    refuses=(401, 429),
 )
 
 API = [Route(each.path, each.answer, methods=[each.method]) for each in (DESCRIBED, *OPERATIONS)]

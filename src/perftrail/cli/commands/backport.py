@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from perftrail.cli.help import Command
+from perftrail.cli.json_output import print_json
 from perftrail.cli.options import engine_option, json_option, study_argument, walking_options, writing_options
 from perftrail.errors import UsageError
 
@@ -84,7 +84,7 @@ def _tell_blocked(blocked: Blocked, *, kind: str, named: str | None, as_json: bo
     from perftrail.verbs.backport.result import blocked_json
 
     if as_json:
-        click.echo(json.dumps(blocked_json(blocked), indent=1))
+        print_json("backport", blocked_json(blocked))
     else:
         print_blocked(blocked, kind=kind, named=named)
 
@@ -94,7 +94,7 @@ def _tell(report: BackportReport, *, written: str | None, given: str | None, as_
     from perftrail.present.backport import print_report
 
     if as_json:
-        click.echo(json.dumps(report.as_json(file=written), indent=1))
+        print_json("backport", report.as_json(file=written))
     else:
         print_report(report, file=written or given)
 

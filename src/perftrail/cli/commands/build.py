@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ import click
 from rich.text import Text
 
 from perftrail.cli.help import Command
+from perftrail.cli.json_output import print_json
 from perftrail.cli.options import again, json_option, study_argument, walking_options, writing_options
 from perftrail.errors import UsageError
 from perftrail.model.build import Built, Failure
@@ -71,7 +71,7 @@ def command(
 
     report = writing.follow(loaded, lambda session: make(session, revision, variant=variant))
     if as_json:
-        click.echo(json.dumps(report.as_json(), indent=1))
+        print_json("build", report.as_json())
     else:
         print_made(report, repeat=again(study, walking, writing))
     if isinstance(report.outcome, Failure):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from perftrail.cli.help import Command
+from perftrail.cli.json_output import print_json
 from perftrail.cli.options import (
     again,
     jobs_option,
@@ -80,7 +81,7 @@ def command(
         as_tried(loaded), lambda session: Attempt(session, selection, count=attempts).events(), jobs=jobs
     )
     if as_json:
-        click.echo(json.dumps(report.as_json(), indent=1))
+        print_json("check --try", report.as_json())
     else:
         print_attempt(loaded, report, repeat=again(study, walking, writing))
     if not report.useful:
@@ -96,15 +97,20 @@ def show_plan(
     from perftrail.verbs.check import survey
 
     if study.walked.kind == "samples":
-        from perftrail.present.exported import show_held
+        from perftrail.present.exported import print_held
+        from perftrail.verbs.import_ import held
 
-        show_held(study, as_json=as_json)
+        found = held(study)
+        if as_json:
+            print_json("check", found.as_json())
+        else:
+            print_held(found)
         return
     with open_build_view(study, store=store) as view:
         plan = survey(view, selection)
         say_how_old(view)
     if as_json:
-        click.echo(json.dumps(plan.as_json(), indent=1))
+        print_json("check", plan.as_json())
         return
     from perftrail.present.plan import print_survey
 

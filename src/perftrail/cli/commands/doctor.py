@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import signal
 
 import click
 
 from perftrail.cli.help import Command
+from perftrail.cli.json_output import print_json
 from perftrail.cli.options import json_option
 from perftrail.errors import UsageError
 
@@ -48,7 +48,7 @@ def _examine(*, quick: bool, as_json: bool) -> None:
     with looking(quick=quick):
         report = examine(quick=quick)
     if as_json:
-        click.echo(json.dumps(report.as_json(), indent=1))
+        print_json("doctor", report.as_json())
     else:
         print_report(report)
 
@@ -73,7 +73,7 @@ def _hold(*, quick: bool, as_json: bool) -> None:
         with looking(quick=quick):
             report = examine(quick=quick, held=changes)
         if as_json:
-            click.echo(json.dumps(report.as_json(), indent=1))
+            print_json("doctor", report.as_json())
         else:
             print_report(report)
         if changes:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import click
 
 from perftrail.cli.help import Command
+from perftrail.cli.json_output import print_json
 from perftrail.cli.options import (
     json_option,
     only_option,
@@ -74,7 +74,7 @@ def command(
 
     explained = writing.follow(loaded, work)
     if as_json:
-        click.echo(json.dumps(explained.as_json(), indent=1))
+        print_json("explain", explained.as_json())
     else:
         print_explained(explained, named=study)
     if not explained.seen:

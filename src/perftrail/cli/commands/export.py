@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import click
 
 from perftrail.cli.help import Command
+from perftrail.cli.json_output import print_json
 from perftrail.cli.options import json_option, only_option, store_option, study_argument, walking_options
 from perftrail.formats.exports import FORMATS
 
@@ -68,4 +68,4 @@ def command(
         files = write(form, samples, view.study)
     written = deliver(form, files, output, quiet=as_json)
     if as_json:
-        click.echo(json.dumps({"format": form, "files": written}, indent=1))
+        print_json("export", {"format": form, "files": written})

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypedDict
 
 import click
 
 from perftrail.cli.help import Command
+from perftrail.cli.json_output import print_json
 from perftrail.cli.options import (
     FRACTION,
     again,
@@ -111,7 +111,7 @@ def command(
         engine=engine,
     )
     if as_json:
-        click.echo(json.dumps(answer.as_json(), indent=1))
+        print_json("find", answer.as_json())
     else:
         print_find(answer, repeat=again(study, walking, writing))
     if answer.unclear:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from pathlib import Path
 
 import click
 
 from perftrail.cli.help import Command
+from perftrail.cli.json_output import print_json
 from perftrail.cli.options import json_option
 
 
@@ -38,7 +38,7 @@ def command(files: tuple[str, ...], output: str, form: str | None, title: str | 
 
     begun = import_files([Path(name) for name in files], Path(output), format=form, title=title)
     if as_json:
-        click.echo(json.dumps(begun.as_json(), indent=1))
+        print_json("import", begun.as_json())
         return
     for line in begun.words():
         click.echo(line)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
 
 from perftrail.cli.help import Command
+from perftrail.cli.json_output import print_json
 from perftrail.cli.options import json_option
 
 
@@ -28,6 +28,6 @@ def command(directory: str, output: str | None, system: str | None, force: bool,
 
     begun = begin(Path(directory), output=Path(output or directory), system=system, force=force)
     if as_json:
-        click.echo(json.dumps(begun.as_json(), indent=1))
+        print_json("init", begun.as_json())
     else:
         print_begun(begun)

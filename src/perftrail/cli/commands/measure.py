@@ -6,7 +6,6 @@ All options are checked before the first run.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import shlex
 import stat
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING
 import click
 
 from perftrail.cli.help import Command
+from perftrail.cli.json_output import print_json
 from perftrail.cli.options import FRACTION, json_option
 from perftrail.errors import UsageError
 from perftrail.measure.entries import SHELL, CommandLine, enter, scan, values_of
@@ -188,7 +188,7 @@ def command(ctx: click.Context, /, *, as_json: bool, **options: object) -> None:
     if as_json:
         from perftrail.present.trial_files import as_json as contract
 
-        click.echo(json.dumps(contract(found), indent=1))
+        print_json("measure", contract(found))
     elif "-" not in exports:
         from perftrail.present.trial import print_findings
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import click
 
 from perftrail.cli.help import Command
+from perftrail.cli.json_output import print_json
 from perftrail.cli.options import (
     contained,
     json_option,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from perftrail.model.study import Study
     from perftrail.model.subject import Revision
     from perftrail.ports import Engine
-    from perftrail.present.page import Page
+    from perftrail.present.page import Page, ReportJson
     from perftrail.present.page_images import Drawings
     from perftrail.present.report.gathered import Gathered
 
@@ -84,13 +84,13 @@ def command(
             return
         written = (write_page if form == "html" else write_markdown)(page, output, drawings)
     if as_json:
-        data = {
+        data: ReportJson = {
             "question": page.question,
             "verdict": page.verdict.sentence,
             "answer": page.answer,
             "files": [{"file": str(file), "bytes": file.stat().st_size} for file in written],
         }
-        click.echo(json.dumps(data, indent=1))
+        print_json("report", data)
     else:
         click.echo(page.verdict.sentence)
         click.echo(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
 
 from perftrail.cli.help import Command
+from perftrail.cli.json_output import print_json
 from perftrail.cli.options import (
     again,
     engine_option,
@@ -73,7 +73,7 @@ def command(
         engine=engine,
     )
     if as_json:
-        click.echo(json.dumps(report.as_json(), indent=1))
+        print_json("run", report.as_json())
     else:
         print_run(report, repeat=again(study, walking, writing))
     if report.disagreements or (report.cells and not report.measured):

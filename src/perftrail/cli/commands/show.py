@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import click
 
 from perftrail.cli.help import Command
+from perftrail.cli.json_output import print_json
 from perftrail.cli.options import (
     contained,
     json_option,
@@ -21,6 +21,7 @@ from perftrail.errors import NOTHING_MEASURED, NoAnswer, UsageError
 if TYPE_CHECKING:
     from perftrail.cli.options import Walking
     from perftrail.measure.session import View
+    from perftrail.results.show import SearchStepJson, SearchStepsJson
 
 LATEST = "latest"
 """What ``--search`` means without a number."""
@@ -96,7 +97,7 @@ def _show_measured(view: View, metrics: tuple[str, ...], *, as_json: bool) -> No
 
     shown = show(view, metrics=metrics or None)
     if as_json:
-        click.echo(json.dumps(shown.as_json(), indent=1))
+        print_json("show", shown.as_json())
         return
     if shown.rows:
         print_rows(shown.rows, pins=shown.pins)
@@ -121,7 +122,7 @@ def _show_claims(view: View, *, markdown: bool, as_json: bool) -> None:
     if all(each.evidence is None for each in judged) and any(not each.claim.cannot for each in judged):
         raise NoAnswer("no samples for the claims yet; measure with: perftrail run")
     if as_json:
-        click.echo(json.dumps([each.as_json() for each in judged], indent=1))
+        print_json("show --claims", [each.as_json() for each in judged])
     elif markdown:
         click.echo(claims_markdown(judged), nl=False)
     else:
@@ -151,11 +152,11 @@ def _show_search(view: View, wanted: str, *, as_json: bool) -> None:
     record = known[number - 1]
     taken = steps(view, record)
     if as_json:
-        plain = [
+        plain: list[SearchStepJson] = [
             {"number": s.number, "words": s.words, "action": s.action, "news": s.news, "belief": s.belief}
             for s in taken
         ]
-        data = {
+        data: SearchStepsJson = {
             "number": number,
             "searches": [
                 {"question": each.question, "started": each.started, "answer": each.answer} for each in known
@@ -164,7 +165,7 @@ def _show_search(view: View, wanted: str, *, as_json: bool) -> None:
             "steps": plain,
             "answer": record.answer,
         }
-        click.echo(json.dumps(data, indent=1))
+        print_json("show --search", data)
     else:
         if len(known) > 1:
             print_searches(known, number)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from perftrail.cli.help import Group
+from perftrail.cli.json_output import print_json
 from perftrail.cli.options import json_option, load_study, store_option, study_argument
 from perftrail.errors import UsageError
 from perftrail.model.quantity import quantity
@@ -52,7 +52,7 @@ def stats(study: str | None, store: str | None, as_json: bool) -> None:
     meant = named(study, store)
     found = statistics(meant.location)
     if as_json:
-        click.echo(json.dumps(found.as_json(), indent=1))
+        print_json("store stats", found.as_json())
         return
     print_statistics(found)
     click.echo(f"perftrail store backup FILE{meant.again} copies it")
@@ -74,7 +74,7 @@ def copy(source: str, target: str, as_json: bool) -> None:
     with progress("copied") as tell:
         done = copy_store(one.location, other.location, tell=tell)
     if as_json:
-        click.echo(json.dumps({"from": one.shown, "to": other.shown, **done.as_json()}, indent=1))
+        print_json("store copy", {"from": one.shown, "to": other.shown, **done.as_json()})
     else:
         click.echo(f"{other.shown}: {copied_words(done)}")
     done.refuse_differences(other.shown)
@@ -93,7 +93,7 @@ def compact(study: str | None, store: str | None, as_json: bool) -> None:
     meant = named(study, store)
     done = make_compact(meant.location)
     if as_json:
-        click.echo(json.dumps(done.as_json(), indent=1))
+        print_json("store compact", done.as_json())
         return
     click.echo(compacted_words(done))
     click.echo(f"perftrail store stats{meant.again} prints what it contains")
@@ -115,7 +115,7 @@ def backup(file: Path, study: str | None, store: str | None, as_json: bool) -> N
     with progress("backed up") as tell:
         noted = write_backup(meant.location, file, tell=tell)
     if as_json:
-        click.echo(json.dumps(noted.as_json(), indent=1))
+        print_json("store backup", noted.as_json())
         return
     click.echo(f"{file}: {noted_words(noted)}")
     click.echo(f"perftrail store restore {quoted_path(file)} --store DIR restores it")
@@ -138,7 +138,7 @@ def restore(file: Path, study: str | None, store: str | None, as_json: bool) -> 
     with progress("restored") as tell:
         noted = bring_back(file, meant.location, tell=tell)
     if as_json:
-        click.echo(json.dumps({"store": meant.shown, **noted.as_json()}, indent=1))
+        print_json("store restore", {"store": meant.shown, **noted.as_json()})
         return
     click.echo(f"{meant.shown}: {noted_words(noted)}, all as the backup noted")
     click.echo(f"perftrail show{meant.again} shows the samples")
@@ -162,7 +162,7 @@ def forget(study: str | None, age: str, yes: bool, store: str | None, as_json: b
     meant = named(study, store)
     gone = take_away(meant.location, before) if yes else to_forget(meant.location, before)
     if as_json:
-        click.echo(json.dumps(gone.as_json(), indent=1))
+        print_json("store forget", gone.as_json())
         return
     click.echo(forgotten_words(gone))
     if not gone.invocations:

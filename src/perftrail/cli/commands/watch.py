@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from typing import TYPE_CHECKING, TypedDict
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, TypedDict
 import click
 
 from perftrail.cli.help import Command
+from perftrail.cli.json_output import print_json
 from perftrail.cli.options import (
     again,
     json_option,
@@ -155,7 +155,7 @@ def _print(seen: Watched, *, as_json: bool, repeat: tuple[str, ...]) -> None:
     from perftrail.present.finding import headline
 
     if as_json:
-        click.echo(json.dumps(seen.as_json()))
+        print_json("watch", seen.as_json(), one_line=True)
         return
     for answer in seen.answers:
         click.echo(headline(answer))

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
 from perftrail.model.measurement import FailedInvocation, Measurement
 from perftrail.model.quantity import counted, duration, probability, quantity
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from perftrail.model.measurement import Outcome, Runnable
-    from perftrail.model.search_record import Json, Mark, SearchRecord, StepRecord
+    from perftrail.model.search_record import Mark, SearchRecord, StepRecord
     from perftrail.model.study import Study
     from perftrail.ports import Store
     from perftrail.present.dashboard.snapshot import Snapshot
@@ -90,6 +90,46 @@ class Searching:
     section: Section | None
 
 
+class LatestJson(TypedDict):
+    """One of the last invocations."""
+
+    of: Annotated[str, "revision, variant, benchmark and point"]
+    runnable: str
+    gave: Annotated[str, "its value in words"]
+    failed: bool
+
+
+class ProgressJson(TypedDict):
+    """Invocations and builds done and left."""
+
+    done: int
+    left_least: int
+    left_most: int
+    builds: int
+    seconds_least: Annotated[float | None, "null: unknown"]
+    seconds_most: Annotated[float | None, "null: unknown"]
+
+
+class RunningSearchJson(TypedDict):
+    """A search that has not ended."""
+
+    metric: str
+    steps: int
+    last: Annotated[str, "the last step in words"]
+    believed: Annotated[str, "the belief after it in words"]
+
+
+class LiveJson(TypedDict):
+    """What runs on a study now."""
+
+    running: Annotated[str | None, "the process that measures; null: none"]
+    since: str | None
+    invocations: int
+    latest: list[LatestJson]
+    progress: ProgressJson | None
+    search: RunningSearchJson | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Live:
     """Who works on a study, its last invocations, and the progress. `writer` is empty if nobody does.
@@ -106,7 +146,7 @@ class Live:
     progress: Progress | None
     searching: Searching | None
 
-    def as_json(self) -> dict[str, Json]:
+    def as_json(self) -> LiveJson:
         """Return it as the API does."""
         return {
             "running": self.writer or None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
 
 from perftrail.model.build import content_key
 from perftrail.model.quantity import change as relative
@@ -31,6 +31,28 @@ if TYPE_CHECKING:
     from perftrail.results.changes import HistoryChange
 
 
+FoundBy = Literal["search", "history"]
+"""Whether a search found a regression, or the samples along the history show it."""
+
+
+class RegressionJson(TypedDict):
+    """A change for the worse."""
+
+    id: str
+    figure: str
+    benchmark: str
+    metric: str
+    variant: str
+    position: Annotated[int, "of the culprit in the history"]
+    revisions: Annotated[list[str], "candidates for the culprit, oldest first"]
+    ratio: Annotated[float, "after/before"]
+    effect: str
+    levels: str
+    certainty: str
+    found_by: FoundBy
+    better_since: Annotated[str | None, "the revision at which the metric improved again"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Regression:
     """A change for the worse: metric, variant, culprits, size and certainty.
@@ -52,11 +74,11 @@ class Regression:
     effect: str
     levels: str
     sure: str
-    how: str
+    how: FoundBy
     since: str = ""
     also: int = 0
 
-    def as_json(self) -> dict[str, Json]:
+    def as_json(self) -> RegressionJson:
         """Return it as the API does."""
         return {
             "id": self.key,

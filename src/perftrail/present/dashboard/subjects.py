@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
 from perftrail.charts.comparison import Against, against
 from perftrail.charts.frame import Palette
 from perftrail.errors import UsageError
-from perftrail.model.measurement import FailedInvocation, Measurement
+from perftrail.model.build import Stage
+from perftrail.model.measurement import FailedInvocation, Measurement, Phase
 from perftrail.model.quantity import quantity
 from perftrail.model.subject import Subject
 from perftrail.model.wording import escaped
@@ -23,6 +24,8 @@ from perftrail.present.report.side_by_side import (
     taken_in_turns,
 )
 from perftrail.present.report.words import row_figure, row_metric
+from perftrail.results.rows import ValueWithIntervalJson
+from perftrail.stats.comparison import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -30,7 +33,6 @@ if TYPE_CHECKING:
 
     from perftrail.charts.frame import Figure
     from perftrail.model.measurement import Machine, Outcome
-    from perftrail.model.search_record import Json
     from perftrail.model.study import Study
     from perftrail.model.subject import Revision
     from perftrail.ports import Store
@@ -45,6 +47,51 @@ SHORTEST = 4
 MOST_DRAWN = 20
 
 
+class PairedComparisonJson(TypedDict):
+    """The comparison of two subjects in one metric."""
+
+    effect: Annotated[ValueWithIntervalJson, "the ratio of the second to the first"]
+    confidence: float
+    count: Annotated[int, "number of pairs"]
+    in_turns: Annotated[bool, "whether the samples are interleaved pairs"]
+    verdict: Verdict
+    words: str
+
+
+class ComparedMetricJson(TypedDict):
+    """One metric of two subjects."""
+
+    figure: str
+    first: str
+    second: str
+    reason: Annotated[str, "why there is no comparison"]
+    comparison: PairedComparisonJson | None
+
+
+class InvocationTimeJson(TypedDict):
+    """When an invocation ran."""
+
+    phase: Phase
+    ordinal: int
+    started: str
+    seconds: float
+
+
+class InvocationFailureJson(TypedDict):
+    """Why an invocation failed."""
+
+    stage: Stage
+    message: str
+
+
+class InvocationJson(InvocationTimeJson):
+    """One invocation."""
+
+    values: dict[str, float]
+    flags: list[str]
+    failure: InvocationFailureJson | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
     """One metric of both subjects in words, and their comparison; `None` without one, with the reason `why`."""
@@ -55,7 +102,7 @@ class Compared:
     beside: SideBySide | None
     why: str = ""
 
-    def as_json(self) -> dict[str, Json]:
+    def as_json(self) -> ComparedMetricJson:
         """Return it as the API does."""
         result = self.beside
         return {
@@ -269,9 +316,9 @@ def log_of(store: Store, key: str, machine: str, phase: str, ordinal: int, *, re
     return None
 
 
-def outcome_json(outcome: Outcome) -> dict[str, Json]:
+def outcome_json(outcome: Outcome) -> InvocationJson:
     """Return an invocation as the API does."""
-    plain: dict[str, Json] = {
+    plain: InvocationTimeJson = {
         "phase": outcome.key.phase,
         "ordinal": outcome.key.ordinal,
         "started": outcome.started,

@@ -78,9 +78,9 @@ class SideBySide:
         return f"{self.benchmark}.{self.metric} {self.where}".strip()
 
     @property
-    def verdict(self) -> str:
-        """The verdict's word; unclear if the samples decide nothing."""
-        return str(self.comparison.verdict if self.decides else Verdict.UNCLEAR)
+    def verdict(self) -> Verdict:
+        """The verdict; unclear if the samples decide nothing."""
+        return self.comparison.verdict if self.decides else Verdict.UNCLEAR
 
     @property
     def differs(self) -> bool:

@@ -5,8 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
 
+from perftrail.model.benchmark import Value
+from perftrail.model.build import Stage
+from perftrail.model.metrics import Better
+from perftrail.model.patch import Clash, FileChangeJson
 from perftrail.stats.comparison import Verdict
 from perftrail.stats.retained_gain import Share
 
@@ -15,7 +19,6 @@ if TYPE_CHECKING:
 
     from perftrail.model.build import Failure
     from perftrail.model.patch import FileChange, Obstacle
-    from perftrail.model.search_record import Json
     from perftrail.model.subject import Revision
     from perftrail.model.target import Target
     from perftrail.stats.comparison import Comparison
@@ -32,6 +35,148 @@ class Role(StrEnum):
     OLD = "old"
     PATCHED = "patched"
     FIXED = "fixed"
+
+
+class BackportEffectJson(TypedDict):
+    """A ratio with its interval."""
+
+    value: float
+    low: float
+    high: float
+    interval: Annotated[float, "confidence of the interval"]
+
+
+class BackportComparisonJson(TypedDict):
+    """One comparison with the old revision."""
+
+    effect: BackportEffectJson
+    verdict: Judgement
+    minimum_detectable: float | None
+
+
+class BackportEstimateJson(TypedDict):
+    """A median with its interval, in the metric's unit."""
+
+    value: float
+    low: float
+    high: float
+    confidence: float
+
+
+class RetainedGainJson(TypedDict):
+    """The share of the fix's gain that the patched revision retains: 1 is all of it."""
+
+    value: float
+    low: Annotated[float | None, "null: unbounded"]
+    high: Annotated[float | None, "null: unbounded"]
+    interval: Annotated[float, "confidence of the interval"]
+    share: Share
+
+
+class BackportMetricJson(TypedDict):
+    """One metric at one point."""
+
+    metric: str
+    name: str
+    benchmark: str
+    variant: str
+    point: dict[str, Value]
+    unit: str
+    better: Better
+    leading: Annotated[bool, "whether the study declares or searches for it"]
+    units: Annotated[int, "number of interleaved pairs, or of layouts"]
+    noisy: int
+    discarded: int
+    layouts: int
+    basis: Literal["", "builds", "layouts"]
+    figures: Annotated[dict[str, BackportEstimateJson], "by role: old, patched, fixed"]
+    patched_against_old: BackportComparisonJson | None
+    fixed_against_old: BackportComparisonJson | None
+    carried: RetainedGainJson | None
+    note: Annotated[str, "why there is no value"]
+
+
+class OldRevisionJson(TypedDict):
+    """The old revision."""
+
+    id: str
+    label: str
+
+
+class FixRevisionJson(OldRevisionJson):
+    """The revision with the fix."""
+
+    parents: int
+
+
+class BackportedJson(TypedDict):
+    """The two revisions of a back-port."""
+
+    onto: OldRevisionJson
+    fix: FixRevisionJson | None
+
+
+class PatchJson(TypedDict):
+    """The patch: its file, and the lines that it changes in each file."""
+
+    file: str | None
+    changes: list[FileChangeJson]
+
+
+class BackportFailureJson(TypedDict):
+    """A subject that failed to build or to run."""
+
+    role: Role
+    subject: str
+    stage: Stage
+    message: str
+    log: str
+
+
+class BackportReportJson(BackportedJson):
+    """The result of a back-port."""
+
+    verdict: str
+    metric: Annotated[str | None, "the metric of the verdict"]
+    carried: RetainedGainJson | None
+    costs: Annotated[list[str], "metrics that the patched revision makes worse"]
+    patched: str
+    patch: PatchJson
+    metrics: list[BackportMetricJson]
+    equal: Annotated[list[tuple[Role, Role]], "roles whose builds are equal"]
+    failures: list[BackportFailureJson]
+    skipped: int
+    invocations: int
+    machine: str
+
+
+class PassageJson(TypedDict):
+    """Lines of a file that conflict."""
+
+    first: int
+    last: int
+    marker: Annotated[int, "line of git's conflict marker; 0: unknown"]
+    since: list[str]
+    apart: list[str]
+
+
+class ObstacleJson(TypedDict):
+    """A file that conflicts."""
+
+    path: str
+    clash: Clash
+    since: Annotated[list[str], "revisions between the old one and the fix that changed it"]
+    passages: list[PassageJson]
+
+
+class BackportConflictJson(BackportedJson):
+    """A conflict that stops a back-port."""
+
+    verdict: Literal["conflict"]
+    conflicts: list[ObstacleJson]
+    carry_first: Annotated[list[str], "revisions that would remove the conflict"]
+    directory: Annotated[str, "the files with the conflict"]
+    kept: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +235,7 @@ class MetricResult:
         """Whether the patched revision is clearly worse than the old one."""
         return self.judged(self.got) == "worse"
 
-    def as_json(self) -> dict[str, Json]:
+    def as_json(self) -> BackportMetricJson:
         """Return the comparison as `backport --json` prints it."""
         return {
             "metric": self.target.text,
@@ -121,7 +266,7 @@ class MetricResult:
             "note": self.note,
         }
 
-    def _compared(self, compared: Comparison | None) -> Json:
+    def _compared(self, compared: Comparison | None) -> BackportComparisonJson | None:
         if compared is None:
             return None
         return {
@@ -200,7 +345,7 @@ class BackportReport:
             return "no gain"
         return str(head.carried.share if head.carried is not None else Share.UNCLEAR)
 
-    def as_json(self, *, file: str | None) -> dict[str, Json]:
+    def as_json(self, *, file: str | None) -> BackportReportJson:
         """Return the report as `backport --json` prints it; `file` is the path of the patch."""
         carriage, head = self.carriage, self.headline
         return {
@@ -212,10 +357,10 @@ class BackportReport:
             "patched": carriage.patched.revision.id,
             "patch": {"file": file, "changes": _changes(carriage.patched.patch.files)},
             "metrics": [stand.as_json() for stand in self.stands],
-            "equal": [[str(one), str(other)] for one, other in self.equal],
+            "equal": list(self.equal),
             "failures": [
                 {
-                    "role": str(each.role),
+                    "role": each.role,
                     "subject": each.where,
                     "stage": each.failure.stage,
                     "message": each.failure.message,
@@ -229,7 +374,7 @@ class BackportReport:
         }
 
 
-def blocked_json(blocked: Blocked) -> dict[str, Json]:
+def blocked_json(blocked: Blocked) -> BackportConflictJson:
     """Return a conflict as `backport --json` prints it."""
     conflict = blocked.conflict
     return {
@@ -242,7 +387,7 @@ def blocked_json(blocked: Blocked) -> dict[str, Json]:
     }
 
 
-def _obstacle(obstacle: Obstacle) -> dict[str, Json]:
+def _obstacle(obstacle: Obstacle) -> ObstacleJson:
     return {
         "path": obstacle.path,
         "clash": obstacle.clash,
@@ -260,22 +405,22 @@ def _obstacle(obstacle: Obstacle) -> dict[str, Json]:
     }
 
 
-def _who(onto: Revision, fix: Revision | None) -> dict[str, Json]:
+def _who(onto: Revision, fix: Revision | None) -> BackportedJson:
     return {
         "onto": {"id": onto.id, "label": onto.label},
         "fix": None if fix is None else {"id": fix.id, "label": fix.label, "parents": len(fix.parents)},
     }
 
 
-def _ids(revisions: Sequence[Revision]) -> list[Json]:
+def _ids(revisions: Sequence[Revision]) -> list[str]:
     return [revision.id for revision in revisions]
 
 
-def _changes(files: Sequence[FileChange]) -> list[Json]:
+def _changes(files: Sequence[FileChange]) -> list[FileChangeJson]:
     return [{"path": each.path, "added": each.added, "removed": each.removed} for each in files]
 
 
-def _carried(found: RetainedGain | None) -> Json:
+def _carried(found: RetainedGain | None) -> RetainedGainJson | None:
     if found is None:
         return None
     return {
@@ -283,7 +428,7 @@ def _carried(found: RetainedGain | None) -> Json:
         "low": found.low if math.isfinite(found.low) else None,
         "high": found.high if math.isfinite(found.high) else None,
         "interval": found.confidence,
-        "share": str(found.share),
+        "share": found.share,
     }
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, TypedDict
+
+from perftrail.model.benchmark import Value
+from perftrail.model.build import Stage
+from perftrail.model.patch import FileChangeJson
 
 if TYPE_CHECKING:
     from perftrail.model.build import Failure
     from perftrail.model.patch import FileChange
     from perftrail.model.plan import Cell
-    from perftrail.model.search_record import Json
     from perftrail.model.subject import Revision
     from perftrail.stats.ratios import Difference
 
@@ -33,6 +36,58 @@ class Unavailable:
     why: str
 
 
+class ExplainedFigureJson(TypedDict):
+    """One count before and after the culprit."""
+
+    name: str
+    unit: str
+    method: str
+    starts: Annotated[int, "number of invocations on each side"]
+    before: float
+    after: float
+    log_ratio: float
+    sure: Annotated[float, "absolute logarithm of the ratio, minus its noise"]
+    differs: bool
+
+
+class UnavailableJson(TypedDict):
+    """A count that could not be taken, and why."""
+
+    what: str
+    why: str
+
+
+class ExplainedPointJson(TypedDict):
+    """The counts of one point."""
+
+    benchmark: str
+    variant: str
+    point: dict[str, Value]
+    equal: Annotated[bool, "whether both builds are equal"]
+    figures: list[ExplainedFigureJson]
+    unavailable: list[UnavailableJson]
+
+
+class ExplainFailureJson(TypedDict):
+    """A subject that failed to build or to run."""
+
+    subject: str
+    stage: Stage
+    message: str
+    log: str
+
+
+class ExplainedJson(TypedDict):
+    """What changed between the culprit and the revision before it."""
+
+    culprit: str
+    against: str
+    changes: list[FileChangeJson] | None
+    points: list[ExplainedPointJson]
+    failures: list[ExplainFailureJson]
+    unavailable: list[UnavailableJson]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellReport:
     """The result at one point of one benchmark, the largest difference first. `equal`: both are one build there."""
@@ -52,7 +107,7 @@ class CellReport:
         """The metrics without a visible difference."""
         return tuple(each for each in self.figures if not each.difference.differs)
 
-    def as_json(self) -> dict[str, Json]:
+    def as_json(self) -> ExplainedPointJson:
         """Return the point as `explain --json` prints it."""
         return {
             "benchmark": self.cell.benchmark,
@@ -93,7 +148,7 @@ class Explained:
         """Whether any profiler ran."""
         return any(cell.figures or cell.equal for cell in self.cells)
 
-    def as_json(self) -> dict[str, Json]:
+    def as_json(self) -> ExplainedJson:
         """Return the report as `explain --json` prints it."""
         return {
             "culprit": self.culprit.id,

@@ -12,7 +12,7 @@ import shutil
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
 from perftrail.errors import SourceError, UsageError
 from perftrail.model.source import Source
@@ -32,7 +32,6 @@ from perftrail.verbs.init.tree import Tree
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from perftrail.model.search_record import Json
     from perftrail.ports import Starter
     from perftrail.sources.git.command import Git
     from perftrail.verbs.init.draft import Building, Step
@@ -377,6 +376,44 @@ def _is_informative(path: PurePosixPath) -> bool:
     return path.suffix in SOURCES and len(path.parts) <= 3
 
 
+class FirstSourceJson(TypedDict):
+    """The repository that init found."""
+
+    kind: str
+    location: str
+    range: str | None
+    revisions: int
+    troubles: list[str]
+
+
+class FirstBuildJson(TypedDict):
+    """The build that init proposes."""
+
+    system: str
+    manifest: str
+    directory: str
+    steps: list[str]
+    outputs: list[str]
+    lacking: Annotated[list[str], "programs that the build needs and this machine lacks"]
+    others: Annotated[list[str], "other build systems found"]
+
+
+class FirstBenchmarkJson(TypedDict):
+    """The benchmark that init proposes."""
+
+    command: str
+    placeholder: Annotated[bool, "whether the command must be replaced"]
+
+
+class FirstStudyJson(TypedDict):
+    """The study file that init wrote, and what it found."""
+
+    file: str
+    source: FirstSourceJson
+    build: FirstBuildJson | None
+    benchmark: FirstBenchmarkJson | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirstStudy:
     """A first study that was written to `file`, and the findings to report before it runs.
@@ -388,7 +425,7 @@ class FirstStudy:
     draft: Draft
     lacking: tuple[str, ...]
 
-    def as_json(self) -> dict[str, Json]:
+    def as_json(self) -> FirstStudyJson:
         """Return the findings as `init --json` prints them."""
         history, building = self.draft.history, self.draft.building
         return {

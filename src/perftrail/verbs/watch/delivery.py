@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from perftrail.errors import LauncherError, NoticeFailed
 from perftrail.model.build import content_key
+from perftrail.model.plain import json_of
 from perftrail.model.process import Command, Exited, NotStarted, TimedOut
 from perftrail.model.quantity import change as relative
 from perftrail.model.quantity import counted
@@ -229,7 +230,7 @@ def message(
             "better": good,
             "at": alarm.at,
             "revisions": [each.id for each in culprits],
-            "answer": answer.as_json(),
+            "answer": json_of(answer.as_json()),
         },
         left=tuple(receivers),
     )

@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
 from perftrail.errors import SourceError, UsageError
-from perftrail.find.answer import FindAnswer, FindRequest
+from perftrail.find.answer import FindAnswer, FindAnswerJson, FindRequest
 from perftrail.find.find import Find
 from perftrail.measure.events import BuilderSaid, HistoryRead
 from perftrail.model.source import Ends, read_span
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
     from perftrail.measure.events import Event
     from perftrail.measure.session import Session
-    from perftrail.model.search_record import Json
     from perftrail.model.study import Study
     from perftrail.model.subject import Revision
     from perftrail.verbs.watch.batch import Measured, Pending
@@ -67,6 +66,16 @@ CHANGED = ("found", "range", "several")
 """The verdicts of a search that confirm a change."""
 
 
+class WatchedJson(TypedDict):
+    """One line of `watch --json`: the new revisions, and the searches that they caused."""
+
+    reference: Annotated[str, "the revision that new ones are compared with"]
+    last: Annotated[str, "the newest revision seen"]
+    new: list[str]
+    searches: list[FindAnswerJson]
+    pending: Annotated[int, "number of revisions that are not measured yet"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watched:
     """The result of one check of the branch: new revisions, and the searches that they caused."""
@@ -75,7 +84,7 @@ class Watched:
     answers: tuple[FindAnswer, ...]
     state: WatchState
 
-    def as_json(self) -> dict[str, Json]:
+    def as_json(self) -> WatchedJson:
         """Return the result as one line of `watch --json`."""
         return {
             "reference": self.state.reference,

@@ -1,0 +1,104 @@
+"""The JSON that each command prints, and its types; the schemas in docs/reference/json are generated from them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+def print_json(
+    command: str, data: Mapping[str, object] | Sequence[object], *, one_line: bool = False
+) -> None:
+    """Print what a command prints with `--json`: a value of its type in `json_types`."""
+    click.echo(encoded(command, data, one_line=one_line))
+
+
+def encoded(command: str, data: Mapping[str, object] | Sequence[object], *, one_line: bool = False) -> str:
+    """Return the JSON of a command. Raises `ValueError` for a command that is not in `COMMANDS_WITH_JSON`."""
+    if command not in COMMANDS_WITH_JSON:
+        raise ValueError(f"{command}: its JSON has no type in json_types")
+    return json.dumps(data, indent=None if one_line else 1)
+
+
+COMMANDS_WITH_JSON = (
+    "backport",
+    "build",
+    "check",
+    "check --try",
+    "compare",
+    "doctor",
+    "explain",
+    "export",
+    "find",
+    "import",
+    "init",
+    "measure",
+    "report",
+    "run",
+    "show",
+    "show --claims",
+    "show --search",
+    "store backup",
+    "store compact",
+    "store copy",
+    "store forget",
+    "store restore",
+    "store stats",
+    "watch",
+)
+
+
+def json_types() -> Mapping[str, object]:
+    """Return the type of each command's JSON."""
+    from perftrail.find.answer import FindAnswerJson, FindTableJson
+    from perftrail.present.exported import ExportedJson
+    from perftrail.present.page import ReportJson
+    from perftrail.present.trial_files import TrialJson
+    from perftrail.results.claims import JudgementJson
+    from perftrail.results.gate import GateJson
+    from perftrail.results.show import SearchStepsJson, ShownRowJson
+    from perftrail.store.backup import BackupContentJson, BackupJson
+    from perftrail.store.copying import CopyJson
+    from perftrail.store.upkeep import CompactedJson, ForgettingJson, StatisticsJson
+    from perftrail.verbs.backport.result import BackportConflictJson, BackportReportJson
+    from perftrail.verbs.build import MakeReportJson
+    from perftrail.verbs.check import AttemptReportJson, SurveyJson
+    from perftrail.verbs.doctor import DoctorReportJson
+    from perftrail.verbs.explain.result import ExplainedJson
+    from perftrail.verbs.import_ import ImportedJson
+    from perftrail.verbs.init.start import FirstStudyJson
+    from perftrail.verbs.run import RunReportJson
+    from perftrail.verbs.watch.watch import WatchedJson
+
+    kinds = (
+        BackportReportJson | BackportConflictJson,
+        MakeReportJson,
+        SurveyJson | ImportedJson,
+        AttemptReportJson,
+        GateJson,
+        DoctorReportJson,
+        ExplainedJson,
+        ExportedJson,
+        FindAnswerJson | FindTableJson,
+        ImportedJson,
+        FirstStudyJson,
+        TrialJson,
+        ReportJson,
+        RunReportJson,
+        list[ShownRowJson],
+        list[JudgementJson],
+        SearchStepsJson,
+        BackupContentJson,
+        CompactedJson,
+        CopyJson,
+        ForgettingJson,
+        BackupJson,
+        StatisticsJson,
+        WatchedJson,
+    )
+    return dict(zip(COMMANDS_WITH_JSON, kinds, strict=True))

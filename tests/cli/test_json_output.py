@@ -1,0 +1,43 @@
+"""Every `--json` has a type, whose schema is valid; other data is refused."""
+
+from __future__ import annotations
+
+import click
+import jsonschema
+import pytest
+
+from perftrail.cli.json_output import COMMANDS_WITH_JSON, encoded, json_types
+from perftrail.cli.main import COMMANDS, cli
+from perftrail.model.json_schema import document
+
+
+def commands_with_json() -> set[str]:
+    """The commands that have the option `--json`."""
+    context = click.Context(cli)
+    found = set()
+    for name in COMMANDS:
+        command = cli.get_command(context, name)
+        assert command is not None
+        parts = {f"{name} {inner}": part for inner, part in getattr(command, "commands", {}).items()}
+        for shown, each in (parts or {name: command}).items():
+            if any("--json" in option.opts for option in each.params):
+                found.add(shown)
+    return found
+
+
+def test_each_command_with_the_option_has_a_type() -> None:
+    assert commands_with_json() == {name.partition(" --")[0] for name in COMMANDS_WITH_JSON}
+
+
+@pytest.mark.parametrize("command", COMMANDS_WITH_JSON)
+def test_each_schema_is_valid_and_describes_its_objects(command: str) -> None:
+    schema = document(json_types()[command], command)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    assert all(each["description"] for each in schema["$defs"].values())
+
+
+def test_json_that_is_not_of_its_type_is_noticed_in_tests() -> None:
+    with pytest.raises(jsonschema.ValidationError, match="'store' is a required property"):
+        encoded("store compact", {"before_bytes": 1, "after_bytes": 2})
+    with pytest.raises(ValueError, match="no type"):
+        encoded("serve", {})
