@@ -298,7 +298,7 @@ def _session(
     starter = stack.enter_context(Launcher())
     if (enclosing := sandboxes(study, root, starter)) is not None:
         enclosing.prepare()
-    sources = open_sources(study, cache=str(root / SOURCES), starter=starter, own=own, asking="anew")
+    sources = open_sources(study, cache=str(root / SOURCES), starter=starter, own=own, asking="fresh")
     builder = open_builder(study, root, sources, starter, enclosing=enclosing, workers=workers)
     subject_builder = _subject_builder(
         study, sources, builder, place.results, starter, retry_failed=retry_failed

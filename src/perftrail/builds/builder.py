@@ -84,7 +84,7 @@ class LocalBuilder:
     perftrail processes may share the directories: a lock for each key separates them.
     """
 
-    def __init__(  # noqa: PLR0913 - each is an edge or a place of its own, named where it is given
+    def __init__(  # noqa: PLR0913 - each is a separate port or directory, passed by name
         self,
         source: Source,
         starter: Starter,

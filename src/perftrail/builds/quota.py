@@ -209,6 +209,6 @@ def bytes_below(directory: Path) -> float:
 
 
 def _artefact(home: Path) -> Path | None:
-    """Return the artefact that a subject's directory links to, if it has none of its own."""
+    """Return the artefact that a subject's directory links to, if it contains no build itself."""
     tree = home / "tree"
     return home.parent / "artefacts" / tree.readlink().parts[2] if tree.is_symlink() else None

@@ -154,7 +154,7 @@ class Caches:
                 "RUSTC_WRAPPER": str(_wrapper(self.sccache)),
                 "SCCACHE_DIR": str(self.sccache),
                 "SCCACHE_CONF": os.devnull,
-                # A server of its own, which ends with the line that started it; short, as names of sockets must be.
+                # A private server, which ends with the recipe line that started it. Names of sockets must be short.
                 "SCCACHE_SERVER_UDS": rf"\x00perftrail-{content_key(str(home))[:32]}",
                 "SCCACHE_IGNORE_SERVER_IO_ERROR": "1",
             }

@@ -30,7 +30,7 @@ def knows(head: bytes, _name: str) -> bool:
 def read(content: bytes, _place: Place = NOWHERE) -> tuple[Series, ...]:
     """Read the table like the CSV. Raises `FormatError`, also without pyarrow."""
     try:
-        import pyarrow as pa  # type: ignore[import-untyped]  # it has no types of its own  # noqa: PLC0415
+        import pyarrow as pa  # type: ignore[import-untyped]  # it has no type hints  # noqa: PLC0415
         import pyarrow.parquet as pq  # type: ignore[import-untyped]  # as above  # noqa: PLC0415
     except ImportError as error:
         raise FormatError(

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from perftrail.ports import Source, Starter
 
 
-Asking = Literal["kept", "anew"]
+Asking = Literal["stored", "fresh"]
 """Whether a source with a cache answers from the cache, or updates it first."""
 
 
@@ -63,7 +63,7 @@ class Sources:
 
 
 def open_sources(
-    study: Study, *, cache: str, starter: Starter, own: Patched | None = None, asking: Asking = "kept"
+    study: Study, *, cache: str, starter: Starter, own: Patched | None = None, asking: Asking = "stored"
 ) -> Sources:
     """Open a study's sources and look up the pinned revisions.
 
@@ -74,7 +74,7 @@ def open_sources(
     for name, asked in study.every_source.items():
         folders = variant_folders(study) if name == MAIN else ()
         every[name] = source = open_asked(asked, cache=cache, starter=starter, folders=folders)
-        if asking == "anew" and isinstance(source, CachedSource):
+        if asking == "fresh" and isinstance(source, CachedSource):
             source.ask_again()
     if own is not None:
         every[study.along] = PatchedSource(every[study.along], own, cache=cache, starter=starter)

@@ -172,7 +172,7 @@ class Ran:
     and the counts include the process, waited-for descendants and orphans. `user_seconds` and `system_seconds`
     split it by the kernel's tick, which is meaningless below about 0.1 s. `max_rss_bytes` is the largest single
     process. `locks` is None unless counted. `refused_processes` counts forks beyond the process limit;
-    `refused` describes what a sandbox did not allow, as far as known.
+    `refused` describes known refusals of the sandbox.
     """
 
     ended: Ended

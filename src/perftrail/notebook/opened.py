@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa  # type: ignore[import-untyped]  # it has no types of its own
+import pyarrow as pa  # type: ignore[import-untyped]  # it has no type hints
 
 from perftrail._version import __version__
 from perftrail.charts.frame import themed

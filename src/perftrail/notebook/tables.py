@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal
 
-import pyarrow as pa  # type: ignore[import-untyped]  # it has no types of its own
+import pyarrow as pa  # type: ignore[import-untyped]  # it has no type hints
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

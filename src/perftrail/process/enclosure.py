@@ -30,7 +30,7 @@ _NUMBERS = itertools.count(1)
 class Enclosure:
     """How to start a launcher inside a sandbox.
 
-    `prefix` starts a program as process 1 of its own namespace. Outputs go below `outputs`, which need not be
+    `prefix` starts a program as process 1 of a new namespace. Outputs go below `outputs`, which need not be
     visible inside. `exchange` is a directory with the same name inside, for files that a program writes for
     perftrail. `outside` are the capabilities of a launcher outside: the inner launcher's cgroups are created beside
     its own.

@@ -201,7 +201,7 @@ class _Server:
         self._writing = threading.Lock()
         self._capabilities: Capabilities | None = None
         try:
-            # In a session of its own: Ctrl-C in the terminal reaches us, and we tell the launcher.
+            # In a separate session: Ctrl-C in the terminal reaches perftrail, which then stops the launcher.
             self._process = subprocess.Popen(
                 [*prefix, path, *arguments],
                 stdin=subprocess.PIPE,

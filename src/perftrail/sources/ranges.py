@@ -1,7 +1,7 @@
 """Parse ranges such as ``v1.0..v2.0``, ``last 200`` or ``tags:v1.*``, and select their revisions.
 
 The selection works for any history with parents, branches and tags. Dates need not be in order. Tagged revisions are
-ordered by version as far as ancestry allows. Labels are read from the file that the study names.
+ordered by version, but never before their ancestors. Labels are read from the file that the study names.
 """
 
 from __future__ import annotations

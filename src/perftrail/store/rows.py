@@ -35,7 +35,7 @@ def build_outcome_to_json(record: BuildRecord) -> str:
 
 def build_outcome_from_json(text: str) -> Built | Prepared | Failure:
     """Return the outcome of a build from its JSON."""
-    # What JSON gives has no type of its own; `build_outcome_to_json` is its only writer.
+    # Parsed JSON has no type; `build_outcome_to_json` is its only writer.
     ((kind, fields),) = cast("dict[str, dict[str, Any]]", json.loads(text)).items()
     if kind == "prepared":
         fields["built"] = Built(**fields["built"])

@@ -227,7 +227,7 @@ class Compacted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forgetting:
-    """What goes, or went: every invocation before a time of day, by machine, with so many values."""
+    """Invocations before a date, by machine, with the number of their values; `done`: they are deleted."""
 
     where: str
     before: str
@@ -237,7 +237,7 @@ class Forgetting:
 
     @property
     def invocations(self) -> int:
-        """How many invocations that is."""
+        """Number of invocations."""
         return sum(part.invocations for part in self.machines)
 
     def as_json(self) -> ForgettingJson:

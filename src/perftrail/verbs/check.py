@@ -181,7 +181,7 @@ class _Known:
 
     @property
     def possible(self) -> list[Cell]:
-        """The cells that can be measured, as far as known."""
+        """The cells without a known failure."""
         return [
             cell
             for subject, chosen in self.wanted.items()

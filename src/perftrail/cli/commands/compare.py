@@ -120,8 +120,8 @@ def command(
     """Compare revision HEAD with BASE in every benchmark, metric and point: faster, slower, same or unclear.
 
     perftrail builds both and measures them in interleaved pairs, until each verdict is certain. All verdicts share one
-    family-wise error rate, so many benchmarks fail a gate no more often by chance than one. Equal builds are not
-    measured. An interrupted comparison resumes; with the same samples it gives the same answer.
+    family-wise error rate: more benchmarks do not fail a gate more often by chance. Equal builds are not measured. An
+    interrupted comparison resumes; with the same samples it gives the same answer.
 
     Exits with 3 if a verdict matches --fail-on, and with 1 if HEAD fails where BASE works, or if no verdict is
     possible. --format github also writes the job's summary and annotates the study file.

@@ -69,7 +69,7 @@ def busiest(before: Census, after: Census, *, seconds: float, own: int, most: in
 
 
 def descendants(census: Mapping[int, Process], pid: int) -> frozenset[int]:
-    """Return a process and all its descendants, as far as parents are known."""
+    """Return a process and its descendants; a process whose parent is unknown is not among them."""
     found, grew = {pid}, True
     while grew:
         more = {child for child, process in census.items() if process.parent in found} - found

@@ -133,7 +133,7 @@ class FossilTrees:
         return len(files)
 
     def _staged(self, files: Sequence[_File], staging: Path) -> Mapping[str, Path]:
-        """Write every artifact to a file of its own, checked against its name."""
+        """Write every artifact to a separate file, checked against its name."""
         wanted = {file.artifact: file.name for file in reversed(files)}
         self._copy.rows_about(list(wanted), _WRITE.replace("{directory}", literal(str(staging))))
         for artifact, name in wanted.items():

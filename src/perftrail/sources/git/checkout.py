@@ -322,7 +322,7 @@ class _Part:
 
 
 class Checkouts:
-    """Writes the trees of a repository's commits, each submodule as a worktree of its own mirror."""
+    """Writes the trees of a repository's commits, each submodule as a worktree of a separate mirror."""
 
     def __init__(self, mirror: Mirror, asked: Asked, *, cache: Path, starter: Starter) -> None:
         self._mirror = mirror

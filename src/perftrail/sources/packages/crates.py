@@ -66,7 +66,7 @@ def read_index(starter: Starter, name: str, *, index: str | None, cache: Path) -
     if program is None:
         raise SourceError("cargo is not installed, and crates need it; install cargo or rustup")
     cache.mkdir(parents=True, exist_ok=True)
-    # a home of its own each time: what is found in it afterwards is what was asked for
+    # A new home each time: it then contains only what was requested.
     with tempfile.TemporaryDirectory(prefix="asking-", dir=cache) as scratch:
         home, project = Path(scratch) / "home", Path(scratch) / "project"
         _settle(home)

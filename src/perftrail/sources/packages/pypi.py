@@ -291,7 +291,7 @@ class PythonPackages:
         return f"pypi:{self.package.name}=={id}:{key}"
 
     def put(self, id: str, directory: Path, log: str) -> None:
-        """Install a release, compiled, into a directory of its own, with only what the study names."""
+        """Install a release, compiled, into a separate directory, with only what the study names."""
         name = self.package.name
         index = ["--index-url", self._asked.index] if self._asked.index else []
         forms = {"wheel": ["--only-binary", name], "sdist": ["--no-binary", name]}

@@ -86,7 +86,7 @@ class ReleaseSource:
         return self._registry.content(revision.id)
 
     def materialise(self, revision: Revision, directory: str, log: str) -> None:
-        """Fetch a release and write it into a directory of its own."""
+        """Fetch a release and write it into a separate directory."""
         place = Path(directory)
         if place.exists():
             raise CheckoutFailed(f"{directory}: is there already; a release goes into a new directory")

@@ -80,7 +80,7 @@ class WatchedBenchmark:
 
     @property
     def stands(self) -> bool:
-        """Whether the reference can be measured at some point, as far as tried."""
+        """Whether the reference works, or was not tried yet, at one point or more."""
         broken = {each.ready.cell.point for each in self.turns.broken() if each.side == self.reference}
         return not broken.issuperset(self.turns.units.points)
 

@@ -165,7 +165,7 @@ class BranchCheck:
         begins = revisions[-1] if known is None else revisions[ids.index(known.last)]
         rewritten = "the branch was rewritten; " if self._state.last else ""
         yield BuilderSaid(text=f"{rewritten}watching from {begins.short}")
-        self._keep(self._anew(begins) if known is None else known)
+        self._keep(self._restarted(begins) if known is None else known)
 
     def _batch(self, fresh: Sequence[Revision]) -> Generator[Event, None, None]:
         reference = self._reference()
@@ -194,7 +194,7 @@ class BranchCheck:
     def _with_another_reference(self, fresh: Sequence[Revision], why: str) -> Generator[Event, None, None]:
         """Start again at the first of new revisions, and compare the others with it."""
         yield BuilderSaid(text=f"the reference revision {why}; the watch continues from {fresh[0].short}")
-        self._keep(self._anew(fresh[0]))
+        self._keep(self._restarted(fresh[0]))
         if len(fresh) > 1:
             yield from self._batch(fresh[1:])
 
@@ -208,7 +208,7 @@ class BranchCheck:
             measured.target, state.levels.get(name, ()), threshold=threshold, known=known
         )
 
-    def _anew(self, revision: Revision) -> WatchState:
+    def _restarted(self, revision: Revision) -> WatchState:
         """Return a new state at a revision; messages stay."""
         return WatchState(
             reference=revision.id, last=revision.id, told=self._state.told, pending=self._state.pending

@@ -85,7 +85,7 @@
   document.addEventListener("change", (event) => {
     if (event.target.matches("select[data-go]")) event.target.form.requestSubmit();
   });
-  // what a running search believes is drawn anew, in the same place, when it has taken a step
+  // redraw the belief of a running search after each step
   document.addEventListener("htmx:sseMessage", () => {
     look(document);
     const newer = document.querySelector("#newer"), taken = document.querySelector(".live [data-taken]");
@@ -99,7 +99,7 @@
     drawn.delete(place);
     begin(place);
   });
-  // a browser has six connections to a server for all of its pages: one that nobody looks at lets go of its own
+  // a browser has six connections to a server for all pages: a hidden page closes its connection
   let stream = null;
   const told = (answered) => {
     const lost = document.querySelector("#lost");
