@@ -205,10 +205,14 @@ def content_of(root: Path, globs: Sequence[str] | None, *, keys: Sequence[str]) 
 
 
 def content_of_files(paths: Collection[str], *, below: Path) -> str:
-    """Return the digest of files and directories of a study, by name; a missing one counts as missing."""
+    """Return the digest of files and directories of a study, by name; a missing one counts as missing.
+
+    Names are relative to `below`, so that a study that is moved or copied keeps its digests.
+    """
     digest = hashlib.sha256()
-    for name in sorted(paths):
-        path = below / name
+    places = {below / name for name in paths}
+    names = {str(path.relative_to(below) if path.is_relative_to(below) else path): path for path in places}
+    for name, path in sorted(names.items()):
         if path.is_dir():
             inside = content_of(path, None, keys=()).digest
         elif path.is_file():

@@ -14,6 +14,7 @@ from perftrail.find.priors import noted
 from perftrail.model.benchmark import Value
 from perftrail.model.build import Stage
 from perftrail.model.metrics import Better
+from perftrail.model.quantity import counted
 from perftrail.model.source import ALONE, PinsJson
 from perftrail.model.target import Working
 from perftrail.search import Costs, Origin, Question
@@ -248,7 +249,7 @@ def noisy_words(noisy: int, *, none: bool) -> Iterator[str]:
     (['noise can hide a change that shows only on a quie'], [])
     """
     if noisy:
-        yield f"used {noisy} noisy samples, taken while other processes used the machine"
+        yield f"used {counted(noisy, 'noisy sample')}, taken while other processes used the machine"
     if noisy and none:
         yield (
             "noise can hide a change that shows only on a quiet machine, for example in how threads scale; "

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from perftrail.model.search_record import Json
     from perftrail.model.subject import Revision
     from perftrail.model.target import Working
-    from perftrail.search import Answer, Belief
-    from perftrail.search.answer import Change
+    from perftrail.search import Answer, Belief, Budget
+    from perftrail.search.answer import Change, Measure
 
 
 FINAL = ("checkout", "build", "link", "start")
@@ -62,9 +62,11 @@ class Trials:
         """Positions that never failed."""
         return frozenset(self._next) - self._failures.keys()
 
-    def pursue(self, search: FailureSearch, journal: Journal) -> Generator[Event, None, Answer]:
-        """Continue until the search is settled."""
-        while not isinstance(action := search.ask(), Settled):
+    def pursue(
+        self, search: FailureSearch, journal: Journal, budget: Budget
+    ) -> Generator[Event, None, Answer]:
+        """Continue until the search is settled; `budget` limits new steps."""
+        while not isinstance(action := self._ask(search, journal, budget), Settled):
             (position,) = action.positions
             revision = self.revisions[position]
             journal.agrees([revision.id], 0)
@@ -78,6 +80,17 @@ class Trials:
                 words=self.words(news, held),
             )
         return action.answer
+
+    def _ask(self, search: FailureSearch, journal: Journal, budget: Budget) -> Measure | Settled:
+        """Ask for the next step, with the budget that applies to it."""
+        for each in journal.budgets(budget):
+            search.allow(each)
+            action = search.ask()
+            if isinstance(action, Settled):
+                break
+            if journal.repeats([self.revisions[position].id for position in action.positions], 0):
+                break
+        return action
 
     def take(self, position: int) -> Generator[Event, None, Tried]:
         """Try a position once, and return the outcome as news."""

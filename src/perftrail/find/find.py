@@ -139,7 +139,9 @@ class Find:
             {named(target): questions[named(target)] for target in targets},
             together=[frozenset(sampler.targets) for sampler in samplers],
         )
-        found = yield from Loop(self._session, search, samplers, journal, self._ledger).events()
+        found = yield from Loop(
+            self._session, search, samplers, journal, self._ledger, budget=request.budget
+        ).events()
         sampler_of = {name: sampler for sampler in samplers for name in sampler.targets}
         answers: list[FindAnswer] = []
         for target in targets:
@@ -226,7 +228,7 @@ class Find:
         prior = line.weights(self._beforehand.weights)
         trials = Trials(self._session, working, wanted, self._ledger)
         search = FailureSearch(self._request.question(len(wanted), prior=prior))
-        answer = yield from trials.pursue(search, journal)
+        answer = yield from trials.pursue(search, journal, self._request.budget)
         return FindAnswer(
             answer=line.answer(answer),
             target=working,

@@ -14,7 +14,7 @@ from perftrail.search import AllSettled, Built, Costs, Kind, MergeSearch, Origin
 from perftrail.search.merges import COMBINED, MOVED
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 
     from perftrail.find.answer import FindRequest
     from perftrail.find.journal import Journal, Ledger
@@ -112,7 +112,13 @@ class InsideMerges:
         sampler = Sampler(self._session, targets, layout.revisions, self._ledger, name=self._journal.name)
         search = self._begin(layout, sampler, known)
         loop = Loop(
-            self._session, search, [sampler], self._journal, self._ledger, part={"inside": merge.revision.id}
+            self._session,
+            search,
+            [sampler],
+            self._journal,
+            self._ledger,
+            budget=self._request.budget,
+            part={"inside": merge.revision.id},
         )
         answer = (yield from loop.events())[self._name]
         found = search.merge.found
@@ -150,7 +156,7 @@ class InsideMerges:
         left = self._left(
             builds=len(measured) + len(broken) + len(layout.absent), invocations=samples * len(sampler.points)
         )
-        search = _InMerge(MergeSearch(replace(question, budget=left), branches=layout.branches), self._name)
+        search = _InMerge(MergeSearch(question, branches=layout.branches), self._name, left)
         session = sampler.move(self._journal.boot)
         if session is not None:
             search.tell(session)
@@ -163,25 +169,31 @@ class InsideMerges:
             search.tell_batch({self._name: batch})
         return search
 
-    def _left(self, *, builds: int, invocations: int) -> Budget:
-        """Return the rest of the budget, plus what the search will count for results that are already known."""
-        budget, ledger = self._request.budget, self._ledger
-        return replace(
-            budget,
-            builds=None if budget.builds is None else max(0, budget.builds - len(ledger.attempted)) + builds,
-            invocations=None
-            if budget.invocations is None
-            else max(0, budget.invocations - len(ledger.invocations)) + invocations,
-            seconds=None if budget.seconds is None else max(0.0, budget.seconds - ledger.seconds),
-        )
+    def _left(self, *, builds: int, invocations: int) -> Callable[[Budget], Budget]:
+        """Return how much of a budget is left now, plus what the search will count for results that are known."""
+        tried, ran, seconds = len(self._ledger.attempted), len(self._ledger.invocations), self._ledger.seconds
+
+        def left(budget: Budget) -> Budget:
+            rest = budget.without(builds=tried, invocations=ran, seconds=seconds)
+            return replace(
+                rest,
+                builds=None if rest.builds is None else rest.builds + builds,
+                invocations=None if rest.invocations is None else rest.invocations + invocations,
+            )
+
+        return left
 
 
 class _InMerge:
-    """The search inside one merge, for one metric, with the interface of a search for several."""
+    """The search inside one merge, for one metric, with the interface of a search for several.
 
-    def __init__(self, merge: MergeSearch, name: str) -> None:
+    `left` returns the part of the whole search's budget that is left for this one.
+    """
+
+    def __init__(self, merge: MergeSearch, name: str, left: Callable[[Budget], Budget]) -> None:
         self.merge = merge
         self._name = name
+        self._left = left
 
     def tell(
         self, news: Built | Unusable | BootSession | CannotRelink, _names: Iterable[str] | None = None
@@ -192,7 +204,10 @@ class _InMerge:
         self.merge.tell(batches[self._name])
 
     def spend(self, _seconds: float) -> None:
-        """Do nothing: the budget was set when this search began."""
+        """Do nothing: the merge's own batches count against what was left when this search began."""
+
+    def allow(self, budget: Budget) -> None:
+        self.merge.allow(self._left(budget))
 
     def ask(self) -> Visit | AllSettled:
         action = self.merge.ask()

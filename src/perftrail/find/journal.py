@@ -17,6 +17,7 @@ from perftrail.model.plain import json_of
 from perftrail.model.search_record import StepRecord
 from perftrail.model.subject import Subject
 from perftrail.process.machine.facts import FINGERPRINT
+from perftrail.search import Budget
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
@@ -238,8 +239,7 @@ class Journal:
         self._done = ledger.done
         self._store.open_search(record)
         self._now = boot_of(session.machine) if in_blocks else NOWHERE
-        kept = self._store.steps(record.key, record.machine) if in_blocks else ()
-        self._kept = {step.number: step.action for step in kept}
+        self._kept = {step.number: step.action for step in self._store.steps(record.key, record.machine)}
         self._boots: dict[str, MachineBoot] = {}
 
     @property
@@ -268,14 +268,30 @@ class Journal:
         """The number of the next step."""
         return self._number + 1
 
+    def budgets(self, given: Budget) -> tuple[Budget, ...]:
+        """Return the budgets to try for the next step, until one gives the recorded step; the last is `given`.
+
+        Repeating a recorded step costs nothing, so that no limit applies to it. But a search that had reached
+        a limit of builds asked for other steps.
+        """
+        return (Budget(), Budget(builds=given.builds), given) if self._resumes else (given,)
+
+    @property
+    def _resumes(self) -> bool:
+        return self._number + 1 in self._kept
+
+    def repeats(self, order: Sequence[str], layout: int) -> bool:
+        """Whether the next step is recorded with this request."""
+        kept = self._kept.get(self._number + 1, {})
+        return (kept.get("order"), kept.get("layout", 0)) == (list(order), layout)
+
     def agrees(self, order: Sequence[str], layout: int) -> bool:
         """Whether the next step is not recorded, or recorded with the same request.
 
         Otherwise the record no longer applies: all later steps are new, and `boot` is the current boot
         session.
         """
-        kept = self._kept.get(self._number + 1)
-        if kept is None or (kept.get("order"), kept.get("layout", 0)) == (list(order), layout):
+        if not self._resumes or self.repeats(order, layout):
             return True
         self._kept = {}
         return False

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from perftrail.model.search_record import Json
     from perftrail.model.subject import Revision
     from perftrail.model.target import Target
-    from perftrail.search import Answer, Batch, Belief, BootSession, Visit
+    from perftrail.search import Answer, Batch, Belief, BootSession, Budget, Visit
     from perftrail.search.answer import Change
 
 
@@ -68,6 +68,10 @@ class Searching(Protocol):
         """Record the total cost so far, in seconds."""
         ...
 
+    def allow(self, budget: Budget, /) -> None:
+        """Replace the budget."""
+        ...
+
     def ask(self) -> Visit | AllSettled:
         """Return what to measure next, or the answers."""
         ...
@@ -84,8 +88,8 @@ class Searching(Protocol):
 class Loop:
     """Runs until a search is settled; reuses everything that the store has.
 
-    `samplers` take the samples, one for the metrics of each group of invocations. `part` labels each step in
-    the journal, for searches inside others.
+    `samplers` take the samples, one for the metrics of each group of invocations. `budget` limits new steps.
+    `part` labels each step in the journal, for searches inside others.
     """
 
     def __init__(
@@ -96,9 +100,11 @@ class Loop:
         journal: Journal,
         ledger: Ledger,
         *,
+        budget: Budget,
         part: Mapping[str, Json] | None = None,
     ) -> None:
         self._session = session
+        self._budget = budget
         self._search = search
         self._samplers = samplers
         self._sampler_of = {name: sampler for sampler in samplers for name in sampler.targets}
@@ -115,12 +121,24 @@ class Loop:
 
     def _next(self) -> Visit | AllSettled:
         """Ask what to do next, in the boot session that the journal gives for it."""
-        while not isinstance(visit := self._search.ask(), AllSettled):
-            sampler = self._sampler_of[visit.names[0]]
-            order = [sampler.revisions[position].id for position in visit.measure.order]
-            if not self._move() and self._journal.agrees(order, visit.measure.layout):
+        while not isinstance(visit := self._ask(), AllSettled):
+            if not self._move() and self._journal.agrees(*self._request(visit)):
                 break
         return visit
+
+    def _ask(self) -> Visit | AllSettled:
+        """Ask for the next step, with the budget that applies to it."""
+        for budget in self._journal.budgets(self._budget):
+            self._search.allow(budget)
+            visit = self._search.ask()
+            if isinstance(visit, AllSettled) or self._journal.repeats(*self._request(visit)):
+                break
+        return visit
+
+    def _request(self, visit: Visit) -> tuple[list[str], int]:
+        """Return a request as the journal records it: the ids of the revisions in their order, and the layout."""
+        sampler = self._sampler_of[visit.names[0]]
+        return [sampler.revisions[position].id for position in visit.measure.order], visit.measure.layout
 
     def _move(self) -> bool:
         """Report samples from a new boot session to the search; return whether there are any."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from rich.table import Table
@@ -28,6 +29,7 @@ from perftrail.present.sentence import (
 )
 from perftrail.present.speech import after
 from perftrail.search import words
+from perftrail.search.question import BUILDS_SPENT, INVOCATIONS_SPENT, TIME_SPENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -41,6 +43,9 @@ if TYPE_CHECKING:
 
 
 MOST_NAMED = 5
+
+MORE_TIME = 3
+"""Factor on the spent time for the time budget that perftrail proposes."""
 
 LONGEST_LINE = 400
 
@@ -313,7 +318,27 @@ def print_find(answer: FindAnswer | FindTable, *, repeat: Sequence[str]) -> None
         print_table(answer)
     else:
         _print_answer(answer)
-    output().print(Text(f"Next: perftrail show{after(repeat)} --search    how the search went", style="dim"))
+    for line in (
+        *more_budget(answer, repeat),
+        f"Next: perftrail show{after(repeat)} --search    how the search went",
+    ):
+        output().print(Text(line, style="dim"))
+
+
+def more_budget(answer: FindAnswer | FindTable, repeat: Sequence[str]) -> Iterator[str]:
+    """Yield how to continue a search that a budget stopped."""
+    answers = answer.answers if isinstance(answer, FindTable) else (answer,)
+    stopped = {each.answer.reason for each in answers if each.unclear}
+    command = f"perftrail find{after(repeat)}"
+    if TIME_SPENT in stopped:
+        minutes = max(1, math.ceil(MORE_TIME * answer.seconds / 60))
+        yield f"Next: {command} --budget {minutes}min    continue this search; its samples are kept"
+    for reason, key, spent in (
+        (BUILDS_SPENT, "budget_builds", answer.builds),
+        (INVOCATIONS_SPENT, "budget_invocations", answer.invocations),
+    ):
+        if reason in stopped:
+            yield f"Next: set {key} under [find] above {spent}, and run {command} again: it continues"
 
 
 def print_run(report: RunReport, *, repeat: Sequence[str]) -> None:

@@ -168,7 +168,7 @@ def answer_found(answer: FindAnswer) -> AnswerFound:
         metric=answer.name,
         verdict=str(answer.answer.verdict),
         confidence=answer.answer.confidence,
-        minimum_detectable=answer.answer.minimum_detectable,
+        minimum_detectable=math.inf if answer.answer.suspected else answer.answer.minimum_detectable,
         changes=tuple(change_found(answer, number) for number in range(len(answer.answer.changes))),
         nothing=_never_began(
             str(answer.answer.verdict), answer.answer.confidence, answer.builds, len(answer.unusable)
@@ -193,7 +193,7 @@ def stored_answers(record: Mapping[str, Json], known: Mapping[str, Revision]) ->
 
 def _stored(answer: Mapping[str, Json], known: Mapping[str, Revision]) -> AnswerFound:
     failures = _dicts(answer, "failures")
-    least = answer.get("minimum_detectable")
+    least = None if answer.get("suspected") else answer.get("minimum_detectable")
     verdict, confidence = str(answer["verdict"]), _number(answer.get("confidence"))
     works = _about_works(answer)
     return AnswerFound(

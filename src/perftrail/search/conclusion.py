@@ -126,7 +126,7 @@ def conclude(
         else None,
         below=below[0] if below else None,
         suspected=tuple(suspected),
-        outliers=outliers(question, evidence, changes),
+        outliers=outliers(question, evidence, [*changes, *suspected]),
     )
 
 
@@ -248,11 +248,13 @@ def _minimum_detectable(question: Question, evidence: Evidence, posterior: Poste
     return math.expm1(min(NormalDist().inv_cdf((1 + question.confidence) / 2) * math.sqrt(variance), 50.0))
 
 
-def outliers(question: Question, evidence: Evidence, changes: Sequence[Change]) -> tuple[Outlier, ...]:
+def outliers(
+    question: Question, evidence: Evidence, changes: Sequence[Change | Suspicion]
+) -> tuple[Outlier, ...]:
     """Return the builds whose middle samples all differ by the threshold or more from their side's level.
 
-    A side's level is the median of its builds' medians; builds with equal artefacts are one. Candidates of a
-    change are on no side.
+    `changes` are certified or suspected. A side's level is the median of its builds' medians; builds with
+    equal artefacts are one. Candidates of a change are on no side.
     """
     taken = sorted((change.positions[0], change.positions[-1]) for change in changes)
     bounds = [-1, *(bound for candidates in taken for bound in candidates), question.revisions]

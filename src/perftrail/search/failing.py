@@ -13,7 +13,7 @@ search does not repeat a revision whose failure is deterministic, and it conside
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from perftrail.search.question import Question
+    from perftrail.search.question import Budget, Question
 
     Floats = npt.NDArray[np.float64]
 
@@ -102,6 +102,10 @@ class FailureSearch:
             self._spent["build"].append(news.build_seconds)
         self._spent["try"].extend([news.seconds / (news.worked + news.failed)] * (news.worked + news.failed))
         self._held = None
+
+    def allow(self, budget: Budget) -> None:
+        """Replace the question's budget."""
+        self.question = replace(self.question, budget=budget)
 
     def ask(self) -> Measure | Settled:
         """Return the next revision to try, or the answer; the same until new results are added."""

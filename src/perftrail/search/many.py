@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from perftrail.search.answer import Answer
     from perftrail.search.evidence import Batch
     from perftrail.search.posterior import Belief
-    from perftrail.search.question import Question
+    from perftrail.search.question import Budget, Question
 
 SEARCHES = 0.5
 """If a build splits the candidates of one search by this many bits, a better one for all may replace it."""
@@ -64,6 +64,7 @@ class ManySearch:
         self._questions = dict(questions)
         self._searches = {name: Search(question) for name, question in questions.items()}
         self._groups = _groups(questions, together)
+        self._budget = next(iter(questions.values())).budget
         self._seconds = 0.0
         self._next: Visit | AllSettled | None = None
 
@@ -85,6 +86,12 @@ class ManySearch:
         """Record the total cost so far; above the time budget, no metric asks for more."""
         self._seconds = seconds
         self._next = None
+
+    def allow(self, budget: Budget) -> None:
+        """Replace the budget of all questions."""
+        if budget != self._budget:
+            self._budget = budget
+            self._next = None
 
     def ask(self) -> Visit | AllSettled:
         """Return what to measure next, or the answers; the same until new results are added."""
@@ -160,9 +167,9 @@ class ManySearch:
 
     def _share_budgets(self) -> None:
         """Set the budget of each search to what the others have not spent."""
-        builds, invocations = self.builds, self.invocations
-        for name, search in self._searches.items():
-            budget, own = self._questions[name].budget, search.evidence
+        builds, invocations, budget = self.builds, self.invocations, self._budget
+        for search in self._searches.values():
+            own = search.evidence
             over = budget.seconds is not None and self._seconds >= budget.seconds
             search.allow(
                 budget.without(

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from perftrail.search.answer import Action
     from perftrail.search.evidence import News
     from perftrail.search.posterior import Belief
-    from perftrail.search.question import Question
+    from perftrail.search.question import Budget, Question
 
 COMBINED = 0.1
 """The prior probability that only the combination of branch and trunk makes the change."""
@@ -86,6 +86,12 @@ class MergeSearch:
         for length in branches:
             self._lines.append(_Line(question, start, start + length))
             start += length + 1
+
+    def allow(self, budget: Budget) -> None:
+        """Replace the question's budget."""
+        self.question = replace(self.question, budget=budget)
+        for line in self._lines:
+            line.budget = budget
 
     def tell(self, news: News) -> None:
         """Record news, asked for or not. Raises `ValueError` for a position outside."""
@@ -191,7 +197,7 @@ class _Line:
         self.tip = tip
         self._places = (0, *range(base, tip + 1), question.revisions - 1)
         self._number = {place: number for number, place in enumerate(self._places)}
-        self._budget = question.budget
+        self.budget = question.budget
         prior = question.prior
         prior = _prior(tip - base) if prior is None else tuple(prior[place] for place in self._places)
         built = frozenset(self._number[place] for place in question.built & self._number.keys())
@@ -226,7 +232,7 @@ class _Line:
         """Ask this line's search, whose budget is what the other branches have not spent."""
         own = self.search.evidence
         self.search.allow(
-            self._budget.without(
+            self.budget.without(
                 builds=spent.builds - own.builds,
                 invocations=spent.invocations - own.invocations,
                 seconds=spent.seconds - own.seconds,

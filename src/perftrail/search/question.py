@@ -38,6 +38,11 @@ class Costs:
                 )
 
 
+TIME_SPENT = "the time budget is spent"
+BUILDS_SPENT = "the budget of builds is spent"
+INVOCATIONS_SPENT = "the budget of invocations is spent"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
     """Limits of the whole search; `None` is no limit."""
@@ -63,11 +68,11 @@ class Budget:
         `builds`, `invocations` and `seconds` are already spent.
         """
         if self.seconds is not None and seconds >= self.seconds:
-            return "the time budget is spent"
+            return TIME_SPENT
         if fresh and self.builds is not None and builds + fresh > self.builds:
-            return "the budget of builds is spent"
+            return BUILDS_SPENT
         if self.invocations is not None and invocations + more > self.invocations:
-            return "the budget of invocations is spent"
+            return INVOCATIONS_SPENT
         return None
 
     def without(self, *, builds: int, invocations: int, seconds: float = 0.0) -> Budget:

@@ -127,16 +127,15 @@ def suspicion(suspected: Suspicion, label: Label) -> str:
     ...     positions=(7,), confidence=0.9, evidence=14.2, needed=200.0, blocks_left=90, possible=0.06
     ... )
     >>> suspicion(doubt, "r{}".format)
-    'likeliest r7, 90 % sure: evidence 14 of 200, about 90 more blocks, change at most 6 %'
+    'likely r7, 90 % sure, not certified: evidence 14 of the 200 needed, about 90 more blocks, change at most 6 %'
     """
-    parts = [f"evidence {suspected.evidence:.2g} of {suspected.needed:.0f}"]
+    parts = [f"evidence {suspected.evidence:.2g} of the {suspected.needed:.0f} needed"]
     if suspected.blocks_left is not None:
-        parts.append(f"about {suspected.blocks_left} more blocks")
-    if math.isfinite(suspected.possible):
+        parts.append(f"about {counted(suspected.blocks_left, 'more block')}")
+    if suspected.possible < 1:
         parts.append(f"change at most {_percent(suspected.possible)}")
-    return (
-        f"likeliest {_where(suspected.positions, label)}, {_sure(suspected.confidence)}: {', '.join(parts)}"
-    )
+    who, sure = _where(suspected.positions, label), _sure(suspected.confidence)
+    return f"likely {who}, {sure}, not certified: {', '.join(parts)}"
 
 
 def left(belief: Belief) -> str:

@@ -1,0 +1,88 @@
+"""The same question asked again, with any budget: nothing that is stored is repeated, and no answer gets worse."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from perftrail.find.answer import FindAnswer, FindRequest
+from perftrail.find.find import Find
+from perftrail.model.target import resolve_goal
+from perftrail.present.finding import more_budget
+from perftrail.search.question import Budget
+from perftrail.store.memory import MemoryStore
+from tests.fakes.subject_builder import FakeSource, FakeStarter, number_of
+from tests.measure.bench import a_session, a_study, drain
+
+STUDY = a_study()
+CHANGED = 41
+
+
+class Place:
+    """A store that several calls of `find` share, and what the last one started."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._store = MemoryStore()
+        self.started = 0
+
+    def find(self, budget: Budget, *, metric: str = "wall") -> FindAnswer:
+        starter = FakeStarter(seconds=lambda arguments: 0.13 if number_of(arguments) >= CHANGED else 0.1)
+        session = a_session(STUDY, self._directory, source=FakeSource(60), starter=starter, store=self._store)
+        request = FindRequest(
+            goal=resolve_goal(STUDY, (metric,)), range=None, threshold=0.05, confidence=0.99, budget=budget
+        )
+        answer = drain(Find(session, request).events())[1]
+        assert isinstance(answer, FindAnswer)
+        self.started = len(starter.started)
+        return answer
+
+
+def test_a_smaller_budget_gives_the_stored_answer_and_starts_nothing(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    first = place.find(Budget())
+    assert first.answer.verdict == "found"
+    for less in (Budget(seconds=0.01), Budget(invocations=3), Budget(builds=2)):
+        assert place.find(less).as_json() == first.as_json()
+        assert place.started == 0
+
+
+def test_a_larger_budget_goes_on_where_the_search_stopped(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    short = place.find(Budget(invocations=12))
+    assert (short.answer.verdict, short.answer.reason) == ("unclear", "the budget of invocations is spent")
+    spent = place.started
+    assert spent > 0
+    full = place.find(Budget())
+    assert full.answer.verdict == "found"
+    assert place.started == full.invocations - spent
+
+    alone = Place(tmp_path / "other").find(Budget())
+    assert full.candidates(full.answer.changes[0]) == alone.candidates(alone.answer.changes[0])
+
+
+def test_the_same_budget_of_builds_repeats_each_step(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    first = place.find(Budget(builds=4, invocations=60))
+    again = place.find(Budget(builds=4, invocations=60))
+    assert place.started == 0
+    assert again.as_json() == first.as_json()
+    assert place.find(Budget(builds=4, invocations=5)).as_json() == first.as_json()
+    assert place.started == 0
+
+
+def test_what_works_is_resumed_with_any_budget(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    first = place.find(Budget(), metric="works")
+    assert place.find(Budget(invocations=1), metric="works").as_json() == first.as_json()
+    assert place.started == 0
+
+
+def test_a_search_that_a_budget_stopped_says_how_to_continue(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    assert list(more_budget(place.find(Budget(invocations=12)), ["study"])) == [
+        "Next: set budget_invocations under [find] above 12, and run perftrail find study again: it continues"
+    ]
+    assert list(more_budget(place.find(Budget(seconds=3)), [])) == [
+        "Next: perftrail find --budget 1min    continue this search; its samples are kept"
+    ]
+    assert list(more_budget(place.find(Budget()), [])) == []
