@@ -17,10 +17,10 @@ import perftrail
 from perftrail import studyfile
 from perftrail.cli.json_output import json_types
 from perftrail.cli.main import COMMANDS, cli
-from perftrail.model import json_schema
+from perftrail.model import json_data
 from perftrail.notebook import OpenedStudy, ShownFigure
 from perftrail.notebook.tables import ANSWERS, CHANGES, COMPARISONS, EACH, ESTIMATES, KINDS, SAMPLES, Column
-from perftrail.studyfile.reference import reference
+from perftrail.studyfile.schema import reference
 from perftrail.web.app import DESCRIBED, OPERATIONS
 from perftrail.web.openapi import document
 
@@ -58,9 +58,7 @@ def pages() -> dict[str, str]:
 
 def json_schemas() -> dict[str, dict[str, Any]]:
     """The JSON Schema of each command's `--json`."""
-    return {
-        name: json_schema.document(kind, f"perftrail {name} --json") for name, kind in json_types().items()
-    }
+    return {name: json_data.document(kind, f"perftrail {name} --json") for name, kind in json_types().items()}
 
 
 def json_page() -> str:

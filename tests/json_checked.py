@@ -9,7 +9,7 @@ from functools import cache
 import jsonschema
 
 from perftrail.cli import json_output
-from perftrail.model.json_schema import document
+from perftrail.model.json_data import document
 
 _encoded = json_output.encoded
 

@@ -15,8 +15,8 @@ from benchmarks.machine import taken
 from benchmarks.markdown import table
 from benchmarks.sandbox.pairs import Row, calibrated, take
 from perftrail.measure.sandboxes import Sandboxes
-from perftrail.model.quantity import quantity
 from perftrail.model.study import Sandbox
+from perftrail.model.wording import quantity
 from perftrail.process.launcher import Launcher
 
 if TYPE_CHECKING:

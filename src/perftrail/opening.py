@@ -17,12 +17,12 @@ from perftrail.measure.sandboxes import remove_leftovers
 from perftrail.measure.session import BuildView, Session, View
 from perftrail.measure.sources import NO_ERAS, eras_of, open_sources
 from perftrail.measure.subjects import BuildInputs, SubjectBuilder, no_tools
-from perftrail.model.quantity import counted
 from perftrail.model.source import ALONE, MAIN
+from perftrail.model.wording import counted
 from perftrail.process.launcher import Launcher
 from perftrail.process.machine import read_machine
 from perftrail.process.machine.settings import put_back_left_over
-from perftrail.sources.listed import ListedSource
+from perftrail.sources.directory import ListedSource
 from perftrail.store import hold, on_server, open_shared, open_store, server_of, writing
 from perftrail.studyfile import mistake
 
@@ -82,7 +82,7 @@ def open_view(study: Study, *, store: str | None) -> Iterator[View]:
     samples shows its files as they are now. Raises `SourceError` if neither has a history.
     """
     if study.walked.kind == "samples":
-        from perftrail.results.samples.view import samples_view  # noqa: PLC0415 - only such a study needs it
+        from perftrail.results.samples import samples_view  # noqa: PLC0415 - only such a study needs it
 
         yield samples_view(study)
         return

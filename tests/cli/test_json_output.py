@@ -8,7 +8,7 @@ import pytest
 
 from perftrail.cli.json_output import COMMANDS_WITH_JSON, encoded, json_types
 from perftrail.cli.main import COMMANDS, cli
-from perftrail.model.json_schema import document
+from perftrail.model.json_data import document
 
 
 def commands_with_json() -> set[str]:

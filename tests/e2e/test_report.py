@@ -13,9 +13,7 @@ import pytest
 from perftrail.charts.history import Events, Mark, history
 from perftrail.local_engine import LocalEngine
 from perftrail.present import page as report
-from perftrail.present.page import Section, Verdict
-from perftrail.present.page_html import write_page
-from perftrail.present.page_images import Drawings
+from perftrail.present.page import Drawings, Section, Verdict, write_page
 from tests.browsing import Scheme, visiting
 from tests.charts.drawn import LABELS, PALETTE, along
 from tests.e2e.histories import HOSTILE, make_history, write_study

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perftrail.errors import UsageError
-from perftrail.measure.entries import CommandLine, Entered, enter, needs_shell, scan, values_of
+from perftrail.measure.trial import CommandLine, Entered, enter, needs_shell, scan, values_of
 from perftrail.model.trial import Group
 
 SH = ("/bin/sh",)

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from perftrail.measure.entries import CommandLine, enter
-from perftrail.measure.trial import CommandFailed, Measure, Noticed, Tried
+from perftrail.measure.trial import CommandFailed, CommandLine, Measure, Noticed, Tried, enter
 from perftrail.model.measurement import PADDING
 from perftrail.model.process import Command, Ended, Exited, NotStarted, OutOfMemory, Ran, Signalled, TimedOut
 from perftrail.model.trial import Pace, Surroundings, Trial

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from perftrail.model.measurement import FlaggedSample
-from perftrail.present.report.side_by_side import SideBySide
+from perftrail.present.report.comparisons import SideBySide
 from perftrail.results.pairs import BUSY, ENOUGH_QUIET_PAIRS, Pair, decides, paired, telling_over
 from perftrail.stats.comparison import Rule, compare
 

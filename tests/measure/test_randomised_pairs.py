@@ -18,8 +18,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from perftrail.measure.pairs import PATIENCE, counted
 from perftrail.measure.session import Session
-from perftrail.measure.units import PATIENCE, counted
 from perftrail.model.build import Failure
 from perftrail.model.measurement import Conditions, Measurement
 from perftrail.model.patch import Patch, Patched

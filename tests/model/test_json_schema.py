@@ -9,7 +9,7 @@ from typing import Annotated, Literal, TypedDict
 import jsonschema
 import pytest
 
-from perftrail.model.json_schema import Schemas, document
+from perftrail.model.json_data import Schemas, document
 
 
 class Colour(StrEnum):

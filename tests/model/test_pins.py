@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perftrail.model.plain import json_of
+from perftrail.model.json_data import json_of
 from perftrail.model.source import ALONE, Pins, pins_asked
 from perftrail.model.subject import Revision
 

@@ -13,7 +13,7 @@ import pytest
 
 import perftrail
 from perftrail import studyfile
-from perftrail.model import quantity
+from perftrail.model import wording
 from perftrail.model.search_record import SearchRecord
 from perftrail.model.subject import Revision
 from perftrail.notebook.tables import (
@@ -107,7 +107,7 @@ def test_comparisons_are_those_of_the_report(measured: Path) -> None:
         verdict = make_report(view, measured / ".perftrail").verdict
     # Of both metrics the report names the larger sure difference: on a busy machine that of memory.
     [told] = [each for each in both if f"count.{each['metric']} " in verdict.sentence]
-    assert f"far {quantity.change(told['effect'])}" in verdict.sentence
+    assert f"far {wording.change(told['effect'])}" in verdict.sentence
     for fact in verdict.facts:
         assert fact.label != "Certainty" or f", {told['pairs']} interleaved pairs" in fact.text
     assert all(0 < each["pairs"] <= 24 for each in both)  # two points, twelve times each

@@ -9,7 +9,7 @@ import statistics
 
 import pytest
 
-from perftrail.measure.entries import CommandLine, enter
+from perftrail.measure.trial import CommandLine, enter
 from perftrail.model.trial import Pace, Surroundings, Trial, TrialSample
 from perftrail.present import trial_files
 from perftrail.present.trial_files import as_json

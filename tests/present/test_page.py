@@ -16,19 +16,22 @@ from perftrail.charts.history import Events, history
 from perftrail.errors import UsageError
 from perftrail.local_engine import LocalEngine
 from perftrail.present.page import (
+    AT_ONCE,
     LOG_BYTES,
+    Drawings,
     Fact,
     Listing,
     Page,
     Section,
     Table,
     Verdict,
+    bundle,
     log_end,
+    to_html,
     to_markdown,
     write_markdown,
+    write_page,
 )
-from perftrail.present.page_html import AT_ONCE, to_html, write_page
-from perftrail.present.page_images import Drawings, bundle
 from tests.charts.drawn import HOSTILE, LABELS, PALETTE, along, examples
 
 LONG = "x" * (LOG_BYTES + 100)

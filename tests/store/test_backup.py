@@ -15,7 +15,7 @@ from perftrail.errors import NoAnswer, StoreError
 from perftrail.model.measurement import Machine
 from perftrail.store import open_store
 from perftrail.store.backup import backup, restore
-from perftrail.store.content import digests
+from perftrail.store.copying import digests
 from perftrail.store.databases import looked_at
 from tests.store.examples import MACHINE, RUNNABLE, key, measurement
 from tests.store.processes import heard, start

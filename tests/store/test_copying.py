@@ -14,8 +14,7 @@ from perftrail.model.build import Failure
 from perftrail.model.measurement import Draw
 from perftrail.store import hold, open_store
 from perftrail.store import outcomes as kept
-from perftrail.store.content import digests
-from perftrail.store.copying import Copying, copy_store
+from perftrail.store.copying import Copying, copy_store, digests
 from perftrail.store.databases import looked_at, to_write
 from tests.store.examples import (
     BUILD,
@@ -40,8 +39,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from perftrail.store.content import Digest
-    from perftrail.store.copying import Copied
+    from perftrail.store.copying import Copied, Digest
 
     Kinds = tuple[str, str]
 

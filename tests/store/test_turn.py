@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from perftrail.store.machine_lock import LOCK, Turn
+from perftrail.store.lock import LOCK, Turn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

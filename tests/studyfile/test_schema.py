@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 
 from perftrail import studyfile
-from perftrail.studyfile.reference import reference
+from perftrail.studyfile.schema import reference
 from perftrail.studyfile.structure import Document, keys_of
 from tests.studyfile.studies import GOOD, SMALL, spoiled
 from tests.studyfile.test_bad_studies import MISTAKES, Spoiled

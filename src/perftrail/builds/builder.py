@@ -32,7 +32,7 @@ from perftrail.errors import StaleBuilds
 from perftrail.file_tree import alone, remove_tree
 from perftrail.model.build import Built, Failure, Prepared, content_key
 from perftrail.model.placeholders import names
-from perftrail.model.quantity import counted, quantity
+from perftrail.model.wording import counted, quantity
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

@@ -13,7 +13,7 @@ from perftrail.builds.artefact import content_of, read_finished, write_finished
 from perftrail.builds.trees import content_of_outputs
 from perftrail.errors import ClusterError
 from perftrail.file_tree import alone, remove_tree
-from perftrail.model.quantity import quantity
+from perftrail.model.wording import quantity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

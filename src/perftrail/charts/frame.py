@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal, TypeVar
 
-from perftrail.model.quantity import scale
 from perftrail.model.search_record import Json
+from perftrail.model.wording import scale
 
 Spec = dict[str, Json]
 Theme = Literal["light", "dark"]

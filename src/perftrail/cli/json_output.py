@@ -69,7 +69,7 @@ def json_types() -> Mapping[str, object]:
     from perftrail.verbs.build import MakeReportJson
     from perftrail.verbs.check import AttemptReportJson, SurveyJson
     from perftrail.verbs.doctor import DoctorReportJson
-    from perftrail.verbs.explain.result import ExplainedJson
+    from perftrail.verbs.explain.explain import ExplainedJson
     from perftrail.verbs.import_ import ImportedJson
     from perftrail.verbs.init.start import FirstStudyJson
     from perftrail.verbs.run import RunReportJson

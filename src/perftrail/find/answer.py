@@ -14,9 +14,9 @@ from perftrail.find.priors import noted
 from perftrail.model.benchmark import Value
 from perftrail.model.build import Stage
 from perftrail.model.metrics import Better
-from perftrail.model.quantity import counted
 from perftrail.model.source import ALONE, PinsJson
 from perftrail.model.target import Working
+from perftrail.model.wording import counted
 from perftrail.search import Costs, Origin, Question
 from perftrail.search.answer import Kind, Verdict
 

@@ -17,8 +17,8 @@ from perftrail.find.priors import RevisionPriors, weigh, with_measured, with_not
 from perftrail.find.sampler import Sampler
 from perftrail.measure.events import HistoryRead, Skipped, now
 from perftrail.model.build import Built, content_key
+from perftrail.model.json_data import json_of
 from perftrail.model.measurement import seed_of
-from perftrail.model.plain import json_of
 from perftrail.model.plan import same_everywhere
 from perftrail.model.search_record import SearchRecord
 from perftrail.model.subject import Subject

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypedDict, TypeVar
 
 from perftrail.measure.events import BuildFinished, Stepped
 from perftrail.model.build import Failure
-from perftrail.model.plain import json_of
+from perftrail.model.json_data import json_of
 from perftrail.model.search_record import StepRecord
 from perftrail.model.subject import Subject
 from perftrail.process.machine.facts import FINGERPRINT

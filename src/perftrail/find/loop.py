@@ -18,8 +18,8 @@ from perftrail.find import step_record
 from perftrail.find.answer import FindTable
 from perftrail.measure.events import BuilderSaid
 from perftrail.measure.invoker import NO_INPUT
+from perftrail.measure.pairs import logarithm
 from perftrail.measure.troubles import same_reason
-from perftrail.measure.units import logarithm
 from perftrail.model.build import Failure
 from perftrail.model.measurement import FlaggedSample, Measurement, Runnable, sift
 from perftrail.model.placeholders import names

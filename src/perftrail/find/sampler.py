@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from perftrail.find.journal import NOWHERE
+from perftrail.measure.pairs import logarithm
 from perftrail.measure.subjects import PlannedInvocation, Ready
-from perftrail.measure.units import logarithm
 from perftrail.model.build import Failure, content_key
 from perftrail.model.measurement import Draw, FailedInvocation, Measurement, seed_of, weight
 from perftrail.model.plan import Cell

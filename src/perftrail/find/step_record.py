@@ -7,7 +7,7 @@ import statistics
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from perftrail.model.quantity import quantity
+from perftrail.model.wording import quantity
 from perftrail.search import Batch, Built, Unusable
 from perftrail.search.words import step
 

@@ -39,9 +39,8 @@ from perftrail.model.process import (
     Signalled,
     TimedOut,
 )
-from perftrail.model.quantity import duration, quantity
 from perftrail.model.study import with_refusals
-from perftrail.model.wording import nearest
+from perftrail.model.wording import duration, nearest, quantity
 from perftrail.process.machine.load import Watch
 
 if TYPE_CHECKING:

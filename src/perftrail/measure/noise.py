@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from perftrail.errors import MachineBusy
 from perftrail.model.measurement import Conditions, flags
-from perftrail.model.quantity import number
-from perftrail.model.wording import quoted
+from perftrail.model.wording import number, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

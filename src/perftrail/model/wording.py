@@ -1,13 +1,221 @@
-"""Wording of messages: quotes, lists of choices, and suggestions."""
+"""Words and numbers for people.
+
+Numbers: values with intervals and units, changes, durations and sizes. Words: quotes, plurals, lists of choices,
+suggestions, and escaped text.
+"""
 
 from __future__ import annotations
 
 import difflib
 import json
+import math
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
+
+
+_SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+MOST_DIGITS = 4
+"""Largest number of significant digits, for any interval."""
+
+_BYTE_UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
+
+
+def quantity(value: float, unit: str, *, low: float | None = None, high: float | None = None) -> str:
+    """Format a value with its unit, and with its interval if given.
+
+    >>> quantity(0.04215, "s", low=0.0418, high=0.0431)
+    '42.1 ms [41.8, 43.1]'
+    >>> quantity(123456789, "B")
+    '118 MiB'
+    """
+    divisor, name = scale(value, unit)
+    suffix = f" {name}" if name else ""
+    if low is None or high is None:
+        return f"{number(value / divisor)}{suffix}"
+    if abs(value / divisor) >= 1e7:
+        return f"{number(value / divisor)}{suffix} [{number(low / divisor)}, {number(high / divisor)}]"
+    digits = decimals(value / divisor, low / divisor, high / divisor)
+    return f"{value / divisor:.{digits}f}{suffix} [{low / divisor:.{digits}f}, {high / divisor:.{digits}f}]"
+
+
+def number(value: float) -> str:
+    """Format a number with three significant digits, without decimals above a hundred.
+
+    >>> number(0.98765), number(1234.5), number(0.0), number(9434524181746862080.0)
+    ('0.988', '1234', '0', '9.43e+18')
+    """
+    if value == 0.0 or not math.isfinite(value):
+        return "0" if value == 0.0 else str(value)
+    if not 1e-4 <= abs(value) < 1e7:
+        return f"{value:.2e}"
+    if abs(value) >= 100.0:
+        return f"{value:.0f}"
+    return f"{value:.{max(0, 2 - math.floor(math.log10(abs(value))))}f}"
+
+
+def decimals(value: float, low: float, high: float) -> int:
+    """Return the number of decimals that an interval supports: two digits of its width, up to `MOST_DIGITS`."""
+    width = high - low
+    if width <= 0.0:
+        width = abs(value) * 1e-3
+    if width == 0.0 or not math.isfinite(width):
+        return 0
+    magnitude = math.floor(math.log10(abs(value))) if value else 0
+    return max(0, min(1 - math.floor(math.log10(width)), MOST_DIGITS - 1 - magnitude))
+
+
+def change(ratio: float) -> str:
+    """Format a ratio after/before as a change with a neutral direction word.
+
+    >>> change(1.041), change(0.5), change(2.5)
+    ('4.1 % more', '50 % less', '2.50 times')
+    """
+    if ratio >= 2.0 or ratio <= 0.0:
+        return f"{number(ratio)} times"
+    percent = abs(ratio - 1.0) * 100.0
+    digits = 0 if percent >= 10.0 else 1 if percent >= 0.1 else 2
+    return f"{percent:.{digits}f} % {'more' if ratio >= 1.0 else 'less'}"
+
+
+def percent(share: float) -> str:
+    """Format a share or a relative change in percent, with two digits.
+
+    >>> percent(0.0069), percent(0.174), percent(1.5)
+    ('0.69 %', '17 %', '150 %')
+    """
+    value = share * 100.0
+    return f"{value:.2g} %" if abs(value) < 10.0 else f"{value:.0f} %"
+
+
+def duration(seconds: float) -> str:
+    """Format a duration coarsely.
+
+    >>> duration(3.2), duration(95), duration(7300)
+    ('3.2 s', '1 min 35 s', '2 h 1 min')
+    """
+    if seconds < 10.0:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+    hours, rest = divmod(minutes, 60)
+    return f"{hours} h {rest} min" if rest else f"{hours} h"
+
+
+def probability(value: float) -> str:
+    """Format a probability in percent, never as certain.
+
+    >>> probability(0.9974), probability(0.99999), probability(0.5)
+    ('99.7 %', 'more than 99.9 %', '50 %')
+    """
+    if value > 0.9995:
+        return "more than 99.9 %"
+    if value < 0.0005:
+        return "less than 0.1 %"
+    percent = value * 100.0
+    return f"{percent:.1f} %" if percent > 99.0 or percent < 1.0 else f"{percent:.0f} %"
+
+
+def counted(count: int, noun: str) -> str:
+    """Format a count with its noun.
+
+    >>> counted(1, "start"), counted(12_000, "start")
+    ('1 start', '12,000 starts')
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def scale(value: float, unit: str) -> tuple[float, str]:
+    """Return the divisor of a value, and the resulting unit.
+
+    >>> scale(0.25, "s")
+    (0.001, 'ms')
+    """
+    table = {"s": _SECONDS, "B": _BYTE_UNITS}.get(unit)
+    if table is None:
+        return 1.0, unit
+    for divisor, name in table:
+        if abs(value) >= divisor:
+            return divisor, name
+    return table[-1] if value else table[0]
+
+
+DURATION = r"^\s*(?:[0-9]+(?:\.[0-9]+)?\s*(?:ms|s|sec|m|min|h|d)\s*)+$"
+"""Pattern of a duration; also in the JSON Schema."""
+
+SIZE = r"^\s*[0-9]+(?:\.[0-9]+)?\s*(?:B|[kKMGT]B|[KMGT]iB)\s*$"
+"""Pattern of a size; also in the JSON Schema."""
+
+_MILLISECONDS = {"ms": 1, "s": 1000, "sec": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+_BYTES_OF: Mapping[str, int] = {
+    "B": 1,
+    **{f"{letter}B": 1000**power for power, letter in ((1, "k"), (1, "K"), (2, "M"), (3, "G"), (4, "T"))},
+    **{f"{letter}iB": 1024**power for power, letter in enumerate("KMGT", start=1)},
+}
+_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]+)")
+_LONGEST = 60
+
+
+def parse_duration(text: str) -> float:
+    """Parse a duration in seconds. Raises `ValueError` with the valid notation.
+
+    >>> parse_duration("1h30min"), parse_duration("500ms")
+    (5400.0, 0.5)
+    """
+    if len(text) > _LONGEST or re.fullmatch(DURATION, text) is None:
+        raise ValueError('is not a duration; write seconds, or "500ms", "60s", "10min", "1h30min"')
+    return sum(float(number) * _MILLISECONDS[unit] for number, unit in _PART.findall(text)) / 1000
+
+
+def format_duration(seconds: float) -> str:
+    """Format a duration exactly to the millisecond, the inverse of `parse_duration`.
+
+    >>> format_duration(5400), format_duration(0.5), format_duration(90.25)
+    ('1h30min', '500ms', '1min30s250ms')
+    """
+    if not 0 <= seconds < math.inf:
+        raise ValueError(f"{seconds} is not a duration")
+    left = round(seconds * 1000)
+    parts = []
+    for unit in ("h", "min", "s", "ms"):
+        count, left = divmod(left, _MILLISECONDS[unit])
+        if count:
+            parts.append(f"{count}{unit}")
+    return "".join(parts) or "0s"
+
+
+def parse_size(text: str) -> int:
+    """Parse a size in bytes. Raises `ValueError` with the valid notation.
+
+    >>> parse_size("2GiB"), parse_size("1.5 kB")
+    (2147483648, 1500)
+    """
+    if len(text) > _LONGEST or re.fullmatch(SIZE, text) is None:
+        raise ValueError('is not a size; write bytes, or "512MiB", "2GiB", "1GB"')
+    found = _PART.search(text)
+    assert found is not None
+    return round(float(found[1]) * _BYTES_OF[found[2]])
+
+
+def format_size(size_bytes: int) -> str:
+    """Format a size exactly, in the largest unit that divides it: the inverse of `parse_size`.
+
+    >>> format_size(2147483648), format_size(1500), format_size(1001)
+    ('2GiB', '1500B', '1001B')
+    """
+    if size_bytes < 0:
+        raise ValueError(f"{size_bytes} is not a size")
+    for unit in ("TiB", "GiB", "MiB", "KiB"):
+        if size_bytes and size_bytes % _BYTES_OF[unit] == 0:
+            return f"{size_bytes // _BYTES_OF[unit]}{unit}"
+    return f"{size_bytes}B"
+
 
 LONGEST_QUOTE = 80
 MOST_LISTED = 12

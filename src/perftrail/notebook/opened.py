@@ -40,9 +40,9 @@ from perftrail.notebook.tables import (
     with_parameters,
 )
 from perftrail.opening import open_view, results_database, results_directory
+from perftrail.present.report.comparisons import compare_subjects
 from perftrail.present.report.gathered import gather
 from perftrail.present.report.report import make_report
-from perftrail.present.report.side_by_side import compare_subjects
 from perftrail.results.changes import history_changes
 from perftrail.results.measured import MeasuredHere
 from perftrail.results.rows import rows
@@ -254,7 +254,7 @@ class ShownFigure:
 
     def svg(self) -> str:
         """The chart as SVG, on white."""
-        from perftrail.present.page_images import svg  # noqa: PLC0415 - what draws it takes 40 MB
+        from perftrail.present.page import svg  # noqa: PLC0415 - what draws it takes 40 MB
 
         return svg(self._titled())
 

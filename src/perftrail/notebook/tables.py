@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from perftrail.model.search_record import Json, SearchRecord
     from perftrail.model.study import Study
     from perftrail.model.subject import Revision
-    from perftrail.present.report.side_by_side import SideBySide
+    from perftrail.present.report.comparisons import SideBySide
     from perftrail.results.changes import HistoryChange
     from perftrail.results.rows import Row
 

@@ -2,6 +2,6 @@
 
 - `sentence`: the answer of a search in one sentence; `finding`: everything else that `find` and `run` print.
 - `tables`, `growth`, `scaling`, `failures`, `validity`: what `show` prints. `plan`: what `check` and `init` print.
-- `report`, `page`, `page_html`, `page_images`: the report. `dashboard`: snapshots of it for `web`.
+- `report`, `page`: the report. `dashboard`: snapshots of it for `web`.
 - `gate`, `gate_output`: the answer of `compare`. `console`, `speech`, `terminal`: progress, and how text is printed.
 """

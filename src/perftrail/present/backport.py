@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
-from perftrail.model.quantity import change, counted, decimals, number, percent, quantity
-from perftrail.model.wording import escaped
+from perftrail.model.wording import change, counted, decimals, escaped, number, percent, quantity
 from perftrail.present.console import output
 from perftrail.present.failures import telling
 from perftrail.present.sentence import revision_name

@@ -27,8 +27,7 @@ from perftrail.measure.events import (
 )
 from perftrail.model.build import Failure
 from perftrail.model.measurement import FailedInvocation
-from perftrail.model.quantity import counted, duration, number
-from perftrail.model.wording import escaped, listed
+from perftrail.model.wording import counted, duration, escaped, listed, number
 from perftrail.present.failures import left_out_words, telling
 from perftrail.present.terminal import settings
 from perftrail.present.validity import outdated_words

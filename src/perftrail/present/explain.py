@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
-from perftrail.model.quantity import change, quantity
-from perftrail.model.wording import escaped
+from perftrail.model.wording import change, escaped, quantity
 from perftrail.present.console import output
 from perftrail.present.failures import telling
 from perftrail.present.sentence import revision_name
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from perftrail.model.patch import FileChange
-    from perftrail.verbs.explain.result import CellReport, Explained, Figured
+    from perftrail.verbs.explain.explain import CellReport, Explained, Figured
 
 MOST_FILES = 8
 MOST_FIGURES = 12

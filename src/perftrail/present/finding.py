@@ -10,12 +10,11 @@ from rich.text import Text
 
 from perftrail.find.answer import FindTable, by_culprit, noisy_words
 from perftrail.measure.troubles import common
-from perftrail.model.quantity import change as relative
-from perftrail.model.quantity import counted, decimals, duration, probability, quantity
 from perftrail.model.recipe import PLAIN
 from perftrail.model.subject import Subject
 from perftrail.model.target import Working
-from perftrail.model.wording import escaped, listed
+from perftrail.model.wording import change as relative
+from perftrail.model.wording import counted, decimals, duration, escaped, listed, probability, quantity
 from perftrail.present.console import output
 from perftrail.present.failures import left_out_words, more_lines, telling, trouble_lines
 from perftrail.present.sentence import (

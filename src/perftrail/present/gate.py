@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perftrail.model.build import content_key
-from perftrail.model.quantity import change, counted, decimals, percent, quantity
 from perftrail.model.recipe import PLAIN
-from perftrail.model.wording import escaped
+from perftrail.model.wording import change, counted, decimals, escaped, percent, quantity
 from perftrail.present.page import inert
 from perftrail.stats.comparison import Verdict
 

@@ -1,4 +1,4 @@
-"""Print a comparison, write it to files, and report it to a job of GitHub Actions."""
+"""Write a gate's result: terminal, image, and the files that a CI job reads."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 import click
+import vl_convert
 from rich.table import Table
 from rich.text import Text
 
+from perftrail.charts.comparison import Against, against
+from perftrail.charts.frame import Palette
 from perftrail.errors import UsageError
-from perftrail.model.quantity import counted
-from perftrail.model.wording import escaped
+from perftrail.model.wording import counted, escaped
 from perftrail.present.console import output
 from perftrail.present.failures import telling
 from perftrail.present.gate import (
@@ -29,6 +31,7 @@ from perftrail.present.gate import (
     sureness,
     value_words,
 )
+from perftrail.present.page import PNG_SCALE, svg
 from perftrail.stats.comparison import Verdict
 
 if TYPE_CHECKING:
@@ -36,6 +39,41 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from perftrail.results.gate import Gate
+
+
+MOST_ROWS = 40
+
+
+def draw(gate: Gate) -> str:
+    """Return the worst rows as SVG."""
+    rows = [
+        Against(
+            row=name(row),
+            subject="head",
+            ratios=row.ratios,
+            effect=row.comparison.effect,
+            low=row.comparison.low,
+            high=row.comparison.high,
+            verdict=row.word,
+        )
+        for row in gate.rows[:MOST_ROWS]
+        if row.comparison is not None
+    ]
+    return svg(
+        against(
+            rows,
+            name="comparison",
+            title=gate.title,
+            reference=revision(gate.base),
+            palette=Palette(("head",)),
+        )
+    )
+
+
+def to_png(drawn: str) -> bytes:
+    """Return an SVG as PNG."""
+    image: bytes = vl_convert.svg_to_png(drawn, scale=PNG_SCALE)
+    return image
 
 
 LONGEST_SUMMARY_BYTES = 900_000
@@ -115,8 +153,6 @@ def _write_one(gate: Gate, form: str, file: Path) -> None:
     if form not in ("svg", "png"):
         _write(file, _text(gate, form))
         return
-    from perftrail.present.gate_image import draw, to_png
-
     drawn = draw(gate)
     try:
         if form == "svg":

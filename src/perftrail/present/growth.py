@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from perftrail.model.quantity import number, percent, probability, quantity
-from perftrail.model.wording import escaped, listed
+from perftrail.model.wording import escaped, listed, number, percent, probability, quantity
 from perftrail.present.console import output
 from perftrail.present.scaling import described_words
 from perftrail.stats.growth import Order

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import click
 from rich.text import Text
 
-from perftrail.model.quantity import counted, number, quantity
-from perftrail.model.wording import escaped
+from perftrail.model.wording import counted, escaped, number, quantity
 from perftrail.present.console import errors, output
 
 if TYPE_CHECKING:

@@ -1,25 +1,34 @@
-"""The content of a report as plain values, a report as Markdown, and the files that a report quotes.
-
-In Markdown, for an issue or a pull request, a report has the answer, its evidence, and a table for each chart.
-"""
+"""A page of results: plain values, written as Markdown, or as one HTML file and images."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
+import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
 
+import vl_convert
+from markupsafe import Markup
+
+from perftrail.charts.frame import config, themed
 from perftrail.errors import UsageError
 from perftrail.model.wording import escaped
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from perftrail.charts.frame import Figure, HistoryPoint
     from perftrail.model.search_record import Json
-    from perftrail.present.page_images import Drawings
+    from perftrail.ports import Engine, Pending
 
 
 Tone = Literal["better", "worse", "plain", "unclear"]
@@ -217,7 +226,7 @@ FILE_BYTES = 64_000
 
 
 def write_markdown(page: Page, directory: str, drawings: Drawings) -> tuple[Path, ...]:
-    """Write the report as Markdown with its charts as SVG, like `page_html.write_page`."""
+    """Write the report as Markdown with its charts as SVG, like `write_page`."""
     root = Path(directory)
     try:
         (root / IMAGES).mkdir(parents=True, exist_ok=True)
@@ -261,3 +270,269 @@ def study_text(file: str) -> str:
 def unwritable(directory: str, error: OSError) -> UsageError:
     """Return the error of a directory that cannot be written."""
     return UsageError(f"-o {directory}: cannot be written: {error.strerror}; name another directory")
+
+
+VEGA_LITE = "6.4"
+"""Version of Vega-Lite for page and images."""
+
+PNG_SCALE = 2.0
+
+SNIPPET = "window.vegaEmbed = vegaEmbed;"
+"""What the page's script needs from the bundle."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawn:
+    """A chart as SVG and as PNG, which may still be drawn."""
+
+    svg: str
+    image: bytes | Pending[bytes]
+
+    @property
+    def png(self) -> bytes:
+        """Wait for the PNG, and return it. Call it once."""
+        return self.image if isinstance(self.image, bytes) else self.image.outcome()
+
+
+class Drawings:
+    """Charts as SVG; an engine draws each as soon as it is known."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._begun: dict[str, Pending[str]] = {}
+        engine.begin(_start, "")
+
+    def begin(self, figure: Figure) -> None:
+        """Start to draw a chart, once."""
+        if figure.name not in self._begun:
+            self._begun[figure.name] = self._engine.begin(svg, figure)
+
+    def drawn(self, figures: Sequence[Figure]) -> Mapping[str, Drawn]:
+        """Yield charts by name as they are drawn. Call it once.
+
+        Two thirds of the PNGs are made here while the engine draws the other charts.
+        """
+        found: dict[str, Drawn] = {}
+        for name, still in self._stills(figures):
+            image = png(still) if len(found) * 3 < len(figures) * 2 else self._engine.begin(png, still)
+            found[name] = Drawn(svg=still, image=image)
+        return found
+
+    def stills(self, figures: Sequence[Figure]) -> Mapping[str, str]:
+        """Return charts as SVG alone by name. Call it once."""
+        return dict(self._stills(figures))
+
+    def _stills(self, figures: Sequence[Figure]) -> Iterator[tuple[str, str]]:
+        for figure in figures:
+            self.begin(figure)
+        for figure in figures:
+            yield figure.name, self._begun[figure.name].outcome()
+
+
+def _start(title: str) -> None:
+    """Draw nothing, to start the renderer, which takes half a second."""
+    vl_convert.vegalite_to_svg({"title": title, "mark": "point"}, vl_version=VEGA_LITE)
+
+
+def svg(figure: Figure) -> str:
+    """Return a chart as SVG, for a white page.
+
+    Descriptions of single marks are left out: they are half of a large image, which has its caption's instead.
+    """
+    spec = themed(figure.spec, "light")
+    silent = {**spec, "config": {**config("light"), "aria": False}}
+    drawn: str = vl_convert.vegalite_to_svg(silent, vl_version=VEGA_LITE)
+    return drawn
+
+
+def png(drawn: str) -> bytes:
+    """Return an SVG as PNG."""
+    image: bytes = vl_convert.svg_to_png(drawn, scale=PNG_SCALE)
+    return image
+
+
+def write_images(figure: Figure, drawn: Drawn, directory: Path) -> None:
+    """Write a chart's SVG, PNG and specification into a directory."""
+    spec = themed(figure.spec, "light")
+    (directory / f"{figure.name}.svg").write_text(drawn.svg, encoding="utf-8")
+    (directory / f"{figure.name}.png").write_bytes(drawn.png)
+    (directory / f"{figure.name}.vl.json").write_text(json.dumps(spec), encoding="utf-8")
+
+
+def bundle_name() -> str:
+    """Return the name of the script that `bundle` returns; it depends on the content."""
+    return f"vega-{VEGA_LITE}-{version('vl-convert-python')}"
+
+
+@cache
+def bundle() -> str:
+    """Return Vega, Vega-Lite and Vega-Embed as one script that loads nothing.
+
+    Bundling takes seconds, so the result is cached in the user's own cache directory, where nobody else can write.
+    """
+    kept = _cache() / f"{bundle_name()}.js"
+    with suppress(OSError, UnicodeDecodeError):
+        return kept.read_text(encoding="utf-8")
+    script: str = vl_convert.javascript_bundle(SNIPPET, vl_version=VEGA_LITE)
+    with suppress(OSError):
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        new = kept.with_suffix(f".{os.getpid()}")
+        new.write_text(script, encoding="utf-8")
+        new.replace(kept)
+    return script
+
+
+def _cache() -> Path:
+    """Return the user's cache directory, as the XDG base directory specification says."""
+    named = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(named) if Path(named).is_absolute() else Path.home() / ".cache") / "perftrail"
+
+
+class Columns:
+    """Columns of tables and charts by number; equal columns are stored once.
+
+    >>> columns = Columns()
+    >>> [columns.number(["a", "b"]), columns.number([1.5]), columns.number(["a", "b"])]
+    [0, 1, 0]
+    >>> columns.texts
+    ('["a","b"]', '[1.5]')
+    """
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+
+    def number(self, values: Sequence[Json]) -> int:
+        """Add a column; return its number."""
+        return self._numbers.setdefault(inert_json(list(values)), len(self._numbers))
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The columns as JSON, by number."""
+        return tuple(self._numbers)
+
+    def of_table(self, table: Table) -> list[int]:
+        """Add a whole table; return the numbers of its columns."""
+        return [self.number(column) for column in zip(*table.rows, strict=True)]
+
+    def of_detail(self, section: Section) -> Mapping[str, int]:
+        """Add every point of a thinned chart, in the chart's units; return the numbers of the columns by name."""
+        assert section.figure is not None
+        about = section.figure.spec["usermeta"]
+        assert isinstance(about, dict)
+        divisor = about["divisor"]
+        assert isinstance(divisor, float)
+        points = section.detail
+        columns: dict[str, list[Json]] = {
+            "position": [point.position for point in points],
+            "subject": [point.subject for point in points],
+            "revision": [point.revision for point in points],
+            "value": [_short(point.value / divisor) for point in points],
+            "low": [_short(point.low / divisor) for point in points],
+            "high": [_short(point.high / divisor) for point in points],
+            "count": [point.count for point in points],
+        }
+        return {name: self.number(column) for name, column in columns.items()}
+
+
+def inert_json(data: Json) -> str:
+    r"""Return JSON that cannot end a script or begin a tag.
+
+    >>> inert_json(["</script>"])
+    '["\\u003c/script\\u003e"]'
+    """
+    text = json.dumps(data, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def _short(value: float) -> float:
+    """Return a value with its visible digits."""
+    return float(f"{value:.5g}")
+
+
+AT_ONCE = 30
+"""Number of visible rows of a table; the page shows the rest on request."""
+
+LARGEST_STILL = 100_000
+"""Largest still image inside the page, in bytes; larger ones are only separate files."""
+
+
+def to_html(page: Page, stills: Mapping[str, str]) -> str:
+    """Return the page; `stills` are its charts as SVG by name, for print and for readers without scripts."""
+    from jinja2 import Environment, StrictUndefined
+
+    scripts = [Markup(bundle()), Markup(_text("page.js"))]  # noqa: S704 - our own scripts, nothing from a study
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters["tied"] = tied
+    template = environment.from_string(_text("page.html"))
+    columns = Columns()
+    return template.render(
+        page=page,
+        at_once=AT_ONCE,
+        style=Markup(_text("page.css")),  # noqa: S704 - as above
+        scripts=scripts,
+        policy=_policy(scripts),
+        stills={name: _data_address(drawn) for name, drawn in stills.items() if len(drawn) <= LARGEST_STILL},
+        specs={figure.name: _inert(figure.spec) for figure in page.figures},
+        looks=_inert({"light": config("light"), "dark": config("dark")}),
+        unfolded={table.name: columns.of_table(table) for table in _long_tables(page)},
+        detail={
+            section.figure.name: columns.of_detail(section)
+            for section in page.every_section
+            if section.figure is not None and section.detail
+        },
+        columns=[Markup(text) for text in columns.texts],  # noqa: S704 - inert_json wrote them
+    )
+
+
+def _long_tables(page: Page) -> Iterator[Table]:
+    """Return the tables of which only the first rows are visible."""
+    for section in page.every_section:
+        yield from (table for table in section.tables if len(table.rows) > AT_ONCE and not table.whole)
+
+
+def _inert(data: Json) -> Markup:
+    return Markup(inert_json(data))  # noqa: S704 - that is what makes it inert
+
+
+def tied(text: str) -> str:
+    """Keep a value and its sign, and a ratio, on one line."""
+    return text.replace(" %", "\u00a0%").replace("× ", "×\u00a0")
+
+
+def _policy(scripts: list[Markup]) -> str:
+    """Return the content security policy: only the page's own scripts, by digest."""
+    digests = (base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts)
+    allowed = " ".join(f"'sha256-{digest}'" for digest in digests)
+    return (
+        f"default-src 'none'; script-src {allowed} 'unsafe-eval'; style-src 'unsafe-inline'; "
+        "img-src data: blob:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _data_address(drawn: str) -> str:
+    return "data:image/svg+xml;base64," + base64.b64encode(drawn.encode()).decode()
+
+
+def _text(name: str) -> str:
+    return (files("perftrail.present") / "templates" / name).read_text(encoding="utf-8")
+
+
+def write_page(page: Page, directory: str, drawings: Drawings) -> tuple[Path, ...]:
+    """Write the page and the images of its charts; return every file. Raises `UsageError` if one cannot be written.
+
+    `drawings` are charts that are already being drawn.
+    """
+    root = Path(directory)
+    try:
+        (root / IMAGES).mkdir(parents=True, exist_ok=True)
+        drawn = drawings.drawn(page.figures)
+        stills = {name: each.svg for name, each in drawn.items()}
+        (root / PAGE).write_text(to_html(page, stills), encoding="utf-8")
+        for figure in page.figures:
+            write_images(figure, drawn[figure.name], root / IMAGES)
+    except OSError as error:
+        raise unwritable(directory, error) from error
+    images = (root / IMAGES / f"{figure.name}.{kind}" for figure in page.figures for kind in ("svg", "png"))
+    return (root / PAGE, *images)

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perftrail.model.quantity import duration
-from perftrail.model.wording import escaped
+from perftrail.model.wording import duration, escaped
 from perftrail.present.failures import left_out_words, remedy_lines, trouble_lines
 from perftrail.present.speech import after
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from perftrail.model.quantity import decimals, number, percent
-from perftrail.model.wording import escaped, listed
+from perftrail.model.wording import decimals, escaped, listed, number, percent
 from perftrail.present.console import output
 from perftrail.present.sentence import revision_name
 from perftrail.stats.contention import Cause, Outcome

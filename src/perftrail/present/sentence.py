@@ -10,12 +10,11 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from perftrail.model.quantity import change as relative
-from perftrail.model.quantity import counted, decimals, probability
 from perftrail.model.recipe import PLAIN
 from perftrail.model.subject import Revision
 from perftrail.model.target import WORKS, Working
-from perftrail.model.wording import escaped, listed
+from perftrail.model.wording import change as relative
+from perftrail.model.wording import counted, decimals, escaped, listed, probability
 from perftrail.search import Effect, Kind
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perftrail.model.quantity import counted, duration
-from perftrail.model.wording import escaped
+from perftrail.model.wording import counted, duration, escaped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

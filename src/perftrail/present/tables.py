@@ -9,11 +9,10 @@ from rich.table import Table
 from rich.text import Text
 
 from perftrail.model.measurement import NOISE
-from perftrail.model.quantity import change, decimals, quantity
-from perftrail.model.quantity import change as relative
 from perftrail.model.source import ALONE, pins_asked
 from perftrail.model.subject import Revision
-from perftrail.model.wording import escaped
+from perftrail.model.wording import change, decimals, escaped, quantity
+from perftrail.model.wording import change as relative
 from perftrail.present.console import output
 from perftrail.present.finding import LONGEST_LINE, pins_words
 from perftrail.present.page import inert

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from perftrail.model.quantity import duration, number, percent, quantity
-from perftrail.model.wording import escaped
+from perftrail.model.wording import duration, escaped, number, percent, quantity
 from perftrail.present.console import output
 from perftrail.present.trial_files import ratio
 from perftrail.stats.comparison import Verdict

@@ -13,9 +13,8 @@ import statistics
 from typing import TYPE_CHECKING, Annotated, TypedDict
 
 from perftrail.model.benchmark import Value
-from perftrail.model.quantity import decimals, quantity
 from perftrail.model.trial import SPLIT, UNITS
-from perftrail.model.wording import escaped
+from perftrail.model.wording import decimals, escaped, quantity
 from perftrail.stats.comparison import Verdict
 from perftrail.stats.trial import Contrast, Why
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from perftrail.model.measurement import OLDER_RECIPE, OTHER_TOOLCHAIN, UNKNOWN_ORIGIN
-from perftrail.model.quantity import counted
-from perftrail.model.wording import escaped
+from perftrail.model.wording import counted, escaped
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
 # cattrs reads the annotations at run time, so these imports must not be in TYPE_CHECKING.
 from perftrail.model.benchmark import Point, Value
 from perftrail.model.build import Failure, Stage
+from perftrail.model.json_data import from_plain
 from perftrail.model.measurement import Machine
 from perftrail.model.metrics import Better
-from perftrail.model.plain import from_plain
 from perftrail.model.subject import Revision
 from perftrail.stats.comparison import Comparison, LayoutNoise, Verdict
 from perftrail.stats.estimate import Estimate

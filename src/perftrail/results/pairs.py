@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, TypedDict
 
 from perftrail.model.benchmark import Value
 from perftrail.model.measurement import weight
-from perftrail.model.quantity import percent
+from perftrail.model.wording import percent
 from perftrail.results.rows import ValueWithIntervalJson, by_block, interval_json
 from perftrail.stats.comparison import Verdict
 from perftrail.stats.ratios import compare_over

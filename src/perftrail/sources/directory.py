@@ -1,4 +1,4 @@
-"""A plain directory as a history of one revision: its present files."""
+"""Sources without version control: a plain directory, which is one revision, and listed names without content."""
 
 from __future__ import annotations
 
@@ -18,6 +18,29 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from perftrail.model.source import Source as Asked
+
+
+class ListedSource(Unrelated):
+    """A `perftrail.ports.Source` of given revisions, oldest first, which cannot be checked out.
+
+    `no_range` says why no range of them is known, and what to do.
+    """
+
+    def __init__(self, revisions: Sequence[Revision], *, no_range: str) -> None:
+        super().__init__(no_range=no_range)
+        self._revisions = tuple(revisions)
+
+    def history(self, range: str | None = None) -> tuple[Revision, ...]:
+        """Return the revisions. Raises `SourceError` for a range."""
+        self.refuse_range(range)
+        return self._revisions
+
+    def materialise(self, revision: Revision, directory: str, log: str) -> None:
+        """Raise `CheckoutFailed`: the revisions have no content."""
+        raise CheckoutFailed(
+            f"{revision.short}: only its samples are available; {directory} stays empty, see {log}"
+        )
+
 
 _LEFT_OUT = frozenset({".git", ".hg", ".svn", ".fslckout", "_FOSSIL_", ".perftrail"})
 """Files of version control and of perftrail, on which no build depends."""

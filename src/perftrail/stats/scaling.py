@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from perftrail.model.quantity import counted
+from perftrail.model.wording import counted
 from perftrail.stats.ratios import Interval, ratio
 
 if TYPE_CHECKING:

@@ -22,8 +22,7 @@ from sqlalchemy import Column, Integer, MetaData, Table, Text, insert, inspect, 
 from perftrail._version import __version__
 from perftrail.errors import NoAnswer, StoreError
 from perftrail.store import schema, sqlite
-from perftrail.store.content import Digest, digests
-from perftrail.store.copying import Copying
+from perftrail.store.copying import Copying, Digest, digests
 from perftrail.store.databases import looked_at, to_write
 from perftrail.store.location import on_server, shown
 from perftrail.store.migrations import refuse_newer, shipped, version

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from sqlalchemy import ARRAY, bindparam, func, insert, select
 from sqlalchemy.dialects import postgresql, sqlite
 
-from perftrail.store.accepted import storable
+from perftrail.store.rows import storable
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, TypeVar
 from perftrail.errors import StoreError
 from perftrail.model.measurement import FailedInvocation, Machine, Measurement, Samples
 from perftrail.model.search_record import Mark, StepRecord
-from perftrail.store.accepted import (
+from perftrail.store.rows import (
     accepted,
     accepted_note,
     accepted_runnable,
+    build_outcome_from_json,
+    build_outcome_to_json,
     identifier,
     storable,
     taken,
@@ -21,7 +23,6 @@ from perftrail.store.accepted import (
     unknown_machine,
     unknown_search,
 )
-from perftrail.store.rows import build_outcome_from_json, build_outcome_to_json
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence

@@ -15,8 +15,8 @@ from sqlalchemy import func, insert, select
 from perftrail.model.build import Failure
 from perftrail.model.measurement import UNDRAWN, Draw, FailedInvocation, InvocationKey, Measurement, Samples
 from perftrail.store import schema
-from perftrail.store.accepted import to_json, unknown
 from perftrail.store.identifiers import Names, chunks, insert_many
+from perftrail.store.rows import to_json, unknown
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence

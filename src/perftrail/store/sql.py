@@ -18,22 +18,15 @@ from perftrail.model.measurement import Machine
 from perftrail.model.search_record import ComparisonRecord, Mark, RegressionNote
 from perftrail.store import outcomes as kept
 from perftrail.store import schema
-from perftrail.store.accepted import (
-    accepted,
-    accepted_note,
-    accepted_runnable,
-    identifier,
-    storable,
-    taken,
-    to_json,
-    unknown_machine,
-    unknown_search,
-)
 from perftrail.store.identifiers import Names, chunks, insert_or_replace, insert_unless_there
 from perftrail.store.outcomes import read_recent, read_samples
 from perftrail.store.rows import (
+    accepted,
+    accepted_note,
+    accepted_runnable,
     build_from_row,
     build_outcome_to_json,
+    identifier,
     origin_to_json,
     point_to_json,
     revision_from_row,
@@ -41,6 +34,11 @@ from perftrail.store.rows import (
     runnable_from_row,
     search_from_row,
     step_from_row,
+    storable,
+    taken,
+    to_json,
+    unknown_machine,
+    unknown_search,
 )
 from perftrail.store.transactions import Transactions
 
@@ -56,8 +54,7 @@ if TYPE_CHECKING:
     from perftrail.model.search_record import Json, SearchRecord, StepRecord
     from perftrail.model.subject import Revision
     from perftrail.store.outcomes import Interned
-    from perftrail.store.server_outage import Patience
-    from perftrail.store.transactions import Database
+    from perftrail.store.transactions import Database, Patience
 
 
 def read_mark(connection: Connection) -> Mark:

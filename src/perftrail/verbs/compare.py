@@ -15,15 +15,14 @@ from typing import TYPE_CHECKING
 
 from perftrail.errors import UsageError
 from perftrail.measure.events import HistoryRead, now
-from perftrail.measure.pairs import Clock, Comparisons, InterleavedPairs, rule_for, units_needed
-from perftrail.measure.units import logarithm
+from perftrail.measure.pairs import Clock, Comparisons, InterleavedPairs, logarithm, rule_for, units_needed
 from perftrail.model.build import Failure
+from perftrail.model.json_data import to_plain
 from perftrail.model.measurement import Measurement
-from perftrail.model.plain import to_plain
 from perftrail.model.plan import cells
-from perftrail.model.quantity import counted
 from perftrail.model.search_record import ComparisonRecord
 from perftrail.model.subject import Subject
+from perftrail.model.wording import counted
 from perftrail.ports import EditableSource
 from perftrail.results.gate import ComparedMetric, FailedSide, Gate, Row
 from perftrail.results.selection import TIMES, Choice

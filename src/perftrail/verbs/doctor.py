@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
 
 from perftrail.measure.sandboxes import why_no_sandbox
-from perftrail.model.quantity import number, quantity
-from perftrail.model.wording import quoted
+from perftrail.model.wording import number, quantity, quoted
 from perftrail.process.launcher import Launcher
 from perftrail.process.machine import read_machine
 from perftrail.process.machine.load import Watch

@@ -9,7 +9,7 @@ from perftrail.model.exchange import Exported, Value
 from perftrail.model.measurement import FlaggedSample, Measurement, sift
 from perftrail.model.wording import quoted, suggestion
 from perftrail.results.measured import MeasuredHere
-from perftrail.results.samples.reading import MACHINE, UNKNOWN
+from perftrail.results.samples import MACHINE, UNKNOWN
 from perftrail.results.selection import select
 from perftrail.stats.estimate import estimate
 

@@ -12,9 +12,15 @@ from perftrail import studyfile
 from perftrail.errors import UsageError
 from perftrail.formats import files_in
 from perftrail.model.exchange import SUMMARY
-from perftrail.model.quantity import counted
-from perftrail.results.samples.reading import arrange, is_result, read_samples, refuse_unknown, sample_file
-from perftrail.results.samples.view import machine_of
+from perftrail.model.wording import counted
+from perftrail.results.samples import (
+    arrange,
+    is_result,
+    machine_of,
+    read_samples,
+    refuse_unknown,
+    sample_file,
+)
 from perftrail.studyfile.reading import shown_name
 from perftrail.studyfile.writing import toml
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypedDict
 
 from perftrail._version import __version__
-from perftrail.model.json_schema import Schema, Schemas
+from perftrail.model.json_data import Schema, Schemas
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence

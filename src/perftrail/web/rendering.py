@@ -17,10 +17,8 @@ from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, Response
 
 from perftrail._version import __version__
-from perftrail.model.quantity import counted, decimals, quantity
-from perftrail.model.wording import escaped
-from perftrail.present.page_html import tied
-from perftrail.present.page_images import bundle, bundle_name
+from perftrail.model.wording import counted, decimals, escaped, quantity
+from perftrail.present.page import bundle, bundle_name, tied
 from perftrail.present.report.words import effect_words
 from perftrail.web.guard import COOKIE
 

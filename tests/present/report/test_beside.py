@@ -7,14 +7,14 @@ from typing import cast
 
 from perftrail.charts.frame import Palette
 from perftrail.present.report.answer import difference
-from perftrail.present.report.gathered import Gathered
-from perftrail.present.report.side_by_side import (
+from perftrail.present.report.comparisons import (
     MOST_ROWS,
     SideBySide,
     beside_section,
     by_metric,
     most_telling,
 )
+from perftrail.present.report.gathered import Gathered
 from perftrail.stats.comparison import Rule, compare
 
 NOTHING_ELSE = cast(

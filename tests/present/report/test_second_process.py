@@ -10,8 +10,7 @@ from perftrail.charts.frame import Figure
 from perftrail.local_engine import LocalEngine, beside
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.study import Invocations, MeasurePolicy
-from perftrail.present.page_html import write_page
-from perftrail.present.page_images import Drawings
+from perftrail.present.page import Drawings, write_page
 from perftrail.present.report.report import make_report
 from perftrail.results.selection import Selection
 from perftrail.verbs.run import Run

@@ -9,7 +9,7 @@ import pytest
 from perftrail.errors import SourceError
 from perftrail.model.benchmark import Point
 from perftrail.model.exchange import SUMMARY, Series
-from perftrail.results.samples.reading import Arranged, SampleFile, arrange
+from perftrail.results.samples import Arranged, SampleFile, arrange
 
 
 def series(

@@ -15,7 +15,7 @@ from perftrail.formats.document import Place
 from perftrail.formats.exports import FORMATS, write
 from perftrail.model.exchange import Series
 from perftrail.results.rows import Row, rows
-from perftrail.results.samples.view import samples_view
+from perftrail.results.samples import samples_view
 from perftrail.store.memory import MemoryStore
 from perftrail.verbs.export import exported, leading
 from perftrail.verbs.import_ import import_files

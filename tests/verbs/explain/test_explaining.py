@@ -10,9 +10,8 @@ from perftrail.model.build import Failure
 from perftrail.model.patch import FileChange
 from perftrail.model.subject import Revision
 from perftrail.results.selection import Selection
-from perftrail.verbs.explain.explain import Explain, Pair
+from perftrail.verbs.explain.explain import Explain, Explained, Pair
 from perftrail.verbs.explain.profilers import ProfiledMetric, Profiler, read_calls, read_functions
-from perftrail.verbs.explain.result import Explained
 from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter
 from tests.measure.bench import a_session, a_study, drain
 

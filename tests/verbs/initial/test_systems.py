@@ -6,9 +6,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from perftrail.verbs.init.draft import Building
+from perftrail.verbs.init.draft import Building, Tree
 from perftrail.verbs.init.systems import SYSTEMS, detect
-from perftrail.verbs.init.tree import Tree
 from tests.verbs.initial.projects import MAIN_C, PROJECTS, Project
 
 

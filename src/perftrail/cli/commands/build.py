@@ -13,8 +13,7 @@ from perftrail.cli.json_output import print_json
 from perftrail.cli.options import again, json_option, study_argument, walking_options, writing_options
 from perftrail.errors import UsageError
 from perftrail.model.build import Built, Failure
-from perftrail.model.quantity import duration
-from perftrail.model.wording import escaped
+from perftrail.model.wording import duration, escaped
 from perftrail.present.console import errors, output
 from perftrail.present.failures import telling_lines
 from perftrail.present.sentence import revision_name

@@ -148,7 +148,7 @@ def command(
 
 def _request(study: Study, base: str, head: str, **asked: Unpack[CompareOptions]) -> CompareRequest:
     """Return the request from options and study file. Raises `UsageError` for invalid values."""
-    from perftrail.model.quantity import parse_duration
+    from perftrail.model.wording import parse_duration
     from perftrail.results.selection import choose
     from perftrail.verbs.compare import CompareRequest
 

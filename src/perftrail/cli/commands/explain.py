@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from perftrail.cli.options import Walking, Writing
     from perftrail.measure.events import Event
     from perftrail.measure.session import Session
-    from perftrail.verbs.explain.result import Explained
+    from perftrail.verbs.explain.explain import Explained
 
 
 @click.command("explain", cls=Command)

@@ -121,8 +121,8 @@ def command(
 def _request(study: Study, metrics: Sequence[str], **asked: Unpack[FindOptions]) -> FindRequest:
     """Return the request from options and study file. Raises `UsageError` for invalid values."""
     from perftrail.find.answer import FindRequest
-    from perftrail.model.quantity import parse_duration
     from perftrail.model.target import TargetError, resolve_goal
+    from perftrail.model.wording import parse_duration
     from perftrail.search.question import Budget
 
     policy = study.find

@@ -20,8 +20,7 @@ from perftrail.cli.help import Command
 from perftrail.cli.json_output import print_json
 from perftrail.cli.options import FRACTION, json_option
 from perftrail.errors import UsageError
-from perftrail.measure.entries import SHELL, CommandLine, enter, scan, values_of
-from perftrail.model.quantity import parse_duration, parse_size
+from perftrail.measure.trial import SHELL, CommandLine, enter, scan, values_of
 from perftrail.model.study import Sandbox
 from perftrail.model.trial import (
     BUDGET_SECONDS,
@@ -33,7 +32,7 @@ from perftrail.model.trial import (
     Surroundings,
     Trial,
 )
-from perftrail.model.wording import quoted
+from perftrail.model.wording import parse_duration, parse_size, quoted
 from perftrail.present import trial_files
 
 if TYPE_CHECKING:

@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from perftrail.model.study import Study
     from perftrail.model.subject import Revision
     from perftrail.ports import Engine
-    from perftrail.present.page import Page, ReportJson
-    from perftrail.present.page_images import Drawings
+    from perftrail.present.page import Drawings, Page, ReportJson
     from perftrail.present.report.gathered import Gathered
 
 
@@ -68,10 +67,8 @@ def command(
     Markdown, the report is DIRECTORY/report.md. perftrail builds and measures nothing.
     """
     from perftrail.local_engine import beside
-    from perftrail.model.quantity import counted
-    from perftrail.present.page import to_markdown, write_markdown
-    from perftrail.present.page_html import write_page
-    from perftrail.present.page_images import Drawings
+    from perftrail.model.wording import counted
+    from perftrail.present.page import Drawings, to_markdown, write_markdown, write_page
 
     if output is None and (form == "html" or as_json):
         raise UsageError("report: say where to write it with -o DIR, or print it with --format markdown")

@@ -18,8 +18,7 @@ from perftrail.cli.help import Group
 from perftrail.cli.json_output import print_json
 from perftrail.cli.options import json_option, load_study, store_option, study_argument
 from perftrail.errors import UsageError
-from perftrail.model.quantity import quantity
-from perftrail.model.wording import escaped, quoted
+from perftrail.model.wording import escaped, quantity, quoted
 from perftrail.opening import DATABASE, RESULTS, results_database
 from perftrail.present.console import errors, output
 from perftrail.store import server_of, shown

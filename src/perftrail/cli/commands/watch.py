@@ -177,7 +177,7 @@ def _policy(study: Study, **asked: Unpack[WatchOptions]) -> WatchPolicy:
     """Return the policy from options and study file. Raises `UsageError` for invalid values."""
     from dataclasses import replace
 
-    from perftrail.model.quantity import parse_duration
+    from perftrail.model.wording import parse_duration
     from perftrail.studyfile.rules.texts import revision_wrong
 
     policy = study.watch

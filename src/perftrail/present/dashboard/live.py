@@ -10,10 +10,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, TypedDict
 
 from perftrail.model.measurement import FailedInvocation, Measurement
-from perftrail.model.quantity import counted, duration, probability, quantity
 from perftrail.model.subject import Revision
 from perftrail.model.target import TargetError, parse_metric
-from perftrail.model.wording import escaped
+from perftrail.model.wording import counted, duration, escaped, probability, quantity
 from perftrail.present.dashboard.subjects import units
 from perftrail.present.report.answer import search_section
 from perftrail.present.report.words import revision_mark

@@ -6,10 +6,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
 
 from perftrail.model.build import content_key
-from perftrail.model.quantity import change as relative
-from perftrail.model.quantity import quantity
 from perftrail.model.target import TargetError, parse_metric
-from perftrail.model.wording import escaped
+from perftrail.model.wording import change as relative
+from perftrail.model.wording import escaped, quantity
 from perftrail.present.report.answer import (
     answer_effect,
     answer_figure,

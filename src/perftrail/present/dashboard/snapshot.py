@@ -14,7 +14,7 @@ from perftrail.measure.events import now
 from perftrail.measure.session import stored_builds
 from perftrail.model.build import Built, Failure
 from perftrail.model.plan import cells, subjects
-from perftrail.model.quantity import quantity
+from perftrail.model.wording import quantity
 from perftrail.opening import open_view, results_directory
 from perftrail.present.dashboard.metric_history import MetricHistory, metric_histories
 from perftrail.present.dashboard.regressions import regressions

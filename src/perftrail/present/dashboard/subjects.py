@@ -10,11 +10,10 @@ from perftrail.charts.frame import Palette
 from perftrail.errors import UsageError
 from perftrail.model.build import Stage
 from perftrail.model.measurement import FailedInvocation, Measurement, Phase
-from perftrail.model.quantity import quantity
 from perftrail.model.subject import Subject
-from perftrail.model.wording import escaped
+from perftrail.model.wording import escaped, quantity
 from perftrail.present.page import log_end
-from perftrail.present.report.side_by_side import (
+from perftrail.present.report.comparisons import (
     LEAST_PAIRS,
     apart_of,
     beside_of,
@@ -36,8 +35,8 @@ if TYPE_CHECKING:
     from perftrail.model.study import Study
     from perftrail.model.subject import Revision
     from perftrail.ports import Store
+    from perftrail.present.report.comparisons import SideBySide
     from perftrail.present.report.gathered import Gathered
-    from perftrail.present.report.side_by_side import SideBySide
     from perftrail.results.rows import Row
 
 

@@ -12,12 +12,21 @@ from typing import TYPE_CHECKING, assert_never
 
 from perftrail.charts.posterior import Believed, belief
 from perftrail.find.answer import noisy_words
-from perftrail.model.quantity import change as relative
-from perftrail.model.quantity import counted, decimals, duration, number, percent, probability, quantity
 from perftrail.model.subject import Revision
-from perftrail.model.wording import escaped, listed
+from perftrail.model.wording import change as relative
+from perftrail.model.wording import (
+    counted,
+    decimals,
+    duration,
+    escaped,
+    listed,
+    number,
+    percent,
+    probability,
+    quantity,
+)
 from perftrail.present.page import Fact, Section, Table, Verdict
-from perftrail.present.report.compared import compared_verdict
+from perftrail.present.report.comparisons import compared_verdict
 from perftrail.present.report.history import culprits, records
 from perftrail.present.report.words import (
     certainty_words,
@@ -43,8 +52,8 @@ if TYPE_CHECKING:
     from perftrail.model.benchmark import Point
     from perftrail.model.search_record import Json, StepRecord
     from perftrail.present.page import Tone
+    from perftrail.present.report.comparisons import SideBySide
     from perftrail.present.report.gathered import Gathered
-    from perftrail.present.report.side_by_side import SideBySide
     from perftrail.present.sentence import ChangeFound
     from perftrail.results.changes import HistoryChange
     from perftrail.results.claims import Judgement

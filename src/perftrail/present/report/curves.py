@@ -12,12 +12,11 @@ from perftrail.charts.heatmap import MOST_ROWS, Cell, heat
 from perftrail.charts.samples import samples
 from perftrail.model.measurement import FailedInvocation, enough_quiet, weight
 from perftrail.model.plan import cells
-from perftrail.model.quantity import change, decimals, format_duration, format_size
 from perftrail.model.subject import Subject
-from perftrail.model.wording import escaped
+from perftrail.model.wording import change, decimals, escaped, format_duration, format_size
 from perftrail.present.page import Section, Table
+from perftrail.present.report.comparisons import comparable, compare_rows, stored_row
 from perftrail.present.report.gathered import MEMORY
-from perftrail.present.report.side_by_side import comparable, compare_rows, stored_row
 from perftrail.present.report.words import revision_mark, row_figure, slug
 from perftrail.results.pairs import Shift, Shifts, shifts, sides
 from perftrail.results.rows import by_round

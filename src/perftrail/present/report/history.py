@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from perftrail.charts.curve import Labels
 from perftrail.charts.frame import MOST, HistoryPoint
 from perftrail.charts.history import Events, Gap, Mark, history
-from perftrail.model.quantity import change, counted, quantity
-from perftrail.model.wording import escaped
+from perftrail.model.wording import change, counted, escaped, quantity
 from perftrail.present.page import Section, Table
 from perftrail.present.report.words import (
     correlation_words,

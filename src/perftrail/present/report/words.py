@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from perftrail.model.quantity import change as relative
-from perftrail.model.quantity import decimals, quantity
-from perftrail.model.wording import escaped
+from perftrail.model.wording import change as relative
+from perftrail.model.wording import decimals, escaped, quantity
 
 if TYPE_CHECKING:
     from collections.abc import Collection

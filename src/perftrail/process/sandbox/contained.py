@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, Self
 
 from perftrail.model.process import Cancelled, Exited, OutOfMemory, Signalled
-from perftrail.model.quantity import format_size
 from perftrail.model.study import refused_by
+from perftrail.model.wording import format_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
 
     from perftrail.measure.events import Event
+    from perftrail.measure.pairs import Unit
     from perftrail.measure.session import Session
     from perftrail.measure.subjects import Ready
-    from perftrail.measure.units import Unit
     from perftrail.model.study import Study
     from perftrail.model.subject import Revision
     from perftrail.model.target import Target

@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-from perftrail.verbs.explain.explain import Explain
-from perftrail.verbs.explain.result import CellReport, Explained, Figured, Unavailable
+from perftrail.verbs.explain.explain import CellReport, Explain, Explained, Figured, Unavailable
 
 __all__ = ["CellReport", "Explain", "Explained", "Figured", "Unavailable"]

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING
 
 from perftrail.errors import LauncherError, NoticeFailed
 from perftrail.model.build import content_key
-from perftrail.model.plain import json_of
+from perftrail.model.json_data import json_of
 from perftrail.model.process import Command, Exited, NotStarted, TimedOut
-from perftrail.model.quantity import change as relative
-from perftrail.model.quantity import counted
-from perftrail.model.wording import quoted
+from perftrail.model.wording import change as relative
+from perftrail.model.wording import counted, quoted
 from perftrail.notices import MailServer, Message, post, send_mail, within
 from perftrail.process.launcher import Launcher
 from perftrail.verbs.watch.batch import Pending

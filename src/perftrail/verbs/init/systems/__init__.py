@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from perftrail.verbs.init.draft import usable
 from perftrail.verbs.init.systems import autotools, cargo, cmake, golang, make, meson, npm, python
-from perftrail.verbs.init.tree import usable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from perftrail.verbs.init.draft import Building
-    from perftrail.verbs.init.tree import Tree
+    from perftrail.verbs.init.draft import Building, Tree
 
     Detect = Callable[[Tree], Building | None]
     """Returns how to build a tree, or `None` if this system does not build it."""

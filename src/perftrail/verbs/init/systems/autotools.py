@@ -10,7 +10,7 @@ from perftrail.verbs.init.draft import LLD_SHUFFLES, Building, Program, Step
 from perftrail.verbs.init.systems.make import first_trial, linked_programs, made_program, rules, variable
 
 if TYPE_CHECKING:
-    from perftrail.verbs.init.tree import Tree
+    from perftrail.verbs.init.draft import Tree
 
 _SOURCES = ("configure.ac", "configure.in")
 _GENERATORS = ("autogen.sh", "buildconf.sh", "buildconf", "bootstrap.sh", "bootstrap")

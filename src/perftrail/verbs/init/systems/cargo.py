@@ -16,14 +16,17 @@ from perftrail.verbs.init.draft import (
     Step,
     Trial,
     choose,
+    names,
     of_program,
+    table,
+    text,
+    usable,
 )
-from perftrail.verbs.init.tree import names, table, text, usable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from perftrail.verbs.init.tree import Tree
+    from perftrail.verbs.init.draft import Tree
 
 MANIFEST = "Cargo.toml"
 _OWN_FLAGS = (".cargo/config.toml", ".cargo/config")

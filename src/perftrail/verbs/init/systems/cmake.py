@@ -15,13 +15,13 @@ from perftrail.verbs.init.draft import (
     choose,
     nothing,
     of_program,
+    usable,
 )
-from perftrail.verbs.init.tree import usable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from perftrail.verbs.init.tree import Tree
+    from perftrail.verbs.init.draft import Tree
 
 
 _TOKEN = re.compile(

@@ -6,11 +6,10 @@ import re
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from perftrail.verbs.init.draft import Building, Printed, Program, Step, Trial, choose, of_program
-from perftrail.verbs.init.tree import usable
+from perftrail.verbs.init.draft import Building, Printed, Program, Step, Trial, choose, of_program, usable
 
 if TYPE_CHECKING:
-    from perftrail.verbs.init.tree import Tree
+    from perftrail.verbs.init.draft import Tree
 
 MANIFEST = "go.mod"
 _MADE = "perftrail-bin"

@@ -17,13 +17,13 @@ from perftrail.verbs.init.draft import (
     nothing,
     of_program,
     of_script,
+    usable,
 )
-from perftrail.verbs.init.tree import usable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from perftrail.verbs.init.tree import Tree
+    from perftrail.verbs.init.draft import Tree
 
 
 _ASSIGNMENT = re.compile(r"^(?:export\s+|override\s+)?([\w.-]+)\s*(\?=|:{0,3}=|\+=)\s*(.*)$")

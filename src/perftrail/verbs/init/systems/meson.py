@@ -10,7 +10,7 @@ from perftrail.verbs.init.draft import LLD_SHUFFLES, Building, Program, Step, ch
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from perftrail.verbs.init.tree import Tree
+    from perftrail.verbs.init.draft import Tree
 
 MANIFEST = "meson.build"
 

@@ -5,13 +5,22 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from perftrail.verbs.init.draft import PLACEHOLDER, Building, Step, Trial, nothing, of_script
-from perftrail.verbs.init.tree import table, text, usable
+from perftrail.verbs.init.draft import (
+    PLACEHOLDER,
+    Building,
+    Step,
+    Trial,
+    nothing,
+    of_script,
+    table,
+    text,
+    usable,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from perftrail.verbs.init.tree import Tree
+    from perftrail.verbs.init.draft import Tree
 
 MANIFEST = "package.json"
 _BENCHES = ("bench", "benchmark", "benchmarks", "perf")

@@ -7,13 +7,12 @@ import tomllib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from perftrail.verbs.init.draft import PLACEHOLDER, Building, Step, Trial, nothing, of_script
-from perftrail.verbs.init.tree import table, text
+from perftrail.verbs.init.draft import PLACEHOLDER, Building, Step, Trial, nothing, of_script, table, text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from perftrail.verbs.init.tree import Tree
+    from perftrail.verbs.init.draft import Tree
 
 _SITE = "perftrail-site"
 _NOT_IT = frozenset({"test", "tests", "docs", "examples", "bench", "benchmarks", "scripts", "tools"})

@@ -1,18 +1,65 @@
-"""JSON Schema of the types of perftrail's JSON output: typed dictionaries and data classes.
-
-The type of an output is its only description: the type checker compares it with the code that fills it, and its
-schema is generated. An `Annotated` text describes a field; an `Annotated` dictionary is merged into its schema.
-`object` is any JSON value.
-"""
+"""JSON of frozen values: conversion in both directions as the types of their fields say, and the types' JSON Schema."""
 
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import StrEnum
+from functools import cache
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Literal,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
+
+from cattrs import BaseValidationError
+from cattrs.preconf.json import make_converter
+
+if TYPE_CHECKING:
+    from cattrs import Converter
+
+    from perftrail.model.search_record import Json
+
+
+Kind = TypeVar("Kind")
+
+
+def to_plain(value: object) -> dict[str, Json]:
+    """Return a dataclass instance as plain data, by the names of its fields."""
+    return cast("dict[str, Json]", _converter().unstructure(value))
+
+
+def json_of(typed: Mapping[str, object]) -> dict[str, Json]:
+    """Return a typed dictionary of JSON as what it is: plain data."""
+    return cast("dict[str, Json]", typed)
+
+
+def from_plain(kind: type[Kind], data: Mapping[str, Json]) -> Kind:
+    """Return the instance of a dataclass that `to_plain` returned as `data`. Raises `ValueError` for other data."""
+    try:
+        return _converter().structure(data, kind)
+    except (BaseValidationError, KeyError, TypeError) as error:
+        raise ValueError(f"not the data of a {kind.__name__}") from error
+
+
+@cache
+def _converter() -> Converter:
+    converter = make_converter()
+    # JSON has no infinite numbers, but Python reads "inf".
+    converter.register_unstructure_hook(float, lambda each: each if math.isfinite(each) else str(each))
+    return converter
+
 
 Schema = dict[str, Any]
 """A JSON Schema as plain data. Any: its values are of every JSON type."""
