@@ -195,7 +195,7 @@ def test_a_timeout_covers_all_steps_and_kills_the_whole_tree(place: Place) -> No
     how = recipe(f"cd {place.root}; {forks}", f"cd {place.root}; {forks}; sleep 100", timeout_seconds=1.5)
     failure = place.failed(revision, how)
     assert failure.stage == "build"
-    assert failure.message.startswith("gave up after 1.5 s: ")
+    assert failure.message.startswith("timed out after 1.5 s: ")
     assert 1.0 < failure.seconds < 10
     assert not Path(f"/proc/{(place.root / 'pid').read_text().strip()}").exists()
 

@@ -117,7 +117,7 @@ def test_a_link_may_take_too_long(place: Place) -> None:
     built = place.made(place.commit(LIBRARY), STATIC)
     outcome = prepare(place, built, "sleep 100", timeout_seconds=0.3)
     assert isinstance(outcome, Failure)
-    assert outcome.message == "gave up after 0.3 s: sleep 100"
+    assert outcome.message == "timed out after 0.3 s: sleep 100"
 
 
 def test_a_link_killed_half_way_is_redone(place: Place) -> None:

@@ -14,16 +14,12 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING
 
 from perftrail.model.process import (
-    Cancelled,
     Command,
-    Exited,
-    NotStarted,
-    OutOfMemory,
-    Signalled,
     TimedOut,
+    describe_end,
 )
 from perftrail.model.study import with_refusals
 from perftrail.model.wording import escaped
@@ -31,7 +27,6 @@ from perftrail.model.wording import escaped
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from perftrail.model.process import Ended
     from perftrail.ports import Starter
 
 
@@ -143,8 +138,9 @@ class Steps:
         for line in self.lines:
             left = end - time.monotonic()
             if left <= 0:
-                log.note(f"[not started: {self._too_long()}]")
-                return self._too_long()
+                late = describe_end(TimedOut(), timeout_seconds=self.timeout_seconds)
+                log.note(f"[not started: {late}]")
+                return late
             trouble = self._run_line(starter, log, line, left)
             if trouble:
                 return trouble
@@ -166,7 +162,7 @@ class Steps:
                 tree_memory="off",
             )
         )
-        ended = self._in_words(ran.ended)
+        ended = describe_end(ran.ended, timeout_seconds=self.timeout_seconds)
         log.take(output)
         if ran.refused:
             log.note(f"[{with_refusals('', ran.refused)}]")
@@ -177,28 +173,6 @@ class Steps:
             return ""
         telling = "" if isinstance(ran.ended, TimedOut) else telling_lines(said)
         return with_refusals(telling or f"{ended}: {line}", ran.refused)
-
-    def _in_words(self, ended: Ended) -> str:
-        """Return how a line failed; empty if it did not."""
-        match ended:
-            case Exited(code=code):
-                words = f"exit code {code}" if code else ""
-            case Signalled(signal=number):
-                words = f"killed by signal {number}"
-            case TimedOut():
-                words = self._too_long()
-            case OutOfMemory():
-                words = "out of memory"
-            case Cancelled():
-                words = "cancelled"
-            case NotStarted(message=message, stage=stage):
-                words = f"cannot be started ({stage}): {message}"
-            case _:
-                assert_never(ended)
-        return words
-
-    def _too_long(self) -> str:
-        return f"gave up after {self.timeout_seconds:g} s"
 
 
 def version_of(starter: Starter, program: str, argument: str, environment: Mapping[str, str]) -> str:

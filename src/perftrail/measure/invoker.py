@@ -38,9 +38,10 @@ from perftrail.model.process import (
     OutOfMemory,
     Signalled,
     TimedOut,
+    describe_end,
 )
 from perftrail.model.study import with_refusals
-from perftrail.model.wording import duration, nearest, quantity
+from perftrail.model.wording import nearest
 from perftrail.process.machine.load import Watch
 
 if TYPE_CHECKING:
@@ -480,22 +481,22 @@ def _instead(build: str, program: str) -> str:
 def _failure(
     ended: Ended, benchmark: Benchmark, log: Path, *, command: Command, build: str
 ) -> Failure | None:
+    message = describe_end(
+        ended, timeout_seconds=benchmark.timeout_seconds, memory_limit_bytes=benchmark.memory_limit_bytes
+    )
     last_line = _last_line(log)
     match ended:
         case Exited(code=0):
             return None
         case Exited(code=code):
             stage: Stage = "start" if _never_began(code, benchmark, last_line) else "crash"
-            return Failure(stage=stage, message=f"exit code {code}{last_line}", log=str(log))
-        case Signalled(signal=number):
-            return Failure(stage="crash", message=f"killed by signal {number}{last_line}", log=str(log))
+            return Failure(stage=stage, message=f"{message}{last_line}", log=str(log))
+        case Signalled():
+            return Failure(stage="crash", message=f"{message}{last_line}", log=str(log))
         case TimedOut():
-            limit = duration(benchmark.timeout_seconds)
-            return Failure(stage="timeout", message=f"did not end within {limit}", log=str(log))
+            return Failure(stage="timeout", message=message, log=str(log))
         case OutOfMemory():
-            most = benchmark.memory_limit_bytes
-            wanted = "memory than available" if most is None else f"than its {quantity(float(most), 'B')}"
-            return Failure(stage="memory", message=f"needed more {wanted}", log=str(log))
+            return Failure(stage="memory", message=message, log=str(log))
         case NotStarted():
             return Failure(stage="start", message=not_started(ended, command, build=build), log=str(log))
         case Cancelled():

@@ -7,7 +7,6 @@ entry once, with its environment and hooks. `Measure` repeats starts until the t
 from __future__ import annotations
 
 import itertools
-import os
 import re
 import shlex
 import time
@@ -15,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING
 
 from perftrail.errors import NoAnswer, UsageError
 from perftrail.measure.invoker import measured, methods
@@ -30,14 +29,13 @@ from perftrail.model.process import (
     Command,
     Exited,
     NotStarted,
-    OutOfMemory,
     Ran,
     Signalled,
-    TimedOut,
+    describe_end,
 )
 from perftrail.model.study import MeasurePolicy, with_refusals
 from perftrail.model.trial import Entry, Group, TrialSample
-from perftrail.model.wording import duration, listed, quantity, quoted
+from perftrail.model.wording import listed, quoted
 from perftrail.process.launcher import Launcher
 from perftrail.process.machine.load import Watch
 from perftrail.stats.trial import TrialSchedule, findings
@@ -364,7 +362,7 @@ class Trier:
         noticed = self._notice(lambda: self._starter.run(command))
         ran = noticed.ran
         self._run_hook(entry.conclude, f"--conclude of {quoted(entry.name)}")
-        failure = with_refusals(self._failure(ran.ended, command.arguments[0]), ran.refused)
+        failure = with_refusals(self._failure(ran.ended), ran.refused)
         if failure and not (self._trial.surroundings.tolerant and isinstance(ran.ended, Exited | Signalled)):
             raise CommandFailed(self._refusal(entry, failure, ran.ended))
         return TrialSample(
@@ -412,7 +410,7 @@ class Trier:
                 tree_memory="off",
             )
         )
-        failure = with_refusals(self._failure(ran.ended, arguments[0]), ran.refused)
+        failure = with_refusals(self._failure(ran.ended), ran.refused)
         if failure:
             raise CommandFailed(f"{named}: {failure}")
 
@@ -436,29 +434,14 @@ class Trier:
             cpus=around.cpus,
         )
 
-    def _failure(self, ended: Ended, program: str) -> str:
+    def _failure(self, ended: Ended) -> str:
         """Return why a start failed; empty if it did not."""
+        if isinstance(ended, Cancelled):
+            raise KeyboardInterrupt
         around = self._trial.surroundings
-        match ended:
-            case Exited(code=0):
-                return ""
-            case Exited(code=code):
-                return f"exit code {code}"
-            case Signalled(signal=number):
-                return f"killed by signal {number}"
-            case TimedOut():
-                return f"timed out after {duration(around.timeout_seconds or 0.0)} and was killed"
-            case OutOfMemory():
-                limit = around.memory_limit_bytes
-                allowed = "available" if limit is None else f"its {quantity(float(limit), 'B')}"
-                return f"needed more memory than {allowed} and was killed"
-            case NotStarted():
-                what = quoted(program) if ended.stage == "exec" else ended.stage
-                return f"cannot be started: {what}: {os.strerror(ended.errno)}"
-            case Cancelled():
-                raise KeyboardInterrupt
-            case _:
-                assert_never(ended)
+        return describe_end(
+            ended, timeout_seconds=around.timeout_seconds, memory_limit_bytes=around.memory_limit_bytes
+        )
 
     def _refusal(self, entry: Entry, failure: str, ended: Ended) -> str:
         """Return the message for a failed command, with the remedy."""

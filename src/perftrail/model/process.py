@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, assert_never
+
+from perftrail.model.wording import duration, quantity
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -98,6 +100,32 @@ class NotStarted:
 
 Ended = Exited | Signalled | TimedOut | OutOfMemory | Cancelled | NotStarted
 """End of a process; match it and close with `assert_never`."""
+
+
+def describe_end(
+    ended: Ended, *, timeout_seconds: float | None = None, memory_limit_bytes: int | None = None
+) -> str:
+    """Return how a process with these limits ended, for messages; empty for exit code 0.
+
+    >>> describe_end(Exited(code=3)), describe_end(TimedOut(), timeout_seconds=90)
+    ('exit code 3', 'timed out after 1 min 30 s')
+    """
+    match ended:
+        case Exited(code=code):
+            return f"exit code {code}" if code else ""
+        case Signalled(signal=number):
+            return f"killed by signal {number}"
+        case TimedOut():
+            return "timed out" if timeout_seconds is None else f"timed out after {duration(timeout_seconds)}"
+        case OutOfMemory():
+            limit = memory_limit_bytes
+            return f"needed more memory than {'available' if limit is None else quantity(float(limit), 'B')}"
+        case Cancelled():
+            return "cancelled"
+        case NotStarted(message=message):
+            return f"cannot be started: {message}"
+        case _:
+            assert_never(ended)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,23 +9,17 @@ import os
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING
 
 from perftrail.errors import SourceError
 from perftrail.model.process import (
-    Cancelled,
     Command,
-    Exited,
-    NotStarted,
-    OutOfMemory,
-    Signalled,
-    TimedOut,
+    describe_end,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from perftrail.model.process import Ended
     from perftrail.ports import Starter
 
 QUICK_SECONDS = 300.0
@@ -105,7 +99,7 @@ class Client:
         return Answer(
             output=output.read_bytes() if output.exists() else b"",
             errors=errors.read_text("utf-8", errors="replace") if errors.exists() else "",
-            ended=_in_words(ran.ended, timeout_seconds),
+            ended=describe_end(ran.ended, timeout_seconds=timeout_seconds),
         )
 
 
@@ -130,26 +124,6 @@ def refuse_control_characters(text: str, *, what: str) -> None:
     """Raise `SourceError` for a name with control characters, which a tool could read as several names."""
     if any(character in text for character in "\n\r\0"):
         raise SourceError(f"{what} {text!r}: holds a line end or a NUL; no tool can be asked for it")
-
-
-def _in_words(ended: Ended, timeout_seconds: float) -> str:
-    """Return how a tool failed; empty after success."""
-    match ended:
-        case Exited(code=code):
-            words = f"exit code {code}" if code else ""
-        case Signalled(signal=number):
-            words = f"killed by signal {number}"
-        case TimedOut():
-            words = f"gave up after {timeout_seconds:.0f} s"
-        case OutOfMemory():
-            words = "out of memory"
-        case Cancelled():
-            words = "cancelled"
-        case NotStarted(message=message):
-            words = f"cannot be started: {message}"
-        case _:
-            assert_never(ended)
-    return words
 
 
 def _append(log: Path, command: Sequence[str], answer: Answer) -> None:

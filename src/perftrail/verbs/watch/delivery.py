@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from perftrail.errors import LauncherError, NoticeFailed
 from perftrail.model.build import content_key
 from perftrail.model.json_data import json_of
-from perftrail.model.process import Command, Exited, NotStarted, TimedOut
+from perftrail.model.process import Command, Exited, describe_end
 from perftrail.model.wording import change as relative
 from perftrail.model.wording import counted, quoted
 from perftrail.notices import MailServer, Message, post, send_mail, within
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from perftrail.find.answer import FindAnswer
-    from perftrail.model.process import Ended
     from perftrail.model.study import Receivers, Study
     from perftrail.model.target import Target
     from perftrail.verbs.watch.batch import Alarm, WatchState
@@ -99,7 +98,9 @@ class Post:
                 )
             )
             if ran.ended != Exited(code=0):
-                raise NoticeFailed(f"command {_ended(ran.ended, self.seconds)}{_last_words(said)}")
+                raise NoticeFailed(
+                    f"command: {describe_end(ran.ended, timeout_seconds=self.seconds)}{_last_words(said)}"
+                )
 
 
 def receivers_of(receivers: Receivers) -> tuple[str, ...]:
@@ -178,18 +179,6 @@ def _last_words(said: Path) -> str:
     """Return the last line of a command's error output, quoted, if there is one."""
     result = said.read_text(encoding="utf-8", errors="replace").strip() if said.is_file() else ""
     return f": {quoted(result.splitlines()[-1])}" if result else ""
-
-
-def _ended(ended: Ended, seconds: float) -> str:
-    match ended:
-        case Exited(code=code):
-            return f"ended with exit code {code}"
-        case TimedOut():
-            return f"timed out after {seconds:g} s"
-        case NotStarted(message=message):
-            return f"cannot be started: {message}"
-        case _:
-            return "was killed"
 
 
 MOST_NAMED = 10
