@@ -107,10 +107,9 @@ def _kind_words(schema: dict[str, Any]) -> str:
 
 def packages() -> str:
     """The rows of packages that `lint-imports` checks, the highest first, each package with its own first line."""
-    rules = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
     root = Path(perftrail.__file__).parent
     lines = ["| package | modules | what it is |", "|---|---|---|"]
-    for row in rules["contracts"][0]["layers"]:
+    for row in _layers():
         for name in row.split(" | "):
             files = sorted((root / name).rglob("*.py")) or [root / f"{name}.py"]
             first = root / name / "__init__.py"
@@ -122,10 +121,52 @@ def packages() -> str:
 
 
 def architecture(text: str) -> str:
-    """Put the packages of today into ARCHITECTURE.md's text."""
+    """Put the packages of today and their imports into ARCHITECTURE.md's text."""
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n{packages()}{END}{after}"
+    return f"{before}{BEGIN}\n{diagram()}\n{packages()}{END}{after}"
+
+
+def diagram() -> str:
+    """Return a diagram of the imports between packages, without those that follow from others."""
+    imports = package_imports()
+    reached: dict[str, set[str]] = {}
+
+    def below(name: str) -> set[str]:
+        if name not in reached:
+            reached[name] = set().union(*({each} | below(each) for each in imports[name]))
+        return reached[name]
+
+    lines = ["```mermaid", "flowchart TD"]
+    for name, used in imports.items():
+        direct = [each for each in imports if each in used and not any(each in below(via) for via in used)]
+        if direct:
+            lines.append(f"  {name} --> {' & '.join(direct)}")
+    return "\n".join([*lines, "```", ""])
+
+
+def package_imports() -> dict[str, set[str]]:
+    """Return the packages that each package imports, imports for types included, the highest packages first."""
+    root = Path(perftrail.__file__).parent
+    names = [name for row in _layers() for name in row.split(" | ")]
+    imports: dict[str, set[str]] = {name: set() for name in names}
+    for name in names:
+        for file in sorted((root / name).rglob("*.py")) or [root / f"{name}.py"]:
+            for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+                if not isinstance(node, ast.ImportFrom) or not node.module:
+                    continue
+                parts = [*node.module.split("."), node.names[0].name]
+                if parts[0] == "perftrail" and parts[1] in imports:
+                    imports[name].add(parts[1])
+        imports[name].discard(name)
+    return imports
+
+
+def _layers() -> list[str]:
+    """Return the rows of packages that `lint-imports` checks, the highest first."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    rows: list[str] = settings["tool"]["importlinter"]["contracts"][0]["layers"]
+    return rows
 
 
 def commands() -> str:
