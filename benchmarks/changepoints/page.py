@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from benchmarks.changepoints.cases import Row
 
-PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "change-points.md"
+PAGE = Path(__file__).parents[1] / "results" / "change-points.md"
 BEGIN = "<!-- made by `python -m benchmarks.changepoints --write`: do not edit -->"
 END = "<!-- end of what was made -->"
 OWN = "perftrail"

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from benchmarks.layout.history import Step
     from benchmarks.layout.methods import Method
 
-PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "layout-beside-peers.md"
+PAGE = Path(__file__).parents[1] / "results" / "layout-noise.md"
 CALIBRATION_RUNS = 15
 
 WORDS = """\

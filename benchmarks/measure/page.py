@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from benchmarks.measure.figures import Goal, Row
 
-PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "measuring-beside-peers.md"
+PAGE = Path(__file__).parents[1] / "results" / "measuring.md"
 
 HEAD = (
     "tool",

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from benchmarks.search.rows import Row
     from benchmarks.search.summary import Summary
 
-PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "searching.md"
+PAGE = Path(__file__).parents[1] / "results" / "searching.md"
 BEGIN = "<!-- made by `python -m benchmarks.search rows --write`: do not edit -->"
 END = "<!-- end of what is made -->"
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from benchmarks.verdicts.counted import Counted
 
-PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "verdicts-beside-peers.md"
+PAGE = Path(__file__).parents[1] / "results" / "verdicts.md"
 
 HEAD = ("true difference", "tool", "metric", "right", "wrong", "undecided", "of", "pairs", "seconds each")
 
