@@ -1,4 +1,4 @@
-"""The rows as Markdown tables, between markers of a page of the documentation."""
+"""The rows as Markdown tables, between the markers of a page of results."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def tables(results: Sequence[tuple[Row, tuple[Result, ...]]], *, seed: int) -> s
     parts = [
         f"Seed {seed}. Shares have Wilson's 95 % intervals.\n",
         _markdown([("case", "goal", "reached, case by case", "met"), *goals]),
-        "\n### perftrail more closely\n",
+        "\n### Rows of perftrail in detail\n",
         _markdown([CLOSER, *closer]),
     ]
     for row, cells in results:
