@@ -83,8 +83,10 @@ class AtOnce:
         return f"""
 ## {self.parallel_builds} parallel builds
 
-With `--jobs {self.parallel_builds}`, the same revisions on empty directories took {times}. The two runs were before and after all
-others, and include verifications. This is **{self.ratio(seed_seconds):.1f} times faster** than clean builds one after the other. The
-goal of 10 is {reached}. Of {self.files} compared output files, {self.unlike} differ in content. Parallel builds use idle CPUs; they do
-not reduce the work. Each of the {self.parallel_builds} trees starts with a clean build and has its own verifications.
+With `--jobs {self.parallel_builds}`, the same revisions on empty directories took {times}. The two runs
+were before and after all others, and include verifications. This is **{self.ratio(seed_seconds):.1f}
+times faster** than clean builds one after the other. The goal of 10 is {reached}. Of {self.files}
+compared output files, {self.unlike} differ in content. Parallel builds use idle CPUs; they do not
+reduce the work. Each of the {self.parallel_builds} trees starts with a clean build and has its own
+verifications.
 """

@@ -165,19 +165,25 @@ def page(
     reached = "The goal of 10 is met." if found.met else "The goal of 10 is not met."
     return f"""# Cost of building every revision
 
-This page compares two ways to build {len(rows)} consecutive revisions of {name} (`{range_}`). {name} is a C project whose configure
-script is generated at each revision. One run built each revision in both ways, in alternating order.
+This page compares two ways to build {len(rows)} consecutive revisions of {name} (`{range_}`). {name} is
+a C project whose configure script is generated at each revision. One run built each revision in both
+ways, in alternating order.
 
 - **Clean builds**: delete the tree, check the revision out, generate, configure, make.
-- **perftrail**: the same recipe with `incremental = true`, an empty directory and so a cold compiler cache. The times include
-  fetching the history, checkout, build, hashing and copying the outputs, and all verifications by clean builds.
+- **perftrail**: the same recipe with `incremental = true`, an empty directory and so a cold compiler
+  cache. The times include fetching the history, checkout, build, hashing and copying the outputs, and
+  all verifications by clean builds.
 
 {
         table(
             [
                 ["time", "clean builds", "perftrail"],
                 ["all revisions", f"{found.seed_seconds:.1f} s", f"{found.our_seconds:.1f} s"],
-                ["their CPU time", f"{found.seed_cpu_seconds:.1f} s", f"{found.our_cpu_seconds:.1f} s"],
+                [
+                    "CPU time of all revisions",
+                    f"{found.seed_cpu_seconds:.1f} s",
+                    f"{found.our_cpu_seconds:.1f} s",
+                ],
                 ["median revision", f"{found.seed_typical_seconds:.2f} s", f"{found.typical_seconds:.2f} s"],
                 ["first revision", f"{rows[0].seed.seconds:.2f} s", f"{found.first_seconds:.2f} s"],
                 [f"{found.checks} verifications", "", f"{found.check_seconds:.1f} s"],
@@ -186,20 +192,23 @@ script is generated at each revision. One run built each revision in both ways, 
         )
     }
 
-**{found.ratio:.1f} times faster, with {found.cpu_ratio:.1f} times less CPU time.** {reached}
-perftrail compared {found.files} output files of all revisions. {found.other_content} differ in content that matters in use,
-and {found.other_bytes} differ in any byte.
+**{found.ratio:.1f} times faster, with {found.cpu_ratio:.1f} times less CPU time.** {reached} perftrail
+compared {found.files} output files of all revisions. {found.other_content} differ in content that
+matters in use, and {found.other_bytes} differ in any byte.
 
 ## Where perftrail spends its time
 
 - The first build is a clean build.
-- A verification is also a clean build, and only the compiler cache helps. Generating and configuring take their full time.
-- Some revisions change a header that all files include, or files of the build system. Most of the tree is then rebuilt.
+- A verification is also a clean build, and only the compiler cache helps. Generating and configuring
+  take their full time.
+- Some revisions change a header that all files include, or files of the build system. Most of the tree
+  is then rebuilt.
 - All other revisions need a checkout, a `make` with little or no work, and reading the outputs.
 
-The first three take {found.fixed_seconds:.1f} s. They are necessary for a clean start, for verification and for the dependencies
-in the makefiles. If all other time were zero, perftrail would be {found.most:.1f} times faster. In a short range, the
-first build and the verifications take most of the time. Longer ranges have a better ratio.
+The first three take {found.fixed_seconds:.1f} s. They are necessary for a clean start, for verification
+and for the dependencies in the makefiles. If all other time were zero, perftrail would be
+{found.most:.1f} times faster. In a short range, the first build and the verifications take most of the
+time. Longer ranges have a better ratio.
 {at_once.section(found.seed_seconds)}
 ## Each revision
 

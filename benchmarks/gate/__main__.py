@@ -34,13 +34,14 @@ PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "gate.md"
 TRUTHS = ("unchanged", "slower")
 
 WORDS = """\
-Each run is a separate job: `perftrail compare BASE HEAD --fail-on slower`, without earlier results. It builds both
-revisions, measures their wall and CPU time in interleaved pairs in random order, and prints a verdict. It takes at most
-{most} pairs. The program computes for {milliseconds:g} ms. The unchanged branch is another build that does the same work. The
-slower branch computes {effect:.0%} longer.{busy}
+Each run is a separate job: `perftrail compare BASE HEAD --fail-on slower`, without earlier results. It
+builds both revisions, measures their wall and CPU time in interleaved pairs in random order, and prints a
+verdict. It takes at most {most} pairs. The program computes for {milliseconds:g} ms. The unchanged branch
+is another build that does the same work. The slower branch computes {effect:.0%} longer.{busy}
 
-A run that **failed** is a false alarm on the unchanged branch. A run that passed is a miss on the slower branch. **Wrong
-way** counts verdicts against the truth: "slower" or "faster" on the unchanged branch, "faster" on the slower one.
+A run that **failed** is a false alarm on the unchanged branch. A run that passed is a miss on the slower
+branch. **Wrong way** counts verdicts against the truth: "slower" or "faster" on the unchanged branch,
+"faster" on the slower one.
 """
 
 

@@ -43,18 +43,18 @@ PAGE = Path(__file__).parents[1] / "results" / "layout-noise.md"
 CALIBRATION_RUNS = 15
 
 WORDS = """\
-The projects are real C programs. Some commits change only their layout: they reorder functions in a file, add a function
-without a caller, or lengthen a text. All other functions keep their size, and the output is the same. Each method compares
-each commit with the previous one. **False** counts "slower" and "faster".
+The projects are real C programs. Some commits change only their layout: they reorder functions in a file,
+add a function without a caller, or lengthen a text. All other functions keep their size, and the output is
+the same. Each method compares each commit with the previous one. **False** counts "slower" and "faster".
 
-Other commits compute longer by {effect:.0%} of the program's time. **Found** counts "slower" for these, and **wrong way**
-"faster". Intervals are Wilson's. **Runs** (of each program), **layouts** and **seconds** are means of one comparison. They
-include relinking, but not building. The metric is {metric}.
+Other commits compute longer by {effect:.0%} of the program's time. **Found** counts "slower" for these, and
+**wrong way** "faster". Intervals are Wilson's. **Runs** (of each program), **layouts** and **seconds** are
+means of one comparison. They include relinking, but not building. The metric is {metric}.
 
-perftrail takes at most {pairs} pairs and ignores changes below {threshold:.1%}, once with `relink` and once without. The
-tests of other tools use interleaved runs from a launcher that adds little noise, which favours these tests. Welch's test
-decides at p < .05 as in hyperfine's own script, and Pinpoint's rule at p ≤ .01 after 10 to 30 runs. `hyperfine` itself runs
-one program after the other.
+perftrail takes at most {pairs} pairs and ignores changes below {threshold:.1%}, once with `relink` and once
+without. The tests of other tools use interleaved runs from a launcher that adds little noise, which favours
+these tests. Welch's test decides at p < .05 as in hyperfine's own script, and Pinpoint's rule at p ≤ .01
+after 10 to 30 runs. `hyperfine` itself runs one program after the other.
 """
 
 

@@ -34,21 +34,24 @@ HEAD = (
 )
 
 WORDS = """\
-All tools ran the same programs in one run, in a new random order for each round. A program stamps the start and end of its
-own `main`.
+All tools ran the same programs in one run, in a new random order for each round. A program stamps the start
+and end of its own `main`.
 
-- **Excess** is the tool's wall time beyond that, as median ± half the interquartile range, in µs. For every tool, it includes
-  creating the process, the dynamic linker and the code before `main`. So compare the tools, not with zero.
+- **Excess** is the tool's wall time beyond that, as median ± half the interquartile range, in µs. For every
+  tool, it includes creating the process, the dynamic linker and the code before `main`. So compare the
+  tools, not with zero.
 - **CPU bias** is the CPU time beyond that of the program in `main`, in µs.
 - **Floor** is the reported peak memory, in KiB, of a program without a C library that only exits.
-- The **MiB** columns are errors of peak memory in KiB: of the sum over the tree if the tool reports it, otherwise of the largest
-  process. A shared C library counts as about 1,200 KiB of a process.
-- **Grandchild's CPU** is the error for a daemonised grandchild that uses 200 ms. **Threads' CPU** is the error for four threads
-  that contend for a mutex.
-- **CPU against cgroup** is the error of rusage relative to the kernel's own sum in the same run, if a tool reports both.
-- **Cost of a run** is the total time of one more run of the program that only exits, without that program's own time, in µs.
-  perftrail's cost includes Python. Its launcher alone received all lines at once. The cost of the launcher alone comes from its
-  own time stamps between one exec and the next. Its floor includes the waiting lines in its memory.
+- The **MiB** columns are errors of peak memory in KiB: of the sum over the tree if the tool reports it,
+  otherwise of the largest process. A shared C library counts as about 1,200 KiB of a process.
+- **Grandchild's CPU** is the error for a daemonised grandchild that uses 200 ms. **Threads' CPU** is the
+  error for four threads that contend for a mutex.
+- **CPU against cgroup** is the error of rusage relative to the kernel's own sum in the same run, if a tool
+  reports both.
+- **Cost of a run** is the total time of one more run of the program that only exits, without that program's
+  own time, in µs. perftrail's cost includes Python. Its launcher alone received all lines at once. The cost
+  of the launcher alone comes from its own time stamps between one exec and the next. Its floor includes the
+  waiting lines in its memory.
 - A dash is a value that the tool does not report.
 """
 

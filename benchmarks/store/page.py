@@ -1,4 +1,4 @@
-"""The page about stores of many samples, from the JSON of the benchmarks of stores, the dashboard and reports."""
+"""The page about stores of many samples, from the JSON of the benchmarks."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "stores.md"
 
 STORES = """\
-A sample is one value of one metric; an outcome is one invocation with all its values. The benchmark fills a file or an
-empty database. It first writes {durable:,} outcomes one by one, each on disk before the next, like `perftrail run`. It
-writes the rest in batches of 1,000, like a copy. Then it reads.
+A sample is one value of one metric; an outcome is one invocation with all its values. The benchmark fills a
+file or an empty database. It first writes {durable:,} outcomes one by one, each on disk before the next,
+like `perftrail run`. It writes the rest in batches of 1,000, like a copy. Then it reads.
 """
 
 PAGES = """\
-`perftrail serve` serves a study with a long history. The benchmark requests each kind of page repeatedly, each time for
-another subject. The cells are the median and the 95th percentile in milliseconds. *During writes*: another process adds two
-invocations a second, and the server reads the store again almost without a pause. By default, `perftrail serve` pauses after
-each reading for 19 times its duration.
+`perftrail serve` serves a study with a long history. The benchmark requests each kind of page repeatedly,
+each time for another subject. The cells are the median and the 95th percentile in milliseconds. *During
+writes*: another process adds two invocations a second, and the server reads the store again almost without
+a pause. By default, `perftrail serve` pauses after each reading for 19 times its duration.
 """
 
 REPORTS = """\
@@ -102,7 +102,9 @@ STORE_LINES: dict[str, Callable[[Figures], str]] = {
     "reading the outcomes of one runnable, median": lambda each: (
         f"{each['read_one_runnable_median_ms']:.1f} ms"
     ),
-    "reading the outcomes of 100 runnables, median": lambda each: f"{each['read_hundred_runnables_median_ms']:.0f} ms",
+    "reading the outcomes of 100 runnables, median": lambda each: (
+        f"{each['read_hundred_runnables_median_ms']:.0f} ms"
+    ),
     "reading one metric of all runnables": lambda each: f"{each['read_one_metric_of_all_ms'] / 1e3:.1f} s",
     "reading everything: samples a second": lambda each: f"{each['read_all_samples_rate']:,.0f}",
 }

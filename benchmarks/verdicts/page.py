@@ -18,9 +18,9 @@ PAGE = Path(__file__).parents[1] / "results" / "verdicts.md"
 HEAD = ("true difference", "tool", "metric", "right", "wrong", "undecided", "of", "pairs", "seconds")
 
 WORDS = """\
-Each trial runs every tool on the same two commands. One is a program that computes for {milliseconds:g} ms. The other is the
-same program (no difference), or a program that computes longer by the true difference. {busy}The counts are of verdicts as
-the tool prints them.
+Each trial runs every tool on the same two commands. One is a program that computes for {milliseconds:g} ms.
+The other is the same program (no difference), or a program that computes longer by the true difference.
+{busy}The counts are of verdicts as the tool prints them.
 
 - Without a difference, "same" and "unclear" are **right**, and "faster" and "slower" are **wrong**.
 - With a difference, "slower" is **right**, "faster" is **wrong**, and other verdicts are **undecided**.
@@ -30,8 +30,8 @@ the tool prints them.
 
 Both programs use the same memory. Slow tools have fewer trials.
 
-The table excludes poop, which no package registry of the other tools offers. Built from source, it ends with "unable to
-open perf event" on this machine, which has no hardware counters.
+The table excludes poop, which no package registry of the other tools offers. Built from source, it ends
+with "unable to open perf event" on this machine, which has no hardware counters.
 """
 
 
