@@ -125,8 +125,8 @@ def _shown(plain: Told, counted: Told, *, invocations: int) -> str:
     ]
     sums = (
         f"perftrail reported a false cause in {_share(wrong, of_all)} runs. It reported a lock in "
-        f"{_share(locks, of_clean)} runs of programs without a limit. It reported the true cause alone in "
-        f"{right[0]:.0%} of runs of programs with a limit, and in {right[1]:.0%} with counted locks and waits."
+        f"{_share(locks, of_clean)} runs of programs without a limit. In runs of programs with a limit, it "
+        f"reported the true cause alone in {right[0]:.0%}, and with counted locks and waits in {right[1]:.0%}."
     )
     return f"{taken()}; {invocations} invocations of each point.\n\n{table([head, *lines])}\n\n{sums}\n"
 

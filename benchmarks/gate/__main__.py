@@ -71,7 +71,7 @@ class Run:
 @click.option(
     "--into", type=click.Path(file_okay=False, path_type=Path), help="Keep each run here; go on from it."
 )
-@click.option("--write", is_flag=True, help=f"Write {PAGE.name} into the docs.")
+@click.option("--write", is_flag=True, help=f"Write the page {PAGE.name}.")
 def main(
     runs: int, effect: float, milliseconds: float, most: int, busy: bool, into: Path | None, write: bool
 ) -> None:

@@ -53,8 +53,8 @@ means of one comparison. They include relinking, but not building. The metric is
 
 perftrail takes at most {pairs} pairs and ignores changes below {threshold:.1%}, once with `relink` and once
 without. The tests of other tools use interleaved runs from a launcher that adds little noise, which favours
-these tests. Welch's test decides at p < .05 as in hyperfine's own script, and Pinpoint's rule at p ≤ .01
-after 10 to 30 runs. `hyperfine` itself runs one program after the other.
+these tests. Welch's test decides at p < .05 as in hyperfine's own script. Pinpoint's rule decides at p ≤
+.01 after 10 to 30 runs. `hyperfine` itself runs one program after the other.
 """
 
 
@@ -82,7 +82,7 @@ def _project(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> d
 @click.option("--threshold", default=0.01, show_default=True, help="The smallest change perftrail looks for.")
 @click.option("--method", "only", multiple=True, help="Only methods whose names contain this.")
 @click.option("--seed", default=1, show_default=True, help="Of the edits.")
-@click.option("--write", is_flag=True, help=f"Write {PAGE.name} into the docs.")
+@click.option("--write", is_flag=True, help=f"Write the page {PAGE.name}.")
 @click.option("--remark", default="", help="A sentence for the page, such as how quiet the machine was.")
 def main(  # noqa: PLR0913, PLR0917 - click gives one argument for each option
     projects: dict[str, Path],

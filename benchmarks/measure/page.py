@@ -46,12 +46,11 @@ and end of its own `main`.
   otherwise of the largest process. A shared C library counts as about 1,200 KiB of a process.
 - **Grandchild's CPU** is the error for a daemonised grandchild that uses 200 ms. **Threads' CPU** is the
   error for four threads that contend for a mutex.
-- **CPU against cgroup** is the error of rusage relative to the kernel's own sum in the same run, if a tool
-  reports both.
-- **Cost of a run** is the total time of one more run of the program that only exits, without that program's
-  own time, in µs. perftrail's cost includes Python. Its launcher alone received all lines at once. The cost
-  of the launcher alone comes from its own time stamps between one exec and the next. Its floor includes the
-  waiting lines in its memory.
+- **CPU against cgroup** is the error of rusage relative to the kernel's own sum, if a tool reports both.
+- **Cost of a run** is the additional time of one more run of the program that only exits, in µs. It
+  excludes that program's own time. perftrail's cost includes Python. Its launcher alone received all lines
+  at once. The cost of the launcher alone comes from its own time stamps between one exec and the next. Its
+  floor includes the waiting lines in its memory.
 - A dash is a value that the tool does not report.
 """
 
