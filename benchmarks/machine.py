@@ -1,4 +1,4 @@
-"""Where and when figures were taken, for the benchmarks' pages."""
+"""Date and machine of a benchmark, for its page."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ FACTS = ("cpu", "logical_cpus", "memory_gib", "kernel", "libc", "virtualisation"
 
 
 def taken() -> str:
-    """Say the day and what matters of this machine: half a sentence, without a full stop."""
+    """Return the date and the relevant facts of this machine, without a full stop."""
     facts = read_machine().facts
     machine = ", ".join(f"{name.replace('_', ' ')} {facts[name]}" for name in FACTS if name in facts)
-    return f"Taken {datetime.now(tz=UTC).date().isoformat()} on: {machine}"
+    return f"Measured {datetime.now(tz=UTC).date().isoformat()} on: {machine}"
 
 
 def load() -> float:

@@ -84,7 +84,7 @@ def _asked() -> argparse.Namespace:
     )
     parser.add_argument("--name", help="how the page calls the project")
     parser.add_argument("--scratch", help="where to build; a directory on a disk with room")
-    parser.add_argument("--write", action="store_true", help=f"write {PAGE.name} into the docs")
+    parser.add_argument("--write", action="store_true", help=f"write the page {PAGE.name}")
     return parser.parse_args()
 
 

@@ -1,4 +1,4 @@
-"""The page that says what making every subject costs."""
+"""The page about the cost of building every revision."""
 
 from __future__ import annotations
 
@@ -156,59 +156,65 @@ def page(
     given += [("--env", f"{variable}={value}") for variable, value in recipe.env.items()]
     given += [("--jobs", str(at_once.parallel_builds))] if at_once.parallel_builds > 1 else []
     words = " ".join(f"{option} {shlex.quote(text)}" for option, text in given)
-    lines = [["revision", "theirs (s)", "ours (s)", "outputs equal", "load"]]
+    lines = [["revision", "clean build (s)", "perftrail (s)", "outputs equal", "load"]]
     for row in rows:
-        ours = f"{row.ours.seconds:.2f}{' (checked)' if row.ours.checked else ''}"
+        ours = f"{row.ours.seconds:.2f}{' (verified)' if row.ours.checked else ''}"
         lines.append(
             [f"`{row.revision[:10]}`", f"{row.seed.seconds:.2f}", ours, row.alike, f"{row.load:.1f}"]
         )
-    reached = "The goal of ten times is met." if found.met else "The goal of ten times is not met here."
-    return f"""# What making every subject costs
+    reached = "The goal of 10 is met." if found.met else "The goal of 10 is not met."
+    return f"""# Cost of building every revision
 
-{len(rows)} consecutive revisions of {name} (`{range_}`), a C project whose configure script is generated at
-each revision, made in two ways in one run, revision by revision, each way first in turn.
+This page compares two ways to build {len(rows)} consecutive revisions of {name} (`{range_}`). {name} is
+a C project whose configure script is generated at each revision. One run built each revision in both
+ways, in alternating order.
 
-- **theirs**: what was done by hand before: delete the tree, check the revision out, generate, configure, make.
-- **ours**: the same recipe with `incremental = true` on an empty directory, so with a cold compiler cache:
-  fetching the history, checking out, building, naming and copying the outputs, and all checks against clean
-  builds that a run makes, the one at its end included.
+- **Clean builds**: delete the tree, check the revision out, generate, configure, make.
+- **perftrail**: the same recipe with `incremental = true`, an empty directory and so a cold compiler
+  cache. The times include fetching the history, checkout, build, hashing and copying the outputs, and
+  all verifications by clean builds.
 
 {
         table(
             [
-                ["what", "theirs", "ours"],
+                ["time", "clean builds", "perftrail"],
                 ["all revisions", f"{found.seed_seconds:.1f} s", f"{found.our_seconds:.1f} s"],
-                ["their CPU time", f"{found.seed_cpu_seconds:.1f} s", f"{found.our_cpu_seconds:.1f} s"],
+                [
+                    "CPU time of all revisions",
+                    f"{found.seed_cpu_seconds:.1f} s",
+                    f"{found.our_cpu_seconds:.1f} s",
+                ],
                 ["median revision", f"{found.seed_typical_seconds:.2f} s", f"{found.typical_seconds:.2f} s"],
                 ["first revision", f"{rows[0].seed.seconds:.2f} s", f"{found.first_seconds:.2f} s"],
-                [f"{found.checks} checks", "", f"{found.check_seconds:.1f} s"],
-                [f"{found.heavy} revisions mostly made again", "", f"{found.heavy_seconds:.1f} s"],
+                [f"{found.checks} verifications", "", f"{found.check_seconds:.1f} s"],
+                [f"{found.heavy} revisions mostly rebuilt", "", f"{found.heavy_seconds:.1f} s"],
             ]
         )
     }
 
-**{found.ratio:.1f} times less, {found.cpu_ratio:.1f} times less CPU time.** {reached} Of {
-        found.files
-    } output files of all revisions, {found.other_content}
-differ in what counts when they are used, and {found.other_bytes} in any byte.
+**{found.ratio:.1f} times faster, with {found.cpu_ratio:.1f} times less CPU time.** {reached} perftrail
+compared {found.files} output files of all revisions. {found.other_content} differ in content that
+matters in use, and {found.other_bytes} differ in any byte.
 
-## Where our time goes
+## Where perftrail spends its time
 
-The first build finds nothing to go on from: it costs what theirs costs. A check is a clean build as well, in
-which only the compiler cache helps: generating and configuring take their full time. A revision that changes
-a header that everything includes, or the build system's own files, costs what has to be made again. What is
-left is a checkout, a `make` that finds little or nothing to do, and reading the outputs.
-The first three, {
-        found.fixed_seconds:.1f} s, are no one's to save without giving up a clean start, the checks or
-what `make` is told of dependencies: if all the rest took no time at all it would be {
-        found.most:.1f} times less.
-With few revisions the first build and the checks are most of it: the longer the range, the better the ratio.
+- The first build is a clean build.
+- A verification is also a clean build, and only the compiler cache helps. Generating and configuring
+  take their full time.
+- Some revisions change a header that all files include, or files of the build system. Most of the tree
+  is then rebuilt.
+- All other revisions need a checkout, a `make` with little or no work, and reading the outputs.
+
+The first three take {found.fixed_seconds:.1f} s. They are necessary for a clean start, for verification
+and for the dependencies in the makefiles. If all other time were zero, perftrail would be
+{found.most:.1f} times faster. In a short range, the first build and the verifications take most of the
+time. Longer ranges have a better ratio.
 {at_once.section(found.seed_seconds)}
 ## Each revision
 
 {table(lines)}
 
-{taken()}. The machine was shared with other work meanwhile, which hits both ways alike; the load is given.
+{taken()}. Other processes used the machine. They affect both ways alike; *load* is the load average.
 
 Repeat it: `python -m benchmarks.building REPOSITORY RANGE {words} --write`.
 """

@@ -1,4 +1,4 @@
-"""The tables, and the goals they are held against, between markers of a page of the documentation."""
+"""The tables and their goals, between the markers of a page of results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from benchmarks.changepoints.cases import Row
 
-PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "change-points.md"
+PAGE = Path(__file__).parents[1] / "results" / "change-points.md"
 BEGIN = "<!-- made by `python -m benchmarks.changepoints --write`: do not edit -->"
 END = "<!-- end of what was made -->"
 OWN = "perftrail"
@@ -99,7 +99,7 @@ def rewritten(page: str, rows: Sequence[Row], missing: Sequence[str], *, seed: i
     after = rest.split(END)[1]
     said = (
         f"{taken()}. Seed {seed}. "
-        f"At its end {os.getloadavg()[1]:.1f} processes wanted a CPU, over five minutes."
+        f"At the end, the load average over five minutes was {os.getloadavg()[1]:.1f}."
     )
     parts = [BEGIN, said, figures_table(rows), goals_table(rows), *missing, END]
     return before + "\n\n".join(parts) + after

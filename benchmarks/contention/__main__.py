@@ -96,7 +96,7 @@ def _told(series: Series) -> Told:
 
 
 def _shown(plain: Told, counted: Told, *, invocations: int) -> str:
-    head = ("program", "limited by", "told", "told, with counted locks and waits")
+    head = ("program", "true cause", "reported cause", "reported cause, with counted locks and waits")
     lines: list[Sequence[str]] = [
         (
             each.name,
@@ -124,9 +124,9 @@ def _shown(plain: Told, counted: Told, *, invocations: int) -> str:
         for told in both
     ]
     sums = (
-        f"A cause that is not there was told {_share(wrong, of_all)}; a lock, of programs that nothing "
-        f"limits, {_share(locks, of_clean)}. Of programs that something limits, that alone was told "
-        f"in {right[0]:.0%} of runs, and in {right[1]:.0%} with counted locks and waits."
+        f"perftrail reported a false cause in {_share(wrong, of_all)} runs. It reported a lock in "
+        f"{_share(locks, of_clean)} runs of programs without a limit. In runs of programs with a limit, it "
+        f"reported the true cause alone in {right[0]:.0%}, and with counted locks and waits in {right[1]:.0%}."
     )
     return f"{taken()}; {invocations} invocations of each point.\n\n{table([head, *lines])}\n\n{sums}\n"
 

@@ -34,11 +34,14 @@ PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "gate.md"
 TRUTHS = ("unchanged", "slower")
 
 WORDS = """\
-Each run is a job of its own: `perftrail compare BASE HEAD --fail-on slower` without any earlier results builds both,
-measures their wall and CPU time in pairs in random order, at most {most} of them, and judges. The program computes
-for {milliseconds:g} ms. The unchanged branch is another build that does the same work; the slower one computes
-{effect:.0%} longer.{busy} Of the unchanged, a run that **failed** is a false alarm; of the slower, one that passed is a
-miss. **Wrong way** is any verdict against the truth: slower or faster where nothing changed, faster where it is slower.
+Each run is a separate job: `perftrail compare BASE HEAD --fail-on slower`, without earlier results. It
+builds both revisions, measures their wall and CPU time in interleaved pairs in random order, and prints a
+verdict. It takes at most {most} pairs. The program computes for {milliseconds:g} ms. The unchanged branch
+is another build that does the same work. The slower branch computes {effect:.0%} longer.{busy}
+
+A run that **failed** is a false alarm on the unchanged branch. A run that passed is a miss on the slower
+branch. **Wrong way** counts verdicts against the truth: "slower" or "faster" on the unchanged branch,
+"faster" on the slower one.
 """
 
 
@@ -68,7 +71,7 @@ class Run:
 @click.option(
     "--into", type=click.Path(file_okay=False, path_type=Path), help="Keep each run here; go on from it."
 )
-@click.option("--write", is_flag=True, help=f"Write {PAGE.name} into the docs.")
+@click.option("--write", is_flag=True, help=f"Write the page {PAGE.name}.")
 def main(
     runs: int, effect: float, milliseconds: float, most: int, busy: bool, into: Path | None, write: bool
 ) -> None:
@@ -89,12 +92,12 @@ def main(
                 sys.stderr.write(f"\r{number + 1} of {runs} runs")
         sys.stderr.write("\n")
     rows = [_row([run for run in done if run.truth == truth][:runs]) for truth in TRUTHS]
-    head = ("branch", "runs", "failed", "wrong way", "pairs", "seconds each, median")
+    head = ("branch", "runs", "failed", "wrong way", "pairs, median", "seconds, median")
     if write:
-        told = " The other CPU is kept busy meanwhile." if busy else ""
+        told = " Another process keeps the other CPU busy." if busy else ""
         words = WORDS.format(most=most, milliseconds=milliseconds, effect=effect, busy=told)
         PAGE.write_text(
-            "<!-- made by `python -m benchmarks.gate --write`: do not edit -->\n\n# The gate, run by run\n\n"
+            "<!-- made by `python -m benchmarks.gate --write`: do not edit -->\n\n# Error rates of a gate\n\n"
             f"{taken()}.\n\n{words}\n{table([head, *rows])}\n"
         )
     for line in (head, *rows):

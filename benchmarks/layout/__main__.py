@@ -39,21 +39,22 @@ if TYPE_CHECKING:
     from benchmarks.layout.history import Step
     from benchmarks.layout.methods import Method
 
-PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "layout-beside-peers.md"
+PAGE = Path(__file__).parents[1] / "results" / "layout-noise.md"
 CALIBRATION_RUNS = 15
 
 WORDS = """\
-Real projects in C, and commits that change only their layout: functions reordered in a file, a function that nobody
-calls, a longer text. Every other function keeps its size, and the program prints what it printed before. Each commit
-is compared with the one before; **false** counts "slower" and "faster". Other commits compute longer by {effect:.0%}
-of the program's time; **found** counts "slower" of these, **wrong way** "faster". Intervals are Wilson's. **Runs** (of
-each program), **layouts** and **seconds** are means of one comparison. Relinking is part of it, building is not.
-The metric is {metric}.
+The projects are real C programs. Some commits change only their layout: they reorder functions in a file,
+add a function without a caller, or lengthen a text. All other functions keep their size, and the output is
+the same. Each method compares each commit with the previous one. **False** counts "slower" and "faster".
 
-perftrail takes at most {pairs} pairs and ignores changes below {threshold:.1%}, once with `relink` and once without.
-The peers' tests get interleaved runs from a launcher that adds little noise, which is the better case for them. Welch's
-test decides at p < .05 as in hyperfine's own script, Pinpoint's rule at p ≤ .01 after 10 to 30 runs. `hyperfine` itself
-runs one program after the other.
+Other commits compute longer by {effect:.0%} of the program's time. **Found** counts "slower" for these, and
+**wrong way** "faster". Intervals are Wilson's. **Runs** (of each program), **layouts** and **seconds** are
+means of one comparison. They include relinking, but not building. The metric is {metric}.
+
+perftrail takes at most {pairs} pairs and ignores changes below {threshold:.1%}, once with `relink` and once
+without. The tests of other tools use interleaved runs from a launcher that adds little noise, which favours
+these tests. Welch's test decides at p < .05 as in hyperfine's own script. Pinpoint's rule decides at p ≤
+.01 after 10 to 30 runs. `hyperfine` itself runs one program after the other.
 """
 
 
@@ -81,7 +82,7 @@ def _project(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> d
 @click.option("--threshold", default=0.01, show_default=True, help="The smallest change perftrail looks for.")
 @click.option("--method", "only", multiple=True, help="Only methods whose names contain this.")
 @click.option("--seed", default=1, show_default=True, help="Of the edits.")
-@click.option("--write", is_flag=True, help=f"Write {PAGE.name} into the docs.")
+@click.option("--write", is_flag=True, help=f"Write the page {PAGE.name}.")
 @click.option("--remark", default="", help="A sentence for the page, such as how quiet the machine was.")
 def main(  # noqa: PLR0913, PLR0917 - click gives one argument for each option
     projects: dict[str, Path],
@@ -124,7 +125,7 @@ def main(  # noqa: PLR0913, PLR0917 - click gives one argument for each option
         words = WORDS.format(effect=effect, metric=metric, pairs=pairs, threshold=threshold)
         PAGE.write_text(
             "<!-- made by `python -m benchmarks.layout --write`: do not edit -->\n\n"
-            f"# Layout noise beside peers\n\n{taken()}. {remark}\n\n{words}\n{table(lines)}\n"
+            f"# Results of layout noise\n\n{taken()}. {remark}\n\n{words}\n{table(lines)}\n"
         )
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:

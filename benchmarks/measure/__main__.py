@@ -29,7 +29,7 @@ def main() -> int:
     parser.add_argument(
         "--install-peers", action="store_true", help="install the peers first: apt, cargo, pip"
     )
-    parser.add_argument("--write", action="store_true", help=f"write {PAGE.name} into the docs")
+    parser.add_argument("--write", action="store_true", help=f"write the page {PAGE.name}")
     parser.add_argument("--json", action="store_true")
     asked = parser.parse_args()
     for line in install(asked.peers) if asked.install_peers else []:

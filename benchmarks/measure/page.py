@@ -1,4 +1,4 @@
-"""The figures as a page of the documentation, made anew by ``python -m benchmarks.measure --write``."""
+"""The results as a page, written by ``python -m benchmarks.measure --write``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from benchmarks.measure.figures import Goal, Row
 
-PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "measuring-beside-peers.md"
+PAGE = Path(__file__).parents[1] / "results" / "measuring.md"
 
 HEAD = (
     "tool",
@@ -34,20 +34,24 @@ HEAD = (
 )
 
 WORDS = """\
-All tools ran the same programs in this one run, in turn, in an order drawn anew for each round. A program
-stamps the start and end of its own `main`; **excess** is what a tool's wall time has beyond that, as median
-± half of what lies between the quartiles, in µs. Making the process, the dynamic linker and the way to
-`main` are in it for every tool: compare the tools, not with zero. **CPU bias** is likewise what CPU time
-has beyond what the program used in `main`, in µs. **Floor** is the peak memory, in KiB, read of a program
-without a C library that only exits. The **MiB** columns are errors of peak memory in KiB: of the sum over
-the tree where a tool gives one, else of the largest process; a shared C library counts as some 1,200 KiB of
-a process. **Grandchild's CPU** is the error for a daemonised grandchild that uses 200 ms, **threads' CPU**
-that for four threads that contend for a mutex, **CPU against cgroup** that of rusage beside the kernel's
-own sum in the same run, where a tool gives both. **Cost of a run** is the whole time that one more run of
-the program that only exits takes, less that program's own, in µs; of perftrail it includes the Python side.
-Its launcher alone was sent all lines at once, and its own stamps tell what it spends from one exec to the
-next beside the program (the lines that wait in its memory are in its floor). A dash is a figure that the
-tool does not give.
+All tools ran the same programs in one run, in a new random order for each round. A program stamps the start
+and end of its own `main`.
+
+- **Excess** is the tool's wall time beyond that, as median ± half the interquartile range, in µs. For every
+  tool, it includes creating the process, the dynamic linker and the code before `main`. So compare the
+  tools, not with zero.
+- **CPU bias** is the CPU time beyond that of the program in `main`, in µs.
+- **Floor** is the reported peak memory, in KiB, of a program without a C library that only exits.
+- The **MiB** columns are errors of peak memory in KiB: of the sum over the tree if the tool reports it,
+  otherwise of the largest process. A shared C library counts as about 1,200 KiB of a process.
+- **Grandchild's CPU** is the error for a daemonised grandchild that uses 200 ms. **Threads' CPU** is the
+  error for four threads that contend for a mutex.
+- **CPU against cgroup** is the error of rusage relative to the kernel's own sum, if a tool reports both.
+- **Cost of a run** is the additional time of one more run of the program that only exits, in µs. It
+  excludes that program's own time. perftrail's cost includes Python. Its launcher alone received all lines
+  at once. The cost of the launcher alone comes from its own time stamps between one exec and the next. Its
+  floor includes the waiting lines in its memory.
+- A dash is a value that the tool does not report.
 """
 
 
@@ -57,10 +61,10 @@ def page(
     """Give the whole page."""
     return (
         "<!-- made by `python -m benchmarks.measure --write`: do not edit -->\n\n"
-        "# Measuring beside peers\n\n"
+        "# Results of measuring\n\n"
         f"{taken()}. {rounds} rounds, seed {seed}. "
-        f"At its end {os.getloadavg()[1]:.1f} processes wanted a CPU, over five minutes; "
-        "where that is above 1 the spreads tell how a tool bears company.\n\n"
+        f"At the end, the load average over five minutes was {os.getloadavg()[1]:.1f}. "
+        "Above 1, the spreads include the effect of other processes.\n\n"
         f"{WORDS}\n{figures_table(found)}\n\n## Goals\n\n{goals_table(reached)}\n\n## Not in the table\n\n"
         + "".join(f"- {line}\n" for line in missing)
     )

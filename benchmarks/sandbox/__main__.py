@@ -67,8 +67,8 @@ def shown(rows: Sequence[Row], seconds_to_make: float, *, pairs: int) -> str:
         )
         for row in rows
     ]
-    head = ("program", "figure", "outside", "inside / outside", f"{rows[0].ratio.confidence:.1%} interval")
-    told = f"Making a sandbox takes {quantity(seconds_to_make, 's')} (median of {TO_MAKE})."
+    head = ("program", "metric", "outside", "inside / outside", f"{rows[0].ratio.confidence:.1%} interval")
+    told = f"Creating a sandbox takes {quantity(seconds_to_make, 's')} (median of {TO_MAKE})."
     return f"{taken()}; {pairs} pairs of each.\n\n{table([head, *lines])}\n\n{told}\n"
 
 

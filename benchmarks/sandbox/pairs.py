@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from perftrail.ports import Starter
     from perftrail.stats.comparison import Comparison
 
-FIGURES = ("wall", "cpu", "peak_memory", "peak_memory_tree", "around it")
+FIGURES = ("wall", "cpu", "peak_memory", "peak_memory_tree", "overhead")
 """What is compared; the last is what a start takes beside the program's own time."""
 
 
@@ -94,7 +94,7 @@ def _figures(starter: Starter, target: Target, logs: str) -> dict[str, float]:
         "wall": ran.wall_seconds,
         "cpu": ran.cpu_seconds,
         "peak_memory": float(ran.max_rss_bytes),
-        "around it": seconds - ran.wall_seconds,
+        "overhead": seconds - ran.wall_seconds,
     }
     return found if ran.tree_memory is None else {**found, "peak_memory_tree": float(ran.tree_memory.bytes)}
 

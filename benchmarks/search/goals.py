@@ -64,7 +64,7 @@ def exact(least: float) -> Goal:
 
 def told_as_ramp() -> Goal:
     """Told as a ramp in most trials, in each cell; not a goal of the table, but told beside it."""
-    return _at_least("told as a ramp, mostly", lambda cell: cell.exact, 0.5)
+    return _at_least("reported as a ramp, mostly", lambda cell: cell.exact, 0.5)
 
 
 def nobody_accused(most: float) -> Goal:
@@ -80,7 +80,7 @@ def nobody_accused(most: float) -> Goal:
 def none_said(least: float) -> Goal:
     """That nothing changed is said in at least this share, in each cell."""
     return _at_least(
-        f"“none” said ≥ {100 * least:g} %", lambda cell: cell.verdicts.get("none", 0) / cell.trials, least
+        f"answer “none” ≥ {100 * least:g} %", lambda cell: cell.verdicts.get("none", 0) / cell.trials, least
     )
 
 

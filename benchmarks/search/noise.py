@@ -467,13 +467,13 @@ def _only_broken(positions: set[int], history: History) -> bool:
 HEAD = (
     "row",
     "histories",
-    "claims right",
+    "correct claims",
     "95 % interval",
-    "found whole",
+    "complete answers",
     "unclear",
     "builds",
     "runs (median)",
-    "of these the certificate's",
+    "runs of the certificate",
 )
 
 

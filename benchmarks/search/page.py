@@ -1,4 +1,4 @@
-"""The rows as Markdown tables, between markers of a page of the documentation."""
+"""The rows as Markdown tables, between the markers of a page of results."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from benchmarks.search.rows import Row
     from benchmarks.search.summary import Summary
 
-PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "searching.md"
+PAGE = Path(__file__).parents[1] / "results" / "searching.md"
 BEGIN = "<!-- made by `python -m benchmarks.search rows --write`: do not edit -->"
 END = "<!-- end of what is made -->"
 
@@ -52,7 +52,7 @@ def tables(results: Sequence[tuple[Row, tuple[Result, ...]]], *, seed: int) -> s
     parts = [
         f"Seed {seed}. Shares have Wilson's 95 % intervals.\n",
         _markdown([("case", "goal", "reached, case by case", "met"), *goals]),
-        "\n### perftrail more closely\n",
+        "\n### Rows of perftrail in detail\n",
         _markdown([CLOSER, *closer]),
     ]
     for row, cells in results:

@@ -68,7 +68,7 @@ def _asked() -> argparse.Namespace:
     parser.add_argument("--store", metavar="URL", help="an empty database of a server")
     parser.add_argument("--writers", type=int, default=WRITERS, help="how many write at once")
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--write", action="store_true", help=f"write {PAGE.name} into the docs")
+    parser.add_argument("--write", action="store_true", help=f"write the page {PAGE.name}")
     asked = parser.parse_intermixed_args()
     if asked.what == "writers" and asked.store is None:
         parser.error("writers need a server: --store postgresql://USER@HOST/DATABASE")

@@ -1,4 +1,4 @@
-"""The page on stores of many samples, made of what the benchmarks of stores, the dashboard and reports printed."""
+"""The page about stores of many samples, from the JSON of the benchmarks."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "stores.md"
 
 STORES = """\
-A sample is one value of one metric; an outcome is one invocation with all its values. A file or an empty
-database is filled: first {durable:,} outcomes one by one, each on disk before the next, as `perftrail run` does
-it, then the rest in batches of 1,000, as a copy does. Then it is read.
+A sample is one value of one metric; an outcome is one invocation with all its values. The benchmark fills a
+file or an empty database. It first writes {durable:,} outcomes one by one, each on disk before the next,
+like `perftrail run`. It writes the rest in batches of 1,000, like a copy. Then it reads.
 """
 
 PAGES = """\
-`perftrail serve` over the results of a study with a long history. Each kind of page is asked for again and again,
-each time about something else: median and 95th percentile in milliseconds. *Written* is while another process adds
-two starts a second and the store is read anew with hardly a rest between; `perftrail serve` itself rests after each
-reading for 19 times as long as that took.
+`perftrail serve` serves a study with a long history. The benchmark requests each kind of page repeatedly,
+each time for another subject. The cells are the median and the 95th percentile in milliseconds. *During
+writes*: another process adds two invocations a second, and the server reads the store again almost without
+a pause. By default, `perftrail serve` pauses after each reading for 19 times its duration.
 """
 
 REPORTS = """\
-`perftrail report` over the same results, started anew each time: medians of {repetitions} runs.
+`perftrail report` of the same results, a new process each time: medians of {repetitions} runs.
 """
 
 
@@ -45,7 +45,7 @@ def page(results: Sequence[Figures]) -> str:
         *(f"{line}.\n" for line in dict.fromkeys(each["taken"] for each in results)),
     ]
     if stores:
-        parts += ["## What they take and give\n", STORES.format(durable=stores[0]["durable_outcomes"])]
+        parts += ["## Size and speed\n", STORES.format(durable=stores[0]["durable_outcomes"])]
         parts.append(_side_by_side(stores, STORE_LINES))
     if served:
         parts += ["\n## The dashboard's pages\n", PAGES, _pages(served), ""]
@@ -83,7 +83,7 @@ def _pages(found: Sequence[Figures]) -> str:
 
 
 def _short(how: str) -> str:
-    return "written" if "written" in how else how
+    return "during writes" if "written" in how else how
 
 
 def _spent(times: Figures | None) -> str:
@@ -102,27 +102,29 @@ STORE_LINES: dict[str, Callable[[Figures], str]] = {
     "reading the outcomes of one runnable, median": lambda each: (
         f"{each['read_one_runnable_median_ms']:.1f} ms"
     ),
-    "reading those of a hundred, median": lambda each: f"{each['read_hundred_runnables_median_ms']:.0f} ms",
-    "reading one metric of all": lambda each: f"{each['read_one_metric_of_all_ms'] / 1e3:.1f} s",
+    "reading the outcomes of 100 runnables, median": lambda each: (
+        f"{each['read_hundred_runnables_median_ms']:.0f} ms"
+    ),
+    "reading one metric of all runnables": lambda each: f"{each['read_one_metric_of_all_ms'] / 1e3:.1f} s",
     "reading everything: samples a second": lambda each: f"{each['read_all_samples_rate']:,.0f}",
 }
 
 SERVED_LINES: dict[str, Callable[[Figures], str]] = {
-    "until the first page is there": lambda each: f"{each['first_read_seconds']:.0f} s",
+    "time to the first page": lambda each: f"{each['first_read_seconds']:.0f} s",
     "the server's peak memory": lambda each: f"{each['peak_memory_bytes'] / 2**30:.1f} GiB",
 }
 
 REPORT_LINES: dict[str, Callable[[Figures], str]] = {
     "time": lambda each: f"{each['report']['passed']:.1f} s",
     "CPU time": lambda each: f"{each['report']['everything']:.1f} s",
-    "of which reading the samples": lambda each: f"{each['report']['read the samples']:.1f} s",
+    "CPU time to read the samples": lambda each: f"{each['report']['read the samples']:.1f} s",
     "peak memory of its main process": lambda each: f"{each['report']['peak_memory_bytes'] / 2**30:.2f} GiB",
-    "the page": lambda each: f"{each['page_bytes'] / 1e6:.1f} MB",
-    "opened in a browser, first screen drawn": lambda each: (
+    "size of the page": lambda each: f"{each['page_bytes'] / 1e6:.1f} MB",
+    "time to the first screen in a browser": lambda each: (
         "" if each["opened_seconds"] is None else f"{each['opened_seconds']:.1f} s"
     ),
 }
 
 LAST_LINES: dict[str, Callable[[Figures], str]] = {
-    "load of the machine at the end": lambda each: str(each["load"]),
+    "load average at the end": lambda each: str(each["load"]),
 }

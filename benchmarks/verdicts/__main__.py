@@ -35,7 +35,7 @@ TIMES = ("wall", "cpu")
 @click.option(
     "--into", type=click.Path(dir_okay=False, path_type=Path), help="Keep each trial here; go on from it."
 )
-@click.option("--write", is_flag=True, help=f"Write {PAGE.name} into the docs.")
+@click.option("--write", is_flag=True, help=f"Write the page {PAGE.name}.")
 def main(
     trials: int,
     effects: tuple[float, ...],

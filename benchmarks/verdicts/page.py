@@ -1,4 +1,4 @@
-"""The verdicts as a page of the documentation, made anew by ``python -m benchmarks.verdicts --write``."""
+"""The verdicts as a page of the documentation, written by ``python -m benchmarks.verdicts --write``."""
 
 from __future__ import annotations
 
@@ -13,31 +13,34 @@ if TYPE_CHECKING:
 
     from benchmarks.verdicts.counted import Counted
 
-PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "verdicts-beside-peers.md"
+PAGE = Path(__file__).parents[1] / "results" / "verdicts.md"
 
-HEAD = ("true difference", "tool", "metric", "right", "wrong", "undecided", "of", "pairs", "seconds each")
+HEAD = ("true difference", "tool", "metric", "right", "wrong", "undecided", "of", "pairs", "seconds")
 
 WORDS = """\
-Each trial asks every tool in turn about the same two commands: a program of our own that computes for
-{milliseconds:g} ms, against itself (no difference) or against one that computes longer by the true difference.
-{busy}What a tool says is counted as its users get it.
-With no difference, **right** is "same" or "unclear" and **wrong** is any "faster" or "slower"; with a difference,
-**right** is "slower", **wrong** is "faster", and the rest is **undecided**. **Pairs** are the starts of each
-command: perftrail stops by itself, at most after {most}; hyperfine runs 12 of each, and its own script's Welch test
-at p < .05 decides; pyperf runs 30 of each in 5 processes, one loop for each value, and `compare_to` decides. Both
-programs use the same memory. A tool with fewer trials was left out of the later ones for the time it takes.
+Each trial runs every tool on the same two commands. One is a program that computes for {milliseconds:g} ms.
+The other is the same program (no difference), or a program that computes longer by the true difference.
+{busy}The counts are of verdicts as the tool prints them.
 
-poop is not in the table. It is in no package registry that the other peers come from; built from its source it ends
-with "unable to open perf event" where, as here, the machine has no hardware counters.
+- Without a difference, "same" and "unclear" are **right**, and "faster" and "slower" are **wrong**.
+- With a difference, "slower" is **right**, "faster" is **wrong**, and other verdicts are **undecided**.
+- **Pairs** is the number of runs of each command. perftrail stops by itself, after at most {most}.
+- hyperfine runs each command 12 times. The Welch test of its own script at p < .05 decides.
+- pyperf runs each command 30 times in 5 processes, one loop for each value. `compare_to` decides.
+
+Both programs use the same memory. Slow tools have fewer trials.
+
+The table excludes poop, which no package registry of the other tools offers. Built from source, it ends
+with "unable to open perf event" on this machine, which has no hardware counters.
 """
 
 
 def page(counted: Sequence[Counted], *, milliseconds: float, busy: bool, most: int) -> str:
     """Give the whole page."""
-    kept_busy = "The other CPU is kept busy meanwhile. " if busy else ""
+    kept_busy = "Another process keeps the other CPU busy. " if busy else ""
     return (
         "<!-- made by `python -m benchmarks.verdicts --write`: do not edit -->\n\n"
-        "# Verdicts beside peers\n\n"
+        "# Results of verdicts\n\n"
         f"{taken()}.\n\n"
         f"{WORDS.format(milliseconds=milliseconds, busy=kept_busy, most=most)}\n"
         f"{table([HEAD, *(_cells(row) for row in counted)])}\n"

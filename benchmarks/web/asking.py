@@ -74,13 +74,13 @@ class Asking:
         one, other = (rng.randrange(self._length) for _ in range(2))
         return {
             "overview": study,
-            "history, all of it": f"{study}/history?figure={figure}",
+            "history, complete": f"{study}/history?figure={figure}",
             "history, a part": f"{study}/history?figure={figure}&{part}",
-            "its drawing": f"{study}/history/{figure}.json?{part}",
-            "its drawing, all of it": f"{study}/history/{figure}.json",
+            "chart, a part": f"{study}/history/{figure}.json?{part}",
+            "chart, complete": f"{study}/history/{figure}.json",
             "a revision": f"{study}/revisions/%23{one}",
             "every sample": f"{study}/samples/{self._key}",
-            "subject against subject": f"{study}/compare?a=%23{one}&b=%23{other}",
+            "comparison of two subjects": f"{study}/compare?a=%23{one}&b=%23{other}",
             "regressions": f"{study}/regressions",
             "searches": f"{study}/searches",
             "API: live": f"{self._api}/live",

@@ -53,6 +53,6 @@ def test_both_databases_are_filled_served_and_reported_and_stand_side_by_side(
     assert report["report"]["peak_memory_bytes"] > 10_000_000
     told = page(read(files))
     assert f"| bytes for each sample | {store['bytes_each_sample']:.1f} |" in told
-    assert "| page | PostgreSQL, one at a time | PostgreSQL, 4 at once | PostgreSQL, written |" in told
+    assert "| page | PostgreSQL, one at a time | PostgreSQL, 4 at once | PostgreSQL, during writes |" in told
     assert f"| time | {report['report']['passed']:.1f} s |" in told
     assert "cret" not in told + json.dumps([store, web, report])

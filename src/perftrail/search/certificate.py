@@ -4,7 +4,7 @@ A block runs four builds once each, in random order: the old end O, the last bui
 first after it H, the new end N. If two builds are equal in effect, exchanging their names only changes the
 sign of their difference in a block, whatever the machine did meanwhile. So bets on that sign are a test
 martingale (`stats.comparison`), and an interim analysis after each block does not increase the error.
-Simulated error rates and costs: docs/explanation/searching.md.
+Simulated error rates and costs: benchmarks/results/searching.md.
 """
 
 from __future__ import annotations

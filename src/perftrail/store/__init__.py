@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Literal, assert_never, overload
 from perftrail.store.location import on_server, server_of, shown
 from perftrail.store.lock import Holder, hold, writing
 from perftrail.store.memory import MemoryStore
-from perftrail.store.transactions import LIMIT_SECONDS, Back, Patience, ServerUnreachable
+from perftrail.store.server_outage import LIMIT_SECONDS, Back, Patience, ServerUnreachable
 
 if TYPE_CHECKING:
     from collections.abc import Callable

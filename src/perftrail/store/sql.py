@@ -54,7 +54,8 @@ if TYPE_CHECKING:
     from perftrail.model.search_record import Json, SearchRecord, StepRecord
     from perftrail.model.subject import Revision
     from perftrail.store.outcomes import Interned
-    from perftrail.store.transactions import Database, Patience
+    from perftrail.store.server_outage import Patience
+    from perftrail.store.transactions import Database
 
 
 def read_mark(connection: Connection) -> Mark:

@@ -11,41 +11,13 @@ from sqlalchemy.exc import IntegrityError
 
 from perftrail.errors import StoreError, StoreUnreachable
 from perftrail.model.wording import duration
+from perftrail.store.server_outage import Back, Patience, ServerUnreachable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
     from sqlalchemy import Connection, Engine
-
-
-LIMIT_SECONDS = 600.0
-"""Time that a run waits for its store's server: a restart takes seconds, an upgrade of the machine minutes."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerUnreachable:
-    """A server does not answer; perftrail waits up to this number of seconds."""
-
-    where: str
-    why: str
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Back:
-    """A server answers again, after this number of seconds."""
-
-    where: str
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
-    """How long to wait for a server that does not answer, and the callback."""
-
-    tell: Callable[[ServerUnreachable | Back], None]
-    seconds: float = LIMIT_SECONDS
 
 
 Result = TypeVar("Result")
