@@ -1,0 +1,36 @@
+"""The examples of the pages for contributors, as modules: a page that does not work any more fails its test."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+import tempfile
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+
+PAGES = Path(__file__).parents[2] / "docs" / "contributing"
+
+
+def code(page: str) -> str:
+    """The python block of a page."""
+    (block,) = re.findall(
+        r"^```python\n(.*?)^```$", (PAGES / page).read_text("utf-8"), re.DOTALL | re.MULTILINE
+    )
+    assert isinstance(block, str)
+    return block
+
+
+@cache
+def example(page: str, name: str) -> ModuleType:
+    """The python block of a page as the module that a contributor would write, by its full name."""
+    with tempfile.NamedTemporaryFile("w", suffix=".py", encoding="utf-8") as file:
+        file.write(code(page))
+        file.flush()
+        spec = importlib.util.spec_from_file_location(name, file.name)
+        assert spec is not None
+        assert spec.loader is not None
+        module = sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    return module
