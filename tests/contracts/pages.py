@@ -13,11 +13,10 @@ from types import ModuleType
 PAGES = Path(__file__).parents[2] / "docs" / "contributing"
 
 
-def code(page: str) -> str:
-    """The python block of a page."""
-    (block,) = re.findall(
-        r"^```python\n(.*?)^```$", (PAGES / page).read_text("utf-8"), re.DOTALL | re.MULTILINE
-    )
+def code(page: str, language: str = "python") -> str:
+    """The only block of a page in a language."""
+    text = (PAGES / page).read_text("utf-8")
+    (block,) = re.findall(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
     assert isinstance(block, str)
     return block
 

@@ -3,54 +3,23 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import json
 import math
 import re
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa  # type: ignore[import-untyped]  # it has no types of its own
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pyarrow import parquet
 
 from perftrail.errors import FormatError
 from perftrail.formats import FORMATS, read
 from perftrail.formats.document import Place
 from tests.formats.fixtures import DATA
+from tests.formats.recorded import WHOLE
 
-
-def packed(columns: dict[str, list[Any]]) -> bytes:
-    sink = io.BytesIO()
-    parquet.write_table(pa.table(columns), sink)
-    return sink.getvalue()
-
-
-FILES = {
-    "hyperfine": "hyperfine/params.json",
-    "pyperf": "pyperf/calibrated.json",
-    "google-benchmark": "google-benchmark/single.json",
-    "jmh": "jmh/sampled.json",
-    "pytest-benchmark": "pytest-benchmark/data.json",
-    "asv": "asv/bench-machine/70def084-existing-py3.json",
-    "rebench": "rebench/bench.data",
-    "tclbench": "tclbench/out.list",
-    "go": "go/count.txt",
-}
-TABLE = b"benchmark,metric,value,when\na,wall,1,2026-01-01\n"
-LINE = b'{"benchmark": "a", "metric": "wall", "value": 1, "point": {"n": 1}}\n'
-CRITERION = b'{"sampling_mode":"Flat","iters":[2.0],"times":[8.0]}'
 ABOUT = b'{"group_id":"g","function_id":null,"value_str":"10"}'
-PRINTED = b"a/b                     time:   [1.0 ns 2.0 ns 3.0 ns]\n"
-WHOLE = {name: (DATA / path).read_bytes() for name, path in FILES.items()} | {
-    "csv": TABLE,
-    "jsonl": LINE,
-    "criterion": CRITERION,
-    "criterion-text": PRINTED,
-    "parquet": packed({"benchmark": ["a"], "metric": ["wall"], "value": [1.0], "n": [1]}),
-}
 JUNK: st.SearchStrategy[object] = (
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.just([]) | st.just({})
 )
@@ -112,7 +81,7 @@ def _put(value: Any, path: tuple[Any, ...], new: Any) -> Any:
 
 @pytest.mark.parametrize(
     "format",
-    ["hyperfine", "pyperf", "google-benchmark", "jmh", "pytest-benchmark", "asv", "criterion", "jsonl"],
+    [name for name, content in WHOLE.items() if content.startswith((b"{", b"["))],
 )
 @settings(deadline=None, max_examples=30)
 @given(data=st.data())
