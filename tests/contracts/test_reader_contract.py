@@ -35,7 +35,7 @@ def registered() -> Iterator[None]:
     """The example of docs/contributing/new-reader.md is registered as the page says."""
     example("new-reader.md", f"perftrail.formats.{EXAMPLE}")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(FORMATS, EXAMPLE, "BenchmarkDotNet's JSON (--exporters json)")  # type: ignore[arg-type] # a dict
+        patch.setitem(FORMATS, EXAMPLE, "BenchmarkDotNet's JSON (--exporters json)")
         yield
 
 

@@ -78,7 +78,9 @@ def content(path: str) -> bytes:
     return (DATA / path).read_bytes()
 
 
-WHOLE: Mapping[str, bytes] = {
-    each.format: content(path) for path, each in reversed(RECORDED.items())
-} | WRITTEN
-"""Valid content of every format: the first recorded file."""
+WHOLE: dict[str, bytes] = {}
+"""Valid content of every format: what is written above, or the first recorded file."""
+
+for _path, _recorded in RECORDED.items():
+    WHOLE.setdefault(_recorded.format, WRITTEN.get(_recorded.format) or content(_path))
+WHOLE |= WRITTEN
