@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from perftrail.model.source import Source as Asked
-from perftrail.ports import Source
+from perftrail.ports import Engine, Source
 from perftrail.process.launcher import Launcher
 from perftrail.sources import open_asked
+from tests.contracts.engines import ENGINES
+from tests.contracts.engines import Case as EngineCase
 from tests.contracts.sources import KINDS, PROPERTIES, Case
 
 
@@ -29,3 +31,15 @@ def case(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
             return planted()
 
         yield Case(open=opened, **PROPERTIES.get(request.param, {}))  # type: ignore[arg-type] # of each kind
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def performing(request: pytest.FixtureRequest) -> Iterator[EngineCase]:
+    """One of the engines."""
+    with ENGINES[request.param]() as opened:
+        yield opened
+
+
+@pytest.fixture
+def engine(performing: EngineCase) -> Engine:
+    return performing.engine

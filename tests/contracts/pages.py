@@ -6,9 +6,12 @@ import importlib.util
 import re
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 PAGES = Path(__file__).parents[2] / "docs" / "contributing"
 
@@ -33,3 +36,16 @@ def example(page: str, name: str) -> ModuleType:
         module = sys.modules[name] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
     return module
+
+
+@contextmanager
+def importable(page: str, name: str) -> Iterator[Any]:
+    """The python block of a page as a module that other processes of this one can import, too."""
+    with tempfile.TemporaryDirectory() as directory:
+        Path(directory, f"{name}.py").write_text(code(page), "utf-8")
+        sys.path.insert(0, directory)
+        try:
+            yield importlib.import_module(name)
+        finally:
+            sys.path.remove(directory)
+            sys.modules.pop(name, None)
