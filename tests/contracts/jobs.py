@@ -8,7 +8,8 @@ from pathlib import Path
 
 from perftrail.errors import ClusterError
 
-SECONDS_OF_A_JOB = 0.03
+SECONDS_OF_A_JOB = 0.2
+"""Long enough for a process too many to start and take a job, too."""
 
 
 def doubled(number: int) -> int:

@@ -7,7 +7,6 @@ import json
 import math
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -18,6 +17,7 @@ from perftrail.formats import FORMATS, read
 from perftrail.formats.document import Place
 from tests.formats.fixtures import DATA
 from tests.formats.recorded import WHOLE
+from tests.formats.spoilt import changed, places
 
 ABOUT = b'{"group_id":"g","function_id":null,"value_str":"10"}'
 JUNK: st.SearchStrategy[object] = (
@@ -67,18 +67,6 @@ def test_a_table_with_other_words_is_read_or_refused(format: str, data: st.DataO
     survives(format, "".join(words).encode())
 
 
-def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    return [path, *(each for key, held in list(inside)[:6] for each in _places(held, (*path, key)))]
-
-
-def _put(value: Any, path: tuple[Any, ...], new: Any) -> Any:
-    if not path:
-        return new
-    value[path[0]] = _put(value[path[0]], path[1:], new)
-    return value
-
-
 @pytest.mark.parametrize(
     "format",
     [name for name, content in WHOLE.items() if content.startswith((b"{", b"["))],
@@ -87,8 +75,8 @@ def _put(value: Any, path: tuple[Any, ...], new: Any) -> Any:
 @given(data=st.data())
 def test_json_of_other_types_is_read_or_refused(format: str, data: st.DataObject) -> None:
     document = json.loads(WHOLE[format])
-    place = data.draw(st.sampled_from(_places(document)))
-    survives(format, json.dumps(_put(document, place, data.draw(JUNK))).encode())
+    place = data.draw(st.sampled_from(list(places(document))))
+    survives(format, json.dumps(changed(document, place, data.draw(JUNK))).encode())
 
 
 @pytest.mark.parametrize("format", ["asv", "criterion"])
@@ -96,8 +84,8 @@ def test_json_of_other_types_is_read_or_refused(format: str, data: st.DataObject
 @given(data=st.data())
 def test_what_is_beside_a_file_is_read_or_refused(format: str, data: st.DataObject) -> None:
     about = json.loads((DATA / "asv/benchmarks.json").read_text()) if format == "asv" else json.loads(ABOUT)
-    place = data.draw(st.sampled_from(_places(about)))
-    survives(format, WHOLE[format], json.dumps(_put(about, place, data.draw(JUNK))).encode())
+    place = data.draw(st.sampled_from(list(places(about))))
+    survives(format, WHOLE[format], json.dumps(changed(about, place, data.draw(JUNK))).encode())
 
 
 @pytest.mark.parametrize("format", FORMATS)
