@@ -115,6 +115,23 @@ def test_an_export_of_several_revisions_needs_a_directory(
     assert len(json.loads(capsys.readouterr().out)["files"]) == 2
 
 
+def test_an_export_names_the_metrics_that_are_missing_in_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study = str(tmp_path / "study")
+    assert perftrail("import", nightly(tmp_path)[0], "-o", study) == 0
+    for form, missing in (("lnt", "user and system"), ("bmf", "user and system")):
+        capsys.readouterr()
+        assert perftrail("export", study, "--format", form) == 0
+        assert (
+            capsys.readouterr().err
+            == f"Missing in {form}: {missing}. The format csv contains every metric.\n"
+        )
+    for form in ("csv", "hyperfine"):
+        assert perftrail("export", study, "--format", form) == 0
+        assert capsys.readouterr().err == ""
+
+
 def test_a_study_of_samples_has_no_recipe(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "perftrail.toml").write_text(
         '[source]\nkind = "samples"\nlocation = "*.json"\nformat = "hyperfin"\nrange = "a..b"\n'

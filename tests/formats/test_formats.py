@@ -13,25 +13,9 @@ from perftrail.errors import FormatError
 from perftrail.formats import FORMATS, files_in, read, read_file, recognise
 from perftrail.formats.document import Place
 from tests.formats.fixtures import DATA, one, series
+from tests.formats.recorded import RECORDED, UNKNOWN, WRITTEN
 
-KNOWN = {
-    "hyperfine/plain.json": "hyperfine",
-    "hyperfine/params.json": "hyperfine",
-    "pyperf/out.json": "pyperf",
-    "google-benchmark/single.json": "google-benchmark",
-    "jmh/fold.json": "jmh",
-    "pytest-benchmark/data.json": "pytest-benchmark",
-    "asv/bench-machine/70def084-existing-py3.json": "asv",
-    "rebench/bench.data": "rebench",
-    "tclbench/out.text": "tclbench",
-    "tclbench/out.list": "tclbench",
-    "tclbench/out.csv": "tclbench",
-    "go/count.txt": "go",
-    "criterion/sums/fold/100/new/sample.json": "criterion",
-    "criterion/printed.txt": "criterion-text",
-    "google-benchmark/repeated.txt": None,
-    "hyperfine/plain.csv": None,
-}
+KNOWN = {path: each.format for path, each in RECORDED.items()} | dict.fromkeys(UNKNOWN)
 
 TABLE = """\
 revision,variant,benchmark,threads,point.value,metric,value,unit,invocation,started,machine,flags,better
@@ -47,14 +31,7 @@ def test_a_file_is_recognised_by_its_content(path: str, format: str | None) -> N
 
 
 def test_every_format_has_a_file_here_or_in_this_test() -> None:
-    assert set(FORMATS) == {
-        *filter(None, KNOWN.values()),
-        "criterion",
-        "criterion-text",
-        "csv",
-        "jsonl",
-        "parquet",
-    }
+    assert set(FORMATS) == {*filter(None, KNOWN.values()), *WRITTEN}
 
 
 def test_what_is_in_no_format_is_refused_with_those_that_there_are() -> None:

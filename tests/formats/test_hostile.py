@@ -3,54 +3,23 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import json
 import math
 import re
 from pathlib import Path
-from typing import Any
 
-import pyarrow as pa  # type: ignore[import-untyped]  # it has no types of its own
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pyarrow import parquet
 
 from perftrail.errors import FormatError
 from perftrail.formats import FORMATS, read
 from perftrail.formats.document import Place
 from tests.formats.fixtures import DATA
+from tests.formats.recorded import WHOLE
+from tests.formats.spoilt import changed, places
 
-
-def packed(columns: dict[str, list[Any]]) -> bytes:
-    sink = io.BytesIO()
-    parquet.write_table(pa.table(columns), sink)
-    return sink.getvalue()
-
-
-FILES = {
-    "hyperfine": "hyperfine/params.json",
-    "pyperf": "pyperf/calibrated.json",
-    "google-benchmark": "google-benchmark/single.json",
-    "jmh": "jmh/sampled.json",
-    "pytest-benchmark": "pytest-benchmark/data.json",
-    "asv": "asv/bench-machine/70def084-existing-py3.json",
-    "rebench": "rebench/bench.data",
-    "tclbench": "tclbench/out.list",
-    "go": "go/count.txt",
-}
-TABLE = b"benchmark,metric,value,when\na,wall,1,2026-01-01\n"
-LINE = b'{"benchmark": "a", "metric": "wall", "value": 1, "point": {"n": 1}}\n'
-CRITERION = b'{"sampling_mode":"Flat","iters":[2.0],"times":[8.0]}'
 ABOUT = b'{"group_id":"g","function_id":null,"value_str":"10"}'
-PRINTED = b"a/b                     time:   [1.0 ns 2.0 ns 3.0 ns]\n"
-WHOLE = {name: (DATA / path).read_bytes() for name, path in FILES.items()} | {
-    "csv": TABLE,
-    "jsonl": LINE,
-    "criterion": CRITERION,
-    "criterion-text": PRINTED,
-    "parquet": packed({"benchmark": ["a"], "metric": ["wall"], "value": [1.0], "n": [1]}),
-}
 JUNK: st.SearchStrategy[object] = (
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.just([]) | st.just({})
 )
@@ -98,28 +67,16 @@ def test_a_table_with_other_words_is_read_or_refused(format: str, data: st.DataO
     survives(format, "".join(words).encode())
 
 
-def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    return [path, *(each for key, held in list(inside)[:6] for each in _places(held, (*path, key)))]
-
-
-def _put(value: Any, path: tuple[Any, ...], new: Any) -> Any:
-    if not path:
-        return new
-    value[path[0]] = _put(value[path[0]], path[1:], new)
-    return value
-
-
 @pytest.mark.parametrize(
     "format",
-    ["hyperfine", "pyperf", "google-benchmark", "jmh", "pytest-benchmark", "asv", "criterion", "jsonl"],
+    [name for name, content in WHOLE.items() if content.startswith((b"{", b"["))],
 )
 @settings(deadline=None, max_examples=30)
 @given(data=st.data())
 def test_json_of_other_types_is_read_or_refused(format: str, data: st.DataObject) -> None:
     document = json.loads(WHOLE[format])
-    place = data.draw(st.sampled_from(_places(document)))
-    survives(format, json.dumps(_put(document, place, data.draw(JUNK))).encode())
+    place = data.draw(st.sampled_from(list(places(document))))
+    survives(format, json.dumps(changed(document, place, data.draw(JUNK))).encode())
 
 
 @pytest.mark.parametrize("format", ["asv", "criterion"])
@@ -127,8 +84,8 @@ def test_json_of_other_types_is_read_or_refused(format: str, data: st.DataObject
 @given(data=st.data())
 def test_what_is_beside_a_file_is_read_or_refused(format: str, data: st.DataObject) -> None:
     about = json.loads((DATA / "asv/benchmarks.json").read_text()) if format == "asv" else json.loads(ABOUT)
-    place = data.draw(st.sampled_from(_places(about)))
-    survives(format, WHOLE[format], json.dumps(_put(about, place, data.draw(JUNK))).encode())
+    place = data.draw(st.sampled_from(list(places(about))))
+    survives(format, WHOLE[format], json.dumps(changed(about, place, data.draw(JUNK))).encode())
 
 
 @pytest.mark.parametrize("format", FORMATS)

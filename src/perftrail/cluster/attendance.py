@@ -6,6 +6,8 @@ import asyncio
 import logging
 import os
 import signal
+import threading
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol
 
 from distributed import Security, Worker, get_worker
@@ -62,8 +64,18 @@ class _Attending(Worker):
         return await super().close(**options)
 
 
+_serving: ContextVar[WorkerState | None] = ContextVar("_serving", default=None)
+
+
+def serve_here(desk: WorkerState) -> None:
+    """Let the calling thread perform jobs that share a state: for workers of other engines than Dask."""
+    _serving.set(desk)
+
+
 def present_desk() -> object:
     """Return the state of the worker that performs the calling job."""
+    if (desk := _serving.get()) is not None:
+        return desk
     worker = get_worker()
     assert isinstance(worker, _Attending), "jobs of perftrail are performed by its own workers"
     return worker.desk
@@ -71,6 +83,8 @@ def present_desk() -> object:
 
 def present_job() -> str:
     """Return the name of the calling job, for `WorkerState.drop`."""
+    if _serving.get() is not None:
+        return f"thread-{threading.get_ident()}"
     return str(get_worker().get_current_task())
 
 

@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from perftrail._version import __version__
 from perftrail.builds.packing import pack_build, unpack_build, unpack_logs
@@ -29,8 +29,9 @@ from perftrail.model.build import Built
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
-    from perftrail.cluster.dask import Cluster
+    from perftrail.cluster.dask import Offer
     from perftrail.measure.invoker import Invoker
     from perftrail.measure.subjects import PlannedInvocation
     from perftrail.model.build import Failure, Recipe
@@ -213,10 +214,26 @@ SIGN = "cluster.sign."
 """Prefix of the file by which a command marks its results directory."""
 
 
+class Workers(Protocol):
+    """The workers behind ``--engine``, and the engines that use them."""
+
+    def offers(self) -> tuple[Offer, ...]:
+        """Return the descriptions of all present workers. Raises `ClusterError` if none can be reached any more."""
+        ...
+
+    def building(self) -> Engine:
+        """Return the engine that builds on any free worker."""
+        ...
+
+    def measuring(self, machine: Machine) -> Engine:
+        """Return the engine that measures on one machine, one job at a time."""
+        ...
+
+
 class Fleet:
     """The machines of a cluster, by name: all build, and one measures. Implements `builder.RemoteBuildWorkers`."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Workers) -> None:
         self._cluster = cluster
         self._building = cluster.building()
         machines = {offer.machine.id: offer.machine for offer in cluster.offers()}.values()
@@ -288,16 +305,29 @@ class Fleet:
 
 
 @contextmanager
-def open_fleet(engine: str) -> Iterator[Fleet]:
-    """Open the machines that ``--engine`` names. Raises `UsageError` or `ClusterError`."""
+def dask_workers(engine: str) -> Iterator[Workers]:
+    """Open the workers of a Dask scheduler. Raises `UsageError` or `ClusterError`."""
     with ExitStack() as stack:
         match parse_address(engine):
             case Scheduler(address=address):
-                cluster = stack.enter_context(connected(address))
+                yield stack.enter_context(connected(address))
             case OwnWorkers(count=count):
                 home = stack.enter_context(claimed_directory(WORKERS, below=SHORT_LIVED))
-                cluster = stack.enter_context(own_workers(count, home=home))
-        yield Fleet(cluster)
+                yield stack.enter_context(own_workers(count, home=home))
+
+
+ENGINES: Mapping[str, Callable[[str], AbstractContextManager[Workers]]] = {
+    "dask": dask_workers,
+    "dask+tls": dask_workers,
+}
+"""What opens the workers of ``--engine SCHEME:...``, by its scheme."""
+
+
+@contextmanager
+def open_fleet(engine: str) -> Iterator[Fleet]:
+    """Open the machines that ``--engine`` names. Raises `UsageError` or `ClusterError`."""
+    with ENGINES.get(engine.partition(":")[0], dask_workers)(engine) as workers:
+        yield Fleet(workers)
 
 
 def token_of(root: Path) -> str:

@@ -1,6 +1,7 @@
 """Exports to other tools' formats, one module for each.
 
 ``write(samples, study)`` returns the files by their names, relative to the destination: one, or one for each subject.
+If a format cannot contain every metric, ``left_out(samples)`` returns the names of those that are missing in the files.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from types import ModuleType
 
     from perftrail.model.exchange import Exported
     from perftrail.model.study import Study
@@ -48,7 +50,17 @@ FORMATS: Mapping[str, Format] = {
 
 def write(format: str, samples: Sequence[Exported], study: Study) -> Mapping[str, bytes]:
     """Return the samples of a study in a format. Raises `UsageError` if a library is missing."""
-    module = importlib.import_module(f"perftrail.formats.{FORMATS[format].module}")
-    files = module.write(samples, study)
+    files = _module(format).write(samples, study)
     assert isinstance(files, dict)
     return files
+
+
+def left_out(format: str, samples: Sequence[Exported]) -> tuple[str, ...]:
+    """Return the metrics of samples that are missing in the files of a format, in the order of the samples."""
+    module = _module(format)
+    missing = module.left_out(samples) if hasattr(module, "left_out") else ()
+    return tuple(dict.fromkeys(each.metric for each in samples if each.metric in missing))
+
+
+def _module(format: str) -> ModuleType:
+    return importlib.import_module(f"perftrail.formats.{FORMATS[format].module}")

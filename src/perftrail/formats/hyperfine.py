@@ -16,7 +16,7 @@ from perftrail.model.exchange import Series
 from perftrail.model.recipe import PLAIN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from perftrail.formats.document import Node, Place
     from perftrail.model.exchange import Exported
@@ -108,13 +108,27 @@ def write(samples: Sequence[Exported], study: Study) -> dict[str, bytes]:  # noq
     return each_revision(samples, _document)
 
 
+def left_out(samples: Sequence[Exported]) -> frozenset[str]:
+    """Return the metrics that are not in every result: neither its time, nor user and system time, nor memory."""
+    missing: set[str] = set()
+    for metrics in _by_command(samples):
+        time = _time(metrics)
+        missing |= metrics.keys() - ({time.metric, *_OTHERS, "peak_memory"} if time else set())
+    return frozenset(missing)
+
+
 def _document(samples: Sequence[Exported]) -> Json:
+    results: list[Json] = [_result(metrics) for metrics in _by_command(samples) if _time(metrics)]
+    return {"results": results} if results else None
+
+
+def _by_command(samples: Sequence[Exported]) -> Iterable[Mapping[str, Exported]]:
+    """Return the metrics of each command: of a benchmark at a point in a subject."""
     by_command: dict[object, dict[str, Exported]] = {}
     for each in samples:
-        name = (each.benchmark, each.point, each.subject.variant)
+        name = (each.subject, each.benchmark, each.point)
         by_command.setdefault(name, {})[each.metric] = each
-    results: list[Json] = [_result(metrics) for metrics in by_command.values() if _time(metrics)]
-    return {"results": results} if results else None
+    return by_command.values()
 
 
 def _time(metrics: Mapping[str, Exported]) -> Exported | None:

@@ -22,6 +22,11 @@ def write(samples: Sequence[Exported], study: Study) -> dict[str, bytes]:  # noq
     return each_revision(samples, _document)
 
 
+def left_out(samples: Sequence[Exported]) -> frozenset[str]:
+    """Return the metrics without a field in LNT's schema."""
+    return frozenset(each.metric for each in samples if each.metric not in _FIELDS)
+
+
 def _document(samples: Sequence[Exported]) -> Json:
     kept = [each for each in samples if each.metric in _FIELDS]
     if not kept:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, TypedDict
 import click
 
 from perftrail.errors import NoAnswer, UsageError
+from perftrail.model.wording import escaped, listed
 from perftrail.present.page import WrittenFileJson
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from perftrail.verbs.import_ import Imported
 
@@ -58,6 +59,15 @@ def deliver(
         if form in _NEXT:
             click.echo(_NEXT[form].format(place=output))
     return [{"file": str(path), "bytes": path.stat().st_size} for path in written]
+
+
+def say_left_out(form: str, metrics: Sequence[str]) -> None:
+    """Print the metrics that are missing in the files of an export; nothing if there are none."""
+    if names := list(dict.fromkeys(metrics)):
+        click.echo(
+            f"Missing in {form}: {listed(map(escaped, names), 'and')}. The format csv contains every metric.",
+            err=True,
+        )
 
 
 def print_held(found: Imported) -> None:

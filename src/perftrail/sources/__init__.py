@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Protocol, cast
 
 from perftrail.errors import SourceError
 from perftrail.sources.directory import DirectorySource
 from perftrail.sources.fossil import FossilSource
 from perftrail.sources.fossil.patch import FossilPatches
-from perftrail.sources.git import GitSource
 from perftrail.sources.git.patch import GitPatches
 from perftrail.sources.patched import PlainPatches
 
@@ -18,6 +18,14 @@ if TYPE_CHECKING:
     from perftrail.model.source import Source as Asked
     from perftrail.model.study import Study
     from perftrail.ports import Source, Starter
+
+
+class Kind(Protocol):
+    """What the module of a kind of source provides; the module has the kind's name."""
+
+    def open_history(self, asked: Asked, *, cache: str, starter: Starter) -> Source:
+        """Open the source that a `[source]` table names. Reads nothing yet."""
+        ...
 
 
 def open_source(study: Study, *, cache: str, starter: Starter) -> Source:
@@ -32,8 +40,6 @@ def open_asked(asked: Asked, *, cache: str, starter: Starter, folders: Sequence[
     required tool is not installed.
     """
     match asked.kind:
-        case "git":
-            return GitSource(asked, cache=cache, starter=starter)
         case "directory":
             return DirectorySource(asked, folders=folders)
         case "release" if asked.archives:
@@ -44,10 +50,11 @@ def open_asked(asked: Asked, *, cache: str, starter: Starter, folders: Sequence[
             from perftrail.sources.packages.release import ReleaseSource  # noqa: PLC0415 - an index client is heavy
 
             return ReleaseSource(asked, cache=cache, starter=starter)
-        case "fossil":
-            return FossilSource(asked, cache=cache, starter=starter)
         case "samples":
             raise SourceError(f"{asked.location}: samples of other tools have no source that could be built")
+        case kind:
+            module = cast("Kind", import_module(f"{__name__}.{kind}"))
+            return module.open_history(asked, cache=cache, starter=starter)
 
 
 def open_patches(study: Study, source: Source, *, cache: str, starter: Starter) -> GitPatches | PlainPatches:

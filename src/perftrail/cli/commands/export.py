@@ -52,20 +52,23 @@ def command(
 
     csv, jsonl and parquet contain every value of every metric. hyperfine and lnt contain times and memory. bmf,
     github-action-benchmark, otava and asv contain the metrics that perftrail show prints. Formats for a single
-    revision become one file for each revision.
+    revision become one file for each revision. perftrail lists the metrics that are missing in the files.
     """
-    from perftrail.formats.exports import write
+    from perftrail.formats.exports import left_out, write
     from perftrail.opening import open_view
-    from perftrail.present.exported import deliver
+    from perftrail.present.exported import deliver, say_left_out
     from perftrail.present.speech import say_how_old
     from perftrail.verbs.export import exported, leading
 
     with open_view(walking.load(study, to_read=True), store=store) as view:
-        samples = exported(view, only=only, metrics=metrics)
+        every = samples = exported(view, only=only, metrics=metrics)
         if FORMATS[form].holds == "shown" and not metrics:
-            samples = leading(samples, view)
+            samples = leading(every, view)
         say_how_old(view)
         files = write(form, samples, view.study)
     written = deliver(form, files, output, quiet=as_json)
+    shown = {(each.benchmark, each.metric) for each in samples}
+    missing = [each.metric for each in every if (each.benchmark, each.metric) not in shown]
+    say_left_out(form, [*missing, *left_out(form, samples)])
     if as_json:
         print_json("export", {"format": form, "files": written})

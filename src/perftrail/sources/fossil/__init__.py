@@ -138,3 +138,7 @@ class FossilSource:
     def _names_of(self, ids: Sequence[str]) -> Mapping[str, str]:
         label = self._asked.label
         return self._changes.labels(self._lineage.graph(), ids, label) if label else self._lineage.tags()
+
+
+open_history = FossilSource
+"""Open a Fossil repository, for `perftrail.sources.open_asked`."""

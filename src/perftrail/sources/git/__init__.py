@@ -152,3 +152,7 @@ class GitSource:
         texts = read_blobs(git, mirror, [file for file in files if file is not None])
         found = {id_: read_label(label.pattern, text) for id_, text in texts.items()}
         return {id_: found.get(file.id, "") for id_, file in zip(ids, files, strict=True) if file is not None}
+
+
+open_history = GitSource
+"""Open a git repository, for `perftrail.sources.open_asked`."""

@@ -177,7 +177,9 @@ _KEYS: Mapping[SourceKind, tuple[str, ...]] = {
     "directory": ("label",),
     "samples": ("format",),
 }
-"""Keys of each kind, in addition to kind and location."""
+"""Keys of each kind, in addition to kind and location; other kinds have `_OF_OTHERS`."""
+
+_OF_OTHERS = ("range", "at", "skip")
 
 _DOWNLOADS = ("https://", "http://")
 
@@ -213,7 +215,7 @@ def check_source(study: Study, complaints: Problems, *, written_location: str) -
 
 def _check_keys(source: Source, complaints: Problems) -> None:
     for key in keys_of(type(source)):
-        if key.name in ("kind", "location", *_KEYS[source.kind]):
+        if key.name in ("kind", "location", *_KEYS.get(source.kind, _OF_OTHERS)):
             continue
         if complaints.stands(("source", key.name)):
             kinds = listed(kind for kind, names in _KEYS.items() if key.name in names)
@@ -253,7 +255,7 @@ def _path_wrong(source: Source, written: str, directory: Path) -> str | None:
         return f"{place} cannot be read: {(error.strerror or str(error)).lower()}"
     if not there:
         return MissingFile(f"{place} does not exist")
-    if not is_directory and source.kind != "fossil":
+    if not is_directory and source.kind in ("git", "directory", "release"):
         return f"{place} is a file, not a directory"
     return None
 

@@ -1,0 +1,70 @@
+"""What every source promises about checkouts: exactly the files of a revision, in a new directory, and nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from perftrail.errors import CheckoutFailed
+from perftrail.model.subject import Revision
+from tests.contracts.sources import ALONE, Case, cases
+from tests.sources.looking import files_below
+
+every_source = cases()
+with_history = cases(without=ALONE)
+
+
+def written(place: Path, *, besides: tuple[str, ...]) -> dict[str, str]:
+    """Every file below a directory, without what perftrail may write."""
+    return {name: told for name, told in files_below(place).items() if not name.startswith(besides)}
+
+
+@every_source
+def test_materialise_puts_the_whole_tree_into_a_new_directory(case: Case, tmp_path: Path) -> None:
+    revision = case.source.history()[-1]
+    directory, log = tmp_path / "not" / "there" / "yet", tmp_path / "log"
+    log.write_text("before\n")
+    case.source.materialise(revision, str(directory), str(log))
+    assert (directory / case.file).read_text() == case.texts[-1]
+    assert log.read_text().startswith("before\n")
+    assert str(directory) in log.read_text()
+
+
+@with_history
+def test_materialise_again_after_the_directory_was_removed(case: Case, tmp_path: Path) -> None:
+    history = case.source.history()
+    directory, log = tmp_path / "tree-of-one", str(tmp_path / "log")
+    case.source.materialise(history[0], str(directory), log)
+    directory.rename(tmp_path / "other_machines")
+    case.source.materialise(history[-1], str(directory), log)
+    assert (directory / case.file).read_text() == case.texts[-1]
+
+
+@every_source
+def test_a_checkout_is_exactly_the_files_and_writes_nowhere_else(case: Case, tmp_path: Path) -> None:
+    revision = case.source.history()[-1]
+    before = written(tmp_path, besides=("cache/", "trees/", "log"))
+    case.source.materialise(revision, str(tmp_path / "trees" / "one"), str(tmp_path / "log"))
+    assert written(tmp_path, besides=("cache/", "trees/", "log")) == before
+    assert [path.name for path in (tmp_path / "trees").iterdir()] == ["one"]
+    files = files_below(tmp_path / "trees" / "one")
+    assert case.file in files
+    assert {name for name in files if not name.startswith(case.others)} <= {case.file}
+
+
+@every_source
+def test_a_directory_that_is_there_is_left_alone(case: Case, tmp_path: Path) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine").write_text("mine")
+    with pytest.raises(CheckoutFailed):
+        case.source.materialise(case.source.history()[0], str(tmp_path / "full"), str(tmp_path / "log"))
+    assert [path.name for path in (tmp_path / "full").iterdir()] == ["mine"]
+
+
+@every_source
+def test_a_revision_that_cannot_be_had_leaves_nothing_behind(case: Case, tmp_path: Path) -> None:
+    missing = Revision(id="7" * 40)
+    with pytest.raises(CheckoutFailed):
+        case.source.materialise(missing, str(tmp_path / "none"), str(tmp_path / "log"))
+    assert not (tmp_path / "none").exists()

@@ -1,0 +1,69 @@
+"""What every engine promises: each job once, outcomes in order, errors as they were, and its capacity respected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from perftrail.errors import ClusterError
+from perftrail.ports import Engine
+from tests.contracts.engines import Case
+from tests.contracts.jobs import divided, doubled, note, overlapping, waiting
+
+
+def test_outcomes_come_in_the_order_of_the_jobs(engine: Engine) -> None:
+    assert list(engine.map(doubled, [3, 1, 2])) == [6, 2, 4]
+
+
+def test_the_next_job_is_taken_when_the_last_outcome_was_dealt_with(engine: Engine) -> None:
+    taken: list[int] = []
+
+    def jobs() -> Iterator[int]:
+        for number in range(3):
+            taken.append(number)
+            yield number
+
+    for outcome in engine.map(doubled, jobs()):
+        assert taken[-1] == outcome // 2
+
+
+def test_what_was_handed_out_is_given_in_whichever_order_it_is_asked_for(engine: Engine) -> None:
+    first, second = engine.begin(doubled, 1), engine.begin(doubled, 2)
+    assert (second.outcome(), first.outcome()) == (4, 2)
+
+
+def test_what_performing_raises_comes_through(engine: Engine) -> None:
+    with pytest.raises(ClusterError, match="-1 is below zero"):
+        engine.begin(doubled, -1).outcome()
+    assert engine.begin(doubled, 4).outcome() == 8
+    with pytest.raises(ZeroDivisionError):
+        engine.begin(divided, 0).outcome()
+
+
+def test_each_job_is_performed_once(engine: Engine, tmp_path: Path) -> None:
+    begun = [engine.begin(note, tmp_path / f"{number}") for number in range(6)]
+    assert [each.outcome() for each in begun] == [1] * 6
+    assert list(engine.map(note, [tmp_path / "0", tmp_path / "0"])) == [2, 3]
+
+
+def test_no_more_jobs_run_in_parallel_than_its_capacity(performing: Case, tmp_path: Path) -> None:
+    several = performing.capacity > 1  # a pool may need seconds to start one process too many
+    jobs = range(14 * performing.capacity if several else 3)
+    begun = [performing.engine.begin(overlapping, tmp_path) for _ in jobs]
+    assert max(each.outcome() for each in begun) <= performing.capacity
+
+
+def test_a_job_that_nobody_waits_for_disturbs_no_other_and_need_not_be_performed(
+    performing: Case, tmp_path: Path
+) -> None:
+    sign = tmp_path / "go"
+    before = [performing.engine.begin(waiting, sign) for _ in range(2 * performing.capacity + 1)]
+    dropped = performing.engine.begin(note, tmp_path / "dropped")
+    del dropped
+    performing.noticed(len(before))
+    sign.touch()
+    assert [each.outcome() for each in before] == [None] * len(before)
+    assert performing.engine.begin(note, tmp_path / "kept").outcome() == 1
+    assert (tmp_path / "dropped").exists() == (not performing.cancels)

@@ -1,0 +1,87 @@
+"""What every exporter promises: valid files below the destination, and no sample is lost without a word."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from perftrail.formats import FORMATS as READERS
+from perftrail.formats import files_in, read_file
+from perftrail.formats.exports import FORMATS, Format, left_out, write
+from tests.contracts.exports import RULES, SAMPLES, STRANGE, STUDY
+from tests.contracts.pages import example
+
+EXAMPLE = Format("benchstat", "everything", "Go's benchmark format, for benchstat.")
+KEEPS_VALUES = {**{name: name for name in FORMATS if name in READERS}, "benchstat": "go"}
+"""Formats that are also read, with the reader's name."""
+
+every_format = pytest.mark.parametrize("format", RULES)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def registered() -> Iterator[None]:
+    """The example of docs/contributing/new-exporter.md is registered as the page says."""
+    example("new-exporter.md", f"perftrail.formats.{EXAMPLE.module}")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(FORMATS, EXAMPLE.module, EXAMPLE)
+        yield
+
+
+def test_every_format_has_its_rules() -> None:
+    assert set(RULES) == set(FORMATS)
+
+
+@every_format
+def test_files_are_valid_by_the_rules_of_their_format(format: str) -> None:
+    files = write(format, SAMPLES, STUDY)
+    assert files
+    RULES[format](files)
+
+
+@every_format
+def test_the_same_samples_are_the_same_files(format: str) -> None:
+    assert write(format, SAMPLES, STUDY) == write(format, SAMPLES, STUDY)
+
+
+@every_format
+def test_hostile_names_stay_valid_and_below_the_destination(format: str) -> None:
+    files = write(format, STRANGE, STUDY)
+    RULES[format](files)
+    for name in files:
+        assert not PurePosixPath(name).is_absolute()
+        assert ".." not in PurePosixPath(name).parts
+        assert name.isprintable()
+
+
+@every_format
+def test_two_revisions_with_one_label_are_both_there(format: str) -> None:
+    both, first = write(format, STRANGE, STUDY), write(format, STRANGE[:1], STUDY)
+    assert sum(map(len, both.values())) > sum(map(len, first.values()))
+
+
+@every_format
+def test_every_sample_is_in_the_files_or_its_metric_is_named(format: str) -> None:
+    whole, missing = write(format, SAMPLES, STUDY), left_out(format, SAMPLES)
+    for sample in SAMPLES:
+        without = [each for each in SAMPLES if each is not sample]
+        assert (write(format, without, STUDY) == whole) == (sample.metric in missing), sample
+
+
+@every_format
+def test_samples_that_all_have_no_place_are_no_files(format: str) -> None:
+    missing = left_out(format, SAMPLES)
+    assert write(format, [each for each in SAMPLES if each.metric in missing], STUDY) == {} or not missing
+
+
+@pytest.mark.parametrize("format", KEEPS_VALUES)
+def test_values_survive_export_and_import(format: str, tmp_path: Path) -> None:
+    for name, content in write(format, SAMPLES, STUDY).items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(content)
+    found = [read_file(path) for path in files_in(tmp_path) if path.name != "asv.conf.json"]
+    assert {each.format for each in found} == {KEEPS_VALUES[format]}
+    held = sorted(series.values for each in found for series in each.series if not series.summary)
+    kept = sorted(each.numbers for each in SAMPLES if each.metric not in left_out(format, SAMPLES))
+    assert held == [pytest.approx(values, rel=1e-12) for values in kept]

@@ -1,0 +1,91 @@
+"""What every reader promises: it recognises and reads its tool's files, and refuses other content in words."""
+
+from __future__ import annotations
+
+import gzip
+import math
+import statistics
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from perftrail.errors import FormatError
+from perftrail.formats import FORMATS, Read, read, read_file, recognise
+from perftrail.formats.document import Place
+from tests.contracts.pages import code, example
+from tests.formats.fixtures import DATA
+from tests.formats.recorded import RECORDED, WHOLE, Recorded, content
+from tests.formats.spoilt import overwritten, shortened, with_other_json
+
+EXAMPLE = "benchmarkdotnet"
+REPORT = code("new-reader.md", "json").encode()
+FILES = [pytest.param(content(path), DATA / path, each, id=path) for path, each in RECORDED.items()] + [
+    pytest.param(REPORT, Path("report.json"), Recorded(EXAMPLE, "Demo.Sums.Fold", 2.5e-6), id=EXAMPLE)
+]
+VALID = {**WHOLE, EXAMPLE: REPORT}
+
+every_file = pytest.mark.parametrize(("held", "path", "told"), FILES)
+every_reader = pytest.mark.parametrize("format", VALID)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def registered() -> Iterator[None]:
+    """The example of docs/contributing/new-reader.md is registered as the page says."""
+    example("new-reader.md", f"perftrail.formats.{EXAMPLE}")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(FORMATS, EXAMPLE, "BenchmarkDotNet's JSON (--exporters json)")
+        yield
+
+
+def survives(held: bytes, format: str) -> Read | None:
+    """Read content; what comes is sound, or perftrail's error with the file's name."""
+    try:
+        found = read(held, name="file", format=format, place=Place(path=Path("a/new/sample.json")))
+    except FormatError as error:
+        assert str(error).startswith("file: ")
+        return None
+    assert all(each.values and all(map(math.isfinite, each.values)) for each in found.series)
+    return found
+
+
+def test_every_reader_has_a_valid_file() -> None:
+    assert set(VALID) == set(FORMATS)
+
+
+@every_file
+def test_a_file_is_recognised_by_its_content(held: bytes, path: Path, told: Recorded) -> None:
+    assert recognise(held, path.name) == told.format
+
+
+@every_file
+def test_a_file_has_the_values_and_units_that_its_tool_says(held: bytes, path: Path, told: Recorded) -> None:
+    first = (read_file(path) if path.exists() else read(held, name="x")).series[0]
+    assert (first.benchmark, first.metric, first.unit) == (told.benchmark, told.metric, told.unit)
+    assert statistics.median(first.values) == pytest.approx(told.median, rel=5e-3)
+
+
+@every_file
+def test_a_packed_file_is_the_same(held: bytes, path: Path, told: Recorded, tmp_path: Path) -> None:
+    (tmp_path / "plain").write_bytes(held)
+    (tmp_path / "packed").write_bytes(gzip.compress(held))
+    with suppress(FormatError):  # a file that needs another one beside it
+        plain = read_file(tmp_path / "plain")
+        assert plain.format == told.format
+        assert read_file(tmp_path / "packed") == plain
+
+
+@every_reader
+@pytest.mark.parametrize("spoilt", [shortened, overwritten, with_other_json])
+def test_spoilt_content_is_read_or_refused(format: str, spoilt: Callable[[bytes], Iterator[bytes]]) -> None:
+    for held in spoilt(VALID[format]):
+        survives(held, format)
+        recognise(held)
+
+
+@every_reader
+def test_the_file_of_another_tool_is_read_or_refused(format: str) -> None:
+    for other in VALID.values():
+        survives(other, format)
+    assert survives(VALID[format], format) or format == "criterion"  # which needs the file beside it

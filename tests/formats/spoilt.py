@@ -1,0 +1,52 @@
+"""Valid content, spoilt in many places: no reader may raise anything but perftrail's error for it."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator
+from typing import Any
+
+PIECES = (b"NaN", b"1e999", b"9" * 400, b"null", b"{}", b"[" * 5000, b'"', b"\0", b"\xff\xfe", b"")
+VALUES: tuple[Any, ...] = (None, True, -1, 10**400, float("nan"), "", "x", [], {}, [None], ["x"], {"x": None})
+MOST_PLACES = 150
+
+
+def shortened(content: bytes) -> Iterator[bytes]:
+    """Content that ends in many places."""
+    for end in range(0, len(content), max(1, len(content) // 40)):
+        yield content[:end]
+
+
+def overwritten(content: bytes) -> Iterator[bytes]:
+    """Content with hostile bytes in many places."""
+    for place in range(0, len(content), max(1, len(content) // 20)):
+        for piece in PIECES:
+            yield content[:place] + piece + content[place + len(piece) % 7 :]
+
+
+def with_other_json(content: bytes) -> Iterator[bytes]:
+    """JSON with one other value, in each of its places; nothing for content that is not JSON."""
+    try:
+        document = json.loads(content)
+    except ValueError:
+        return
+    for path in list(places(document))[:MOST_PLACES]:
+        for value in VALUES:
+            yield json.dumps(changed(copy.deepcopy(document), path, value)).encode()
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The paths to every value, without most elements of long lists."""
+    yield path
+    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, held in list(inside)[:6]:
+        yield from places(held, (*path, key))
+
+
+def changed(value: Any, path: tuple[Any, ...], new: Any) -> Any:
+    """The value with another one at a path."""
+    if not path:
+        return new
+    value[path[0]] = changed(value[path[0]], path[1:], new)
+    return value
