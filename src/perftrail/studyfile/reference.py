@@ -22,23 +22,23 @@ _PLACEHOLDERS = """## Placeholders
 | `{cpus}` | the number of CPUs; with `--jobs` in `[build]` and `variants.NAME.build`, those of one build | everywhere |
 | `{source.NAME}` | the tree of the source `[sources.NAME]` | everywhere, and at the beginning of `outputs` |
 | `{out}` | the directory for the files of a benchmark's `build` | `[benchmark.NAME]`, `variants.NAME.run` |
-| `{PARAMETER}` | the parameter's value at the point | `[benchmark.NAME]`; `variants.NAME.run` if every benchmark has it |
+| `{PARAMETER}` | its value at the point | `[benchmark.NAME]`; `variants.NAME.run` if every benchmark has it |
 | `{PART}` | the text of the variant's `run.parts.PART` | a benchmark's `command`, `build` and `relink` |
 | `{layout}` | the seed of a link order: 1, 2, … | `relink` |
 
-Everywhere means: `steps`, `relink` and `env` of `[build]`, `[[build.when]]` and `variants.NAME.build`; `command`, `build`,
-`relink`, `env` and `stdin` of a benchmark; `prefix`, `env` and `parts` of `variants.NAME.run`.
+Everywhere means: `steps`, `relink` and `env` of `[build]`, `[[build.when]]` and `variants.NAME.build`; `command`,
+`build`, `relink`, `env` and `stdin` of a benchmark; `prefix`, `env` and `parts` of `variants.NAME.run`.
 
-Write `{{NAME}}` for a literal `{NAME}`. `${NAME}` belongs to the shell. Other braces stay unchanged, for example those of awk.
-In shell lines, perftrail quotes the values.
+Write `{{NAME}}` for a literal `{NAME}`. `${NAME}` belongs to the shell. Other braces stay unchanged, for example in
+awk. In shell lines, perftrail quotes the values.
 
 ## Relative paths
 
 | path | relative to |
 |---|---|
 | `location` of a source, the keys of `overlay`, `patch`, `stdin` | the directory of the study file |
-| `directory` and `outputs` of a build, the values of `overlay`, `touching`, `sparse`, `label.file`, `unaffected_by` | the root of the \
-revision's tree |
+| `directory` and `outputs` of a build, the values of `overlay` | the root of the revision's tree |
+| `touching`, `sparse`, `label.file`, `unaffected_by` | the root of the revision's tree |
 | `variants.NAME.directory` | `source.location` |
 | `archives.file` | `source.location` |
 | paths in `steps` and `relink` of a build | the build's `directory` |
