@@ -229,7 +229,7 @@ def test_a_run_is_watched_as_it_goes(tmp_path: Path, browser: Browser) -> None:
     (root / "perftrail.toml").write_text(LIVE)
     with serving(root) as served, visiting(browser, served.address, *LOCAL) as page:
         read(page, f"{served.address}/s/waiting")
-        assert "Nothing has been measured yet" in page.inner_text("h1")
+        assert "No samples yet" in page.inner_text("h1")
         assert page.locator(".dot.on").count() == 0
         with subprocess.Popen(
             [sys.executable, "-m", "perftrail", "run", str(root)], stderr=subprocess.PIPE
@@ -248,6 +248,6 @@ def test_a_run_is_watched_as_it_goes(tmp_path: Path, browser: Browser) -> None:
             assert run.returncode == 0
         page.wait_for_selector(".dot:not(.on)")
         assert "No measurement is running" in page.inner_text(".live h2")
-        page.get_by_role("link", name="show them").click()
-        until(page, "!document.querySelector('h1').textContent.includes('Nothing')")
+        page.get_by_role("link", name="Show newer results").click()
+        until(page, "!document.querySelector('h1').textContent.includes('No samples')")
         assert "took" in page.inner_text("h1")
