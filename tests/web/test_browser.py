@@ -67,7 +67,7 @@ def address(hostile: Hostile) -> Iterator[str]:
 def read(page: Page, address: str) -> None:
     """Open a page, once its study was read."""
     page.goto(address, wait_until="domcontentloaded")
-    page.wait_for_selector("h1:not(:has-text('is being read'))")
+    page.wait_for_selector("h1:not(:has-text('Reading'))")
 
 
 def until(page: Page, expression: str) -> str:
@@ -115,7 +115,7 @@ def test_a_history_is_looked_at_closely_and_its_address_stays(address: str, brow
     with visiting(browser, address, *LOCAL) as page:
         read(page, f"{address}/s/alpha/history")
         page.wait_for_selector("svg.marks path")
-        page.get_by_role("link", name="closer").click()
+        page.get_by_role("link", name="zoom in").click()
         page.wait_for_selector("svg.marks path")
         assert re.search(r"first=\d+&last=\d+", page.url)
         drawing = page.locator("svg.marks")
@@ -146,7 +146,7 @@ def test_pages_are_read_with_the_keyboard(address: str, browser: Browser) -> Non
     with visiting(browser, address, *LOCAL) as page:
         read(page, f"{address}/s/alpha/regressions")
         page.keyboard.press("Tab")
-        assert page.evaluate("document.activeElement.textContent") == "To the content"
+        assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
         reached = set()
         for _number in range(14):
             page.keyboard.press("Tab")
@@ -164,7 +164,7 @@ def test_a_person_says_what_becomes_of_a_regression(address: str, browser: Brows
         article.get_by_label("Status").select_option("acknowledged")
         article.get_by_label("Your name").fill("Ann <b>")
         article.get_by_label("Note").fill("It is the table.")
-        article.get_by_role("button", name="Keep").click()
+        article.get_by_role("button", name="Save").click()
         page.wait_for_selector(".said")
         assert "Ann <b>" in page.inner_text(".said")
         assert page.locator("article .pill").first.inner_text() == "acknowledged"
@@ -229,7 +229,7 @@ def test_a_run_is_watched_as_it_goes(tmp_path: Path, browser: Browser) -> None:
     (root / "perftrail.toml").write_text(LIVE)
     with serving(root) as served, visiting(browser, served.address, *LOCAL) as page:
         read(page, f"{served.address}/s/waiting")
-        assert "Nothing has been measured yet" in page.inner_text("h1")
+        assert "No samples yet" in page.inner_text("h1")
         assert page.locator(".dot.on").count() == 0
         with subprocess.Popen(
             [sys.executable, "-m", "perftrail", "run", str(root)], stderr=subprocess.PIPE
@@ -247,7 +247,7 @@ def test_a_run_is_watched_as_it_goes(tmp_path: Path, browser: Browser) -> None:
             run.communicate(timeout=60)
             assert run.returncode == 0
         page.wait_for_selector(".dot:not(.on)")
-        assert "Nothing is measured right now" in page.inner_text(".live h2")
-        page.get_by_role("link", name="show them").click()
-        until(page, "!document.querySelector('h1').textContent.includes('Nothing')")
+        assert "No measurement is running" in page.inner_text(".live h2")
+        page.get_by_role("link", name="Show newer results").click()
+        until(page, "!document.querySelector('h1').textContent.includes('No samples')")
         assert "took" in page.inner_text("h1")

@@ -117,7 +117,7 @@ def test_a_reader_cannot_write(fresh: Client) -> None:
     enter(fresh, READ)
     page = fresh.page("/s/alpha/regressions")
     key = WORSE.findall(page.text)[0]
-    assert "Say what becomes of it" not in page.text
+    assert "Change the status or add a note" not in page.text
     told = {"form_token": form_token(page.text), "status": "fixed", "text": "no"}
     assert fresh.post(f"/s/alpha/regressions/{key}", data=told).status_code == 403
     note = {"status": "fixed"}
@@ -155,9 +155,9 @@ def test_a_proxys_header_is_believed_from_the_proxy_alone(hostile: Hostile) -> N
     with served(hostile.root, access, address="10.0.0.1") as proxy:
         assert proxy.get("/s/alpha").status_code == 401
         proxy.headers["X-User"] = "bob"
-        assert "Say what becomes of it" not in proxy.page("/s/alpha/regressions").text
+        assert "Change the status or add a note" not in proxy.page("/s/alpha/regressions").text
         proxy.headers["X-User"] = "ann"
-        assert "Say what becomes of it" in proxy.page("/s/alpha/regressions").text
+        assert "Change the status or add a note" in proxy.page("/s/alpha/regressions").text
 
 
 def test_a_user_whom_the_proxys_client_named_beside_its_own_is_nobody(hostile: Hostile) -> None:

@@ -50,10 +50,10 @@ def test_each_study_shows_its_answer_last_activity_sparkline_and_open_regression
 
 def test_the_overview_answers_and_says_what_is_stored(client: Client, hostile: Hostile) -> None:
     text = client.page("/s/alpha").text
-    assert hostile.revisions[37].short in text[: text.index("Right now")]
+    assert hostile.revisions[37].short in text[: text.index("Running work")]
     assert "1.080 to 1.120" in text
-    assert "What is stored" in text
-    assert "Nothing is measured right now" in text
+    assert "Content of the store" in text
+    assert "No measurement is running" in text
 
 
 def test_figures_are_given_to_the_script(client: Client) -> None:
@@ -69,7 +69,7 @@ def test_figures_are_given_to_the_script(client: Client) -> None:
 def test_a_history_is_looked_at_from_all_of_it_to_one_revision(client: Client) -> None:
     whole = client.page("/s/alpha/history").text
     assert f"{REVISIONS + 1} of {REVISIONS + 1} revisions" in whole
-    assert "Where it changed" in whole
+    assert "<h2>Changes</h2>" in whole
     closer = client.page("/s/alpha/history?first=12&last=12").text
     assert "1 of 61 revisions" in closer
     assert closer.count("<code>") == 1
@@ -159,8 +159,8 @@ def test_every_row_is_somewhere(hostile: Hostile, tmp_path: Path) -> None:
     more_steps(tmp_path / "beta", 45)
     with served(tmp_path) as client:
         overview = client.page("/s/beta").text
-        assert "35 more rows; Searches has every one" in overview
-        assert "2 more rows; History has every one" in overview
+        assert "35 more rows; Searches has all of them" in overview
+        assert "2 more rows; History has all of them" in overview
         assert client.page("/s/beta/searches").text.count("measured, step") == 45
 
 
@@ -168,7 +168,7 @@ def test_regressions_come_newest_first_and_people_say_what_becomes_of_them(clien
     page = client.page("/s/alpha/regressions")
     keys = WORSE.findall(page.text)
     assert len(keys) >= 2
-    for link in ("before and after", "along the history"):
+    for link in ("compare before and after", "along the history"):
         found = re.search(f'href="([^"]+)">{link}<', page.text)
         assert found is not None
         assert client.get(html.unescape(found[1])).status_code == 200
@@ -234,14 +234,18 @@ def test_a_study_that_can_be_read_no_more_is_shown_as_it_was_and_says_so(
     known, text = studyfile.load(str(file)), file.read_text()
     with served(tmp_path) as client:
         page = client.page("/s/beta").text
-        assert "cannot be read any more" not in page
+        assert "cannot read the study any more" not in page
         file.write_text(f"{text}\n<b>")
         start_again(known)
-        page = until_page(client, "/s/beta", said="cannot be read any more; this is how it was.")
+        page = until_page(
+            client,
+            "/s/beta",
+            said="perftrail cannot read the study any more. This page shows its last state.",
+        )
         assert "&lt;b&gt;" in page
-        assert "What is stored" in page
+        assert "Content of the store" in page
         file.write_text(text)
-        until_page(client, "/s/beta", unsaid="cannot be read any more")
+        until_page(client, "/s/beta", unsaid="cannot read the study any more")
 
 
 def until_page(client: Client, path: str, *, said: str = "", unsaid: str = "\0") -> str:
