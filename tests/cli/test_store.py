@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from perftrail.cli.commands.store import moment_before, placed
-from perftrail.cli.options import Walking, Writing, again
+from perftrail.cli.options import SessionOptions, SourceOptions, repeated_options
 from perftrail.errors import UsageError
 from perftrail.store import open_store
 from tests.starting import start
@@ -136,8 +136,10 @@ def test_an_age_is_days_weeks_or_years() -> None:
 
 
 def test_a_command_that_is_suggested_names_a_server_without_password() -> None:
-    writing = Writing(store="postgresql://ada:secret@host/db", wait=True, retry_failed=False, sandbox=None)
-    assert again("study", Walking(along=None, at=()), writing) == (
+    options = SessionOptions(
+        store="postgresql://ada:secret@host/db", wait=True, retry_failed=False, sandbox=None
+    )
+    assert repeated_options("study", SourceOptions(along=None, at=()), options) == (
         "study",
         "--store",
         "postgresql://ada@host/db",

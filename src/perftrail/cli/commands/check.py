@@ -10,20 +10,20 @@ import click
 from perftrail.cli.help import Command
 from perftrail.cli.json_output import print_json
 from perftrail.cli.options import (
-    again,
     jobs_option,
     json_option,
     only_option,
+    repeated_options,
+    session_options,
+    source_options,
     study_argument,
-    walking_options,
-    writing_options,
 )
 from perftrail.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from perftrail.cli.options import Walking, Writing
+    from perftrail.cli.options import SessionOptions, SourceOptions
     from perftrail.model.study import Study
     from perftrail.results.selection import Selection
 
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 )
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of study files, for editors.")
 @jobs_option
-@walking_options
-@writing_options
+@source_options
+@session_options
 @json_option
 def command(
     study: str | None,
@@ -49,8 +49,8 @@ def command(
     attempts: int | None,
     schema: bool,
     jobs: int,
-    walking: Walking,
-    writing: Writing,
+    sources: SourceOptions,
+    options: SessionOptions,
     as_json: bool,
 ) -> None:
     """Validate a study and print its plan: builds, points, invocations, stored samples and time.
@@ -65,25 +65,29 @@ def command(
 
         click.echo(json.dumps(studyfile.schema(), indent=2))
         return
-    if attempts is None and (writing.retry_failed or not writing.wait or jobs > 1):
+    if attempts is None and (options.retry_failed or not options.wait or jobs > 1):
         raise UsageError("--retry-failed, --no-wait and --jobs are for --try N; without it nothing is made")
-    loaded = writing.contained(walking.load(study))
+    loaded = options.apply_to(sources.load(study))
     selection = select(loaded, only)
     if attempts is None:
         show_plan(
-            loaded, selection, store=writing.store, as_json=as_json, repeat=again(study, walking, writing)
+            loaded,
+            selection,
+            store=options.store,
+            as_json=as_json,
+            repeat=repeated_options(study, sources, options),
         )
         return
     from perftrail.present.plan import print_attempt
     from perftrail.verbs.check import Attempt, as_tried
 
-    report = writing.follow(
+    report = options.run(
         as_tried(loaded), lambda session: Attempt(session, selection, count=attempts).events(), jobs=jobs
     )
     if as_json:
         print_json("check --try", report.as_json())
     else:
-        print_attempt(loaded, report, repeat=again(study, walking, writing))
+        print_attempt(loaded, report, repeat=repeated_options(study, sources, options))
     if not report.useful:
         raise click.exceptions.Exit(1)
 

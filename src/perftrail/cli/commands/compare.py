@@ -10,12 +10,12 @@ import click
 from perftrail.cli.help import Command
 from perftrail.cli.options import (
     FRACTION,
-    again,
     engine_option,
     json_option,
+    repeated_options,
+    session_options,
+    source_options,
     study_argument,
-    walking_options,
-    writing_options,
 )
 from perftrail.errors import UsageError
 from perftrail.present.speech import after
@@ -23,7 +23,7 @@ from perftrail.present.speech import after
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from perftrail.cli.options import Walking, Writing
+    from perftrail.cli.options import SessionOptions, SourceOptions
     from perftrail.model.study import Study
     from perftrail.results.gate import FailOn, Gate
     from perftrail.verbs.compare import CompareRequest
@@ -101,8 +101,8 @@ class CompareOptions(TypedDict):
     help="Also write it in this format, or its chart as svg or png. May be repeated.",
 )
 @engine_option
-@walking_options
-@writing_options
+@source_options
+@session_options
 @json_option
 def command(
     base: str,
@@ -112,8 +112,8 @@ def command(
     output: str | None,
     also: tuple[str, ...],
     engine: str | None,
-    walking: Walking,
-    writing: Writing,
+    sources: SourceOptions,
+    options: SessionOptions,
     as_json: bool,
     **asked: Unpack[CompareOptions],
 ) -> None:
@@ -132,15 +132,15 @@ def command(
 
     form = "json" if as_json else form
     others = check_also(also, known=(*FORMS, *IMAGES))
-    loaded = writing.contained(walking.load(study))
+    loaded = options.apply_to(sources.load(study))
     request = _request(loaded, base, head, **asked)
     with Job.of(form) as job:
-        gate = writing.follow(
+        gate = options.run(
             loaded,
             lambda session: afresh(session.subject_builder, lambda: Compare(session, request).events()),
             engine=engine,
         )
-    gate = _with_commands(gate, study, asked, walking, writing)
+    gate = _with_commands(gate, study, asked, sources, options)
     write_gate(gate, form=form, output=output, also=others, job=job)
     if gate.exit_code:
         raise click.exceptions.Exit(gate.exit_code)
@@ -172,10 +172,10 @@ def _request(study: Study, base: str, head: str, **asked: Unpack[CompareOptions]
 
 
 def _with_commands(
-    gate: Gate, named: str | None, asked: CompareOptions, walking: Walking, writing: Writing
+    gate: Gate, named: str | None, asked: CompareOptions, sources: SourceOptions, options: SessionOptions
 ) -> Gate:
     """Return a comparison with the command that repeats it, and the one that searches for the culprit."""
-    study = again(named, walking, replace(writing, store=None))
+    study = repeated_options(named, sources, replace(options, store=None))
     figures = [word for metric in asked["metrics"] for word in ("--metric", metric)]
     words = [*figures, *(word for name in asked["benchmarks"] for word in ("--benchmark", name))]
     for option, value in (

@@ -11,15 +11,15 @@ from perftrail.cli.json_output import print_json
 from perftrail.cli.options import (
     json_option,
     only_option,
+    session_options,
+    source_options,
     study_argument,
-    walking_options,
-    writing_options,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from perftrail.cli.options import Walking, Writing
+    from perftrail.cli.options import SessionOptions, SourceOptions
     from perftrail.measure.events import Event
     from perftrail.measure.session import Session
     from perftrail.verbs.explain.explain import Explained
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     help="Plain invocations of each revision.",
 )
 @only_option
-@walking_options
-@writing_options
+@source_options
+@session_options
 @json_option
 def command(
     culprit: str,
@@ -47,8 +47,8 @@ def command(
     against: str | None,
     starts: int,
     only: tuple[str, ...],
-    walking: Walking,
-    writing: Writing,
+    sources: SourceOptions,
+    options: SessionOptions,
     as_json: bool,
 ) -> None:
     """Show what differs between revision CULPRIT and the one before it, the largest difference first.
@@ -64,15 +64,15 @@ def command(
     from perftrail.verbs.explain.explain import Explain, pair_up
     from perftrail.verbs.explain.profilers import every_look
 
-    loaded = writing.contained(walking.load(study))
+    loaded = options.apply_to(sources.load(study))
     selection = select(loaded, only)
 
     def work(session: Session) -> Generator[Event, None, Explained]:
-        pair = pair_up(session, culprit=culprit, against=against, store=writing.store)
+        pair = pair_up(session, culprit=culprit, against=against, store=options.store)
         looks = every_look(loaded, session.bench.invoker, starts=starts)
         return Explain(session, pair, looks=looks, selection=selection).events()
 
-    explained = writing.follow(loaded, work)
+    explained = options.run(loaded, work)
     if as_json:
         print_json("explain", explained.as_json())
     else:

@@ -8,11 +8,11 @@ import click
 
 from perftrail.cli.help import Command
 from perftrail.cli.json_output import print_json
-from perftrail.cli.options import json_option, only_option, store_option, study_argument, walking_options
+from perftrail.cli.options import json_option, only_option, source_options, store_option, study_argument
 from perftrail.formats.exports import FORMATS
 
 if TYPE_CHECKING:
-    from perftrail.cli.options import Walking
+    from perftrail.cli.options import SourceOptions
 
 
 @click.command("export", cls=Command)
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     "--metric", "metrics", multiple=True, metavar="NAME", help="Export only this metric. May be repeated."
 )
 @only_option
-@walking_options
+@source_options
 @store_option
 @json_option
 def command(
@@ -44,7 +44,7 @@ def command(
     output: str | None,
     metrics: tuple[str, ...],
     only: tuple[str, ...],
-    walking: Walking,
+    sources: SourceOptions,
     store: str | None,
     as_json: bool,
 ) -> None:
@@ -60,7 +60,7 @@ def command(
     from perftrail.present.speech import say_how_old
     from perftrail.verbs.export import exported, leading
 
-    with open_view(walking.load(study, to_read=True), store=store) as view:
+    with open_view(sources.load(study, to_read=True), store=store) as view:
         samples = exported(view, only=only, metrics=metrics)
         if FORMATS[form].holds == "shown" and not metrics:
             samples = leading(samples, view)

@@ -11,14 +11,14 @@ from perftrail.cli.help import Command
 from perftrail.cli.json_output import print_json
 from perftrail.cli.options import (
     FRACTION,
-    again,
     engine_option,
     jobs_option,
     json_option,
     keep_going_option,
+    repeated_options,
+    session_options,
+    source_options,
     study_argument,
-    walking_options,
-    writing_options,
 )
 from perftrail.errors import UsageError
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Unpack
 
-    from perftrail.cli.options import Walking, Writing
+    from perftrail.cli.options import SessionOptions, SourceOptions
     from perftrail.find.answer import FindRequest
     from perftrail.model.study import Study
 
@@ -73,8 +73,8 @@ class FindOptions(TypedDict):
 @keep_going_option
 @jobs_option
 @engine_option
-@walking_options
-@writing_options
+@source_options
+@session_options
 @json_option
 def command(
     study: str | None,
@@ -83,8 +83,8 @@ def command(
     keep_going: bool,
     jobs: int,
     engine: str | None,
-    walking: Walking,
-    writing: Writing,
+    sources: SourceOptions,
+    options: SessionOptions,
     as_json: bool,
     **asked: Unpack[FindOptions],
 ) -> None:
@@ -100,9 +100,9 @@ def command(
 
     if metrics and everything:
         raise UsageError("--all and --metric: give one of them")
-    loaded = writing.contained(walking.load(study))
+    loaded = options.apply_to(sources.load(study))
     request = _request(loaded, () if everything else metrics or loaded.find.metric, **asked)
-    answer = writing.follow(
+    answer = options.run(
         loaded,
         lambda session: afresh(
             session.subject_builder, lambda: Find(replace(session, keep_going=keep_going), request).events()
@@ -113,7 +113,7 @@ def command(
     if as_json:
         print_json("find", answer.as_json())
     else:
-        print_find(answer, repeat=again(study, walking, writing))
+        print_find(answer, repeat=repeated_options(study, sources, options))
     if answer.unclear:
         raise click.exceptions.Exit(1)
 

@@ -9,12 +9,12 @@ import click
 from perftrail.cli.help import Command
 from perftrail.cli.json_output import print_json
 from perftrail.cli.options import (
-    contained,
     json_option,
     sandbox_option,
+    source_options,
     store_option,
     study_argument,
-    walking_options,
+    with_sandbox,
 )
 from perftrail.errors import UsageError
 from perftrail.present.growth import cause_hint, curve_words, rival_words
@@ -27,7 +27,7 @@ from perftrail.results.scaling import thread_scalings
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from perftrail.cli.options import Walking
+    from perftrail.cli.options import SourceOptions
     from perftrail.model.study import Study
     from perftrail.model.subject import Revision
     from perftrail.ports import Engine
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="A page with its charts, or text for an issue. Without -o, Markdown is printed.",
 )
-@walking_options
+@source_options
 @sandbox_option
 @store_option
 @json_option
@@ -56,7 +56,7 @@ def command(
     study: str | None,
     output: str | None,
     form: str,
-    walking: Walking,
+    sources: SourceOptions,
     sandbox: bool | None,
     store: str | None,
     as_json: bool,
@@ -72,7 +72,7 @@ def command(
 
     if output is None and (form == "html" or as_json):
         raise UsageError("report: say where to write it with -o DIR, or print it with --format markdown")
-    loaded = contained(walking.load(study, to_read=True), sandbox)
+    loaded = with_sandbox(sources.load(study, to_read=True), sandbox)
     with beside() as engine:
         drawings = None if output is None else Drawings(engine)
         page = _page(loaded, store, engine=engine, drawings=drawings)

@@ -9,17 +9,17 @@ import click
 from perftrail.cli.help import Command
 from perftrail.cli.json_output import print_json
 from perftrail.cli.options import (
-    contained,
     json_option,
     sandbox_option,
+    source_options,
     store_option,
     study_argument,
-    walking_options,
+    with_sandbox,
 )
 from perftrail.errors import NOTHING_MEASURED, NoAnswer, UsageError
 
 if TYPE_CHECKING:
-    from perftrail.cli.options import Walking
+    from perftrail.cli.options import SourceOptions
     from perftrail.measure.session import View
     from perftrail.results.show import SearchStepJson, SearchStepsJson
 
@@ -45,7 +45,7 @@ LATEST = "latest"
     help="Judge the study's claims: reproduced, not reproduced, unclear, or cannot be measured.",
 )
 @click.option("--markdown", is_flag=True, help="With --claims: print a Markdown table.")
-@walking_options
+@source_options
 @sandbox_option
 @store_option
 @json_option
@@ -55,7 +55,7 @@ def command(
     search: str | None,
     claims: bool,
     markdown: bool,
-    walking: Walking,
+    sources: SourceOptions,
     sandbox: bool | None,
     store: str | None,
     as_json: bool,
@@ -74,7 +74,7 @@ def command(
     if markdown and not claims:
         raise UsageError("--markdown: is for --claims; perftrail report --format markdown has all the rest")
     wanted, study = _wanted(search, study)
-    with open_view(contained(walking.load(study, to_read=True), sandbox), store=store) as view:
+    with open_view(with_sandbox(sources.load(study, to_read=True), sandbox), store=store) as view:
         if claims:
             _show_claims(view, markdown=markdown, as_json=as_json)
         elif wanted is not None:

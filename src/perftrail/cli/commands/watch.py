@@ -11,12 +11,12 @@ import click
 from perftrail.cli.help import Command
 from perftrail.cli.json_output import print_json
 from perftrail.cli.options import (
-    again,
     json_option,
+    repeated_options,
+    session_options,
+    source_options,
     stopped_like_ctrl_c,
     study_argument,
-    walking_options,
-    writing_options,
 )
 from perftrail.errors import PerftrailError, StudyError, UsageError
 from perftrail.file_tree import alone
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Unpack
 
-    from perftrail.cli.options import Stop, Walking, Writing
+    from perftrail.cli.options import SessionOptions, SourceOptions, Stop
     from perftrail.model.study import Receivers, Study, WatchPolicy
     from perftrail.verbs.watch.watch import Watched
 
@@ -57,14 +57,14 @@ class WatchOptions(TypedDict):
     help="Receiver of messages, in addition to the study's: https://…, mailto:NAME@HOST, or a command "
     "that reads JSON from its standard input. May be repeated.",
 )
-@walking_options
-@writing_options
+@source_options
+@session_options
 @json_option
 def command(
     study: str | None,
     once: bool,
-    walking: Walking,
-    writing: Writing,
+    sources: SourceOptions,
+    options: SessionOptions,
     as_json: bool,
     **asked: Unpack[WatchOptions],
 ) -> None:
@@ -76,30 +76,30 @@ def command(
 
     Ends at Ctrl-C or SIGTERM, and resumes when it is started again. --json prints one line for each check.
     """
-    loaded = writing.contained(walking.load(study))
+    loaded = options.apply_to(sources.load(study))
     policy = _policy(loaded, **asked)
-    repeat = again(study, walking, writing)
+    repeat = repeated_options(study, sources, options)
     with stopped_like_ctrl_c() as stop:
         while True:
-            stop.heed()
+            stop.raise_if_requested()
             began = time.monotonic()
             try:
-                _print(_look(loaded, policy, writing), as_json=as_json, repeat=repeat)
+                _print(_look(loaded, policy, options), as_json=as_json, repeat=repeat)
             except (UsageError, StudyError):
                 raise
             except PerftrailError as error:
-                never_seen = not _file(loaded, policy, writing).exists()  # and may be misspelt
+                never_seen = not _file(loaded, policy, options).exists()  # and may be misspelt
                 if once or never_seen:
                     raise
                 click.echo(f"{escaped(str(error), longest=LONGEST)}; looked at again later", err=True)
-            _tell(loaded, policy, writing, once=once, stop=stop)
+            _tell(loaded, policy, options, once=once, stop=stop)
             if once:
                 return
-            stop.heed()
+            stop.raise_if_requested()
             time.sleep(max(0.0, policy.every_seconds - (time.monotonic() - began)))
 
 
-def _look(study: Study, policy: WatchPolicy, writing: Writing) -> Watched:
+def _look(study: Study, policy: WatchPolicy, options: SessionOptions) -> Watched:
     """Check the branch once."""
     from perftrail.measure.subjects import afresh
     from perftrail.present.sentence import change_words
@@ -107,9 +107,9 @@ def _look(study: Study, policy: WatchPolicy, writing: Writing) -> Watched:
     from perftrail.verbs.watch.delivery import receivers_of
     from perftrail.verbs.watch.watch import BranchCheck
 
-    file = _file(study, policy, writing)
+    file = _file(study, policy, options)
     with alone(file.with_suffix(".lock")):
-        return writing.follow(
+        return options.run(
             study,
             lambda session: afresh(
                 session.subject_builder,
@@ -125,15 +125,15 @@ def _look(study: Study, policy: WatchPolicy, writing: Writing) -> Watched:
         )
 
 
-def _tell(study: Study, policy: WatchPolicy, writing: Writing, *, once: bool, stop: Stop) -> None:
+def _tell(study: Study, policy: WatchPolicy, options: SessionOptions, *, once: bool, stop: Stop) -> None:
     """Send all pending messages; a failed receiver does not end a continuous watch."""
     from perftrail.verbs.watch.batch import read_state, write_state
     from perftrail.verbs.watch.delivery import Post, deliver, receivers_of, shown
 
-    file = _file(study, policy, writing)
+    file = _file(study, policy, options)
     try:
         # What was taken is noted, so that it is not sent again.
-        with alone(file.with_suffix(".lock")), stop.soon():
+        with alone(file.with_suffix(".lock")), stop.after_block():
             state = deliver(
                 read_state(file),
                 Post.of(policy.notify, directory=study.directory).send,
@@ -163,14 +163,14 @@ def _print(seen: Watched, *, as_json: bool, repeat: tuple[str, ...]) -> None:
         click.echo(f"Next: perftrail show{after(repeat)} --search    how the search went")
 
 
-def _file(study: Study, policy: WatchPolicy, writing: Writing) -> Path:
+def _file(study: Study, policy: WatchPolicy, options: SessionOptions) -> Path:
     """Return the file with the state of a branch."""
     from urllib.parse import quote
 
     from perftrail.opening import results_directory
 
     of = "" if policy.branch is None else f"-{quote(policy.branch, safe='')}"
-    return results_directory(study, writing.store) / f"watch{of}.json"
+    return results_directory(study, options.store) / f"watch{of}.json"
 
 
 def _policy(study: Study, **asked: Unpack[WatchOptions]) -> WatchPolicy:

@@ -16,7 +16,7 @@ from perftrail.model.json_data import json_of
 from perftrail.model.process import Command, Exited, describe_end
 from perftrail.model.wording import change as relative
 from perftrail.model.wording import counted, quoted
-from perftrail.notices import MailServer, Message, post, send_mail, within
+from perftrail.notices import MailServer, Message, post, send_mail, send_within
 from perftrail.process.launcher import Launcher
 from perftrail.verbs.watch.batch import Pending
 
@@ -72,9 +72,9 @@ class Post:
         kind, _, where = receiver.partition(" ")
         try:
             if kind == "webhook":
-                within(self.seconds, lambda: post(message, where, secret=self.secret))
+                send_within(self.seconds, lambda: post(message, where, secret=self.secret))
             elif kind == "mail":
-                within(self.seconds, lambda: send_mail(message, where, self.server))
+                send_within(self.seconds, lambda: send_mail(message, where, self.server))
             else:
                 self._run(message, where)
         except (LauncherError, OSError) as error:
