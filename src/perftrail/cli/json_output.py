@@ -67,7 +67,7 @@ def json_types() -> Mapping[str, object]:
     from perftrail.store.upkeep import CompactedJson, ForgettingJson, StatisticsJson
     from perftrail.verbs.backport.result import BackportConflictJson, BackportReportJson
     from perftrail.verbs.build import BuildReportJson
-    from perftrail.verbs.check import AttemptReportJson, SurveyJson
+    from perftrail.verbs.check import AttemptReportJson, StudyPlanJson
     from perftrail.verbs.doctor import DoctorReportJson
     from perftrail.verbs.explain.explain import ExplainedJson
     from perftrail.verbs.import_ import ImportedJson
@@ -78,7 +78,7 @@ def json_types() -> Mapping[str, object]:
     types = (
         BackportReportJson | BackportConflictJson,
         BuildReportJson,
-        SurveyJson | ImportedJson,
+        StudyPlanJson | ImportedJson,
         AttemptReportJson,
         GateJson,
         DoctorReportJson,

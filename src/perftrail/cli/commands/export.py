@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     "-o",
     "--output",
     metavar="FILE|DIRECTORY",
-    help="File, or directory if there are several files. [default: standard output]",
+    help="File, or directory for several files. [default: standard output]",
 )
 @click.option(
     "--metric", "metrics", multiple=True, metavar="NAME", help="Export only this metric. May be repeated."
@@ -51,19 +51,19 @@ def command(
     """Write samples in the format of another tool, without warm-ups.
 
     csv, jsonl and parquet contain every value of every metric. hyperfine and lnt contain times and memory. bmf,
-    github-action-benchmark, otava and asv contain the metrics that perftrail show prints. Formats for a single
-    revision become one file for each revision.
+    github-action-benchmark, otava and asv contain the metrics that perftrail show prints. If a format describes a
+    single revision, perftrail writes one file for each revision.
     """
     from perftrail.formats.exports import write
     from perftrail.opening import open_view
     from perftrail.present.exported import deliver
     from perftrail.present.speech import say_how_old
-    from perftrail.verbs.export import exported, leading
+    from perftrail.verbs.export import exported, shown_metrics
 
     with open_view(sources.load(study, to_read=True), store=store) as view:
         samples = exported(view, only=only, metrics=metrics)
         if FORMATS[form].holds == "shown" and not metrics:
-            samples = leading(samples, view)
+            samples = shown_metrics(samples, view)
         say_how_old(view)
         files = write(form, samples, view.study)
     written = deliver(form, files, output, quiet=as_json)

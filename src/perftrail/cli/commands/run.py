@@ -1,4 +1,4 @@
-"""`perftrail run`: build and measure what the plan still lacks."""
+"""`perftrail run`: build and measure everything that the plan still needs."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def command(
     """Build and measure every subject, in interleaved order, until the results are precise enough.
 
     An interrupted run resumes and repeats nothing. A failed build is recorded and does not stop the run. Exits with 1
-    if nothing could be measured, or if a metric differs that the study declares as the same.
+    if nothing could be measured, or if a metric differs that must be equal according to the study.
     """
     from perftrail.cli.commands.check import show_plan
     from perftrail.measure.subjects import afresh

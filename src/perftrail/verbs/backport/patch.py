@@ -40,7 +40,7 @@ class BackportRequest:
 
     def __post_init__(self) -> None:
         if self.fix is None and self.patch is None:
-            raise UsageError("no change to apply; name the revision with the fix, or use --patch FILE")
+            raise UsageError("no change to back-port; name the revision with the fix, or use --patch FILE")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +95,7 @@ def find_revision(study: Study, source: Source, name: str) -> Revision:
             return only
         raise SourceError(f"{quoted(name)}: a directory has one revision; its name is .")
     if ".." in name or not name:
-        raise UsageError(f"{quoted(name)} is a range or empty; name one revision")
+        raise UsageError(f"{quoted(name)}: a range is not a revision; name one revision")
     (revision,) = source.history(f"{name}..{name}")
     return revision
 
