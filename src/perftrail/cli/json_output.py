@@ -69,7 +69,7 @@ def json_types() -> Mapping[str, object]:
     from perftrail.verbs.build import BuildReportJson
     from perftrail.verbs.check import AttemptReportJson, StudyPlanJson
     from perftrail.verbs.doctor import DoctorReportJson
-    from perftrail.verbs.explain.explain import ExplainedJson
+    from perftrail.verbs.explain.explain import ExplainReportJson
     from perftrail.verbs.import_ import ImportedJson
     from perftrail.verbs.init.start import FirstStudyJson
     from perftrail.verbs.run import RunReportJson
@@ -82,7 +82,7 @@ def json_types() -> Mapping[str, object]:
         AttemptReportJson,
         GateJson,
         DoctorReportJson,
-        ExplainedJson,
+        ExplainReportJson,
         ExportedJson,
         FindAnswerJson | FindTableJson,
         ImportedJson,
