@@ -92,8 +92,8 @@ def only_option(function: Function) -> Function:
         "--only",
         multiple=True,
         metavar="NAME=PATTERN",
-        help="Only matching cells. NAME is revision, variant, benchmark or a parameter; PATTERN has * and ?, "
-        "or several patterns with commas. May be repeated: every NAME must match.",
+        help="Use only a matching part of the plan. NAME is revision, variant, benchmark or a parameter; PATTERN has "
+        "* and ?, or several patterns with commas. May be repeated: every NAME must match.",
     )(function)
 
 

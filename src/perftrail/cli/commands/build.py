@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 @click.command("build", cls=Command)
-@click.argument("revision", metavar="REV")
+@click.argument("revision", metavar="REVISION")
 @study_argument
 @click.option("--variant", metavar="NAME", help="Variant to build. [default: plain, or the only one]")
 @click.option(
@@ -60,9 +60,9 @@ def command(
     """Build one revision; print its directory and log, or why the build failed.
 
     This also builds revisions that the study skips. With --shell, perftrail checks the revision out into a new
-    directory, applies the recipe's patches, prints its steps and opens a shell in their environment. It removes the
-    directory when the shell ends. Without a sandbox, the shell has all your rights; in a sandbox, limits of memory,
-    disk and processes do not apply.
+    directory, applies the study's overlays and patches, prints the steps and opens a shell in their environment. It
+    removes the directory when the shell ends. Without a sandbox, the shell has all your rights; in a sandbox, limits of
+    memory, disk and processes do not apply.
 
     Exits with 1 if the build fails, or if a command from a pipe fails.
     """

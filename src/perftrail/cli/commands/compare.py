@@ -54,7 +54,8 @@ class CompareOptions(TypedDict):
     type=click.Choice(["never", "slower", "unclear", "any"]),
     default="never",
     show_default=True,
-    help="Verdicts that exit with 3: slower (or more memory), unclear or slower, or any except same.",
+    help="Verdicts that lead to exit code 3. slower: slower, or more memory; unclear: also unclear verdicts; any: all "
+    "verdicts except same.",
 )
 @click.option(
     "--metric",
