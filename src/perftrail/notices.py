@@ -31,38 +31,38 @@ if TYPE_CHECKING:
     from perftrail.model.search_record import Json
 
 
-def within(seconds: float, send: Callable[[], None]) -> None:
+def send_within(seconds: float, send: Callable[[], None]) -> None:
     """Send within a number of seconds. Raises the sender's exceptions, and `NoticeFailed` after that time.
 
-    A connection's own timeout applies to each byte. An abandoned one stays with a thread that ends with the process,
-    so its message may still arrive.
+    A connection's own timeout applies to each byte, not to the whole message. After the time is up, a thread keeps the
+    connection until the process ends, so the message may still arrive.
     """
-    ended: list[Exception | None] = []
+    outcome: list[Exception | None] = []
 
     def work() -> None:
         try:
             send()
         except Exception as error:
-            ended.append(error)
+            outcome.append(error)
         else:
-            ended.append(None)
+            outcome.append(None)
 
     thread = Thread(target=work, name="perftrail-notice", daemon=True)
     thread.start()
     thread.join(seconds)
-    if not ended:
-        raise NoticeFailed(f"did not take it within {seconds:g} s")
-    if ended[0] is not None:
-        raise ended[0]
+    if not outcome:
+        raise NoticeFailed(f"the receiver did not accept the message within {seconds:g} s")
+    if outcome[0] is not None:
+        raise outcome[0]
 
 
-_CALLS = re.compile(r"[@<]")
-"""First characters of mentions and links in common chats."""
+_MENTIONS = re.compile(r"[@<]")
+"""First characters of mentions and links in common chat programs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """A message in words and as data; `id` is equal for repetitions, so that a receiver can ignore them."""
+    """A message in words and as data. A repeated message has the same `id`, so that a receiver can ignore it."""
 
     id: str
     subject: str
@@ -70,27 +70,27 @@ class Message:
     data: Mapping[str, Json]
 
     def body(self) -> bytes:
-        """Return the message as JSON. Displayed texts mention nobody; `data` does not change."""
+        """Return the message as JSON. Its texts contain no mention of a chat user; `data` is unchanged."""
         words = {
-            "subject": _quiet(escaped(self.subject, longest=None)),
-            "text": _quiet(escaped(self.text, longest=None, kept="\n")),
+            "subject": _without_mentions(escaped(self.subject, longest=None)),
+            "text": _without_mentions(escaped(self.text, longest=None, kept="\n")),
         }
         return json.dumps({"id": self.id, **words, **self.data}, sort_keys=True).encode()
 
 
-def _quiet(text: str) -> str:
-    r"""Return text in which no chat sees a mention.
+def _without_mentions(text: str) -> str:
+    r"""Return text in which no chat program recognises a mention.
 
-    >>> ascii(_quiet("<!channel> @all"))
+    >>> ascii(_without_mentions("<!channel> @all"))
     "'<\\u200b!channel> @\\u200ball'"
     """
-    return _CALLS.sub(lambda found: f"{found[0]}\u200b", text)
+    return _MENTIONS.sub(lambda found: f"{found[0]}\u200b", text)
 
 
 MAIL_TIMEOUT_SECONDS = 30.0
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 TLS_PORT = 465
-"""Servers on this port speak TLS from the first byte (RFC 8314); others are asked for it."""
+"""Servers on this port use TLS from the first byte (RFC 8314); other servers need STARTTLS."""
 
 LONGEST_SUBJECT = 200
 
@@ -109,8 +109,8 @@ class MailServer:
 def send_mail(message: Message, receiver: str, server: MailServer) -> None:
     """Send a message to one address. Raises `NoticeFailed`.
 
-    Unless the server is on this machine and without a password, it must speak TLS with a valid certificate: from the
-    first byte on port 465, by STARTTLS on others.
+    The server must use TLS with a valid certificate: from the first byte on port 465, by STARTTLS on other ports. Only
+    a server on this machine without a user needs no TLS.
     """
     try:
         mail = _mail(message, receiver, server)
@@ -118,25 +118,27 @@ def send_mail(message: Message, receiver: str, server: MailServer) -> None:
             if server.user:
                 smtp.login(server.user, server.password)
             smtp.send_message(mail)
-            with suppress(smtplib.SMTPException, OSError):  # it has the mail by now, however it says good-bye
+            with suppress(smtplib.SMTPException, OSError):  # the server has accepted the mail already
                 smtp.quit()
     except (smtplib.SMTPException, OSError, ValueError) as error:
         raise NoticeFailed(f"mail: {quoted(str(error))}") from error
 
 
 def _connected(server: MailServer) -> smtplib.SMTP:
-    """Connect with encryption, or to this machine."""
-    secured = ssl.create_default_context()
+    """Connect with TLS, or without it to this machine."""
+    context = ssl.create_default_context()
     if server.port == TLS_PORT:
-        return smtplib.SMTP_SSL(server.host, server.port, timeout=MAIL_TIMEOUT_SECONDS, context=secured)
+        return smtplib.SMTP_SSL(server.host, server.port, timeout=MAIL_TIMEOUT_SECONDS, context=context)
     smtp = smtplib.SMTP(server.host, server.port, timeout=MAIL_TIMEOUT_SECONDS)
     try:
         smtp.ehlo()
         if smtp.has_extn("starttls"):
-            smtp.starttls(context=secured)
+            smtp.starttls(context=context)
             smtp.ehlo()
         elif server.user or server.host not in LOOPBACK:
-            raise NoticeFailed(f"mail: {server.host} offers no STARTTLS; nothing was sent in the clear")
+            raise NoticeFailed(
+                f"mail: {server.host} offers no STARTTLS, so perftrail sent nothing; use a server with TLS"
+            )
     except BaseException:
         smtp.close()
         raise
@@ -156,7 +158,7 @@ def _mail(message: Message, receiver: str, server: MailServer) -> EmailMessage:
 
 
 WEBHOOK_TIMEOUT_SECONDS = (10.0, 30.0)
-"""Seconds to connect, and to answer."""
+"""Timeouts of the connection, and of the answer."""
 
 
 def post(message: Message, address: str, *, secret: str = "") -> None:
@@ -184,9 +186,9 @@ def post(message: Message, address: str, *, secret: str = "") -> None:
         ) as answer:
             code = answer.status_code
     except (requests.RequestException, ValueError) as error:
-        raise NoticeFailed(f"webhook: {type(error).__name__}: it cannot be reached") from error
+        raise NoticeFailed(f"webhook: cannot be reached: {type(error).__name__}") from error
     if not 200 <= code < 300:
-        raise NoticeFailed(f"webhook: answered {code} {quoted(answer.reason or '')}")
+        raise NoticeFailed(f"webhook: answered with status {code} {quoted(answer.reason or '')}")
 
 
 def signature(body: bytes, secret: str) -> str:
@@ -194,4 +196,4 @@ def signature(body: bytes, secret: str) -> str:
     return hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
 
 
-__all__ = ["MailServer", "Message", "post", "send_mail", "within"]
+__all__ = ["MailServer", "Message", "post", "send_mail", "send_within"]

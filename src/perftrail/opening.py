@@ -45,12 +45,12 @@ if TYPE_CHECKING:
     from perftrail.store import Access, Back, Holder, ServerUnreachable
 
 RESULTS = ".perftrail"
-"""The results directory, in the study file's directory, unless `--store` names another."""
+"""Name of the results directory in the study file's directory; `--store` replaces it."""
 
 DATABASE = "results.db"
 SOURCES = "sources"
 
-NO_SOURCE = "the source cannot be read, so no range of it is known; omit the range"
+NO_SOURCE = "perftrail cannot read the source, so it knows no range of it; omit the range"
 
 NO_DASK = "{} needs Dask: pip install 'perftrail[cluster]'"
 
@@ -63,12 +63,12 @@ def results_directory(study: Study, store: str | None) -> Path:
     """
     if store and Path(store).is_file():
         return Path(store).absolute().parent
-    own = Path(store) if store and server_of(store) is None else Path(study.directory) / RESULTS
-    return own.absolute()
+    directory = Path(store) if store and server_of(store) is None else Path(study.directory) / RESULTS
+    return directory.absolute()
 
 
 def results_database(study: Study, store: str | None) -> str:
-    """Return where samples are stored: a file's path, or a server's address."""
+    """Return the location of the samples: a file's path, or a server's address."""
     if store and Path(store).is_file():
         return str(Path(store).absolute())
     return server_of(store) or str(results_directory(study, store) / DATABASE)
@@ -78,8 +78,8 @@ def results_database(study: Study, store: str | None) -> str:
 def open_view(study: Study, *, store: str | None) -> Iterator[View]:
     """Open a study for reading: without a lock, a build or a change to the results.
 
-    Only the store is necessary. If the source cannot be read, the store's own history is used. A study of
-    samples shows its files as they are now. Raises `SourceError` if neither has a history.
+    Only the store is necessary. If the source cannot be read, the view has the store's own history. The view of a
+    study of samples has the present content of its files. Raises `SourceError` if there is no history at all.
     """
     if study.walked.kind == "samples":
         from perftrail.results.samples import samples_view  # noqa: PLC0415 - only such a study needs it
@@ -97,7 +97,7 @@ def open_view(study: Study, *, store: str | None) -> Iterator[View]:
         stack.callback(starter.close)
         machine = _measured_by(results, here)
         tools = local_tools(starter).fingerprint if machine.id == here.id else no_tools
-        notes = () if machine.id == here.id else (_other_machine(machine),)
+        notes = () if machine.id == here.id else (_other_machine_note(machine),)
         try:
             sources = open_sources(study, cache=str(root / SOURCES), starter=starter)
             sources.walked.history()
@@ -139,14 +139,14 @@ def _stored_view(
         inputs=BuildInputs(study, NO_ERAS, ALONE, {}, tools) if plain else None,
         notes=(
             *notes,
-            f"The history is that of the stored samples, because perftrail cannot read the source: {error}",
+            f"This is the history of the stored samples, because perftrail cannot read the source: {error}",
         ),
     )
 
 
 @contextmanager
 def open_build_view(study: Study, *, store: str | None) -> Iterator[BuildView]:
-    """Open a study for reading, with the builder that the present study would use."""
+    """Open a study for reading, with the builder of a session."""
     _refuse_samples(study)
     root = results_directory(study, store)
     with ExitStack() as stack:
@@ -160,7 +160,7 @@ def open_build_view(study: Study, *, store: str | None) -> Iterator[BuildView]:
         sources = open_sources(study, cache=str(root / SOURCES), starter=starter)
         builder = open_builder(study, root, sources, starter, enclosing=enclosing)
         subject_builder = _subject_builder(study, sources, builder, results, starter)
-        with _naming_the_line(study):
+        with _errors_with_line(study):
             yield BuildView(
                 study=study,
                 machine=_measured_by(results, here),
@@ -174,9 +174,9 @@ def open_build_view(study: Study, *, store: str | None) -> Iterator[BuildView]:
 
 
 def _measured_by(store: Store, here: Machine) -> Machine:
-    """Return the machine whose samples are read: this one, or the last one that has samples if this one has none.
+    """Return the machine whose samples are read: this one if it has samples, else the last one that has.
 
-    A named machine of a cluster comes first, because it worked for this one.
+    Named machines come first: they are workers of a cluster, which measured for this machine.
     """
     sampled = store.sampled_machines()
     if here.id in sampled or not sampled:
@@ -186,8 +186,8 @@ def _measured_by(store: Store, here: Machine) -> Machine:
     return (named or known)[-1]
 
 
-def _other_machine(machine: Machine) -> str:
-    """Return the sentence that says whose samples are shown."""
+def _other_machine_note(machine: Machine) -> str:
+    """Return the sentence about samples of another machine."""
     facts = machine.facts
     parts = [facts.get("name", ""), facts.get("cpu", ""), _cpus(facts.get("logical_cpus", ""))]
     about = ", ".join(part for part in parts if part)
@@ -205,20 +205,20 @@ def _cpus(count: str) -> str:
 def open_results(study: Study, *, store: str | None, access: Access = "read") -> Iterator[Store]:
     """Open only the store of a study, without source, builder or launcher.
 
-    Writing without the store's lock is only for notes: a note is one short transaction.
+    Only notes may be written without the store's lock, because a note is one short transaction.
     """
     _refuse_samples(study)
     with open_store(results_database(study, store), access=access) as results:
         yield results
 
 
-def writer(study: Study, *, store: str | None) -> Holder | None:
-    """Return who measures a study now, and since when; `None` if nobody does."""
+def current_writer(study: Study, *, store: str | None) -> Holder | None:
+    """Return the process that measures a study now, and its start time; `None` without one."""
     return writing(str(results_directory(study, store) / DATABASE))
 
 
 @contextmanager
-def open_session(  # noqa: PLR0913 - each is a choice of the command line, named where it is given
+def open_session(  # noqa: PLR0913 - each is an option of the command line
     study: Study,
     *,
     store: str | None,
@@ -226,17 +226,17 @@ def open_session(  # noqa: PLR0913 - each is a choice of the command line, named
     on_wait: Callable[[Holder | ServerUnreachable | Back], None] = lambda _: None,
     on_noise: Callable[[Noise], None] = lambda _: None,
     retry_failed: bool = False,
-    own: Patched | None = None,
+    patched: Patched | None = None,
     jobs: int = 1,
     engine: str | None = None,
 ) -> Iterator[Session]:
     """Open a study to build and measure: lock the store, start the launcher, and end both on exit.
 
-    When another perftrail holds the lock, `on_wait` receives its holder; then wait for it or raise
-    `StoreLocked`. It is also called when the results' server is unreachable, and when it is back. `on_noise` is
-    called when perftrail waits for a quiet machine. `own` is a patched revision to add to the source. `jobs`
+    If another perftrail has the lock, `on_wait` receives its holder; then wait for it, or raise `StoreLocked`.
+    `on_wait` is also called when the results' server is unreachable, and when it is back. `on_noise` is
+    called when perftrail waits for a quiet machine. `patched` is a revision to add to the source. `jobs`
     is the number of parallel builds; with an `engine`, its machines set that number and do all builds and
-    invocations. Raises `ClusterError` when these machines are not available.
+    invocations. Raises `ClusterError` if these machines are not available.
     """
     _refuse_samples(study)
     root = results_directory(study, store)
@@ -246,16 +246,18 @@ def open_session(  # noqa: PLR0913 - each is a choice of the command line, named
         fleet = _fleet(stack, engine, jobs=jobs)
         machine = read_machine() if fleet is None else fleet.measuring(_known_machines(study, store))
         results = stack.enter_context(
-            _held(root, results_database(study, store), machine, wait=wait, on_wait=on_wait)
+            _locked_results(root, results_database(study, store), machine, wait=wait, on_wait=on_wait)
         )
-        place = _Place(study=study, root=root, machine=machine, results=results, fleet=fleet)
-        workers = fleet or stack.enter_context(open_build_workers(study, root, jobs=jobs, own=own))
-        with _naming_the_line(study):
-            yield _session(stack, place, workers, on_noise=on_noise, retry_failed=retry_failed, own=own)
+        resources = _Resources(study=study, root=root, machine=machine, results=results, fleet=fleet)
+        workers = fleet or stack.enter_context(open_build_workers(study, root, jobs=jobs, own=patched))
+        with _errors_with_line(study):
+            yield _session(
+                stack, resources, workers, on_noise=on_noise, retry_failed=retry_failed, patched=patched
+            )
 
 
 @contextmanager
-def _naming_the_line(study: Study) -> Iterator[None]:
+def _errors_with_line(study: Study) -> Iterator[None]:
     """Turn an error that a key of the study causes into a `StudyError` with its line."""
     try:
         yield
@@ -268,8 +270,8 @@ def _naming_the_line(study: Study) -> Iterator[None]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Place:
-    """The resources of a session: its locked results, its measuring machine, and other machines if there are any."""
+class _Resources:
+    """Resources of a session: its locked results, its measuring machine, and the machines of its engine."""
 
     study: Study
     root: Path
@@ -286,55 +288,57 @@ class _Place:
 
 def _session(
     stack: ExitStack,
-    place: _Place,
+    resources: _Resources,
     workers: BuildWorkers | RemoteBuildWorkers | None,
     *,
     on_noise: Callable[[Noise], None],
     retry_failed: bool,
-    own: Patched | None,
+    patched: Patched | None,
 ) -> Session:
     """Connect the parts of a session."""
-    study, root, fleet = place.study, place.root, place.fleet
+    study, root, fleet = resources.study, resources.root, resources.fleet
     starter = stack.enter_context(Launcher())
     if (enclosing := sandboxes(study, root, starter)) is not None:
         enclosing.prepare()
-    sources = open_sources(study, cache=str(root / SOURCES), starter=starter, own=own, asking="fresh")
+    sources = open_sources(study, cache=str(root / SOURCES), starter=starter, own=patched, asking="fresh")
     builder = open_builder(study, root, sources, starter, enclosing=enclosing, workers=workers)
     subject_builder = _subject_builder(
-        study, sources, builder, place.results, starter, retry_failed=retry_failed
+        study, sources, builder, resources.results, starter, retry_failed=retry_failed
     )
     logs = root / "logs"
     invoker = stack.enter_context(
         open_invoker(study, builder, starter, enclosing=enclosing, place=root, logs=logs, on_noise=on_noise)
     )
     if fleet is not None:
-        fleet.settle(study, root, own=own, outputs=lambda each: subject_builder.makings.recipe(each).outputs)
+        fleet.settle(
+            study, root, own=patched, outputs=lambda each: subject_builder.makings.recipe(each).outputs
+        )
     return Session(
         study=study,
-        machine=place.machine,
+        machine=resources.machine,
         source=sources.walked,
-        store=place.results,
+        store=resources.results,
         subject_builder=subject_builder,
         inputs=subject_builder.makings,
         pins=sources.pins,
-        bench=place.bench(invoker),
+        bench=resources.bench(invoker),
         at_once=1 if fleet is None else fleet.parallel_builds,
     )
 
 
 def _known_machines(study: Study, store: str | None) -> tuple[str, ...]:
-    """Return the machines that measured a study so far, the latest last."""
+    """Return the ids of all machines that measured a study, the latest last."""
     with open_results(study, store=store) as results:
         return tuple(results.machines())
 
 
 def _fleet(stack: ExitStack, engine: str | None, *, jobs: int) -> Fleet | None:
-    """Open the machines of an engine, or return `None` if this machine does all work."""
+    """Connect to the machines of an engine; return `None` without an engine."""
     if engine is None:
         return None
     if jobs != 1:
         raise UsageError(
-            "--jobs has no effect with --engine; set the parallel builds of each worker: perftrail worker --builds N"
+            "--jobs cannot be used with --engine; set the parallel builds of each worker: perftrail worker --builds N"
         )
     try:
         # Dask takes a second to import, and one machine alone does not need it.
@@ -355,7 +359,7 @@ def _refuse_samples(study: Study) -> None:
 
 
 @contextmanager
-def _held(
+def _locked_results(
     root: Path,
     database: str,
     machine: Machine,
@@ -385,7 +389,7 @@ def _held(
 
 @contextmanager
 def _refusing_removal(lock: Path) -> Iterator[None]:
-    """Raise `StoreError` if the results directory was removed in the block, whatever failed because of that."""
+    """Raise `StoreError` if the results directory was removed in the block, instead of any error that this caused."""
     removed = StoreError(
         f"{lock.parent}: was removed while perftrail used it, with its samples and builds; repeat the command"
     )
@@ -406,8 +410,8 @@ def _hide_from_git(root: Path) -> None:
 
 
 @contextmanager
-def shell_prefix(study: Study, place: ManualBuild, *, store: str | None) -> Iterator[tuple[str, ...]]:
-    """Yield the words that start a shell in a sandbox with a recipe's tree; empty without a sandbox.
+def shell_prefix(study: Study, prepared: ManualBuild, *, store: str | None) -> Iterator[tuple[str, ...]]:
+    """Yield the words that start a shell in a sandbox with a prepared tree; empty without a sandbox.
 
     The whole tree is writable in the sandbox.
     """
@@ -417,8 +421,8 @@ def shell_prefix(study: Study, place: ManualBuild, *, store: str | None) -> Iter
     with Launcher() as starter:
         enclosing = sandboxes(study, results_directory(study, store), starter)
         assert enclosing is not None
-        with enclosing.prefix("build", [str(Path(place.log).parent)]) as words:
-            yield (*words[:-1], "--chdir", str(Path(place.directory).resolve()), words[-1])
+        with enclosing.prefix("build", [str(Path(prepared.log).parent)]) as words:
+            yield (*words[:-1], "--chdir", str(Path(prepared.directory).resolve()), words[-1])
 
 
 def _subject_builder(

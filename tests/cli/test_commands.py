@@ -64,7 +64,7 @@ def test_help_shows_the_commands_in_groups() -> None:
 def test_a_mistyped_command_is_answered_with_the_near_miss() -> None:
     done = perftrail("fnd")
     assert done.returncode == 2
-    assert 'no command "fnd"; did you mean "find"?' in done.stderr
+    assert 'unknown command "fnd"; did you mean "find"?' in done.stderr
 
 
 def test_an_unknown_command_is_wrong_usage() -> None:

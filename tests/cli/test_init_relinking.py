@@ -161,11 +161,11 @@ def test_the_lines_that_init_writes_relink_and_what_they_make_differs_and_runs(
     [
         (
             {"pyproject.toml": '[project]\nname = "tiny"\nversion = "1"\n', "tiny/__init__.py": ""},
-            "# nothing to relink: every pair of invocations uses random paths and hash seeds",
+            "# no relinking: every pair of invocations uses random paths and hash seeds",
         ),
         (
             {"package.json": '{"name": "tiny", "bin": "cli.js"}', "cli.js": ""},
-            "# nothing to relink: node compiles while it runs",
+            "# no relinking: node compiles while it runs",
         ),
     ],
     ids=["python", "npm"],

@@ -80,8 +80,8 @@ def test_a_study_may_follow_the_option_as_it_always_could(study: Path) -> None:
 
 @pytest.mark.parametrize("number", ["0", "3"])
 def test_a_number_that_no_search_has_is_a_mistake(study: Path, number: str) -> None:
-    assert "they are 1 to 2" in show(study, "--search", number, expect=2).stderr
+    assert "the searches are 1 to 2" in show(study, "--search", number, expect=2).stderr
 
 
 def test_what_is_neither_number_nor_study_is_a_mistake(study: Path) -> None:
-    assert "give the number of a search" in show(study, "--search", "cost", expect=2).stderr
+    assert "write a search's number" in show(study, "--search", "cost", expect=2).stderr

@@ -8,23 +8,23 @@ from contextlib import suppress
 import pytest
 
 from perftrail.cli import options
-from perftrail.cli.options import STOPS, Stop, stopped_like_ctrl_c
+from perftrail.cli.options import STOP_SIGNALS, Stop, stopped_like_ctrl_c
 
 
-@pytest.mark.parametrize("number", STOPS)
+@pytest.mark.parametrize("number", STOP_SIGNALS)
 def test_a_stop_that_was_lost_in_a_callback_is_heeded_at_the_next_step(number: signal.Signals) -> None:
     with stopped_like_ctrl_c() as stop:
-        stop.heed()
+        stop.raise_if_requested()
         with suppress(KeyboardInterrupt):  # as Python does where it calls back
             signal.raise_signal(number)
         with pytest.raises(KeyboardInterrupt):
-            stop.heed()
+            stop.raise_if_requested()
 
 
-@pytest.mark.parametrize("number", STOPS)
+@pytest.mark.parametrize("number", STOP_SIGNALS)
 def test_what_has_begun_comes_to_its_end_before_the_stop(number: signal.Signals) -> None:
     ended = False
-    with pytest.raises(KeyboardInterrupt), Stop().soon():
+    with pytest.raises(KeyboardInterrupt), Stop().after_block():
         signal.raise_signal(number)
         ended = True
     assert ended
@@ -32,30 +32,30 @@ def test_what_has_begun_comes_to_its_end_before_the_stop(number: signal.Signals)
 
 def test_a_stop_is_heeded_after_what_has_begun_failed() -> None:
     stop = Stop()
-    with suppress(OSError), stop.soon():
+    with suppress(OSError), stop.after_block():
         signal.raise_signal(signal.SIGTERM)
         raise OSError
     with pytest.raises(KeyboardInterrupt):
-        stop.heed()
+        stop.raise_if_requested()
 
 
 def test_a_second_stop_breaks_off_what_has_begun() -> None:
-    with pytest.raises(KeyboardInterrupt), Stop().soon():
+    with pytest.raises(KeyboardInterrupt), Stop().after_block():
         signal.raise_signal(signal.SIGTERM)
         signal.raise_signal(signal.SIGTERM)
         pytest.fail("it goes on")
 
 
 def test_what_does_not_end_is_broken_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(options, "SECONDS_TO_END", 0.05)
-    with pytest.raises(KeyboardInterrupt), Stop().soon():
+    monkeypatch.setattr(options, "GRACE_SECONDS", 0.05)
+    with pytest.raises(KeyboardInterrupt), Stop().after_block():
         signal.raise_signal(signal.SIGTERM)
         signal.sigtimedwait([], 60)
         pytest.fail("it goes on")
 
 
 def test_afterwards_signals_mean_what_they_meant() -> None:
-    before = [signal.getsignal(number) for number in (*STOPS, signal.SIGALRM)]
-    with stopped_like_ctrl_c() as stop, stop.soon():
+    before = [signal.getsignal(number) for number in (*STOP_SIGNALS, signal.SIGALRM)]
+    with stopped_like_ctrl_c() as stop, stop.after_block():
         pass
-    assert [signal.getsignal(number) for number in (*STOPS, signal.SIGALRM)] == before
+    assert [signal.getsignal(number) for number in (*STOP_SIGNALS, signal.SIGALRM)] == before

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from perftrail.cli.commands.store import moment_before, placed
-from perftrail.cli.options import Walking, Writing, again
+from perftrail.cli.commands.store import store_at, time_before
+from perftrail.cli.options import SessionOptions, SourceOptions, repeated_options
 from perftrail.errors import UsageError
 from perftrail.store import open_store
 from tests.starting import start
@@ -37,7 +37,10 @@ def test_statistics_are_a_line_and_a_table_each_by_machine_and_benchmark(results
     assert f"{results}/results.db: SQLite, schema " in done.stdout
     assert "rows: value 11, invocation 5, " in done.stdout
     assert "0123456789abcdef            4        2       1  2025-11-21T02:37:00" in done.stdout
-    assert last_line(done.stdout) == f"perftrail store backup FILE --store {results} copies it"
+    assert (
+        last_line(done.stdout)
+        == f"Next: perftrail store backup FILE --store {results}    copy it into one file"
+    )
     told = json.loads(start("store", "stats", "--store", results, "--json").stdout)
     assert told["rows"]["invocation"] == 5
     assert told["machines"][0]["samples"] == 2
@@ -49,7 +52,7 @@ def test_a_store_is_copied_there_and_back_again_with_nothing_left_to_do(
     there = start("store", "copy", results, postgresql)
     assert there.returncode == 0, there.stderr
     assert "5 invocations" in there.stdout
-    assert last_line(there.stdout).startswith("perftrail store stats --store 'postgresql://ada@/t")
+    assert last_line(there.stdout).startswith("Next: perftrail store stats --store 'postgresql://ada@/t")
     back = start("store", "copy", postgresql, results, "--json")
     told = json.loads(back.stdout)
     assert told["there"]["invocations"] == 5
@@ -70,10 +73,13 @@ def test_a_backup_is_brought_back_by_the_command_that_it_names(results: Path, tm
     saved = start("store", "backup", tmp_path / "a copy", "--store", results)
     assert saved.returncode == 0, saved.stderr
     assert "5 invocations" in saved.stdout
-    assert last_line(saved.stdout) == f"perftrail store restore '{tmp_path}/a copy' --store DIR restores it"
+    assert (
+        last_line(saved.stdout)
+        == f"Next: perftrail store restore '{tmp_path}/a copy' --store DIRECTORY    restore it"
+    )
     back = start("store", "restore", tmp_path / "a copy", "--store", tmp_path / "new")
     assert back.returncode == 0, back.stderr
-    assert "all as the backup noted" in back.stdout
+    assert "identical to the backup" in back.stdout
     again = start("store", "restore", tmp_path / "a copy", "--store", tmp_path / "new")
     assert again.returncode == 1
     assert "something is kept here already" in again.stderr
@@ -83,16 +89,16 @@ def test_nothing_is_forgotten_without_yes(results: Path) -> None:
     asked = start("store", "forget", "--older-than", "1d", "--store", results)
     assert asked.returncode == 0, asked.stderr
     assert "5 invocations with 11 values" in asked.stdout
-    assert "would be taken away" in asked.stdout
+    assert "would delete" in asked.stdout
     assert last_line(asked.stdout).startswith(
-        "add --yes to delete them; to keep a copy first: perftrail store backup FILE"
+        "Delete them with --yes; to back them up before: perftrail store backup FILE"
     )
     done = start("store", "forget", "--older-than", "1d", "--yes", "--store", results, "--json")
     assert json.loads(done.stdout)["invocations"] == 5
     assert json.loads(start("store", "stats", "--store", results, "--json").stdout)["rows"]["invocation"] == 0
     small = start("store", "compact", "--store", results)
     assert small.returncode == 0, small.stderr
-    assert last_line(small.stdout) == f"perftrail store stats --store {results} prints what it contains"
+    assert last_line(small.stdout) == f"Next: perftrail store stats --store {results}    count its content"
 
 
 def test_a_server_that_is_not_there_is_one_sentence_with_its_remedy(tmp_path: Path) -> None:
@@ -124,20 +130,22 @@ def test_a_store_is_named_by_its_directory_its_file_or_its_study(results: Path, 
         tmp_path / "new.db": tmp_path / "new.db",
     }
     for word, location in expected.items():
-        assert placed(str(word)).location == str(location)
+        assert store_at(str(word)).location == str(location)
 
 
 def test_an_age_is_days_weeks_or_years() -> None:
-    assert moment_before("1y") < moment_before("26w") < moment_before("90d") < moment_before("1d")
-    assert moment_before("1 y")[:16] == moment_before("365d")[:16]
+    assert time_before("1y") < time_before("26w") < time_before("90d") < time_before("1d")
+    assert time_before("1 y")[:16] == time_before("365d")[:16]
     for odd in ("", "0d", "1", "y", "1m", "-1d", "1d2d", "9999999y", "999999y"):
         with pytest.raises(UsageError, match="--older-than"):
-            moment_before(odd)
+            time_before(odd)
 
 
 def test_a_command_that_is_suggested_names_a_server_without_password() -> None:
-    writing = Writing(store="postgresql://ada:secret@host/db", wait=True, retry_failed=False, sandbox=None)
-    assert again("study", Walking(along=None, at=()), writing) == (
+    options = SessionOptions(
+        store="postgresql://ada:secret@host/db", wait=True, retry_failed=False, sandbox=None
+    )
+    assert repeated_options("study", SourceOptions(along=None, at=()), options) == (
         "study",
         "--store",
         "postgresql://ada@host/db",

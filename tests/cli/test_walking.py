@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from perftrail.cli.options import Walking
+from perftrail.cli.options import SourceOptions
 from perftrail.errors import UsageError
 
 ONE = """\
@@ -45,9 +45,9 @@ def study(tmp_path: Path) -> str:
 
 
 def test_the_command_line_goes_before_the_study(study: str) -> None:
-    loaded = Walking(along="app", at=("main=v2",)).load(study)
+    loaded = SourceOptions(along="app", at=("main=v2",)).load(study)
     assert (loaded.along, loaded.source.at) == ("app", "v2")
-    assert Walking(along=None, at=("app=v3",)).load(study).sources["app"].at == "v3"
+    assert SourceOptions(along=None, at=("app=v3",)).load(study).sources["app"].at == "v3"
 
 
 @pytest.mark.parametrize(
@@ -55,20 +55,28 @@ def test_the_command_line_goes_before_the_study(study: str) -> None:
     [
         ("ap", (), '--along ap: no source "ap"; did you mean "app"?'),
         (None, ("ap=v1",), '--at ap=v1: no source "ap"; did you mean "app"?'),
-        (None, ("main=v1",), "main is the source that is walked; --range says which part of it"),
-        ("app", ("app=v1",), "app is the source that is walked; --range says which part of it"),
-        (None, ("app",), "--at app: write SOURCE=REV, --at main=v1.2 for instance"),
-        (None, ("app=",), "write SOURCE=REV"),
-        (None, ("data=v1",), "data is a directory, which has one revision; leave it out"),
-        (None, ("app=--upload-pack=x",), "is not a revision; name one of them"),
-        (None, ("app=v1..v2",), "is not a revision; name one of them"),
+        (
+            None,
+            ("main=v1",),
+            "the history of main is used, so it cannot be pinned; choose its part with --range",
+        ),
+        (
+            "app",
+            ("app=v1",),
+            "the history of app is used, so it cannot be pinned; choose its part with --range",
+        ),
+        (None, ("app",), "--at app: write SOURCE=REVISION, for example --at main=v1.2"),
+        (None, ("app=",), "write SOURCE=REVISION"),
+        (None, ("data=v1",), "data is a directory, which has only one revision; omit the option"),
+        (None, ("app=--upload-pack=x",), "is not a revision; name one revision"),
+        (None, ("app=v1..v2",), "is not a revision; name one revision"),
     ],
 )
 def test_what_makes_no_sense_is_told_with_its_remedy(
     study: str, along: str | None, at: tuple[str, ...], said: str
 ) -> None:
     with pytest.raises(UsageError) as refused:
-        Walking(along=along, at=at).load(study)
+        SourceOptions(along=along, at=at).load(study)
     assert said in str(refused.value)
 
 
@@ -76,4 +84,4 @@ def test_a_study_of_one_source_says_where_others_would_be(tmp_path: Path) -> Non
     file = tmp_path / "perftrail.toml"
     file.write_text(ONE)
     with pytest.raises(UsageError, match=r"the study has no \[sources.NAME\]"):
-        Walking(along="app", at=()).load(str(file))
+        SourceOptions(along="app", at=()).load(str(file))

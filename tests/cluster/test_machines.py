@@ -17,7 +17,7 @@ import pytest
 
 from benchmarks.cluster.machines import SOURCES, Machines, machines, until
 from perftrail import studyfile
-from perftrail.cli.options import Writing
+from perftrail.cli.options import SessionOptions
 from perftrail.find.answer import FindAnswer, FindRequest
 from perftrail.find.find import Find
 from perftrail.model.target import resolve
@@ -197,7 +197,7 @@ def test_when_the_machine_that_measures_leaves_another_one_measures_anew(
     for number in range(3):
         repository.commit(program(100, name=f"revision {number}", body="sleep 0.3\n"))
     file = study(tmp_path / "study", repository)
-    writing = Writing(store=None, wait=True, retry_failed=False, sandbox=None)
+    options = SessionOptions(store=None, wait=True, retry_failed=False, sandbox=None)
     loaded = studyfile.load(str(file))
     with machines(tmp_path / "machines", ("alpha", "beta")) as two:
         logs = file.parent / ".perftrail" / "logs" / "runs"
@@ -208,7 +208,7 @@ def test_when_the_machine_that_measures_leaves_another_one_measures_anew(
 
         killer = threading.Thread(target=kill)
         killer.start()
-        report = writing.follow(
+        report = options.run(
             loaded, lambda session: Run(session, select(loaded, ())).events(), engine=engine_of(two)
         )
         killer.join()

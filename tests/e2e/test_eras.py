@@ -198,10 +198,10 @@ def test_one_revision_is_made_and_told_with_what_failed(
     assert "oldsys/limits.h" in failed["failure"]["message"].splitlines()[0]
     add_repairs(study, made)
     said = perftrail("build", made[0], study).stdout
-    assert said.startswith(f"{made[0][:10]} “change 0” is built, in ")
+    assert said.startswith(f"{made[0][:10]} “change 0” was built in ")
     skipped = perftrail("build", made[12], study, expect=1).stdout
     assert "  work.c:4:1: error: unknown type name" in skipped
-    assert "never compiled: other commands leave it out" in skipped
+    assert "never compiled; other commands skip this revision" in skipped
     assert "no revision" in perftrail("build", "v9", study, expect=2).stderr
 
 

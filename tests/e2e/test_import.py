@@ -36,7 +36,7 @@ def test_a_series_of_results_shows_where_it_changed(
     assert perftrail("import", *nightly(tmp_path), "-o", study) == 0
     said = capsys.readouterr().out
     assert "10 revisions, 1 benchmark" in said
-    assert "20 values of these are summaries: no samples, so no interval" in said
+    assert "20 summary values among these: no samples, so no interval" in said
     assert perftrail("show", study, "--json") == 0
     rows = json.loads(capsys.readouterr().out)
     assert [row["revision"] for row in rows] == [f"night-{night}" for night in range(1, 11)]

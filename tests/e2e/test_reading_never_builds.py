@@ -165,7 +165,7 @@ def test_a_copied_directory_shows_every_sample(measured: Path, tmp_path: Path) -
     found = rows(place)
     assert costs(found) == COSTS
     shown = perftrail("show", place).stdout
-    assert "The history is that of the stored samples, because perftrail cannot read the source:" in shown
+    assert "This is the history of the stored samples, because perftrail cannot read the source:" in shown
     exported = perftrail("export", place, "--format", "csv", "-o", tmp_path / "samples.csv")
     assert exported.returncode == 0
     assert (tmp_path / "samples.csv").read_text().count(",cost,") == 2 * len(COSTS)

@@ -271,7 +271,7 @@ def test_a_source_that_is_away_for_a_while_ends_no_watch(branch: Branch, tmp_pat
     try:
         _until(branch.state.exists)
         away = branch.repository.path.rename(branch.repository.path.with_name("away"))
-        _until(lambda: "looked at again later" in said.read_text())
+        _until(lambda: "will check again later" in said.read_text())
         away.rename(branch.repository.path)
         fresh = branch.commit(100, "back again")
         _until(lambda: fresh in branch.state.read_text())

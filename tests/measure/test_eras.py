@@ -18,7 +18,7 @@ from perftrail.model.source import Skip, Source
 from perftrail.model.study import Study
 from perftrail.results.selection import Selection
 from perftrail.search.answer import Answer, Change, Verdict
-from perftrail.verbs.check import Attempt, survey
+from perftrail.verbs.check import Attempt, study_plan
 from perftrail.verbs.run import Run
 from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter, number_of
 from tests.measure.bench import a_session, a_study, drain
@@ -56,7 +56,7 @@ def test_a_run_makes_nothing_of_what_is_skipped_and_tells_why(tmp_path: Path) ->
 
 def test_a_plan_counts_no_build_of_what_is_skipped(tmp_path: Path) -> None:
     builder, starter = FakeBuilder(FakeSource(5)), FakeStarter(seconds=lambda _: 0.1)
-    plan = survey(session_of(skipping(MIDDLE), tmp_path, builder, starter), ALL)
+    plan = study_plan(session_of(skipping(MIDDLE), tmp_path, builder, starter), ALL)
     assert (plan.subjects, plan.failed, len(plan.revisions)) == (3, 0, 5)
     assert [each.reason for each in plan.left_out] == ["never compiled"]
 

@@ -35,7 +35,7 @@ from perftrail.results.selection import Choice, Selection
 from perftrail.stats.comparison import Verdict, layout_noise
 from perftrail.store.memory import MemoryStore
 from perftrail.verbs.backport.backport import Backport
-from perftrail.verbs.backport.patch import Carriage
+from perftrail.verbs.backport.patch import FittedPatch
 from perftrail.verbs.compare import Compare, CompareRequest
 from perftrail.verbs.run import Run
 from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter
@@ -365,7 +365,7 @@ def test_layouts_that_cannot_be_linked_are_told_and_builds_compared_as_linked(tm
 
 
 OLD, FIXED, PATCHED = (Revision(id=f"r{number}") for number in range(3))
-CARRIAGE = Carriage(
+FITTED = FittedPatch(
     patched=Patched(base=OLD, patch=Patch(text=b"a patch", files=()), revision=PATCHED), fix=FIXED
 )
 
@@ -381,10 +381,10 @@ def test_the_gain_of_a_back_port_is_over_layouts(tmp_path: Path) -> None:
             session = session_of(
                 tmp_path, machine(layouts, noise=0.003, seed=number), revisions=3, asked=asked
             )
-            _, report = drain(Backport(session, CARRIAGE).events())
-            [wall] = [stand for stand in report.stands if stand.target.text == "wall"]
-            assert wall.gain is not None
-            covered[relink] += wall.gain.low < math.exp(-0.05) < wall.gain.high
+            _, report = drain(Backport(session, FITTED).events())
+            [wall] = [stand for stand in report.metrics if stand.target.text == "wall"]
+            assert wall.fixed_against_old is not None
+            covered[relink] += wall.fixed_against_old.low < math.exp(-0.05) < wall.fixed_against_old.high
             if relink:
                 assert wall.layouts == wall.units
                 assert wall.basis in ("layouts", "")

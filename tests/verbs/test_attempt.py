@@ -17,7 +17,7 @@ from perftrail.model.study import Invocations, MeasurePolicy
 from perftrail.model.subject import Revision
 from perftrail.results.selection import Selection
 from perftrail.store.memory import MemoryStore
-from perftrail.verbs.check import Attempt, as_tried, spread
+from perftrail.verbs.check import Attempt, spread, without_quiet_wait
 from perftrail.verbs.run import Run
 from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter, number_of
 from tests.measure.bench import a_session, a_study, drain
@@ -192,8 +192,8 @@ def test_trying_waits_for_quiet_only_where_a_start_counts() -> None:
     wait = Quiet(action="wait", seconds=60.0)
     warmed = a_study(measure=MeasurePolicy(quiet=wait, warmups=1))
     cold = a_study(measure=MeasurePolicy(quiet=wait, warmups=0))
-    assert as_tried(warmed).measure.quiet == Quiet()
-    assert as_tried(cold).measure.quiet == wait
+    assert without_quiet_wait(warmed).measure.quiet == Quiet()
+    assert without_quiet_wait(cold).measure.quiet == wait
 
 
 @pytest.mark.parametrize(

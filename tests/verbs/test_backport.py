@@ -22,14 +22,14 @@ from perftrail.model.study import FindPolicy, Invocations, MeasurePolicy, Study
 from perftrail.model.subject import Revision, Subject
 from perftrail.store.memory import MemoryStore
 from perftrail.verbs.backport.backport import Backport
-from perftrail.verbs.backport.patch import Carriage
+from perftrail.verbs.backport.patch import FittedPatch
 from perftrail.verbs.backport.result import BackportReport, MetricResult, Role
 from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter, number_of
 from tests.fakes.watcher import NOISY, QUIET, FakeWatcher
 from tests.measure.bench import MACHINE, a_session, a_study, drain
 
 OLD, FIXED, PATCHED = (Revision(id=f"r{number}") for number in range(3))
-CARRIAGE = Carriage(
+FITTED = FittedPatch(
     patched=Patched(base=OLD, patch=Patch(text=b"a patch", files=()), revision=PATCHED), fix=FIXED
 )
 POLICY = MeasurePolicy(invocations=Invocations(least=3, most=40), warmups=1, precision=0.02)
@@ -64,7 +64,7 @@ def session_of(
 
 
 def wall(report: BackportReport) -> MetricResult:
-    [found] = [stand for stand in report.stands if stand.target.text == "wall"]
+    [found] = [stand for stand in report.metrics if stand.target.text == "wall"]
     return found
 
 
@@ -73,23 +73,23 @@ def wall(report: BackportReport) -> MetricResult:
 )
 def test_the_share_of_the_gain_is_found(tmp_path: Path, share: float, verdict: str) -> None:
     starter = speeds(1.0, 0.5, 0.5**share)
-    _, report = drain(Backport(session_of(tmp_path, starter), CARRIAGE).events())
+    _, report = drain(Backport(session_of(tmp_path, starter), FITTED).events())
     assert report.verdict == verdict
-    found = wall(report).carried
+    found = wall(report).retained
     assert found is not None
     assert found.low <= share <= found.high
     assert found.high - found.low < 0.15
 
 
 def test_a_patched_one_that_is_slower_is_a_cost(tmp_path: Path) -> None:
-    _, report = drain(Backport(session_of(tmp_path, speeds(1.0, 0.5, 1.3)), CARRIAGE).events())
+    _, report = drain(Backport(session_of(tmp_path, speeds(1.0, 0.5, 1.3)), FITTED).events())
     assert [stand.target.text for stand in report.costs] == ["wall"]
 
 
 def test_a_fix_that_is_slower_is_no_gain(tmp_path: Path) -> None:
-    _, report = drain(Backport(session_of(tmp_path, speeds(0.5, 1.0, 1.0)), CARRIAGE).events())
+    _, report = drain(Backport(session_of(tmp_path, speeds(0.5, 1.0, 1.0)), FITTED).events())
     assert report.verdict == "no gain"
-    assert wall(report).judged(wall(report).gain) == "worse"
+    assert wall(report).judged(wall(report).fixed_against_old) == "worse"
 
 
 @pytest.mark.parametrize("metric", ["work.cpu", "cpu"])
@@ -103,7 +103,7 @@ def test_the_answer_is_about_the_metric_that_the_study_looks_for(tmp_path: Path,
 
     asked = study(find=FindPolicy(metric=(metric,)))
     starter = Cpu(seconds=lambda words: {0: 1.0, 1: 0.5, 2: 1.0}[number_of(words)])
-    _, report = drain(Backport(session_of(tmp_path, starter, asked=asked), CARRIAGE).events())
+    _, report = drain(Backport(session_of(tmp_path, starter, asked=asked), FITTED).events())
     assert report.headline is not None
     assert report.headline.target.text == "cpu"
     assert report.verdict == "whole"
@@ -114,7 +114,7 @@ def test_units_that_were_taken_in_noise_are_counted(tmp_path: Path) -> None:
     session = a_session(
         study(), tmp_path, source=FakeSource(3), starter=speeds(1.0, 0.5, 0.5), watcher=watcher
     )
-    _, report = drain(Backport(session, CARRIAGE).events())
+    _, report = drain(Backport(session, FITTED).events())
     assert wall(report).noisy == wall(report).units > 0
 
 
@@ -128,15 +128,15 @@ def test_marked_units_are_left_out_only_where_the_rest_is_enough_for_a_verdict(t
         starter=speeds(1.0, 1.0, 1.0, noise=0.0),
         watcher=watcher,
     )
-    _, report = drain(Backport(session, CARRIAGE).events())
-    assert wall(report).gain is not None
-    assert wall(report).judged(wall(report).gain) == "same"
+    _, report = drain(Backport(session, FITTED).events())
+    assert wall(report).fixed_against_old is not None
+    assert wall(report).judged(wall(report).fixed_against_old) == "same"
     assert 0 < wall(report).noisy <= wall(report).units
 
 
 def test_the_order_of_the_three_is_drawn_in_each_unit(tmp_path: Path) -> None:
     starter = speeds(1.0, 0.5, 0.5)
-    drain(Backport(session_of(tmp_path, starter), CARRIAGE).events())
+    drain(Backport(session_of(tmp_path, starter), FITTED).events())
     numbers = [number_of(words) for words in starter.started]
     assert numbers[:3] == [0, 2, 1]  # the warm-up
     units = [tuple(numbers[at : at + 3]) for at in range(3, len(numbers), 3)]
@@ -146,36 +146,36 @@ def test_the_order_of_the_three_is_drawn_in_each_unit(tmp_path: Path) -> None:
 
 def test_without_noise_no_more_units_are_taken_than_a_verdict_needs(tmp_path: Path) -> None:
     starter = speeds(1.0, 0.5, 0.5, noise=0.0)
-    _, report = drain(Backport(session_of(tmp_path, starter), CARRIAGE).events())
+    _, report = drain(Backport(session_of(tmp_path, starter), FITTED).events())
     assert wall(report).units < POLICY.invocations.most
 
 
 def test_in_much_noise_the_study_s_most_units_are_taken_and_nothing_is_claimed(tmp_path: Path) -> None:
     starter = speeds(1.0, 0.98, 0.98, noise=0.3)
-    _, report = drain(Backport(session_of(tmp_path, starter), CARRIAGE).events())
+    _, report = drain(Backport(session_of(tmp_path, starter), FITTED).events())
     assert report.verdict == "no gain"
     assert wall(report).units == POLICY.invocations.most
-    assert wall(report).carried is None
+    assert wall(report).retained is None
 
 
 def test_a_second_time_nothing_is_started_and_the_same_is_said(tmp_path: Path) -> None:
     store = MemoryStore()
-    _, report = drain(Backport(session_of(tmp_path, speeds(1.0, 0.5, 0.7), store=store), CARRIAGE).events())
+    _, report = drain(Backport(session_of(tmp_path, speeds(1.0, 0.5, 0.7), store=store), FITTED).events())
     starter = speeds(1.0, 0.5, 0.7)
-    _, again = drain(Backport(session_of(tmp_path, starter, store=store), CARRIAGE).events())
+    _, again = drain(Backport(session_of(tmp_path, starter, store=store), FITTED).events())
     assert starter.started == []
     assert again.as_json(file=None) == report.as_json(file=None)
 
 
 def test_killed_in_the_middle_it_goes_on(tmp_path: Path) -> None:
     store = MemoryStore()
-    workflow = Backport(session_of(tmp_path, speeds(1.0, 0.5, 0.7), store=store), CARRIAGE).events()
+    workflow = Backport(session_of(tmp_path, speeds(1.0, 0.5, 0.7), store=store), FITTED).events()
     invoked = 0
     while invoked < 11:
         invoked += isinstance(next(workflow), Invoked)
     workflow.close()
     starter = speeds(1.0, 0.5, 0.7)
-    _, report = drain(Backport(session_of(tmp_path, starter, store=store), CARRIAGE).events())
+    _, report = drain(Backport(session_of(tmp_path, starter, store=store), FITTED).events())
     # A warm-up each and two whole units were there; the third unit lacked one start and is not made whole later.
     assert len(starter.started) == 3 * (wall(report).units - 2)
 
@@ -202,16 +202,16 @@ def test_samples_that_earlier_runs_took_at_other_times_are_no_units(tmp_path: Pa
             store.add(
                 Measurement(key=key, started=f"202{number}-01-01T00:00:00+00:00", seconds=1.0, values=values)
             )
-    _, report = drain(Backport(session, CARRIAGE).events())
-    assert wall(report).figures[Role.OLD].high < 1.2
+    _, report = drain(Backport(session, FITTED).events())
+    assert wall(report).estimates[Role.OLD].high < 1.2
 
 
 def test_one_build_is_started_once_for_both(tmp_path: Path) -> None:
     starter = speeds(1.0, 0.5, 0.5)
     source = FakeSource(3, same_as={"r2": "r1"})
-    _, report = drain(Backport(session_of(tmp_path, starter, source=source), CARRIAGE).events())
+    _, report = drain(Backport(session_of(tmp_path, starter, source=source), FITTED).events())
     assert report.equal == ((Role.PATCHED, Role.FIXED),)
-    found = wall(report).carried
+    found = wall(report).retained
     assert found is not None
     assert found.low == pytest.approx(1.0)
     assert found.high == pytest.approx(1.0)
@@ -223,19 +223,19 @@ def test_who_does_not_build_is_told(tmp_path: Path, broken: str, verdict: str) -
     source = FakeSource(3)
     builder = FakeBuilder(source, broken=[broken])
     session = session_of(tmp_path, speeds(1.0, 0.5, 0.5), builder=builder, source=source)
-    _, report = drain(Backport(session, CARRIAGE).events())
+    _, report = drain(Backport(session, FITTED).events())
     assert report.verdict == verdict
-    [missing] = report.missing
-    assert missing.failure.stage == "build"
+    [failed] = report.failures
+    assert failed.failure.stage == "build"
 
 
 def test_who_crashes_is_told_and_is_not_started_for_ever(tmp_path: Path) -> None:
     starter = FakeStarter(
         seconds=lambda _: 1.0, ended=lambda words: Exited(code=3 if number_of(words) == 2 else 0)
     )
-    _, report = drain(Backport(session_of(tmp_path, starter), CARRIAGE).events())
+    _, report = drain(Backport(session_of(tmp_path, starter), FITTED).events())
     assert report.verdict == "failed"
-    assert {(each.role, each.failure.stage) for each in report.missing} == {(Role.PATCHED, "crash")}
+    assert {(each.role, each.failure.stage) for each in report.failures} == {(Role.PATCHED, "crash")}
     assert len(starter.started) < 10
 
 
@@ -249,14 +249,14 @@ def test_points_beyond_one_that_does_not_end_are_given_up(tmp_path: Path) -> Non
         seconds=lambda words: {0: 1.0, 1: 0.5, 2: 0.5}[number_of(words)],
         ended=lambda words: TimedOut() if number_of(words) == 0 and int(words[1]) >= 2 else Exited(code=0),
     )
-    events, report = drain(Backport(session_of(tmp_path, starter, asked=asked), CARRIAGE).events())
+    events, report = drain(Backport(session_of(tmp_path, starter, asked=asked), FITTED).events())
     assert report.verdict == "whole"
     assert sum(isinstance(event, GivenUp) for event in events) == 1
     assert report.skipped == 1
-    small = next(stand for stand in report.stands if stand.target.name == "work.wall[size=1]")
-    assert small.carried is not None
-    large = next(stand for stand in report.stands if stand.target.name == "work.wall[size=2]")
-    assert large.got is None
+    small = next(stand for stand in report.metrics if stand.target.name == "work.wall[size=1]")
+    assert small.retained is not None
+    large = next(stand for stand in report.metrics if stand.target.name == "work.wall[size=2]")
+    assert large.patched_against_old is None
     assert large.note
 
 
@@ -271,17 +271,17 @@ def test_a_derived_metric_has_its_own_share(tmp_path: Path) -> None:
     starter = FakeStarter(
         seconds=lambda words: 1.0 if words[1] == "1" else together[number_of(words)], chance=random.Random(2)
     )
-    _, report = drain(Backport(session_of(tmp_path, starter, asked=asked), CARRIAGE).events())
+    _, report = drain(Backport(session_of(tmp_path, starter, asked=asked), FITTED).events())
     head = report.headline
     assert head is not None
     assert head.target.text == "ratio"
-    assert head.carried is not None
-    assert head.carried.low <= 0.5 <= head.carried.high
-    assert math.isclose(head.figures[Role.FIXED].value, 4.0, rel_tol=0.05)
+    assert head.retained is not None
+    assert head.retained.low <= 0.5 <= head.retained.high
+    assert math.isclose(head.estimates[Role.FIXED].value, 4.0, rel_tol=0.05)
 
 
 def test_who_builds_several_at_once_is_asked_for_all_that_is_compared(tmp_path: Path) -> None:
     builder = FakeBuilder(FakeSource(3), parallel_builds=3)
     session = session_of(tmp_path, speeds(1.0, 0.8, 0.8), builder=builder)
-    drain(Backport(session, CARRIAGE).events())
+    drain(Backport(session, FITTED).events())
     assert builder.begun == [OLD.id, PATCHED.id, FIXED.id]

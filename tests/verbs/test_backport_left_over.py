@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from perftrail.model.source import Source
-from perftrail.verbs.backport.patch import Carriage, Wanted, make_patch
+from perftrail.verbs.backport.patch import BackportRequest, FittedPatch, fit_patch
 from tests.measure.bench import a_study
 
 PATCH = b"--- a/f\n+++ b/f\n@@ -1 +1 @@\n-one\n+two\n"
@@ -21,8 +21,8 @@ def test_attempts_of_a_killed_back_port_are_removed_and_trees_for_people_are_not
     study = a_study(
         directory=str(tmp_path), source=Source(kind="directory", location=str(tmp_path / "program"))
     )
-    made = make_patch(study, Wanted(onto=".", patch=PATCH), store=str(tmp_path / "store"))
-    assert isinstance(made, Carriage)
+    made = fit_patch(study, BackportRequest(onto=".", patch=PATCH), store=str(tmp_path / "store"))
+    assert isinstance(made, FittedPatch)
     assert [str(each.relative_to(backports)) for each in sorted(backports.rglob("f"))] == [
         "ba9876543210/tree/f"
     ]

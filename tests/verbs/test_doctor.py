@@ -10,8 +10,8 @@ from perftrail.errors import NoAnswer
 from perftrail.model.measurement import Busy, Conditions
 from perftrail.model.process import Signalled
 from perftrail.process.launcher import Launcher
-from perftrail.verbs.doctor import GRADES, Finding, Signs, diagnose, examine
-from perftrail.verbs.resolution import FIRST_COUNT, PAIRS, resolve
+from perftrail.verbs.doctor import GRADES, Finding, MachineState, diagnose, examine
+from perftrail.verbs.resolution import FIRST_COUNT, PAIRS, measure_resolution
 from tests.fakes.subject_builder import FakeStarter
 
 QUIET = Conditions(foreign_cpus=0.01, window_seconds=1.0)
@@ -44,7 +44,7 @@ def a_machine(
 ) -> dict[str, Finding]:
     """Diagnose a good machine with something about it changed; give the findings by name."""
     found = diagnose(
-        Signs(
+        MachineState(
             facts=GOOD_FACTS | (facts or {}),
             settings=GOOD_SETTINGS | (settings or {}),
             conditions=conditions,
@@ -127,13 +127,13 @@ def test_only_what_can_be_changed_here_is_promised() -> None:
 
 
 def test_a_machine_that_tells_nothing_gives_no_error() -> None:
-    found = diagnose(Signs(facts={}, settings={}, conditions=Conditions()))
+    found = diagnose(MachineState(facts={}, settings={}, conditions=Conditions()))
     assert "load" in {each.name for each in found if each.grade == "unknown"}
 
 
 def test_a_noisier_machine_resolves_less() -> None:
-    calm = resolve(FakeStarter(seconds=lambda _: 0.05, noise=0.002))
-    noisy = resolve(FakeStarter(seconds=lambda _: 0.05, noise=0.05))
+    calm = measure_resolution(FakeStarter(seconds=lambda _: 0.05, noise=0.002))
+    noisy = measure_resolution(FakeStarter(seconds=lambda _: 0.05, noise=0.05))
     assert calm.wall < 0.01 < noisy.wall
     assert noisy.pairs_for_one_percent > 20 > calm.pairs_for_one_percent
     # The standard error of 20 pairs, times what it takes to be sure and to be seen.
@@ -142,7 +142,7 @@ def test_a_noisier_machine_resolves_less() -> None:
 
 def test_the_program_is_made_to_last() -> None:
     starter = FakeStarter(seconds=lambda _: 0.05)
-    resolve(starter)
+    measure_resolution(starter)
     # The fake uses 10 ms of CPU time whatever it is asked to do: below the 20 ms that suffice to scale it.
     counts = {int(words[2].split("-lt ")[1].split()[0]) for words in starter.started}
     assert FIRST_COUNT in counts
@@ -152,7 +152,7 @@ def test_the_program_is_made_to_last() -> None:
 def test_a_shell_that_does_not_run_is_told() -> None:
     starter = FakeStarter(seconds=lambda _: 0.05, ended=lambda _: Signalled(signal=31))
     with pytest.raises(NoAnswer, match="--quick"):
-        resolve(starter)
+        measure_resolution(starter)
 
 
 def test_this_machine_is_diagnosed_and_measured() -> None:
@@ -166,5 +166,5 @@ def test_this_machine_is_diagnosed_and_measured() -> None:
 
 def test_the_loop_takes_about_as_long_as_it_says() -> None:
     with Launcher() as launcher:
-        found = resolve(launcher, seconds=0.1)
+        found = measure_resolution(launcher, seconds=0.1)
     assert found.seconds > 0.05

@@ -9,7 +9,7 @@ import pytest
 from perftrail.model.benchmark import Benchmark
 from perftrail.present.plan import print_survey
 from perftrail.results.selection import Selection
-from perftrail.verbs.check import survey
+from perftrail.verbs.check import study_plan
 from tests.fakes.subject_builder import FakeSource, FakeStarter
 from tests.measure.bench import a_session, a_study
 
@@ -21,7 +21,7 @@ def test_a_program_that_no_revision_builds_is_a_warning(
         benchmarks={"fixed": Benchmark(command="./tool {cpus}"), "work": Benchmark(command="{build}/work")}
     )
     session = a_session(study, tmp_path, source=FakeSource(3), starter=FakeStarter(seconds=lambda _: 0.1))
-    plan = survey(session, Selection())
+    plan = study_plan(session, Selection())
     assert plan.warnings == (
         "benchmark.fixed.command: ./tool {cpus} names neither {build} nor {out}, so every revision would run the "
         "same program; did you mean {build}/tool?",

@@ -29,16 +29,16 @@ from perftrail.store.memory import MemoryStore
 from perftrail.verbs.watch.batch import (
     Alarm,
     Level,
-    Measured,
-    Pending,
+    PendingMessage,
+    WatchedMetric,
     WatchState,
-    by_history,
-    by_pairs,
+    alarms_by_history,
+    alarms_by_pairs,
     read_state,
     write_state,
 )
-from perftrail.verbs.watch.delivery import Post, deliver
-from perftrail.verbs.watch.watch import BranchCheck, Watched, kept, watched_range
+from perftrail.verbs.watch.delivery import Sender, deliver
+from perftrail.verbs.watch.watch import BranchCheck, Watched, state_on_branch, watched_range
 from tests.fakes.receivers import dripping_server
 from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter, number_of
 from tests.measure.bench import a_session, a_study, drain
@@ -56,8 +56,8 @@ WALL = Target(
 )
 
 
-def pending(*left: str) -> Pending:
-    return Pending(id="0123", subject="slower", text="it is\n", data={"metric": "wall"}, left=left)
+def pending(*left: str) -> PendingMessage:
+    return PendingMessage(id="0123", subject="slower", text="it is\n", data={"metric": "wall"}, left=left)
 
 
 FULL = WatchState(
@@ -110,13 +110,13 @@ class FakeBout:
         )  # fmt: skip
 
 
-def measured(levels: dict[str, float]) -> Measured:
-    return Measured(
+def measured(levels: dict[str, float]) -> WatchedMetric:
+    return WatchedMetric(
         target=WALL,
         own=(0.0,),
         logs={name: (math.log(value),) for name, value in levels.items() if name != "r0"},
         same=frozenset(),
-        bout=FakeBout(levels),  # type: ignore[arg-type] # only what alarms ask of it
+        benchmark=FakeBout(levels),  # type: ignore[arg-type] # only what alarms ask of it
     )
 
 
@@ -133,7 +133,7 @@ def measured(levels: dict[str, float]) -> Measured:
 def test_an_alarm_is_where_the_level_that_held_no_longer_does(
     levels: dict[str, float], alarms: list[tuple[str, str]]
 ) -> None:
-    found = by_pairs(measured(levels), ["r1", "r2", "r3"], threshold=0.1)
+    found = alarms_by_pairs(measured(levels), ["r1", "r2", "r3"], threshold=0.1)
     assert [(each.before, each.at) for each in found] == alarms
 
 
@@ -146,11 +146,11 @@ def test_what_each_pair_leaves_open_the_history_shows_once() -> None:
         )
         for number in range(24)
     ]
-    [alarm] = by_history(WALL, levels, threshold=0.05, known={})
+    [alarm] = alarms_by_history(WALL, levels, threshold=0.05, known={})
     assert alarm == Alarm(target=WALL, before="r11", at="r12")
-    assert by_history(WALL, levels, threshold=0.05, known={"r12": None}) == []
-    assert by_history(WALL, levels, threshold=0.2, known={}) == []
-    assert by_history(WALL, levels[:12], threshold=0.05, known={}) == []
+    assert alarms_by_history(WALL, levels, threshold=0.05, known={"r12": None}) == []
+    assert alarms_by_history(WALL, levels, threshold=0.2, known={}) == []
+    assert alarms_by_history(WALL, levels[:12], threshold=0.05, known={}) == []
 
 
 def test_a_change_below_the_alert_level_is_no_alarm() -> None:
@@ -161,7 +161,7 @@ def test_a_change_below_the_alert_level_is_no_alarm() -> None:
     ]
     [point] = change_points([(number, each.logs) for number, each in enumerate(levels)])
     assert not point.alert
-    assert by_history(WALL, levels, threshold=0.01, known={}) == []
+    assert alarms_by_history(WALL, levels, threshold=0.01, known={}) == []
 
 
 class FakePost:
@@ -211,8 +211,8 @@ def test_a_receiver_that_is_down_is_tried_once_and_one_message_that_is_refused_h
     assert [(each.id, each.failed) for each in state.pending] == [("first", "too large")]
 
 
-def post_from(directory: Path, **changes: object) -> Post:
-    return replace(Post.of(Receivers(), directory=str(directory)), **changes)  # type: ignore[arg-type] # as a Post's
+def post_from(directory: Path, **changes: object) -> Sender:
+    return replace(Sender.of(Receivers(), directory=str(directory)), **changes)  # type: ignore[arg-type] # as a Post's
 
 
 MESSAGE = Message(id="0123", subject="slower", text="it is\n", data={})
@@ -247,15 +247,15 @@ def levels_of(**at: float) -> dict[str, tuple[Level, ...]]:
 
 def test_of_a_branch_that_was_rewritten_what_it_still_has_is_known() -> None:
     state = WatchState(reference="c", last="e", levels=levels_of(a=0.0, b=0.1, c=0.5, d=0.5), told=("0123",))
-    behind = kept(state, ["a", "b", "c", "d", "new"])
+    behind = state_on_branch(state, ["a", "b", "c", "d", "new"])
     assert behind == replace(state, last="d")
-    before = kept(
+    before = state_on_branch(
         state, ["a", "b", "new", "newer"]
     )  # the reference is gone: the newest left has its own level
     assert before == replace(
         state, reference="b", last="b", levels=levels_of(a=0.0, b=0.1), offsets={"work.wall@plain": 0.1}
     )
-    assert kept(state, ["other", "history"]) is None
+    assert state_on_branch(state, ["other", "history"]) is None
 
 
 def test_who_is_no_receiver_any_more_is_told_nothing() -> None:
@@ -282,7 +282,7 @@ def test_the_end_of_the_range_is_moved_to_the_tip(
 
 
 def test_a_range_without_an_end_takes_no_branch() -> None:
-    with pytest.raises(UsageError, match="no end that perftrail can move"):
+    with pytest.raises(UsageError, match="cannot replace the end"):
         watched_range(a_study(source=Source(kind="git", location="/there", range="last 20")), "main")
 
 
@@ -329,7 +329,7 @@ class Branch:
             self.state = state
 
         return BranchCheck(
-            session, self.state, branch=None, receivers=("command true",), say=change_words, save=keep
+            session, self.state, branch=None, receivers=("command true",), describe=change_words, save=keep
         ).events()
 
 

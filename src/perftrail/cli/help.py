@@ -28,7 +28,7 @@ EXAMPLES: dict[str, Sequence[tuple[str, str]]] = {
         ("perftrail doctor", "show what disturbs measurements here"),
         (
             "sudo perftrail doctor --fix -- perftrail run",
-            "set this machine up, run, then restore all settings",
+            "change this machine's settings, run, then restore them",
         ),
     ),
     "measure": (
@@ -39,8 +39,8 @@ EXAMPLES: dict[str, Sequence[tuple[str, str]]] = {
         ),
     ),
     "run": (
-        ("perftrail run", "build and measure everything that the study lacks"),
-        ("perftrail run --only revision=v2.* --dry-run", "show what a part of it would cost"),
+        ("perftrail run", "build and measure everything that the plan still needs"),
+        ("perftrail run --only revision=v2.* --dry-run", "show the cost of a part of the plan"),
     ),
     "find": (
         ("perftrail find --metric wall", "find the revision that changed the wall time"),
@@ -100,7 +100,7 @@ EXAMPLES: dict[str, Sequence[tuple[str, str]]] = {
         ("perftrail worker tcp://scheduler:8786", "build and measure for the clients of a scheduler"),
         (
             "perftrail worker tcp://scheduler:8786 --builds 4 --machine a1",
-            "with four parallel builds, and a name",
+            "with four parallel builds, and under the name a1",
         ),
     ),
 }
@@ -132,8 +132,8 @@ PAGES = {
 class Command(click.Command):
     """A command with ``--color``, and with a complete help."""
 
-    def __init__(self, *arguments: object, **named: object) -> None:
-        super().__init__(*arguments, **named)  # type: ignore[arg-type] # click's own parameters
+    def __init__(self, *arguments: object, **attributes: object) -> None:
+        super().__init__(*arguments, **attributes)  # type: ignore[arg-type] # click's own parameters
         self.params.append(
             click.Option(
                 ["--color"],

@@ -1,4 +1,4 @@
-"""The JSON that each command prints, and its types; the schemas in docs/reference/json are generated from them."""
+"""JSON output of commands, and its types, from which the schemas in docs/reference/json are generated."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def print_json(
     command: str, data: Mapping[str, object] | Sequence[object], *, one_line: bool = False
 ) -> None:
-    """Print what a command prints with `--json`: a value of its type in `json_types`."""
+    """Print a command's JSON: a value of its type in `json_types`."""
     click.echo(encoded(command, data, one_line=one_line))
 
 
@@ -54,7 +54,7 @@ COMMANDS_WITH_JSON = (
 
 
 def json_types() -> Mapping[str, object]:
-    """Return the type of each command's JSON."""
+    """Return the type of each command's JSON, in the order of `COMMANDS_WITH_JSON`."""
     from perftrail.find.answer import FindAnswerJson, FindTableJson
     from perftrail.present.exported import ExportedJson
     from perftrail.present.page import ReportJson
@@ -66,23 +66,23 @@ def json_types() -> Mapping[str, object]:
     from perftrail.store.copying import CopyJson
     from perftrail.store.upkeep import CompactedJson, ForgettingJson, StatisticsJson
     from perftrail.verbs.backport.result import BackportConflictJson, BackportReportJson
-    from perftrail.verbs.build import MakeReportJson
-    from perftrail.verbs.check import AttemptReportJson, SurveyJson
+    from perftrail.verbs.build import BuildReportJson
+    from perftrail.verbs.check import AttemptReportJson, StudyPlanJson
     from perftrail.verbs.doctor import DoctorReportJson
-    from perftrail.verbs.explain.explain import ExplainedJson
+    from perftrail.verbs.explain.explain import ExplainReportJson
     from perftrail.verbs.import_ import ImportedJson
     from perftrail.verbs.init.start import FirstStudyJson
     from perftrail.verbs.run import RunReportJson
     from perftrail.verbs.watch.watch import WatchedJson
 
-    kinds = (
+    types = (
         BackportReportJson | BackportConflictJson,
-        MakeReportJson,
-        SurveyJson | ImportedJson,
+        BuildReportJson,
+        StudyPlanJson | ImportedJson,
         AttemptReportJson,
         GateJson,
         DoctorReportJson,
-        ExplainedJson,
+        ExplainReportJson,
         ExportedJson,
         FindAnswerJson | FindTableJson,
         ImportedJson,
@@ -101,4 +101,4 @@ def json_types() -> Mapping[str, object]:
         StatisticsJson,
         WatchedJson,
     )
-    return dict(zip(COMMANDS_WITH_JSON, kinds, strict=True))
+    return dict(zip(COMMANDS_WITH_JSON, types, strict=True))

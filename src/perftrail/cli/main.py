@@ -21,17 +21,17 @@ GROUPS = {
     "Start": {
         "init": "Write a first study of a program.",
         "check": "Validate a study; show what it would measure, and how long that takes.",
-        "doctor": "Show what on this machine disturbs measurements; fix it for a while.",
+        "doctor": "Show what disturbs measurements on this machine; fix it temporarily.",
     },
     "Measure": {
         "measure": "Measure one command, or compare several, without a study file.",
-        "run": "Build and measure what the plan lacks.",
+        "run": "Build and measure everything that the plan still needs.",
         "find": "Find the revision that changed a metric.",
         "compare": "Compare two revisions in interleaved pairs; a gate for CI.",
         "watch": "Measure new revisions as they come; notify of changes.",
     },
     "Understand": {
-        "show": "Show what was measured, or how a search went.",
+        "show": "Show medians and changes, or the steps of a search.",
         "report": "Write a page with the answer, its charts and its evidence.",
         "serve": "Show studies in a browser, also while they are measured.",
         "explain": "Show what differs between a revision and the one before it.",
@@ -40,14 +40,14 @@ GROUPS = {
     "Data": {
         "export": "Write samples in the format of another tool.",
         "import": "Create a study from other tools' results.",
-        "store": "Count, copy, back up or shrink what was measured.",
+        "store": "Count, copy, back up or delete samples.",
     },
     "More": {
         "build": "Build one revision, or run its recipe by hand.",
-        "worker": "Build and measure for others, as a machine of a cluster.",
+        "worker": "Build and measure for clients of a cluster.",
     },
 }
-"""Every command in its group with its line in --help, so that --help imports none of them."""
+"""Every command in its group, with its line in --help: so --help imports no command."""
 
 COMMANDS = {name: line for group in GROUPS.values() for name, line in group.items()}
 
@@ -67,7 +67,7 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import one command; `None` for an unknown name."""
         if cmd_name not in COMMANDS:
-            ctx.fail(f"no command {quoted(cmd_name)}{suggestion(cmd_name, COMMANDS)}")
+            ctx.fail(f"unknown command {quoted(cmd_name)}{suggestion(cmd_name, COMMANDS)}")
         name = f"{cmd_name}_" if keyword.iskeyword(cmd_name) else cmd_name.replace("-", "_")
         module = importlib.import_module(f"perftrail.cli.commands.{name}")
         command = module.command
@@ -88,8 +88,7 @@ def cli() -> None:
 
     STUDY is a directory or a perftrail.toml. Default: the nearest perftrail.toml, searching upwards.
 
-    Exit codes: 0 the command reached an answer, 1 it did not, 2 wrong usage or study file, 3 a gate failed,
-    130 interrupted.
+    Exit codes: 0 answered, 1 not answered, 2 wrong usage or invalid study file, 3 a gate failed, 130 interrupted.
     """
 
 
@@ -117,8 +116,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def keep_to_one_thread() -> None:
     """Limit numpy to one thread, unless the user has set a number; call this before its import.
 
-    Arrays are small here: more threads only wait for each other, on the measured processors. Only the C library's
-    environment changes, not Python's, from which that of builds and benchmarks is made.
+    The arrays are small: more threads would only wait for each other, on the measured processors. Only the C library's
+    environment changes, not Python's, which builds and benchmarks inherit.
     """
     if THREADS not in os.environ:
         os.putenv(THREADS, "1")

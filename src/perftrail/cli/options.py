@@ -1,7 +1,7 @@
 """Options that several commands share, with the same name and meaning everywhere.
 
-`Walking` selects one of several sources, `Writing` says how commands build and measure. `Stop` ends long commands at
-SIGTERM as at Ctrl-C, with all samples stored.
+`SourceOptions` selects one of several sources, `SessionOptions` configures how commands build and measure. `Stop` ends
+long commands at SIGTERM as at Ctrl-C, with all samples stored.
 """
 
 from __future__ import annotations
@@ -48,12 +48,16 @@ class _Fraction(_Type):
         """Parse the fraction. Fails for invalid text, for 0, and for 1 and more."""
         text = str(value).strip()
         try:
-            found = float(text.removesuffix("%")) / (100.0 if text.endswith("%") else 1.0)
+            fraction = float(text.removesuffix("%")) / (100.0 if text.endswith("%") else 1.0)
         except ValueError:
-            found = math.nan
-        if not 0.0 < found < 1.0:
-            self.fail(f"{quoted(text)}: write a share above 0 and below 1 as 2% or 0.02", param, ctx)
-        return found
+            fraction = math.nan
+        if not 0.0 < fraction < 1.0:
+            self.fail(
+                f"{quoted(text)} is not a fraction above 0 and below 1; write for example 2% or 0.02",
+                param,
+                ctx,
+            )
+        return fraction
 
 
 FRACTION = _Fraction()
@@ -72,7 +76,7 @@ def store_option(function: Function) -> Function:
     return click.option(
         "--store",
         metavar="DIRECTORY|FILE|URL",
-        help="Directory of results, its database file, or postgresql://USER@HOST/DATABASE, where several "
+        help="Directory of results, its database file, or postgresql://USER@HOST/DATABASE, in which several "
         "machines share samples. [default: .perftrail in the study's directory]",
     )(function)
 
@@ -88,8 +92,8 @@ def only_option(function: Function) -> Function:
         "--only",
         multiple=True,
         metavar="NAME=PATTERN",
-        help="Only matching cells. NAME is revision, variant, benchmark or a parameter; PATTERN has * and ?, "
-        "or several patterns with commas. May be repeated: every NAME must match.",
+        help="Use only a matching part of the plan. NAME is revision, variant, benchmark or a parameter; PATTERN has "
+        "* and ?, or several patterns with commas. May be repeated: every NAME must match.",
     )(function)
 
 
@@ -98,17 +102,16 @@ def sandbox_option(function: Function) -> Function:
     return click.option(
         "--sandbox/--no-sandbox",
         default=None,
-        help="Build and run in a sandbox (bubblewrap): no network, no home, nothing else writable. [default: "
-        "the study's]",
+        help="Build and run in a sandbox (bubblewrap): no network, no home directory; only the build and $TMPDIR "
+        "are writable. [default: the study's]",
     )(function)
 
 
 def jobs_option(function: Function) -> Function:
     """Add --jobs: the number of parallel builds."""
-    many = click.IntRange(min=1, max=MOST_JOBS)
     return click.option(
         "--jobs",
-        type=many,
+        type=click.IntRange(min=1, max=MOST_JOBS),
         default=1,
         metavar="N",
         help="Number of parallel builds. They share the CPUs and end before measurements start. [default: 1]",
@@ -116,11 +119,11 @@ def jobs_option(function: Function) -> Function:
 
 
 def keep_going_option(function: Function) -> Function:
-    """Add --keep-going: do not stop after failures for one reason."""
+    """Add --keep-going: continue after failures for one reason."""
     return click.option(
         "--keep-going",
         is_flag=True,
-        help="Continue although the first revisions all failed for one reason.",
+        help="Continue even if the first revisions all fail for one reason.",
     )(function)
 
 
@@ -134,43 +137,44 @@ def engine_option(function: Function) -> Function:
     )(function)
 
 
-def contained(study: Study, sandbox: bool | None) -> Study:
+def with_sandbox(study: Study, sandbox: bool | None) -> Study:
     """Return a study with the sandbox option of the command line."""
     return study if sandbox is None else replace(study, sandbox=replace(study.sandbox, always=sandbox))
 
 
-def load_study(named: str | None, *, to_read: bool = False) -> Study:
-    """Load the study that a command names, or the nearest one; `to_read`: only stored samples are needed."""
+def load_study(path: str | None, *, to_read: bool = False) -> Study:
+    """Load a study, by default the nearest one; `to_read`: only stored samples are needed."""
     from perftrail import studyfile
 
-    if named is not None:
-        return studyfile.load(named, to_read=to_read)
-    found = studyfile.find_upwards(os.getcwd())  # noqa: PTH109 - a path as text, as the study file gives them
-    if found is None:
-        raise UsageError('no perftrail.toml here or above; name a study, or have "perftrail init" write one')
-    return studyfile.load(found, to_read=to_read)
+    if path is None:
+        path = studyfile.find_upwards(os.getcwd())  # noqa: PTH109 - study files contain paths as text, too
+    if path is None:
+        raise UsageError(
+            "no perftrail.toml in this directory or above; name a study, or create one with: perftrail init"
+        )
+    return studyfile.load(path, to_read=to_read)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Walking:
-    """Options about sources: the one to search, and ``NAME=REV`` for pinned ones."""
+class SourceOptions:
+    """Options about sources: the one whose history is used, and ``SOURCE=REVISION`` for pinned ones."""
 
     along: str | None
     at: tuple[str, ...]
 
-    def load(self, named: str | None, *, to_read: bool = False) -> Study:
-        """Load the study that a command names, with its sources. Raises `UsageError` for unknown names."""
-        study = load_study(named, to_read=to_read)
+    def load(self, path: str | None, *, to_read: bool = False) -> Study:
+        """Load a study and apply these options to its sources. Raises `UsageError` for unknown sources."""
+        study = load_study(path, to_read=to_read)
         if self.along is not None:
-            _check(f"--along {self.along}", self.along, study)
+            _check_source_name(f"--along {self.along}", self.along, study)
             study = replace(study, along=self.along)
         for text in self.at:
-            study = _held(study, text)
+            study = _with_pinned_revision(study, text)
         return study
 
 
-def walking_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Add --along and --at, combined as `walking`."""
+def source_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Add --along and --at, combined as `sources`."""
 
     @click.option(
         "--along",
@@ -185,43 +189,45 @@ def walking_options(function: Callable[..., None]) -> Callable[..., None]:
     )
     @functools.wraps(function)
     def command(*arguments: object, along: str | None, at: tuple[str, ...], **others: object) -> None:
-        function(*arguments, walking=Walking(along=along, at=at), **others)
+        function(*arguments, sources=SourceOptions(along=along, at=at), **others)
 
     return command
 
 
-def _held(study: Study, text: str) -> Study:
+def _with_pinned_revision(study: Study, text: str) -> Study:
     name, equals, revision = text.partition("=")
     if not equals or not revision:
-        raise UsageError(f"--at {text}: write SOURCE=REV, --at {MAIN}=v1.2 for instance")
-    _check(f"--at {text}", name, study)
-    asked = study.every_source[name]
+        raise UsageError(f"--at {text}: write SOURCE=REVISION, for example --at {MAIN}=v1.2")
+    _check_source_name(f"--at {text}", name, study)
+    source = study.every_source[name]
     if name == study.along:
-        raise UsageError(f"--at {text}: {name} is the source that is walked; --range says which part of it")
-    if asked.kind == "directory":
-        raise UsageError(f"--at {text}: {name} is a directory, which has one revision; leave it out")
+        raise UsageError(
+            f"--at {text}: the history of {name} is used, so it cannot be pinned; choose its part with --range"
+        )
+    if source.kind == "directory":
+        raise UsageError(f"--at {text}: {name} is a directory, which has only one revision; omit the option")
     if revision.startswith("-") or ".." in revision:
-        raise UsageError(f"--at {text}: {quoted(revision)} is not a revision; name one of them")
-    held = replace(asked, at=revision)
+        raise UsageError(f"--at {text}: {quoted(revision)} is not a revision; name one revision")
+    pinned = replace(source, at=revision)
     if name == MAIN:
-        return replace(study, source=held)
-    return replace(study, sources={**study.sources, name: held})
+        return replace(study, source=pinned)
+    return replace(study, sources={**study.sources, name: pinned})
 
 
-def _check(option: str, name: str, study: Study) -> None:
+def _check_source_name(option: str, name: str, study: Study) -> None:
     if name not in study.every_source:
-        alone = "" if study.sources else "; the study has no [sources.NAME]"
-        raise UsageError(f"{option}: no source {quoted(name)}{suggestion(name, study.every_source)}{alone}")
+        end = "" if study.sources else "; the study has no [sources.NAME]"
+        raise UsageError(f"{option}: no source {quoted(name)}{suggestion(name, study.every_source)}{end}")
 
 
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Writing:
+class SessionOptions:
     """How a command builds and measures: location of results, waiting for the lock, and what to retry.
 
-    `sandbox` overrides the study; `None` does not.
+    `sandbox` overrides the study unless it is `None`.
     """
 
     store: str | None
@@ -229,23 +235,23 @@ class Writing:
     retry_failed: bool
     sandbox: bool | None
 
-    def contained(self, study: Study) -> Study:
-        """Return the study with the sandbox option of the command line."""
-        return contained(study, self.sandbox)
+    def apply_to(self, study: Study) -> Study:
+        """Return the study with the sandbox option."""
+        return with_sandbox(study, self.sandbox)
 
-    def follow(
+    def run(
         self,
         study: Study,
         work: Callable[[Session], Generator[Event, None, Result]],
         *,
-        own: Patched | None = None,
+        patched: Patched | None = None,
         jobs: int = 1,
         engine: str | None = None,
     ) -> Result:
-        """Open the study, do the work with visible progress, and return its result.
+        """Open a session of the study, do the work with visible progress, and return its result.
 
-        `own` is a patched revision in addition to the source's. `jobs` builds run in parallel, by default as many as
-        an `engine` has machines. If the measuring machine leaves, another one starts again.
+        `patched` is a revision in addition to the source's. `jobs` is the number of parallel builds; with an
+        `engine`, its machines set it. If the measuring machine leaves, another one starts the work again.
         """
         from perftrail.opening import open_session
         from perftrail.present.console import Watcher
@@ -253,13 +259,13 @@ class Writing:
         with Watcher() as watcher:
             while True:
                 opened = open_session(
-                    self.contained(study),
+                    self.apply_to(study),
                     store=self.store,
                     wait=self.wait,
                     on_wait=watcher.waiting,
                     on_noise=watcher.noisy,
                     retry_failed=self.retry_failed,
-                    own=own,
+                    patched=patched,
                     jobs=jobs,
                     engine=engine,
                 )
@@ -270,13 +276,13 @@ class Writing:
                     watcher.left(left)
 
 
-def writing_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Add the options of all commands that build and measure, combined as `writing`."""
+def session_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of all commands that build and measure, combined as `options`."""
 
     @click.option(
         "--retry-failed",
         is_flag=True,
-        help="Repeat builds that failed before. run: invocations, too.",
+        help="Repeat builds that failed before; perftrail run also repeats failed invocations.",
     )
     @click.option("--no-wait", is_flag=True, help="Fail at once if another perftrail writes to the results.")
     @sandbox_option
@@ -293,62 +299,64 @@ def writing_options(function: Callable[..., None]) -> Callable[..., None]:
     ) -> None:
         function(
             *arguments,
-            writing=Writing(store=store, wait=not no_wait, retry_failed=retry_failed, sandbox=sandbox),
+            options=SessionOptions(store=store, wait=not no_wait, retry_failed=retry_failed, sandbox=sandbox),
             **others,
         )
 
     return command
 
 
-STOPS = (signal.SIGINT, signal.SIGTERM)
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
-SECONDS_TO_END = 2.0
+GRACE_SECONDS = 2.0
 """Seconds for a started operation to end after a request to stop."""
 
 
 class Stop:
-    """A request to stop, which survives even if Python loses the signal's exception in a callback."""
+    """A request to stop, which remains valid even if Python loses the signal's exception in a callback."""
 
     def __init__(self) -> None:
-        self._asked = False
+        self._requested = False
 
-    def heed(self) -> None:
+    def raise_if_requested(self) -> None:
         """Raise `KeyboardInterrupt` if a stop was requested."""
-        if self._asked:
+        if self._requested:
             raise KeyboardInterrupt
 
     @contextmanager
-    def soon(self) -> Iterator[None]:
-        """Let the block end before a stop, in a short time; a second request interrupts it."""
-        with _handled({**dict.fromkeys(STOPS, self._ask_soon), signal.SIGALRM: self.ask}):
+    def after_block(self) -> Iterator[None]:
+        """Delay a stop until the block ends, at most `GRACE_SECONDS`; a second request interrupts the block."""
+        with _signal_handlers(
+            {**dict.fromkeys(STOP_SIGNALS, self._handle_in_block), signal.SIGALRM: self.handle}
+        ):
             try:
                 yield
             finally:
                 signal.setitimer(signal.ITIMER_REAL, 0.0)
-        self.heed()
+        self.raise_if_requested()
 
-    def ask(self, _number: int, _frame: FrameType | None) -> None:
-        """Handle a signal: stop now."""
-        self._asked = True
+    def handle(self, _number: int, _frame: FrameType | None) -> None:
+        """Handle a signal: stop at once."""
+        self._requested = True
         raise KeyboardInterrupt
 
-    def _ask_soon(self, _number: int, _frame: FrameType | None) -> None:
-        self.heed()
-        self._asked = True
-        signal.setitimer(signal.ITIMER_REAL, SECONDS_TO_END)
+    def _handle_in_block(self, _number: int, _frame: FrameType | None) -> None:
+        self.raise_if_requested()
+        self._requested = True
+        signal.setitimer(signal.ITIMER_REAL, GRACE_SECONDS)
 
 
 @contextmanager
 def stopped_like_ctrl_c() -> Iterator[Stop]:
-    """Treat SIGTERM as Ctrl-C in the block, which checks between its steps whether to stop."""
+    """Treat SIGTERM as Ctrl-C in the block; yield the request that it checks between its steps."""
     stop = Stop()
-    with _handled(dict.fromkeys(STOPS, stop.ask)):
+    with _signal_handlers(dict.fromkeys(STOP_SIGNALS, stop.handle)):
         yield stop
 
 
 @contextmanager
-def _handled(handlers: Mapping[signal.Signals, Handler]) -> Iterator[None]:
-    """Handle signals in the block."""
+def _signal_handlers(handlers: Mapping[signal.Signals, Handler]) -> Iterator[None]:
+    """Install signal handlers for the block."""
     before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
         yield
@@ -357,15 +365,15 @@ def _handled(handlers: Mapping[signal.Signals, Handler]) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def again(named: str | None, walking: Walking, writing: Writing) -> tuple[str, ...]:
-    """Return the words that name a study as the last command did: sources, sandbox, results."""
-    words = [] if named is None else [named]
-    if walking.along is not None:
-        words += ["--along", walking.along]
-    for held in walking.at:
-        words += ["--at", held]
-    if writing.sandbox is not None:
-        words.append("--sandbox" if writing.sandbox else "--no-sandbox")
-    if writing.store is not None:
-        words += ["--store", shown(writing.store)]
+def repeated_options(path: str | None, sources: SourceOptions, options: SessionOptions) -> tuple[str, ...]:
+    """Return the study and options of a command, for the next command that it suggests."""
+    words = [] if path is None else [path]
+    if sources.along is not None:
+        words += ["--along", sources.along]
+    for pin in sources.at:
+        words += ["--at", pin]
+    if options.sandbox is not None:
+        words.append("--sandbox" if options.sandbox else "--no-sandbox")
+    if options.store is not None:
+        words += ["--store", shown(options.store)]
     return tuple(words)

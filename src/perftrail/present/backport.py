@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from perftrail.model.subject import Revision
     from perftrail.stats.comparison import Comparison
     from perftrail.stats.retained_gain import RetainedGain
-    from perftrail.verbs.backport.patch import Blocked, Carriage
+    from perftrail.verbs.backport.patch import BackportConflict, FittedPatch
     from perftrail.verbs.backport.result import BackportReport, Judgement, MetricResult
 
 
@@ -94,12 +94,12 @@ STYLES: dict[Judgement, str] = {"better": "green", "worse": "red", "same": "", "
 def print_report(report: BackportReport, *, file: str | None) -> None:
     """Print the answer, every declared metric, other changes, failures, and the next command."""
     console = output()
-    carriage = report.carriage
-    onto = carriage.patched.base
+    fitted = report.fitted
+    onto = fitted.patched.base
     console.print(Text(headline(report), style="bold"))
-    console.print(Text(f"{_what(carriage)}: {change_words(carriage.patched.patch.files)}"))
+    console.print(Text(f"{_what(fitted)}: {change_words(fitted.patched.patch.files)}"))
     console.print()
-    shown = [stand for stand in report.stands if stand.leading or _moved(stand)]
+    shown = [stand for stand in report.metrics if stand.leading or _moved(stand)]
     if shown:
         console.print(_table(report, shown))
         console.print()
@@ -111,7 +111,7 @@ def print_report(report: BackportReport, *, file: str | None) -> None:
         console.print(Text(text, style="dim"))
 
 
-def print_blocked(blocked: Blocked, *, kind: str, named: str | None) -> None:
+def print_blocked(blocked: BackportConflict, *, kind: str, named: str | None) -> None:
     """Print why a change does not apply: files, lines and their commits; prerequisites; the next command."""
     console = output()
     conflict, onto = blocked.conflict, blocked.onto
@@ -151,14 +151,14 @@ def print_blocked(blocked: Blocked, *, kind: str, named: str | None) -> None:
         )
 
 
-def _what(carriage: Carriage) -> str:
+def _what(fitted: FittedPatch) -> str:
     """Return what was back-ported to what, and the compared revision."""
-    base = carriage.patched.base
+    base = fitted.patched.base
     onto = f"onto {escaped(base.label or base.short)}"
-    if carriage.fix is None:
+    if fitted.fix is None:
         return f"the patch {onto}"
-    name = revision_name(carriage.fix)
-    return f"the patch {onto}, beside {name}" if carriage.given else f"{name} {onto}"
+    name = revision_name(fitted.fix)
+    return f"the patch {onto}, beside {name}" if fitted.from_file else f"{name} {onto}"
 
 
 def headline(report: BackportReport) -> str:
@@ -167,7 +167,7 @@ def headline(report: BackportReport) -> str:
         return f"no answer: {_why_failed(report)}"
     costs = _costs(report)
     head = report.headline
-    if report.carriage.fix is None:
+    if report.fitted.fix is None:
         return f"{_patched_words(report)}{costs}"
     if not report.compared:
         return f"unclear how much of the gain is carried: the fixed one could not be measured{costs}"
@@ -187,10 +187,10 @@ def share(found: RetainedGain) -> str:
 
 def _share_words(head: MetricResult) -> str:
     name = _name(head)
-    if head.carried is None:
+    if head.retained is None:
         return f"unclear how much of the gain in {name} is carried"
-    result = share(head.carried)
-    match head.carried.share:
+    result = share(head.retained)
+    match head.retained.share:
         case Share.NOTHING:
             return f"carries nothing of the gain in {name}: {result}"
         case Share.UNCLEAR:
@@ -201,20 +201,25 @@ def _share_words(head: MetricResult) -> str:
 
 def _patched_words(report: BackportReport) -> str:
     """Return the effect of a patch on the declared metrics, without a fix to compare with."""
-    better = [stand for stand in report.stands if stand.judged(stand.got) == "better"]
+    better = [stand for stand in report.metrics if stand.judged(stand.patched_against_old) == "better"]
     leading = [stand for stand in better if stand.leading] or better
-    if not leading or leading[0].got is None:
+    if not leading or leading[0].patched_against_old is None:
         return "the patch makes nothing better that was measured"
-    best = max(leading, key=lambda stand: abs(math.log(stand.got.effect)) if stand.got else 0.0)
-    assert best.got is not None
-    return f"the patch changes it: {change(round(best.got.effect, 9))} {_name(best)}"
+    best = max(
+        leading,
+        key=lambda stand: (
+            abs(math.log(stand.patched_against_old.effect)) if stand.patched_against_old else 0.0
+        ),
+    )
+    assert best.patched_against_old is not None
+    return f"the patch changes it: {change(round(best.patched_against_old.effect, 9))} {_name(best)}"
 
 
 def _costs(report: BackportReport) -> str:
     parts = [
-        f"{change(round(stand.got.effect, 9))} {_name(stand)}"
+        f"{change(round(stand.patched_against_old.effect, 9))} {_name(stand)}"
         for stand in report.costs[:MOST_COSTS]
-        if stand.got is not None
+        if stand.patched_against_old is not None
     ]
     more = len(report.costs) - MOST_COSTS
     return f"; costs {' and '.join(parts)}{f' and {more} more' if more > 0 else ''}" if parts else ""
@@ -222,12 +227,12 @@ def _costs(report: BackportReport) -> str:
 
 def _unseen(report: BackportReport) -> str:
     """Return the minimum detectable change of the answer's metric."""
-    compared = [stand for stand in report.stands if stand.leading and stand.gain is not None]
-    wanted = [stand for stand in compared if report.is_wanted(stand)]
+    compared = [stand for stand in report.metrics if stand.leading and stand.fixed_against_old is not None]
+    wanted = [stand for stand in compared if report.is_searched(stand)]
     chosen = (wanted or compared)[:1]
-    if not chosen or chosen[0].gain is None:
+    if not chosen or chosen[0].fixed_against_old is None:
         return ""
-    gain, name = chosen[0].gain, _name(chosen[0])
+    gain, name = chosen[0].fixed_against_old, _name(chosen[0])
     judged = chosen[0].judged(gain)
     if judged == "worse":
         return f": the fixed one has {change(gain.effect)} {name}, which is worse"
@@ -239,7 +244,7 @@ def _unseen(report: BackportReport) -> str:
 
 
 def _why_failed(report: BackportReport) -> str:
-    for missing in report.missing:
+    for missing in report.failures:
         if missing.role is not Role.FIXED:
             stage = "does not build" if missing.failure.stage in ("build", "link") else missing.failure.stage
             who = "what comes of the change" if missing.role is Role.PATCHED else "the old revision"
@@ -249,7 +254,7 @@ def _why_failed(report: BackportReport) -> str:
 
 def _table(report: BackportReport, stands: Sequence[MetricResult]) -> Table:
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
-    roles = [role for role in Role if any(role in stand.figures for stand in stands)]
+    roles = [role for role in Role if any(role in stand.estimates for stand in stands)]
     shares = any(stand.gains for stand in stands)
     table.add_column("metric", no_wrap=True)
     for role in roles:
@@ -259,19 +264,19 @@ def _table(report: BackportReport, stands: Sequence[MetricResult]) -> Table:
         table.add_column("carried", no_wrap=True)
     for stand in stands:
         figures = [Text(_figure(stand, role)) for role in roles]
-        carried = [Text(share(stand.carried) if stand.gains and stand.carried else "")] if shares else []
+        carried = [Text(share(stand.retained) if stand.gains and stand.retained else "")] if shares else []
         table.add_row(Text(_name(stand, variants=_several(report))), *figures, _effect(stand), *carried)
     return table
 
 
 def _figure(stand: MetricResult, role: Role) -> str:
-    found = stand.figures.get(role)
+    found = stand.estimates.get(role)
     return quantity(found.value, stand.target.unit) if found is not None else ""
 
 
 def _effect(stand: MetricResult) -> Text:
     """Return a comparison with the old revision: direction by word and colour, ratio and interval."""
-    got = stand.got
+    got = stand.patched_against_old
     if got is None:
         return Text(escaped(stand.note), style="dim")
     judged = stand.judged(got)
@@ -285,42 +290,44 @@ def _effect(stand: MetricResult) -> Text:
 
 
 def _notes(report: BackportReport, shown: Sequence[MetricResult]) -> Iterator[str]:
-    quiet = [stand for stand in report.stands if stand not in shown]
+    quiet = [stand for stand in report.metrics if stand not in shown]
     for judged, words in (("same", "No difference"), ("unclear", "Not clear")):
-        names = dict.fromkeys(_name(stand) for stand in quiet if stand.judged(stand.got) == judged)
+        names = dict.fromkeys(
+            _name(stand) for stand in quiet if stand.judged(stand.patched_against_old) == judged
+        )
         if names:
             yield f"{words}: {_some(list(names))}"
     for one, other in report.equal:
         yield f"{one.capitalize()} and {other} are one build, measured once"
-    for missing in report.missing[:MOST_NAMED]:
+    for missing in report.failures[:MOST_NAMED]:
         failure = missing.failure
         text = f"{failure.stage}: {telling(failure)} (log: {failure.log})"
         yield f"{missing.role.capitalize()}, {missing.where}: {text}"
-    if len(report.missing) > MOST_NAMED:
-        yield f"and {len(report.missing) - MOST_NAMED} more failures; --json names all"
+    if len(report.failures) > MOST_NAMED:
+        yield f"and {len(report.failures) - MOST_NAMED} more failures; --json names all"
     if report.skipped:
         yield f"{counted(report.skipped, 'larger point')} skipped, because a smaller one reached its limit"
-    if any(stand.basis == "builds" for stand in report.stands):
+    if any(stand.basis == "builds" for stand in report.metrics):
         yield BUILDS_DIFFER
-    discarded = max((stand.discarded for stand in report.stands), default=0)
+    discarded = max((stand.discarded for stand in report.metrics), default=0)
     if discarded:
         yield f"{counted(discarded, 'unit')} discarded and repeated because of other load"
-    noisy = max((stand.noisy for stand in report.stands), default=0)
+    noisy = max((stand.noisy for stand in report.metrics), default=0)
     if noisy:
         yield (
             f"The machine was always busy: used {counted(noisy, 'noisy unit')} "
             "(perftrail doctor shows the processes)"
         )
-    units = [stand.units for stand in report.stands if stand.units]
+    units = [stand.units for stand in report.metrics if stand.units]
     if units:
         span = f"{min(units)}" if min(units) == max(units) else f"{min(units)} to {max(units)}"
         fresh = f", {report.fresh} of them now" if report.fresh < report.invocations else ""
-        over = " (layouts)" if any(stand.layouts for stand in report.stands) else ""
+        over = " (layouts)" if any(stand.layouts for stand in report.metrics) else ""
         yield f"{span} units{over} side by side, {report.invocations} invocations{fresh}; all share one error of 1 %"
 
 
 def _moved(stand: MetricResult) -> bool:
-    return stand.judged(stand.got) in ("better", "worse")
+    return stand.judged(stand.patched_against_old) in ("better", "worse")
 
 
 def _name(stand: MetricResult, *, variants: bool = False) -> str:
@@ -330,7 +337,7 @@ def _name(stand: MetricResult, *, variants: bool = False) -> str:
 
 
 def _several(report: BackportReport) -> bool:
-    return len({stand.target.variant for stand in report.stands}) > 1
+    return len({stand.target.variant for stand in report.metrics}) > 1
 
 
 def _some(names: Sequence[str]) -> str:

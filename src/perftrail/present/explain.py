@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from perftrail.model.patch import FileChange
-    from perftrail.verbs.explain.explain import CellReport, Explained, Figured
+    from perftrail.verbs.explain.explain import CellReport, ExplainReport, MetricDifference
 
 MOST_FILES = 8
 MOST_FIGURES = 12
@@ -30,7 +30,7 @@ EFFECTS = ("wall", "cpu")
 """Metrics that show an effect and, next to the benchmark's own, explain nothing."""
 
 
-def print_explained(explained: Explained, *, named: str | None) -> None:
+def print_explained(explained: ExplainReport, *, named: str | None) -> None:
     """Print the largest difference, the changed files, every point, and the failures."""
     console = output()
     console.print(Text(headline(explained), style="bold"))
@@ -54,10 +54,10 @@ def print_explained(explained: Explained, *, named: str | None) -> None:
     )
 
 
-def headline(explained: Explained) -> str:
+def headline(explained: ExplainReport) -> str:
     """Return the largest difference over all points in one line."""
     name = revision_name(explained.culprit)
-    if not explained.seen:
+    if not explained.measured:
         return f"no answer: {name} and the one before it could not both be measured"
     if all(cell.equal for cell in explained.cells):
         return f"{name} is the same build as the one before it: nothing that is measured can differ"
@@ -86,8 +86,8 @@ def _print_cell(cell: CellReport) -> None:
         console.print(Text("  no difference was seen"))
     if len(cell.differing) > MOST_FIGURES:
         console.print(Text(f"  and {len(cell.differing) - MOST_FIGURES} more that differ; --json has all"))
-    if cell.alike and cell.differing:
-        whole = sorted(cell.alike, key=lambda each: " " in each.name)
+    if cell.unchanged and cell.differing:
+        whole = sorted(cell.unchanged, key=lambda each: " " in each.name)
         names = [_name(each) for each in whole]
         more = f" and {len(names) - MOST_ALIKE} more" if len(names) > MOST_ALIKE else ""
         console.print(Text(f"  no difference seen: {', '.join(names[:MOST_ALIKE])}{more}", style="dim"))
@@ -95,7 +95,7 @@ def _print_cell(cell: CellReport) -> None:
         console.print(Text(f"  {each.what} not available: {escaped(each.why, longest=200)}", style="dim"))
 
 
-def _table(figures: Sequence[Figured]) -> Table:
+def _table(figures: Sequence[MetricDifference]) -> Table:
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)
@@ -135,11 +135,11 @@ def _value(value: float, unit: str) -> str:
     return f"{value:.0f}" if not unit and value.is_integer() else quantity(value, unit)
 
 
-def _name(figured: Figured) -> str:
+def _name(figured: MetricDifference) -> str:
     return escaped(figured.name, longest=LONGEST_NAME)
 
 
-def _change(figured: Figured) -> str:
+def _change(figured: MetricDifference) -> str:
     """Return a difference in words; values from or to zero have no ratio."""
     before, after = figured.difference.before, figured.difference.after
     if before <= 0.0:
@@ -149,7 +149,7 @@ def _change(figured: Figured) -> str:
     return change(after / before)
 
 
-def _method(figured: Figured) -> str:
+def _method(figured: MetricDifference) -> str:
     return f"{figured.method}, {figured.starts} starts each"
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from perftrail.process.machine.settings import Change
-    from perftrail.verbs.doctor import Finding, Grade, Report
+    from perftrail.verbs.doctor import DoctorReport, Finding, Grade
     from perftrail.verbs.resolution import Resolution
 
 STYLES: dict[Grade, str] = {"spoils": "bold red", "may spoil": "yellow", "unknown": "dim", "fine": "green"}
@@ -40,10 +40,10 @@ def looking(*, quick: bool) -> Iterator[None]:
         yield
 
 
-def print_report(report: Report) -> None:
+def print_report(report: DoctorReport) -> None:
     """Print the findings, the worst first, then what is fine, the resolution, and the next command."""
     console = output()
-    for change in report.put_back:
+    for change in report.restored:
         console.print(
             Text(f"restored a setting that a killed perftrail had left: {_told(change, back=True)}")
         )
@@ -132,7 +132,7 @@ def _percent(share: float) -> str:
     return f"{number(share * 100)} %"
 
 
-def _next(report: Report) -> str:
+def _next(report: DoctorReport) -> str:
     if any(finding.fix for finding in report.findings):
         return "Next: sudo perftrail doctor --fix -- perftrail run (measures with that changed)"
     return "Next: perftrail run (flags noisy samples; see docs/how-to/trustworthy-figures.md)"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from perftrail.model.recipe import Variant
     from perftrail.model.study import Study
     from perftrail.results.outlook import Span
-    from perftrail.verbs.check import AttemptReport, Survey
+    from perftrail.verbs.check import AttemptReport, StudyPlan
     from perftrail.verbs.init.start import FirstStudy
 
 LONGEST_LINE = 1000
@@ -39,7 +39,7 @@ _REMEDIES: Mapping[Stage, str] = {
 """First remedy if nothing could be started, by the most frequent stage of failure."""
 
 
-def print_survey(study: Study, plan: Survey, *, repeat: Sequence[str]) -> None:
+def print_survey(study: Study, plan: StudyPlan, *, repeat: Sequence[str]) -> None:
     """Print what a study asks, what the store has, and the cost of the rest."""
     first, last = plan.revisions[0], plan.revisions[-1]
     to_make = plan.subjects - plan.built - plan.failed
@@ -92,7 +92,7 @@ def print_attempt(study: Study, report: AttemptReport, *, repeat: Sequence[str])
 def print_begun(begun: FirstStudy) -> None:
     """Print the findings, the problems, and the next command."""
     draft = begun.draft
-    history, building = draft.history, draft.building
+    history, building = draft.source, draft.build
     span = f" {history.range}" if history.range else ""
     count = f", {history.revisions} revisions" if history.revisions else ""
     lines = [("wrote", str(begun.file)), ("history", f"{history.kind}{span}{count}")]
@@ -104,11 +104,11 @@ def print_begun(begun: FirstStudy) -> None:
         others = dict.fromkeys(other.system for other in draft.others if other.system != building.system)
         if others:
             lines.append(("", f"also found: {', '.join(others)}; choose with --build NAME"))
-        lines.append(("benchmark", building.trial.command))
-        lines.append(("", building.trial.why))
+        lines.append(("benchmark", building.benchmark.command))
+        lines.append(("", building.benchmark.why))
     lines += [("note", trouble) for trouble in history.troubles]
-    if begun.lacking:
-        lines.append(("note", f"not installed here: {', '.join(begun.lacking)}"))
+    if begun.missing_tools:
+        lines.append(("note", f"not installed here: {', '.join(begun.missing_tools)}"))
     for name, text in lines:
         click.echo(f"{name:<12} {escaped(text, longest=LONGEST_LINE)}")
     _say_next("check", () if str(begun.file.parent) == "." else (str(begun.file),))
@@ -139,7 +139,7 @@ def _counts(span: Span) -> str:
     return f"{least}" if least == most else f"{least} to {most}"
 
 
-def _time(plan: Survey) -> str:
+def _time(plan: StudyPlan) -> str:
     if plan.seconds is None:
         return "unknown until something is built and measured"
     if plan.seconds.most == 0:

@@ -1,4 +1,4 @@
-"""Build one subject and report the outcome, or prepare its tree for a shell."""
+"""Build one subject and report the outcome, or prepare its tree for an interactive shell."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MOST_SHELLS = 64
 """Maximum number of shells on one study, each in a separate directory."""
 
 STEPS = "steps.sh"
-"""The file in the tree's parent directory that runs the whole recipe."""
+"""Name of the script in the tree's parent directory that runs the whole recipe."""
 
 
 class BuildFailureJson(TypedDict):
@@ -39,7 +39,7 @@ class BuildFailureJson(TypedDict):
     message: str
 
 
-class MakeReportJson(TypedDict):
+class BuildReportJson(TypedDict):
     """One build."""
 
     revision: str
@@ -57,7 +57,7 @@ class MakeReportJson(TypedDict):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MakeReport:
+class BuildReport:
     """Outcome of building one subject. `known`: the outcome was stored; nothing was built.
 
     `skipped` is the reason why all other commands skip the revision; empty if they do not.
@@ -69,7 +69,7 @@ class MakeReport:
     known: bool
     skipped: str
 
-    def as_json(self) -> MakeReportJson:
+    def as_json(self) -> BuildReportJson:
         """Return the report as `build --json` prints it."""
         built = self.outcome if isinstance(self.outcome, Built) else None
         failure = self.outcome if isinstance(self.outcome, Failure) else None
@@ -92,16 +92,16 @@ class MakeReport:
         }
 
 
-def make(session: Session, name: str, *, variant: str | None) -> Generator[Event, None, MakeReport]:
+def build(session: Session, name: str, *, variant: str | None) -> Generator[Event, None, BuildReport]:
     """Build a subject, also one that the study skips; yield events and return the report."""
     subject_builder = session.subject_builder
     subject = subject_named(session, name, variant=variant)
     left_out = subject_builder.left_out((subject.revision,))
     known = False
-    making = subject_builder.make(subject)
+    events = subject_builder.make(subject)
     while True:
         try:
-            event = next(making)
+            event = next(events)
         except StopIteration as stop:
             outcome: Built | Failure = stop.value
             break
@@ -109,7 +109,7 @@ def make(session: Session, name: str, *, variant: str | None) -> Generator[Event
             known = event.known
         else:
             yield event
-    return MakeReport(
+    return BuildReport(
         subject=subject,
         recipe=subject_builder.makings.recipe(subject),
         outcome=outcome,
@@ -120,24 +120,24 @@ def make(session: Session, name: str, *, variant: str | None) -> Generator[Event
 
 def subject_named(view: BuildView, name: str, *, variant: str | None) -> Subject:
     """Return the subject with a name; raises `UsageError` or `SourceError` if there is none."""
-    chosen = _variant(view.study, variant)
-    return Subject(revision=find_revision(view.study, view.source, name), variant=chosen)
+    variant = _variant(view.study, variant)
+    return Subject(revision=find_revision(view.study, view.source, name), variant=variant)
 
 
 @contextmanager
-def laid_out(view: BuildView, subject: Subject, *, results: Path) -> Iterator[ManualBuild]:
+def prepared_tree(view: BuildView, subject: Subject, *, results: Path) -> Iterator[ManualBuild]:
     """Prepare a subject's tree in a separate directory, which is removed at the end; stored builds do not change.
 
     Leftovers of killed processes are removed first.
     """
-    with _own_directory(results.absolute()) as home:
-        place = view.subject_builder.lay_out(subject, str(home))
-        (home / STEPS).write_text(_script(place), encoding="utf-8", errors="surrogateescape")
-        yield place
+    with _shell_directory(results.absolute()) as home:
+        prepared = view.subject_builder.lay_out(subject, str(home))
+        (home / STEPS).write_text(_script(prepared), encoding="utf-8", errors="surrogateescape")
+        yield prepared
 
 
 @contextmanager
-def _own_directory(results: Path) -> Iterator[Path]:
+def _shell_directory(results: Path) -> Iterator[Path]:
     """Lock and yield the first unused directory for a shell; it is empty or does not exist."""
     shells = results / "shells"
     for number in range(1, MOST_SHELLS + 1):
@@ -153,18 +153,18 @@ def _own_directory(results: Path) -> Iterator[Path]:
                 with suppress(OSError):
                     shells.rmdir()
             return
-    raise UsageError(f"--shell: {MOST_SHELLS} shells are open on these results; exit one of them")
+    raise UsageError(f"--shell: {MOST_SHELLS} shells of this study are open already; exit one of them")
 
 
-def script_of(place: ManualBuild) -> Path:
+def steps_script(prepared: ManualBuild) -> Path:
     """Return the file that runs all steps of a prepared recipe."""
-    return Path(place.log).parent / STEPS
+    return Path(prepared.log).parent / STEPS
 
 
-def _script(place: ManualBuild) -> str:
+def _script(prepared: ManualBuild) -> str:
     """Return a script of the steps as a build runs them: one shell for each, until the first failure."""
-    lines = [f"/bin/sh -eu -c {shlex.quote(line)}" for line in place.lines]
-    return "\n".join(["set -ex", f"cd {shlex.quote(place.directory)}", *lines, ""])
+    lines = [f"/bin/sh -eu -c {shlex.quote(line)}" for line in prepared.lines]
+    return "\n".join(["set -ex", f"cd {shlex.quote(prepared.directory)}", *lines, ""])
 
 
 def _variant(study: Study, name: str | None) -> str:
@@ -172,7 +172,7 @@ def _variant(study: Study, name: str | None) -> str:
     if name is None:
         if PLAIN in names or len(names) == 1:
             return PLAIN if PLAIN in names else names[0]
-        raise UsageError(f"--variant: choose one; the study has {listed(names, 'and')}")
+        raise UsageError(f"--variant: choose one of {listed(names, 'or')}")
     if name not in names:
         raise UsageError(f"--variant {quoted(name)}: the study has no such variant{suggestion(name, names)}")
     return name

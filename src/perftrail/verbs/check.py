@@ -1,7 +1,7 @@
 """Report the plan of a study and its cost, and try a few revisions.
 
-`survey` counts builds and samples that exist and that are missing. `Attempt` is `check --try`: it builds,
-starts and relinks a few revisions, and groups their failures.
+`study_plan` counts existing and missing builds and samples. `Attempt` is `check --try`: it builds, starts and relinks
+a few revisions, and groups their failures.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class PlannedBuildsJson(TypedDict):
-    """Builds that exist, that failed, and that are missing."""
+    """Numbers of existing, failed and missing builds."""
 
     made: int
     failed: int
@@ -47,7 +47,7 @@ class PlannedBuildsJson(TypedDict):
 
 
 class PlannedInvocationsJson(TypedDict):
-    """Bounds of the number of invocations, in all and left."""
+    """Bounds of the number of invocations, in total and remaining."""
 
     least: int
     most: int
@@ -57,13 +57,13 @@ class PlannedInvocationsJson(TypedDict):
 
 
 class SecondsJson(TypedDict):
-    """Bounds of the time left."""
+    """Bounds of the remaining time."""
 
     least: float
     most: float
 
 
-class SurveyJson(PinsJson):
+class StudyPlanJson(PinsJson):
     """The plan of a study."""
 
     title: str
@@ -77,37 +77,37 @@ class SurveyJson(PinsJson):
     failures: list[TroubleJson]
     points: int
     invocations: PlannedInvocationsJson
-    seconds: Annotated[SecondsJson | None, "null: nothing was measured that it could be estimated from"]
-    unseen_points: Annotated[int, "points that the estimate of the time does not include"]
+    seconds: Annotated[SecondsJson | None, "null: there are no samples to estimate it from"]
+    unseen_points: Annotated[int, "points without samples, whose time is estimated from other points"]
     warnings: list[str]
 
 
 class TroubleWithRemediesJson(TroubleJson):
-    """Subjects that fail for one reason, and what may repair them."""
+    """Subjects that fail for one reason, and possible remedies."""
 
     remedies: Annotated[list[str], "lines of a study file"]
 
 
 class AttemptReportJson(TypedDict):
-    """What built and started of the revisions that were tried."""
+    """Results of trying a few revisions."""
 
     tried: list[str]
     subjects: int
     built: int
     started: int
-    relinked: Annotated[int | None, "builds that could be relinked; null: not tried"]
+    relinked: Annotated[int | None, "builds that were relinked and then started; null: no recipe relinks"]
     failures: list[TroubleWithRemediesJson]
-    plan: SurveyJson
+    plan: StudyPlanJson
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Survey:
+class StudyPlan:
     """A study's plan: counts of wanted, built, failed and stored items, and the remaining time.
 
-    `troubles` are the builds that failed before, `left_out` the revisions that the study skips. `asked` is
-    the time when a cached source was updated, empty if by this process. `seconds` is `None` until there are
-    builds or samples to estimate from. `unseen` points have no samples: their time is estimated from other
-    points, and may be longer. `warnings` name what is allowed and probably not meant.
+    `troubles` are the builds that failed before, `left_out` the revisions that the study skips. `source_updated` is
+    the time of a cached source's last update, empty if this process updated it. `seconds` is `None` without builds
+    or samples to estimate from. `unseen` points have no samples: their time is estimated from other points, and may
+    be longer. `warnings` name lines of the study that are valid but probably wrong.
     """
 
     title: str
@@ -124,10 +124,10 @@ class Survey:
     troubles: tuple[Trouble, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
     pins: Pins = ALONE
-    asked: str = ""
+    source_updated: str = ""
     warnings: tuple[str, ...] = ()
 
-    def as_json(self) -> SurveyJson:
+    def as_json(self) -> StudyPlanJson:
         """Return the plan as `check --json` prints it."""
         return {
             "title": self.title,
@@ -135,7 +135,7 @@ class Survey:
             "first": self.revisions[0].id,
             "last": self.revisions[-1].id,
             **self.pins.as_json(),
-            "source_asked": self.asked or None,
+            "source_asked": self.source_updated or None,
             "subjects": self.subjects,
             "builds": {
                 "made": self.built,
@@ -161,8 +161,8 @@ class Survey:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Known:
-    """What a study wants of each subject, and what exists: builds, runnables, and their outcomes."""
+class _PlanState:
+    """The cells that a study needs of each subject, and the existing builds, runnables and outcomes."""
 
     wanted: Mapping[Subject, Sequence[Cell]]
     builds: Mapping[Subject, Built | Failure | None]
@@ -191,21 +191,21 @@ class _Known:
         ]
 
     def standings(self, study: Study) -> dict[Cell, Standing]:
-        """Return the state of each cell; cells that share an artefact count once."""
-        held: dict[object, tuple[Cell, tuple[Outcome, ...]]] = {}
+        """Return the state of each cell; only one of the cells that share an artefact."""
+        found: dict[object, tuple[Cell, tuple[Outcome, ...]]] = {}
         for cell in self.possible:
             runnable = self.runnables.get(cell)
             if isinstance(runnable, Runnable):
-                held.setdefault(runnable.key, (cell, self.outcomes.get(runnable.key, ())))
+                found.setdefault(runnable.key, (cell, self.outcomes.get(runnable.key, ())))
             else:
-                held[cell] = (cell, ())
+                found[cell] = (cell, ())
         return {
             cell: Standing(
                 known={(each.key.phase, each.key.ordinal): each for each in outcomes},
                 policy=study.measure,
                 metrics=study.benchmarks[cell.benchmark].leading,
             )
-            for cell, outcomes in held.values()
+            for cell, outcomes in found.values()
         }
 
     def seconds(self, measuring: Span | None) -> Span | None:
@@ -213,41 +213,41 @@ class _Known:
         to_make = sum(build is None for build in self.builds.values())
         if measuring is None or (to_make and not self.built):
             return None
-        making = to_make * statistics.median(build.seconds for build in self.built) if to_make else 0.0
-        return Span(least=making + measuring.least, most=making + measuring.most)
+        building = to_make * statistics.median(build.seconds for build in self.built) if to_make else 0.0
+        return Span(least=building + measuring.least, most=building + measuring.most)
 
 
-def survey(view: BuildView, selection: Selection) -> Survey:
+def study_plan(view: BuildView, selection: Selection) -> StudyPlan:
     """Return the plan of `run` for a study. Builds and measures nothing."""
     revisions = view.source.history()
-    known = _known(view, selection, revisions)
+    state = _plan_state(view, selection, revisions)
     policy = view.study.measure
     least, most = policy.warmups + policy.invocations.least, policy.warmups + policy.invocations.most
-    standings = known.standings(view.study)
+    standings = state.standings(view.study)
     left = _left(view.study, standings)
-    tried = [subject for subject, build in known.builds.items() if build is not None]
-    return Survey(
+    tried = [subject for subject, build in state.builds.items() if build is not None]
+    return StudyPlan(
         title=view.study.title,
         revisions=revisions,
         pins=view.pins,
-        asked=view.asked(),
-        subjects=len(known.wanted),
-        built=len(known.built),
-        failed=len(known.failures),
-        points=len(known.possible),
+        source_updated=view.asked(),
+        subjects=len(state.wanted),
+        built=len(state.built),
+        failed=len(state.failures),
+        points=len(state.possible),
         invocations=Span(least=least * len(standings), most=most * len(standings)),
-        stored=sum(len(each) for each in known.outcomes.values()),
+        stored=sum(len(each) for each in state.outcomes.values()),
         left=left.starts,
-        seconds=known.seconds(left.seconds),
+        seconds=state.seconds(left.seconds),
         unseen=left.unseen,
-        troubles=common(tried, known.failures),
+        troubles=common(tried, state.failures),
         left_out=view.subject_builder.left_out(revisions),
         warnings=tuple(_warnings(view.study)),
     )
 
 
 def _warnings(study: Study) -> Iterator[str]:
-    """Yield what is allowed and probably not meant."""
+    """Yield lines of the study that are valid but probably wrong."""
     for name in study.benchmarks:
         every = [same_everywhere(study, name, variant) for variant in study.variants]
         if all(every):
@@ -263,8 +263,8 @@ def _left(study: Study, standings: Mapping[Cell, Standing]) -> Left:
     return outlook.left()
 
 
-def _known(view: BuildView, selection: Selection, revisions: Sequence[Revision]) -> _Known:
-    """Look up the builds and samples of everything wanted."""
+def _plan_state(view: BuildView, selection: Selection, revisions: Sequence[Revision]) -> _PlanState:
+    """Look up the builds and samples of all selected cells."""
     every = {
         subject: [cell for cell in cells(view.study, subject) if selection.wants(cell)]
         for subject in subjects(view.study, view.subject_builder.wanted(revisions))
@@ -278,7 +278,7 @@ def _known(view: BuildView, selection: Selection, revisions: Sequence[Revision])
         for cell in chosen
     }
     keys = {each.key for each in runnables.values() if isinstance(each, Runnable)}
-    return _Known(
+    return _PlanState(
         wanted=wanted,
         builds=builds,
         runnables=runnables,
@@ -287,12 +287,12 @@ def _known(view: BuildView, selection: Selection, revisions: Sequence[Revision])
 
 
 LAYOUTS = (1, 2, 3)
-"""Seeds for relinking the newest revision: enough to see whether relinking has any effect."""
+"""Seeds for relinking the newest revision: enough to detect that relinking has no effect."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TroubleWithRemedies:
-    """A trouble of tried subjects, with remedies if the subjects are one range of the history."""
+    """A trouble of tried subjects, with remedies if these subjects are one range of the history."""
 
     trouble: Trouble
     remedies: tuple[Remedy, ...]
@@ -304,12 +304,12 @@ class TroubleWithRemedies:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptReport:
-    """The result of a trial: numbers of subjects, failures, and the updated plan.
+    """The result of `check --try`: numbers of subjects, failures, and the updated plan.
 
     `relinked` counts subjects that were relinked and then started; `None` if no recipe relinks.
     """
 
-    plan: Survey
+    plan: StudyPlan
     tried: tuple[Subject, ...]
     built: int
     started: int
@@ -363,17 +363,17 @@ class Attempt:
             layouts = LAYOUTS if subject == tried[-1] else LAYOUTS[:1]
             yield from self._relink(self._first_cells(subject), layouts)
         return AttemptReport(
-            plan=survey(self._session, self._selection),
+            plan=study_plan(self._session, self._selection),
             tried=tried,
             built=len(self._built),
             started=len(self._started),
-            troubles=tuple(map(self._advised, common(tried, self._failures))),
+            troubles=tuple(map(self._with_remedies, common(tried, self._failures))),
             relinked=len(self._relinked) if self._can_relink else None,
         )
 
-    def _advised(self, trouble: Trouble) -> TroubleWithRemedies:
-        how = self._session.subject_builder.makings.recipe(trouble.subjects[0])
-        return TroubleWithRemedies(trouble=trouble, remedies=remedies(trouble, how))
+    def _with_remedies(self, trouble: Trouble) -> TroubleWithRemedies:
+        recipe = self._session.subject_builder.makings.recipe(trouble.subjects[0])
+        return TroubleWithRemedies(trouble=trouble, remedies=remedies(trouble, recipe))
 
     def _chosen(self, revisions: Sequence[Revision]) -> tuple[Subject, ...]:
         variants = self._session.study.variants
@@ -441,8 +441,8 @@ class Attempt:
         return outcome.failure if isinstance(outcome, FailedInvocation) else None
 
 
-def as_tried(study: Study) -> Study:
-    """Return a study for trials: a warm-up does not wait for a quiet machine."""
+def without_quiet_wait(study: Study) -> Study:
+    """Return a study whose warm-ups do not wait for a quiet machine, for `check --try`."""
     if not study.measure.warmups:
         return study
     return replace(study, measure=replace(study.measure, quiet=Quiet()))
@@ -453,5 +453,5 @@ def spread(revisions: Sequence[Revision], count: int) -> tuple[Revision, ...]:
     last = len(revisions) - 1
     if count == 1:
         return (revisions[last],)
-    places = {round(number * last / (count - 1)) for number in range(count)}
-    return tuple(revisions[place] for place in sorted(places))
+    positions = {round(number * last / (count - 1)) for number in range(count)}
+    return tuple(revisions[position] for position in sorted(positions))

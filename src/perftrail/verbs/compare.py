@@ -1,7 +1,7 @@
-"""Compare two revisions: interleaved pairs of every wanted metric, until each verdict is settled or time is up.
+"""Compare two revisions in interleaved pairs, until each verdict is settled or the budget is spent.
 
 `Compare` runs the comparison and returns a `Gate`. `ComparedBenchmark` compares base and head of one benchmark in one
-variant. `neighbours_noise` estimates layout noise from neighbouring revisions that were measured in the same
+variant. `layout_noise_of_neighbours` estimates layout noise from adjacent revisions that were measured in the same
 blocks.
 """
 
@@ -57,28 +57,27 @@ class ComparedBenchmark:
         clock: Clock,
     ) -> None:
         needed = {point for target in targets for point in target.points}
-        self.turns = InterleavedPairs(
+        self.pairs = InterleavedPairs(
             session,
             {side: [ready for ready in each if ready.cell.point in needed] for side, each in readies.items()},
             clock=clock,
         )
-        self._units = self.turns.units
+        self._units = self.pairs.units
         self._comparisons: Comparisons[SideName] = Comparisons(self._units)
-        there = set(self._units.points)
-        self.targets = tuple(target for target in targets if there.issuperset(target.points))
+        points = set(self._units.points)
+        self.targets = tuple(target for target in targets if points.issuperset(target.points))
 
     @property
     def one_build(self) -> bool:
         """Whether base and head are one build, so that there is nothing to compare."""
-        return bool(self.turns.equal)
+        return bool(self.pairs.equal)
 
     def open(self, rule: Rule) -> bool:
         """Whether more units can settle a verdict.
 
-        If one of the benchmark's times differs by the threshold for sure, its other times need no further
-        units.
+        If one of the benchmark's times certainly differs by the threshold, its other times need no further units.
         """
-        rule = self.turns.own(rule)
+        rule = self.pairs.own(rule)
         if not self._units.alive or self._units.full(rule):
             return False
         times = [target for target in self._alive() if target.text in TIMES]
@@ -90,23 +89,23 @@ class ComparedBenchmark:
         )
 
     def rows(self, rule: Rule) -> tuple[Row, ...]:
-        """Return the comparison of every metric that both sides have; `lost` has the others."""
-        return tuple(self._row(target, self.turns.own(rule)) for target in self._alive())
+        """Return the comparison of every metric that both sides have; `failures` has the others."""
+        return tuple(self._row(target, self.pairs.own(rule)) for target in self._alive())
 
-    def lost(self) -> tuple[FailedSide, ...]:
+    def failures(self) -> tuple[FailedSide, ...]:
         """Return the sides that could not be measured, with their points."""
         return tuple(
             FailedSide(
                 side=each.side,
-                variant=self.turns.variant,
-                benchmark=self.turns.benchmark,
+                variant=self.pairs.variant,
+                benchmark=self.pairs.benchmark,
                 point=str(each.ready.cell.point),
                 failure=each.failure,
             )
-            for each in self.turns.broken()
+            for each in self.pairs.broken()
         )
 
-    def forget(self) -> None:
+    def discard_results(self) -> None:
         """Discard results of a rule that no longer applies."""
         self._comparisons.forget()
 
@@ -139,18 +138,18 @@ class ComparedBenchmark:
 
 
 def _differs(found: Read[SideName] | None, rule: Rule) -> bool:
-    """Whether a metric differs for sure by the threshold or more."""
+    """Whether a metric certainly differs by the threshold or more."""
     if found is None or found.comparison.verdict not in (Verdict.FASTER, Verdict.SLOWER):
         return False
     return max(math.log(found.comparison.low), -math.log(found.comparison.high)) >= rule.worth
 
 
 MOST_REVISIONS = 400
-"""Number of newest revisions of a history to examine."""
+"""Maximum number of revisions to examine, the newest ones."""
 
 
-def neighbours_noise(session: Session, target: Target) -> LayoutNoise | None:
-    """Estimate the difference between builds in a metric without a change; builds and starts nothing.
+def layout_noise_of_neighbours(session: Session, target: Target) -> LayoutNoise | None:
+    """Estimate how much adjacent builds differ in a metric without a change of it; builds and starts nothing.
 
     Only metrics of a single point are used, and only builds as their recipe links them.
     """
@@ -159,8 +158,8 @@ def neighbours_noise(session: Session, target: Target) -> LayoutNoise | None:
     revisions = session.source.history()[-MOST_REVISIONS:]
     known = [_runnable(session, revision, target) for revision in revisions]
     keys = tuple({each.key for each in known if each is not None})
-    held = session.store.outcomes(keys, session.machine.id) if keys else {}
-    logs = {key: _by_block(target, outcomes) for key, outcomes in held.items()}
+    stored = session.store.outcomes(keys, session.machine.id) if keys else {}
+    logs = {key: _by_block(target, outcomes) for key, outcomes in stored.items()}
     ratios = []
     for one, other in pairwise(known):
         if one is None or other is None or one.key == other.key:
@@ -192,19 +191,20 @@ def _by_block(target: Target, outcomes: Sequence[Outcome]) -> Mapping[str, float
     return found
 
 
-ROUNDS_TO_JUDGE = 5
+ROUNDS_TO_ESTIMATE = 5
 """Number of rounds after which the cost of a round is known."""
 
-FITTING = 0.9
-"""The share of the rounds that fit into the budget by their cost so far and that the rule relies on."""
+BUDGET_SHARE = 0.9
+"""Share of the budget that the rule plans for, because later rounds may cost more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompareRequest:
     """What to compare: base and head by any name that the source knows, the metrics, and the confidence.
 
-    `threshold` is the smallest relative change worth reporting, the study's precision unless set. `most`
-    pairs replace the study's maximum number of invocations. Measuring takes at most `budget_seconds`.
+    `threshold` is the smallest relative change worth reporting, by default the study's precision. `most` is the
+    maximum number of pairs, by default the study's maximum number of invocations. Measuring takes at most
+    `budget_seconds`.
     """
 
     base: str
@@ -224,7 +224,7 @@ class Compare:
         self._session = session
         self._request = request
         self._clock = clock
-        self._lost: dict[tuple[str, ...], FailedSide] = {}
+        self._failures: dict[tuple[str, ...], FailedSide] = {}
         self._notes: list[str] = []
 
     def events(self) -> Generator[Event, None, Gate]:
@@ -232,32 +232,37 @@ class Compare:
         base, head = self._revisions()
         yield HistoryRead(revisions=(base, head))
         began = self._clock()
-        duels = yield from self._made(base, head)
+        benchmarks = yield from self._build_both(base, head)
         yield from self._session.subject_builder.confirm()
-        for duel in duels:
-            yield from duel.turns.tell_equals()
-        apart = [duel for duel in duels if not duel.one_build]
-        rule = self._rule(apart)
-        rule = yield from self._measured(apart, rule)
-        self._notes += self._skipped(apart)
-        self._notes += [words for duel in apart if (words := duel.turns.unlinked_words)]
-        rows = sorted((row for duel in duels for row in duel.rows(rule)), key=lambda row: row.rank)
+        for benchmark in benchmarks:
+            yield from benchmark.pairs.tell_equals()
+        different = [benchmark for benchmark in benchmarks if not benchmark.one_build]
+        rule = self._rule(different)
+        rule = yield from self._measure(different, rule)
+        self._notes += self._skipped(different)
+        self._notes += [words for benchmark in different if (words := benchmark.pairs.unlinked_words)]
+        rows = sorted(
+            (row for benchmark in benchmarks for row in benchmark.rows(rule)), key=lambda row: row.rank
+        )
         gate = Gate(
             title=self._session.study.title,
             file=self._session.study.file,
             base=base,
             head=head,
             rows=tuple(rows),
-            lost=(*self._lost.values(), *(each for duel in apart for each in duel.lost())),
+            lost=(
+                *self._failures.values(),
+                *(each for benchmark in different for each in benchmark.failures()),
+            ),
             fail_on=self._request.fail_on,
             confidence=self._request.confidence,
             threshold=rule.threshold,
             machine=self._session.machine,
-            invocations=sum(duel.turns.units.started() for duel in apart),
+            invocations=sum(benchmark.pairs.units.started() for benchmark in different),
             fresh=self._session.bench.started,
             seconds=self._clock() - began,
             taken=now(),
-            layout_noise=self._layout_noise(duels, rows),
+            layout_noise=self._layout_noise(benchmarks, rows),
             notes=tuple(self._notes),
         )
         self._session.store.add_comparison(
@@ -265,17 +270,19 @@ class Compare:
         )
         return gate
 
-    def _layout_noise(self, duels: Sequence[ComparedBenchmark], rows: Sequence[Row]) -> LayoutNoise | None:
-        """Return the noise of the first metric that differs between these two builds for sure."""
+    def _layout_noise(
+        self, benchmarks: Sequence[ComparedBenchmark], rows: Sequence[Row]
+    ) -> LayoutNoise | None:
+        """Return the layout noise of the first metric that certainly differs between these two builds."""
         differs = next((row.metric for row in rows if row.basis == "builds"), None)
-        named = (target for duel in duels for target in duel.targets)
+        named = (target for benchmark in benchmarks for target in benchmark.targets)
         found = next((target for target in named if ComparedMetric.of(target) == differs), None)
-        return None if found is None else neighbours_noise(self._session, found)
+        return None if found is None else layout_noise_of_neighbours(self._session, found)
 
     def _revisions(self) -> tuple[Revision, Revision]:
         study, source = self._session.study, self._session.source
         if study.walked.kind == "directory":
-            raise UsageError("a directory has only one revision: there is nothing to compare it with")
+            raise UsageError("a directory has only one revision; a comparison needs two")
         base, head = (find_revision(study, source, name) for name in (self._request.base, self._request.head))
         if isinstance(source, EditableSource) and (named := source.edited()) in (base.id, head.id):
             self._notes.append(
@@ -286,45 +293,43 @@ class Compare:
             self._notes.append("base and head are the same revision")
         return base, head
 
-    def _made(self, base: Revision, head: Revision) -> Generator[Event, None, list[ComparedBenchmark]]:
-        """Build both in every variant, in parallel if possible, and pair everything that both can run."""
+    def _build_both(self, base: Revision, head: Revision) -> Generator[Event, None, list[ComparedBenchmark]]:
+        """Build both in every variant, in parallel if possible; return the benchmarks that both can run."""
         sides: dict[SideName, Revision] = {"base": base, "head": head}
         study, choice = self._session.study, self._request.choice
         wanted = (
             Subject(revision=each, variant=variant) for variant in study.variants for each in sides.values()
         )
         yield from self._session.subject_builder.ahead(subject for subject in wanted if self._wanted(subject))
-        duels = []
+        benchmarks = []
         for variant in study.variants:
-            made: dict[str, dict[SideName, list[Ready]]] = {}
+            built: dict[str, dict[SideName, list[Ready]]] = {}
             for side, revision in sides.items():
-                for ready in (yield from self._make(side, Subject(revision=revision, variant=variant))):
-                    made.setdefault(ready.cell.benchmark, {}).setdefault(side, []).append(ready)
-            duels += [
-                ComparedBenchmark(
-                    self._session, readies, choice.of(study, benchmark, variant), clock=self._clock
-                )
-                for benchmark, readies in made.items()
+                for ready in (yield from self._build(side, Subject(revision=revision, variant=variant))):
+                    built.setdefault(ready.cell.benchmark, {}).setdefault(side, []).append(ready)
+            benchmarks += [
+                ComparedBenchmark(self._session, readies, choice.of(study, name, variant), clock=self._clock)
+                for name, readies in built.items()
                 if len(readies) == len(sides)
             ]
-        return [duel for duel in duels if duel.targets]
+        return [benchmark for benchmark in benchmarks if benchmark.targets]
 
-    def _make(self, side: SideName, subject: Subject) -> Generator[Event, None, list[Ready]]:
+    def _build(self, side: SideName, subject: Subject) -> Generator[Event, None, list[Ready]]:
         readies = []
         for cell in self._wanted(subject):
             ready = yield from self._session.subject_builder.ready(cell)
             if isinstance(ready, Failure):
                 benchmark = cell.benchmark if ready.stage == "link" else ""
-                lost = FailedSide(
+                failed = FailedSide(
                     side=side, variant=subject.variant, benchmark=benchmark, point="", failure=ready
                 )
-                self._lost.setdefault((side, subject.variant, benchmark), lost)
+                self._failures.setdefault((side, subject.variant, benchmark), failed)
             else:
                 readies.append(ready)
         return readies
 
     def _wanted(self, subject: Subject) -> list[Cell]:
-        """Return the cells of a subject that give the wanted metrics."""
+        """Return the cells of a subject that the requested metrics need."""
         study = self._session.study
         needed = {
             (name, point)
@@ -334,53 +339,54 @@ class Compare:
         }
         return [cell for cell in cells(study, subject) if (cell.benchmark, cell.point) in needed]
 
-    def _rule(self, duels: Sequence[ComparedBenchmark]) -> Rule:
+    def _rule(self, benchmarks: Sequence[ComparedBenchmark]) -> Rule:
         return rule_for(
             self._session.study.measure,
-            sum(len(duel.targets) for duel in duels),
+            sum(len(benchmark.targets) for benchmark in benchmarks),
             error=1.0 - self._request.confidence,
             threshold=self._request.threshold,
             most=self._request.most,
         )
 
-    def _measured(self, duels: Sequence[ComparedBenchmark], rule: Rule) -> Generator[Event, None, Rule]:
-        """Measure units round by round, of all comparisons that are not settled; return the rule for reading them."""
+    def _measure(self, benchmarks: Sequence[ComparedBenchmark], rule: Rule) -> Generator[Event, None, Rule]:
+        """Measure units of all unsettled comparisons, round by round; return the rule for their analysis."""
         began, rounds, budget = self._clock(), 0, self._request.budget_seconds
-        for duel in duels:
-            yield from duel.turns.begin()
-        while pending := [duel for duel in duels if duel.open(rule)]:
+        for benchmark in benchmarks:
+            yield from benchmark.pairs.begin()
+        while pending := [benchmark for benchmark in benchmarks if benchmark.open(rule)]:
             spent = self._clock() - began
             if budget is not None and rounds and spent * (rounds + 1) / rounds > budget:
                 self._notes.append(
-                    f"the budget ended the comparison after {rounds} rounds, with {len(pending)} benchmarks unsettled"
+                    f"the budget ended the comparison after {counted(rounds, 'round')}, "
+                    f"with {counted(len(pending), 'benchmark')} unsettled"
                 )
                 break
-            for duel in pending:
-                yield from duel.turns.unit()
-                yield duel.turns.progress(rule)
+            for benchmark in pending:
+                yield from benchmark.pairs.unit()
+                yield benchmark.pairs.progress(rule)
             rounds += 1
-            if budget is not None and rounds == ROUNDS_TO_JUDGE:
-                rule = self._fitted(rule, (self._clock() - began) / rounds)
-                for duel in duels:
-                    duel.forget()
+            if budget is not None and rounds == ROUNDS_TO_ESTIMATE:
+                rule = self._fitted_to_budget(rule, (self._clock() - began) / rounds)
+                for benchmark in benchmarks:
+                    benchmark.discard_results()
         return rule
 
-    def _fitted(self, rule: Rule, seconds: float) -> Rule:
+    def _fitted_to_budget(self, rule: Rule, seconds: float) -> Rule:
         """Return the rule for as many pairs as the budget allows, at least as many as a verdict needs.
 
         The number depends on the cost of a round, not on which side was slower.
         """
         assert self._request.budget_seconds is not None
-        fits = int(FITTING * self._request.budget_seconds / max(seconds, 1e-9))
+        fits = int(BUDGET_SHARE * self._request.budget_seconds / max(seconds, 1e-9))
         most = max(units_needed(rule.comparisons, error=rule.error), min(rule.most, fits))
         if most < rule.most:
             self._notes.append(
-                f"the budget allows at most {most} pairs of each benchmark instead of {rule.most}"
+                f"the budget allows at most {counted(most, 'pair')} of each benchmark instead of {rule.most}"
             )
         return replace(rule, most=most)
 
     @staticmethod
-    def _skipped(duels: Sequence[ComparedBenchmark]) -> Iterator[str]:
-        skipped = sum(duel.turns.skipped for duel in duels)
+    def _skipped(benchmarks: Sequence[ComparedBenchmark]) -> Iterator[str]:
+        skipped = sum(benchmark.pairs.skipped for benchmark in benchmarks)
         if skipped:
             yield f"{counted(skipped, 'larger point')} skipped, because a smaller one reached its limit"

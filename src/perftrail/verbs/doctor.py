@@ -1,7 +1,7 @@
 """Diagnose what on this machine disturbs measurements, its cost and its remedy.
 
-`Signs` are the facts about a machine. Each function from `sandbox` to `heat` turns them into findings: about
-sandboxes, memory, the processor, and other users of the machine. `examine` runs the whole diagnosis.
+`MachineState` has the facts about a machine. Each function from `sandbox` to `heat` checks one of them and yields
+findings: about sandboxes, memory, the processor, and other users of the machine. `examine` runs all checks.
 """
 
 from __future__ import annotations
@@ -21,12 +21,11 @@ from perftrail.process.machine.settings import (
     possible_changes,
     put_back_left_over,
     read_settings,
-    run_attached,
 )
-from perftrail.verbs.resolution import ResolutionJson, resolve
+from perftrail.verbs.resolution import ResolutionJson, measure_resolution
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from perftrail.model.measurement import Busy, Conditions
     from perftrail.process.machine.settings import Change
@@ -35,21 +34,21 @@ if TYPE_CHECKING:
 
 
 Grade = Literal["spoils", "may spoil", "unknown", "fine"]
-"""How much a finding affects measurements on this machine, the worst first."""
+"""Effect of a finding on measurements, the worst first."""
 
 GRADES: tuple[Grade, ...] = ("spoils", "may spoil", "unknown", "fine")
 
 
 class DoctorFindingJson(TypedDict):
-    """One property of the machine, and what it costs."""
+    """One property of the machine, with its cost and remedy."""
 
     name: str
     grade: Grade
-    here: Annotated[str, "its state on this machine"]
+    here: Annotated[str, "its value on this machine"]
     cost: str
     source: str
     remedy: str
-    fix: Annotated[bool, "whether `doctor --fix` changes it"]
+    fix: Annotated[bool, "whether `doctor --fix` changes this setting"]
 
 
 class SettingJson(TypedDict):
@@ -62,7 +61,7 @@ class SettingJson(TypedDict):
 
 
 class DoctorReportJson(TypedDict):
-    """The state of a machine, and how small a change it can detect."""
+    """The state of a machine, and the smallest change that it can detect."""
 
     machine: str
     findings: list[DoctorFindingJson]
@@ -73,9 +72,9 @@ class DoctorReportJson(TypedDict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One fact about a machine: its state here, its cost, the source of that knowledge, and a remedy.
+    """One fact about a machine: its value here, its cost, the source of that knowledge, and a remedy.
 
-    `source` is ``measured`` or names a document. `fix`: `--fix` changes it temporarily.
+    `source` is ``measured`` or names a document. `fix`: `--fix` changes the setting temporarily.
     """
 
     name: str
@@ -100,13 +99,13 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Signs:
-    """All that is known of a machine for its diagnosis.
+class MachineState:
+    """The state of a machine that the checks use.
 
     `facts` and `settings` are as the machine reports them; `conditions` are from a period in which perftrail
     was idle, with the `busiest` other processes of that period. `clock_seconds` is the cost of reading the
     clock. `cgroups` are the launcher's control groups. `fixable` are the settings that `--fix` would change.
-    `no_sandbox` says why sandboxes do not work, with the remedy on its second line: empty if they work,
+    `no_sandbox` is the reason why sandboxes do not work, with the remedy on its second line: empty if they work,
     `None` if not tested.
     """
 
@@ -120,78 +119,78 @@ class Signs:
     no_sandbox: str | None = None
 
 
-def sandbox(signs: Signs) -> Iterator[Finding]:
+def sandbox(state: MachineState) -> Iterator[Finding]:
     """Sandbox: whether one can be created, and whether it limits memory."""
-    if signs.no_sandbox is None:
+    if state.no_sandbox is None:
         return
-    if signs.no_sandbox:
-        result, _, remedy = signs.no_sandbox.partition("\n")
+    if state.no_sandbox:
+        result, _, remedy = state.no_sandbox.partition("\n")
         yield Finding(
             name="sandbox",
             grade="unknown",
             here=result.removeprefix("sandbox — "),
-            cost="measurements are not affected; but code that --sandbox would contain runs with all your rights",
+            cost="measurements are not affected, but without a sandbox builds and benchmarks run with all your rights",
             source="measured",
             remedy=remedy,
         )
-    elif signs.cgroups.get("memory") is None:
+    elif state.cgroups.get("memory") is None:
         yield Finding(
             name="sandbox",
             grade="fine",
-            here="can be made; it limits memory for each process only, and where a study says sandbox.memory",
+            here="works; it can limit the memory of each process only (sandbox.memory), not of all together",
         )
     else:
-        yield Finding(name="sandbox", grade="fine", here="can be made, with its memory and processes limited")
+        yield Finding(name="sandbox", grade="fine", here="works, with limits of memory and processes")
 
 
-PRESSED = 0.01
+MOST_MEMORY_PRESSURE = 0.01
 TRANSHUGE = "Linux, admin-guide/mm/transhuge"
 SYSCTL = "Linux, admin-guide/sysctl/kernel"
 LAYOUT = "Mytkowicz et al., ASPLOS 2009"
 
 
-def layout(signs: Signs) -> Iterator[Finding]:
+def layout(state: MachineState) -> Iterator[Finding]:
     """Address layout: whether it is random in each run."""
-    aslr = signs.settings.get("aslr")
+    aslr = state.settings.get("aslr")
     if aslr is None:
         return
     if aslr == "0":
         yield Finding(
             name="address layout",
             grade="may spoil",
-            here="never randomised",
-            cost="one memory layout for all runs: its effect looks like a change of the program",
+            here="not randomised",
+            cost="all runs have the same memory layout, whose effect looks like a change of the program",
             source=f"known: {LAYOUT}",
-            remedy="echo 2 | sudo tee /proc/sys/kernel/randomize_va_space; repeated runs then average over it",
+            remedy="echo 2 | sudo tee /proc/sys/kernel/randomize_va_space; repeated runs then average over layouts",
         )
     else:
         yield Finding(
             name="address layout",
             grade="fine",
-            here="randomised: repeated runs average over it; counted instructions have it off",
+            here="randomised: repeated runs average over layouts; perftrail turns it off to count instructions",
         )
 
 
-def huge_pages(signs: Signs) -> Iterator[Finding]:
+def huge_pages(state: MachineState) -> Iterator[Finding]:
     """Huge pages: whether programs get them without a request."""
-    mode = signs.settings.get("thp")
+    mode = state.settings.get("thp")
     if mode == "always":
         yield Finding(
             name="huge pages",
             grade="may spoil",
             here="always",
-            cost="their use depends on the free memory at that moment: time and peak memory jump",
+            cost="whether a program gets huge pages depends on the free memory: time and peak memory jump",
             source=f"known: {TRANSHUGE}",
-            remedy="echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled, if production does so too",
+            remedy="echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled, if production has it too",
         )
     elif mode:
         yield Finding(name="huge pages", grade="fine", here=mode)
 
 
-def swap(signs: Signs) -> Iterator[Finding]:
+def swap(state: MachineState) -> Iterator[Finding]:
     """Swap: whether memory is short now, or may be paged out during a run."""
-    pressure = signs.conditions.memory_pressure or 0.0
-    if pressure > PRESSED:
+    pressure = state.conditions.memory_pressure or 0.0
+    if pressure > MOST_MEMORY_PRESSURE:
         yield Finding(
             name="memory",
             grade="spoils",
@@ -200,7 +199,7 @@ def swap(signs: Signs) -> Iterator[Finding]:
             source="measured",
             remedy="stop the processes that fill the memory",
         )
-    swaps = signs.settings.get("swaps")
+    swaps = state.settings.get("swaps")
     if swaps is None:
         return
     if swaps == "0":
@@ -209,21 +208,21 @@ def swap(signs: Signs) -> Iterator[Finding]:
     yield Finding(
         name="swap",
         grade="may spoil",
-        here=f"{swaps} in use, swappiness {signs.settings.get('swappiness', '?')}",
-        cost="paged-out memory is paged in during some runs; such samples are flagged",
+        here=f"{swaps} in use, swappiness {state.settings.get('swappiness', '?')}",
+        cost="memory is paged in during some runs; perftrail flags such samples",
         source="known: Linux, admin-guide/sysctl/vm",
         remedy="sudo swapoff -a, if there is enough memory",
-        fix="swappiness" in signs.fixable,
+        fix="swappiness" in state.fixable,
     )
 
 
-def numa(signs: Signs) -> Iterator[Finding]:
+def numa(state: MachineState) -> Iterator[Finding]:
     """Memory nodes: whether memory may be remote, or is migrated."""
-    nodes = signs.settings.get("numa_nodes", "0")
+    nodes = state.settings.get("numa_nodes", "0")
     if nodes == "0":
         yield Finding(name="NUMA", grade="fine", here="one node")
         return
-    balancing = signs.settings.get("numa_balancing", "0") != "0"
+    balancing = state.settings.get("numa_balancing", "0") != "0"
     yield Finding(
         name="NUMA",
         grade="may spoil",
@@ -231,16 +230,16 @@ def numa(signs: Signs) -> Iterator[Finding]:
         cost="memory of another node is slower, and its location changes from run to run",
         source=f"known: {SYSCTL}",
         remedy="numactl --cpunodebind=0 --membind=0 as the variant's run.prefix",
-        fix="numa_balancing" in signs.fixable,
+        fix="numa_balancing" in state.fixable,
     )
 
 
-def control_groups(signs: Signs) -> Iterator[Finding]:
+def control_groups(state: MachineState) -> Iterator[Finding]:
     """Control groups: whether whole process trees can be counted."""
-    memory, cpu = signs.cgroups.get("memory"), signs.cgroups.get("cpu")
+    memory, cpu = state.cgroups.get("memory"), state.cgroups.get("cpu")
     if memory is not None and cpu is not None:
         yield Finding(
-            name="control groups", grade="fine", here=f"{memory}: memory and CPU time of whole trees"
+            name="control groups", grade="fine", here=f"{memory}: memory and CPU time of whole process trees"
         )
         return
     lacking = " and ".join(what for what, how in (("memory", memory), ("CPU time", cpu)) if how is None)
@@ -248,7 +247,7 @@ def control_groups(signs: Signs) -> Iterator[Finding]:
         name="control groups",
         grade="may spoil",
         here=f"none available for {lacking}",
-        cost="a tree's memory is sampled, a short peak can be missed; limits hold for each process only",
+        cost="perftrail polls the memory of trees and may miss a short peak; limits apply to each process only",
         source="known: launcher/PROTOCOL.md",
         remedy="systemd-run --user --scope -p Delegate=yes perftrail …",
     )
@@ -260,15 +259,15 @@ TIPS = "LLVM, Benchmarking tips"
 PARAMETERS = "Linux, admin-guide/kernel-parameters"
 
 
-def governor(signs: Signs) -> Iterator[Finding]:
+def governor(state: MachineState) -> Iterator[Finding]:
     """Frequency governor: whether the speed follows the load."""
-    governor = signs.facts.get("governor")
+    governor = state.facts.get("governor")
     if governor is None:
         yield Finding(
             name="governor",
             grade="unknown",
-            here="this machine does not show or set the frequency",
-            cost="the host's frequency changes affect every sample",
+            here="this machine does not report its CPU frequency",
+            cost="frequency changes of the host affect every sample",
             source=f"known: {CPUFREQ}",
         )
     elif governor == "performance":
@@ -278,16 +277,16 @@ def governor(signs: Signs) -> Iterator[Finding]:
             name="governor",
             grade="spoils",
             here=governor,
-            cost="the frequency follows the load: short programs run at one, long ones at another",
+            cost="the frequency follows the load: short and long programs run at different frequencies",
             source=f"known: {CPUFREQ}",
             remedy="sudo cpupower frequency-set -g performance",
-            fix="governor" in signs.fixable,
+            fix="governor" in state.fixable,
         )
 
 
-def turbo(signs: Signs) -> Iterator[Finding]:
+def turbo(state: MachineState) -> Iterator[Finding]:
     """Turbo: whether the speed follows heat and neighbours."""
-    turbo = signs.facts.get("turbo")
+    turbo = state.facts.get("turbo")
     if turbo == "off":
         yield Finding(name="turbo", grade="fine", here="off")
     elif turbo == "on":
@@ -295,17 +294,17 @@ def turbo(signs: Signs) -> Iterator[Finding]:
             name="turbo",
             grade="may spoil",
             here="on",
-            cost="speed depends on heat and on how many CPUs work; thread scaling looks worse than it is",
+            cost="the frequency depends on heat and on the number of busy CPUs; threads seem to scale worse",
             source=f"known: {TIPS}",
             remedy="echo 1 | sudo tee /sys/devices/system/cpu/intel_pstate/no_turbo, or cpufreq/boost to 0",
-            fix="turbo" in signs.fixable,
+            fix="turbo" in state.fixable,
         )
 
 
-def smt(signs: Signs) -> Iterator[Finding]:
+def smt(state: MachineState) -> Iterator[Finding]:
     """Sibling threads: whether a core may be shared."""
-    active = signs.settings.get("smt_active")
-    if active == "0" and signs.facts.get("virtualisation", "none") != "none":
+    active = state.settings.get("smt_active")
+    if active == "0" and state.facts.get("virtualisation", "none") != "none":
         yield Finding(
             name="sibling threads",
             grade="unknown",
@@ -318,15 +317,15 @@ def smt(signs: Signs) -> Iterator[Finding]:
             name="sibling threads",
             grade="may spoil",
             here="on: two CPUs share a core",
-            cost="a neighbour on the sibling takes part of the core, and no counter shows it",
+            cost="a process on the sibling uses a part of the core, and no counter shows it",
             source=f"known: {TIPS}",
-            remedy="keep the siblings idle; off: echo off | sudo tee /sys/devices/system/cpu/smt/control",
+            remedy="keep the siblings idle, or: echo off | sudo tee /sys/devices/system/cpu/smt/control",
         )
 
 
-def isolated(signs: Signs) -> Iterator[Finding]:
+def isolated(state: MachineState) -> Iterator[Finding]:
     """Isolation: whether some CPUs are kept free of other work."""
-    isolated = signs.settings.get("isolated", "")
+    isolated = state.settings.get("isolated", "")
     if isolated:
         yield Finding(name="isolated CPUs", grade="fine", here=isolated)
         return
@@ -336,103 +335,105 @@ def isolated(signs: Signs) -> Iterator[Finding]:
         here="none",
         cost="the scheduler runs other work on every CPU, including the tick",
         source=f"known: {PARAMETERS}",
-        remedy="boot with isolcpus=2,3 nohz_full=2,3 and run with taskset -c 2; worth it below 1 %",
+        remedy="boot with isolcpus=2,3 nohz_full=2,3 and run with taskset -c 2; needed only for changes below 1 %",
     )
 
 
-def counters(signs: Signs) -> Iterator[Finding]:
+def counters(state: MachineState) -> Iterator[Finding]:
     """Hardware counters: whether instructions can be counted at full speed."""
-    if signs.settings.get("counters") != "yes":
+    if state.settings.get("counters") != "yes":
         yield Finding(
             name="hardware counters",
             grade="unknown",
-            here="this machine shows none",
-            cost="instructions cannot be counted while a program runs at full speed",
+            here="none available",
+            cost="perftrail cannot count instructions at full speed",
             source="measured",
             remedy="the metric instructions uses Valgrind if it is installed",
         )
         return
-    paranoid = signs.settings.get("perf_event_paranoid", "2")
+    paranoid = state.settings.get("perf_event_paranoid", "2")
     allowed = paranoid.lstrip("-").isdigit() and int(paranoid) <= 2
     yield Finding(
         name="hardware counters",
         grade="fine" if allowed else "may spoil",
-        here=f"there, perf_event_paranoid {paranoid}",
-        cost="" if allowed else "instructions cannot be counted without root",
+        here=f"available, perf_event_paranoid {paranoid}",
+        cost="" if allowed else "perftrail cannot count instructions without root",
         source="" if allowed else "known: Linux, admin-guide/perf-security",
         remedy="" if allowed else "echo 2 | sudo tee /proc/sys/kernel/perf_event_paranoid",
     )
 
 
-def clock(signs: Signs) -> Iterator[Finding]:
+def clock(state: MachineState) -> Iterator[Finding]:
     """Clock: the cost of reading it."""
-    source = signs.settings.get("clocksource", "unknown")
-    each = quantity(signs.clock_seconds, "s")
-    if signs.clock_seconds <= SLOW_CLOCK_SECONDS:
+    source = state.settings.get("clocksource", "unknown")
+    each = quantity(state.clock_seconds, "s")
+    if state.clock_seconds <= SLOW_CLOCK_SECONDS:
         yield Finding(name="clock", grade="fine", here=f"{source}, {each} to read")
         return
-    better = [name for name in signs.settings.get("clocksources", "").split() if name != source]
+    better = [name for name in state.settings.get("clocksources", "").split() if name != source]
     yield Finding(
         name="clock",
         grade="may spoil",
         here=f"{source}, {each} to read",
-        cost="slows a program that reads the clock often",
+        cost="a program that reads the clock often is slower",
         source="measured",
         remedy=f"boot with clocksource={better[0]}" if better else "",
     )
 
 
-BUSY_CPUS = 0.25
-STOLEN = 0.01
+MOST_FOREIGN_CPUS = 0.25
+MOST_STOLEN_CPUS = 0.01
 
 
-def load(signs: Signs) -> Iterator[Finding]:
+def load(state: MachineState) -> Iterator[Finding]:
     """Load: other users of the CPUs."""
-    foreign = signs.conditions.foreign_cpus
-    cpus = signs.facts.get("logical_cpus", "?")
+    foreign = state.conditions.foreign_cpus
+    cpus = state.facts.get("logical_cpus", "?")
     if foreign is None:
-        yield Finding(name="load", grade="unknown", here="this system does not show who uses the CPUs")
+        yield Finding(
+            name="load", grade="unknown", here="this system does not report the CPU time of other processes"
+        )
         return
-    who = ", ".join(f"{quoted(each.name)} ({each.pid}) {each.cpus:.2f}" for each in signs.busiest[:3])
-    here = f"others use {number(foreign)} of {cpus} CPUs"
-    if foreign <= BUSY_CPUS:
+    users = ", ".join(f"{quoted(each.name)} ({each.pid}) {each.cpus:.2f}" for each in state.busiest[:3])
+    here = f"other processes use {number(foreign)} of {cpus} CPUs"
+    if foreign <= MOST_FOREIGN_CPUS:
         yield Finding(name="load", grade="fine", here=here)
         return
     yield Finding(
         name="load",
         grade="spoils",
-        here=f"{here}: {who}" if who else here,
-        cost=f"up to {min(foreign, 1.0) * 100:.0f} % of a CPU that a program would have; caches and memory too",
+        here=f"{here}: {users}" if users else here,
+        cost=f"up to {min(foreign, 1.0) * 100:.0f} % less CPU time for a program, and less cache and memory bandwidth",
         source="measured",
-        remedy='stop them; or [measure] quiet = "wait 60s"; or use cpu instead of wall',
+        remedy='stop these processes, or set [measure] quiet = "wait 60s", or use cpu instead of wall',
     )
 
 
-def steal(signs: Signs) -> Iterator[Finding]:
+def steal(state: MachineState) -> Iterator[Finding]:
     """Steal: whether a hypervisor takes CPU time."""
-    kind = signs.facts.get("virtualisation", "none")
+    kind = state.facts.get("virtualisation", "none")
     if kind == "none":
         yield Finding(name="virtual machine", grade="fine", here="none: this is a physical machine")
         return
-    now = signs.conditions.stolen_cpus or 0.0
-    always = float(signs.settings.get("stolen_share", 0.0))
-    taken = f"{now * 100:.1f} % of a CPU stolen now, {always * 100:.2f} % of all time since the start"
-    heavy = max(now, always) > STOLEN
+    now = state.conditions.stolen_cpus or 0.0
+    always = float(state.settings.get("stolen_share", 0.0))
+    stolen = f"{now * 100:.1f} % of a CPU stolen now, {always * 100:.2f} % since the boot"
+    heavy = max(now, always) > MOST_STOLEN_CPUS
     yield Finding(
         name="virtual machine",
         grade="spoils" if heavy else "may spoil",
-        here=f"{'a hypervisor that hides its name' if kind == 'unknown' else kind}; {taken}",
-        cost="stolen time counts as wall, and as cpu if the guest does not know it"
+        here=f"{'a hypervisor that hides its name' if kind == 'unknown' else kind}; {stolen}",
+        cost="stolen time is part of wall time, and of CPU time if the guest does not know about it"
         if heavy
-        else "neighbours on the host share caches and memory; a guest cannot see frequency and heat",
-        source="measured" if heavy else "known: a guest sees its own counters only",
-        remedy="use a physical machine, or an instance with dedicated CPUs; else more pairs",
+        else "other guests share caches and memory; a guest cannot see frequency and heat",
+        source="measured" if heavy else "known: a guest sees only its own counters",
+        remedy="use a physical machine, an instance with dedicated CPUs, or more pairs",
     )
 
 
-def quota(signs: Signs) -> Iterator[Finding]:
+def quota(state: MachineState) -> Iterator[Finding]:
     """Quota: whether a control group limits CPU time."""
-    quota = signs.facts.get("cpu_quota")
+    quota = state.facts.get("cpu_quota")
     if quota is None:
         yield Finding(name="CPU limit", grade="fine", here="no control group limits CPU time")
         return
@@ -446,9 +447,9 @@ def quota(signs: Signs) -> Iterator[Finding]:
     )
 
 
-def power(signs: Signs) -> Iterator[Finding]:
+def power(state: MachineState) -> Iterator[Finding]:
     """Power: whether a battery limits the speed."""
-    power = signs.settings.get("power")
+    power = state.settings.get("power")
     if power == "battery":
         yield Finding(
             name="power",
@@ -462,30 +463,28 @@ def power(signs: Signs) -> Iterator[Finding]:
         yield Finding(name="power", grade="fine", here="mains")
 
 
-def heat(signs: Signs) -> Iterator[Finding]:
+def heat(state: MachineState) -> Iterator[Finding]:
     """Heat: whether the processor reduced its speed."""
-    throttles = signs.settings.get("heat_throttles")
+    throttles = state.settings.get("heat_throttles")
     if throttles is None:
         return
-    celsius = signs.conditions.celsius
+    celsius = state.conditions.celsius
     now = f", {celsius:.0f} °C now" if celsius is not None else ""
     if throttles == "0":
-        yield Finding(name="heat", grade="fine", here=f"never slowed down since the start{now}")
+        yield Finding(name="heat", grade="fine", here=f"never throttled since the boot{now}")
         return
     yield Finding(
         name="heat",
         grade="may spoil",
-        here=f"slowed down {throttles} times since the start{now}",
-        cost="consecutive runs differ; such samples are flagged throttled",
+        here=f"throttled {throttles} times since the boot{now}",
+        cost="consecutive runs differ; perftrail flags such samples as throttled",
         source="measured",
-        remedy="better cooling; turbo off",
-        fix="turbo" in signs.fixable,
+        remedy="improve the cooling, or turn turbo off",
+        fix="turbo" in state.fixable,
     )
 
 
-__all__ = ["GRADES", "Finding", "Grade", "Signs", "diagnose"]
-
-_LOOKS = (
+_CHECKS = (
     load,
     power,
     swap,
@@ -504,12 +503,12 @@ _LOOKS = (
     clock,
     sandbox,
 )
-"""The checks, in order of their usual cost, which is the order within a grade."""
+"""The checks, the most important first, which is the order of findings within a grade."""
 
 
-def diagnose(signs: Signs) -> tuple[Finding, ...]:
+def diagnose(state: MachineState) -> tuple[Finding, ...]:
     """Return every finding, the worst first."""
-    found = [finding for look in _LOOKS for finding in look(signs)]
+    found = [finding for check in _CHECKS for finding in check(state)]
     return tuple(sorted(found, key=lambda finding: GRADES.index(finding.grade)))
 
 
@@ -518,17 +517,17 @@ CLOCK_READINGS = 2000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
-    """The diagnosis: every finding, the worst first, and the resolution unless it was to be quick.
+class DoctorReport:
+    """The diagnosis: every finding, the worst first, and the resolution if it was measured.
 
-    `put_back` are settings that a killed perftrail had left changed, `held` those that are changed now.
+    `restored` are settings that a killed perftrail had left changed, `changed` those that are changed now.
     """
 
     machine: str
     findings: tuple[Finding, ...]
     resolution: Resolution | None
-    put_back: tuple[Change, ...] = ()
-    held: tuple[Change, ...] = ()
+    restored: tuple[Change, ...] = ()
+    changed: tuple[Change, ...] = ()
 
     def as_json(self) -> DoctorReportJson:
         """Return the report as `doctor --json` prints it."""
@@ -536,36 +535,36 @@ class Report:
             "machine": self.machine,
             "findings": [finding.as_json() for finding in self.findings],
             "resolution": None if self.resolution is None else self.resolution.as_json(),
-            "put_back": [_change_json(change) for change in self.put_back],
-            "held": [_change_json(change) for change in self.held],
+            "put_back": [_change_json(change) for change in self.restored],
+            "held": [_change_json(change) for change in self.changed],
         }
 
 
-def examine(*, quick: bool = False, held: tuple[Change, ...] = ()) -> Report:
+def examine(*, quick: bool = False, changed: tuple[Change, ...] = ()) -> DoctorReport:
     """Observe this machine for a second, and unless `quick` measure its resolution.
 
     Settings that a killed perftrail left changed are restored first.
     """
-    put_back = put_back_left_over()
+    restored = put_back_left_over()
     with Launcher() as launcher:
-        signs = read_signs(launcher.start())
-        resolution = None if quick else resolve(launcher)
-    return Report(
+        state = read_machine_state(launcher.start())
+        resolution = None if quick else measure_resolution(launcher)
+    return DoctorReport(
         machine=read_machine().id,
-        findings=diagnose(signs),
+        findings=diagnose(state),
         resolution=resolution,
-        put_back=put_back,
-        held=held,
+        restored=restored,
+        changed=changed,
     )
 
 
-def read_signs(capabilities: Capabilities) -> Signs:
-    """Read everything that a diagnosis needs, and observe the load for a second."""
+def read_machine_state(capabilities: Capabilities) -> MachineState:
+    """Read the state of this machine, and observe its load for a second."""
     with Watch() as watch:
         watch.begin()
         busiest = watch.busiest(seconds=WATCHED_SECONDS)
         conditions = watch.end(0.0)
-    return Signs(
+    return MachineState(
         facts=read_machine().facts,
         settings=read_settings(),
         conditions=conditions,
@@ -578,8 +577,8 @@ def read_signs(capabilities: Capabilities) -> Signs:
 
 
 @contextmanager
-def fixed() -> Iterator[tuple[Change, ...]]:
-    """Change settings for the duration of this context; yield the changes.
+def changed_settings() -> Iterator[tuple[Change, ...]]:
+    """Change settings for measuring in this context; yield the changes.
 
     Raises `SettingsError` if a change fails, after restoring all settings.
     """
@@ -587,11 +586,6 @@ def fixed() -> Iterator[tuple[Change, ...]]:
     changes = possible_changes()
     with ChangedSettings(changes):
         yield changes
-
-
-def run(arguments: Sequence[str]) -> int:
-    """Run a command on this terminal and return its exit code. Raises `UsageError` for an unknown program."""
-    return run_attached(arguments)
 
 
 def _clock_seconds() -> float:

@@ -1,4 +1,4 @@
-"""Export the samples of a study, or a part of them, with everything that describes them."""
+"""Export the samples of a study, or a part of them, with their descriptions."""
 
 from __future__ import annotations
 
@@ -35,23 +35,27 @@ def exported(view: View, *, only: Sequence[str] = (), metrics: Sequence[str] = (
         if name not in every:
             raise UsageError(f"--metric {name}: no metric {quoted(name)}{suggestion(name, every)}")
     cells = [(cell, key) for cell, key in MeasuredHere(view).cells if selection.wants(cell)]
-    held = view.store.outcomes(tuple({key for _, key in cells}), view.machine.id)
-    found = tuple(each for cell, key in cells for each in _of(view, cell, held.get(key, ()), metrics))
-    if not found:
-        which = "no sample matches" if only or metrics else "no samples yet"
-        raise NoAnswer(f"{which}; list the samples with perftrail show")
-    return found
+    outcomes = view.store.outcomes(tuple({key for _, key in cells}), view.machine.id)
+    samples = tuple(
+        each for cell, key in cells for each in _exported_cell(view, cell, outcomes.get(key, ()), metrics)
+    )
+    if not samples:
+        reason = "no sample matches" if only or metrics else "no samples yet"
+        raise NoAnswer(f"{reason}; list the samples with perftrail show")
+    return samples
 
 
-def leading(samples: Sequence[Exported], view: View) -> tuple[Exported, ...]:
+def shown_metrics(samples: Sequence[Exported], view: View) -> tuple[Exported, ...]:
     """Return the metrics that tables show: each benchmark's declared metrics, or the wall time."""
     return tuple(each for each in samples if each.metric in view.study.benchmarks[each.benchmark].leading)
 
 
-def _of(view: View, cell: Cell, outcomes: Sequence[Outcome], metrics: Sequence[str]) -> Iterator[Exported]:
+def _exported_cell(
+    view: View, cell: Cell, outcomes: Sequence[Outcome], metrics: Sequence[str]
+) -> Iterator[Exported]:
     benchmark = view.study.benchmarks[cell.benchmark]
-    taken = [each for each in outcomes if isinstance(each, Measurement) and each.key.phase == "sample"]
-    for name, known in _known(benchmark).items():
+    samples = [each for each in outcomes if isinstance(each, Measurement) and each.key.phase == "sample"]
+    for name, described in _metrics(benchmark).items():
         values = tuple(
             Value(
                 value=each.values[name],
@@ -59,19 +63,19 @@ def _of(view: View, cell: Cell, outcomes: Sequence[Outcome], metrics: Sequence[s
                 started=each.started,
                 flags=each.flags,
             )
-            for each in taken
+            for each in samples
             if name in each.values
         )
         if values and (not metrics or name in metrics):
-            marked = [FlaggedSample(value=each.value, flags=each.flags) for each in values]
-            estimated = estimate(sift(marked, least=view.study.measure.invocations.least).values)
+            flagged = [FlaggedSample(value=each.value, flags=each.flags) for each in values]
+            estimated = estimate(sift(flagged, least=view.study.measure.invocations.least).values)
             yield Exported(
                 subject=cell.subject,
                 benchmark=cell.benchmark,
                 point=cell.point,
                 metric=name,
-                unit=known.unit,
-                better=known.better,
+                unit=described.unit,
+                better=described.better,
                 machine=_machine(view),
                 values=values,
                 median=estimated.value,
@@ -81,13 +85,13 @@ def _of(view: View, cell: Cell, outcomes: Sequence[Outcome], metrics: Sequence[s
 
 
 def _machine(view: View) -> str:
-    """Return the measuring machine; for imported samples the one that their files agree on, else empty."""
-    named = view.machine.facts.get(MACHINE, view.machine.id)
-    return "" if named == UNKNOWN or "," in named else named
+    """Return the measuring machine. Imported samples have one only if their files name the same machine."""
+    name = view.machine.facts.get(MACHINE, view.machine.id)
+    return "" if name == UNKNOWN or "," in name else name
 
 
-def _known(benchmark: Benchmark) -> Mapping[str, Metric | MeasuredMetric]:
+def _metrics(benchmark: Benchmark) -> Mapping[str, Metric | MeasuredMetric]:
     return {
         **benchmark.metrics,
-        **{n: m for n, m in benchmark.measured.items() if n not in benchmark.metrics},
+        **{name: each for name, each in benchmark.measured.items() if name not in benchmark.metrics},
     }

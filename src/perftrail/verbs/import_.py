@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from perftrail.model.study import Study
 
 SAMPLES = "samples"
-"""The directory of a study for its result files."""
+"""Name of a study's directory for result files."""
 
 
 class ImportedJson(TypedDict):
@@ -73,7 +73,7 @@ class Imported:
         }
 
     def words(self) -> Iterator[str]:
-        """Yield the result in words."""
+        """Yield the result in sentences."""
         if self.added:
             yield f"{self.file}: {counted(len(self.added), 'file')} added"
         yield (
@@ -81,7 +81,7 @@ class Imported:
             f"{counted(self.values, 'value')} of {', '.join(self.metrics[:6])}{'…' if len(self.metrics) > 6 else ''}"
         )
         if self.summaries:
-            yield f"{counted(self.summaries, 'value')} of these are summaries: no samples, so no interval"
+            yield f"{counted(self.summaries, 'summary value')} among these: no samples, so no interval"
 
 
 def import_files(
@@ -97,17 +97,19 @@ def import_files(
     chosen = _chosen(files, format)
     study_file = directory / studyfile.FILE_NAME
     if study_file.exists() and studyfile.load(str(directory)).walked.kind != "samples":
-        raise UsageError(f"{study_file}: is a study of another kind; choose another directory with -o")
+        raise UsageError(
+            f"{study_file} is a study with another kind of source; choose another directory with -o"
+        )
     contents = {name: path.read_bytes() for name, path in chosen.items()}
-    _refuse_other(contents, directory / SAMPLES)
+    _refuse_replacing(contents, directory / SAMPLES)
     text = _study_text(title or f"Samples in {directory.absolute().name}", format)
     new = {directory / SAMPLES / name: content for name, content in contents.items()}
-    with _put({**new, study_file: text.encode()}):
-        return held(studyfile.load(str(directory)), added=tuple(contents))
+    with _written({**new, study_file: text.encode()}):
+        return imported_content(studyfile.load(str(directory)), added=tuple(contents))
 
 
 @contextmanager
-def _put(files: Mapping[Path, bytes]) -> Iterator[None]:
+def _written(files: Mapping[Path, bytes]) -> Iterator[None]:
     """Write the missing files; if the following code fails, remove them again with their directories."""
     with ExitStack() as undo:
         for path, content in files.items():
@@ -128,18 +130,18 @@ def _remove_empty(directory: Path) -> None:
         directory.rmdir()
 
 
-def held(study: Study, *, added: tuple[str, ...] = ()) -> Imported:
+def imported_content(study: Study, *, added: tuple[str, ...] = ()) -> Imported:
     """Return the content of a study of samples, after files were `added`."""
     read = read_samples(study)
     arranged = arrange(read.files)
-    taken = [each for those in arranged.taken.values() for each in those]
-    counts = [(each, sum(map(len, each.values.values()))) for each in taken]
+    samples = [each for group in arranged.taken.values() for each in group]
+    counts = [(each, sum(map(len, each.values.values()))) for each in samples]
     return Imported(
         file=shown_name(Path(study.file)),
         added=added,
         revisions=tuple(revision.id for revision in arranged.revisions),
         benchmarks=tuple(arranged.benchmarks),
-        metrics=tuple(dict.fromkeys(name for each in taken for name in each.values)),
+        metrics=tuple(dict.fromkeys(name for each in samples for name in each.values)),
         values=sum(count for _, count in counts),
         summaries=sum(count for each, count in counts if SUMMARY in each.flags),
         machine=machine_of(arranged, read).facts,
@@ -147,8 +149,8 @@ def held(study: Study, *, added: tuple[str, ...] = ()) -> Imported:
 
 
 def _chosen(files: Sequence[Path], format: str | None) -> dict[str, Path]:
-    """Return the chosen files, by their names in the study; raise an error for one in an unknown format."""
-    results = [path for file in files for path in (_inside(file) if file.is_dir() else (file,))]
+    """Return the chosen files, by their names in the study. Raises `SourceError` for a file in an unknown format."""
+    results = [path for file in files for path in (_results_in(file) if file.is_dir() else (file,))]
     for path in results:
         if format is None and not is_result(path):
             sample_file(path, format, name=str(path))  # raises an error with the reason
@@ -160,34 +162,32 @@ def _chosen(files: Sequence[Path], format: str | None) -> dict[str, Path]:
     return {str(path.relative_to(root)): path for path in absolute}
 
 
-def _inside(directory: Path) -> tuple[Path, ...]:
+def _results_in(directory: Path) -> tuple[Path, ...]:
     found = tuple(path for path in files_in(directory) if is_result(path))
     if not found:
         raise UsageError(
-            f"{directory}: contains no result file of a known tool; name the files, and use --format"
+            f"{directory}: contains no result file of a known tool; name the files, and their format with --format"
         )
     return found
 
 
 def _companions(results: Sequence[Path], *, below: Path) -> list[Path]:
     """Return files that describe the results next to them, for example asv's benchmarks.json."""
-    places = {place for path in results for place in (path.parent, path.parent.parent)}
-    inside = sorted(place for place in places if place.is_relative_to(below))
-    return [path for place in inside for path in sorted(place.glob("*.json")) if path not in results]
+    parents = {parent for path in results for parent in (path.parent, path.parent.parent)}
+    inside = sorted(parent for parent in parents if parent.is_relative_to(below))
+    return [path for parent in inside for path in sorted(parent.glob("*.json")) if path not in results]
 
 
-def _refuse_other(contents: Mapping[str, bytes], samples: Path) -> None:
+def _refuse_replacing(contents: Mapping[str, bytes], samples: Path) -> None:
     for name, content in contents.items():
-        place = samples / name
-        if place.exists() and place.read_bytes() != content:
-            raise UsageError(
-                f"{place}: exists with other content; rename the new file, or remove the old one"
-            )
+        file = samples / name
+        if file.exists() and file.read_bytes() != content:
+            raise UsageError(f"{file}: exists with other content; rename the new file, or remove the old one")
 
 
 def _study_text(title: str, format: str | None) -> str:
     lines = [
-        "# Samples of other tools. perftrail reads the files on each use: you may add or replace files.",
+        "# Samples of other tools. Each perftrail command reads the files again: you may add or replace files.",
         "[study]",
         f"title = {toml(title)}",
         "",

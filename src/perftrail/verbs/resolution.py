@@ -1,4 +1,4 @@
-"""Measure the smallest change that this machine can show now: a program compared with itself."""
+"""Measure the smallest change that this machine can detect now, by comparing a program with itself."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from perftrail.errors import NoAnswer
 from perftrail.model.process import Command, Exited
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from perftrail.model.process import Ran
     from perftrail.ports import Starter
     from perftrail.stats.comparison import Comparison
@@ -19,31 +17,31 @@ if TYPE_CHECKING:
 PAIRS = 20
 SECONDS = 0.05
 LOOP = "i=0; while [ $i -lt {count} ]; do i=$((i+1)); done"
-"""A shell loop, available on every machine: no memory, no files, one CPU."""
+"""A shell loop, because every machine can run it: it needs no memory, no files and one CPU."""
 
 FIRST_COUNT = 2000
 LARGEST_COUNT = 1 << 27
-LONG_ENOUGH = 0.4
-"""From this share of the wanted time on, the loop's time is precise enough to scale it."""
+SCALABLE_SHARE = 0.4
+"""Share of the wanted time from which the loop's time is precise enough to scale the count."""
 
-PRECISE = 0.01
+ONE_PERCENT = 0.01
 
 
 class ResolutionJson(TypedDict):
-    """The spread of interleaved pairs of a program with itself."""
+    """The smallest changes that interleaved pairs of a program with itself can detect."""
 
     pairs: int
     seconds: float
-    wall: Annotated[float, "relative standard deviation of the wall time's pairs"]
-    cpu: Annotated[float, "relative standard deviation of the CPU time's pairs"]
+    wall: Annotated[float, "minimum detectable relative change of the wall time"]
+    cpu: Annotated[float, "minimum detectable relative change of the CPU time"]
     pairs_for_one_percent: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resolution:
-    """The smallest relative changes that a number of pairs of a program with this duration can show.
+    """The minimum detectable changes of wall and CPU time, for a number of pairs of a program with this duration.
 
-    `pairs_for_one_percent` is derived for wall time: the number grows with the square of the noise.
+    `pairs_for_one_percent` is for wall time: the number of pairs grows with the square of the noise.
     """
 
     pairs: int
@@ -54,7 +52,7 @@ class Resolution:
     @property
     def pairs_for_one_percent(self) -> int:
         """Number of pairs that would detect 1 % in wall time, at the present noise."""
-        return max(1, round(self.pairs * (self.wall / PRECISE) ** 2))
+        return max(1, round(self.pairs * (self.wall / ONE_PERCENT) ** 2))
 
     def as_json(self) -> ResolutionJson:
         """Return the resolution as `doctor --json` prints it."""
@@ -67,10 +65,10 @@ class Resolution:
         }
 
 
-def resolve(starter: Starter, *, seconds: float = SECONDS) -> Resolution:
-    """Compare a program with itself in ABBA pairs and return the minimum detectable change of that many pairs.
+def measure_resolution(starter: Starter, *, seconds: float = SECONDS) -> Resolution:
+    """Compare a program with itself in ABBA pairs and return the minimum detectable changes.
 
-    Raises `NoAnswer` when the program, a loop of /bin/sh, does not run.
+    Raises `NoAnswer` if the program, a loop of /bin/sh, does not run.
     """
     from perftrail.stats.comparison import Rule, compare_once  # noqa: PLC0415 - numpy is not needed otherwise
 
@@ -85,20 +83,24 @@ def resolve(starter: Starter, *, seconds: float = SECONDS) -> Resolution:
     return Resolution(
         pairs=PAIRS,
         seconds=median(ran.wall_seconds for ran in (*first, *second)),
-        wall=_seen(compare_once(_walls(first), _walls(second), rule)),
-        cpu=_seen(compare_once(_cpus(first), _cpus(second), rule)),
+        wall=_minimum_detectable(
+            compare_once([ran.wall_seconds for ran in first], [ran.wall_seconds for ran in second], rule)
+        ),
+        cpu=_minimum_detectable(
+            compare_once([ran.cpu_seconds for ran in first], [ran.cpu_seconds for ran in second], rule)
+        ),
     )
 
 
-def _seen(compared: Comparison) -> float:
-    assert compared.minimum_detectable is not None, f"{PAIRS} pairs are more than a verdict needs"
+def _minimum_detectable(compared: Comparison) -> float:
+    assert compared.minimum_detectable is not None, f"{PAIRS} pairs are enough for a verdict"
     return compared.minimum_detectable
 
 
 def _calibrate(starter: Starter, seconds: float) -> int:
     """Return the loop count that takes this long; by CPU time, which other processes disturb least."""
     count = FIRST_COUNT
-    while _run(starter, count).cpu_seconds < seconds * LONG_ENOUGH and count < LARGEST_COUNT:
+    while _run(starter, count).cpu_seconds < seconds * SCALABLE_SHARE and count < LARGEST_COUNT:
         count *= 2
     took = median(_run(starter, count).cpu_seconds for _ in range(3))
     return max(1, round(count * seconds / max(took, 1e-6)))
@@ -115,14 +117,6 @@ def _run(starter: Starter, count: int) -> Ran:
     ran = starter.run(command)
     if ran.ended != Exited(code=0):
         raise NoAnswer(
-            f"/bin/sh — cannot run a loop of it: {ran.ended}; skip it with perftrail doctor --quick"
+            f"cannot run a loop of /bin/sh: {ran.ended}; skip this measurement with perftrail doctor --quick"
         )
     return ran
-
-
-def _walls(runs: Sequence[Ran]) -> list[float]:
-    return [ran.wall_seconds for ran in runs]
-
-
-def _cpus(runs: Sequence[Ran]) -> list[float]:
-    return [ran.cpu_seconds for ran in runs]

@@ -49,9 +49,9 @@ class RunReportJson(PinsJson):
     """What a run measured."""
 
     revisions: int
-    points: Annotated[int, "subjects times benchmarks times points"]
+    points: Annotated[int, "subjects × benchmarks × points"]
     measured: int
-    skipped: Annotated[int, "points that had enough samples already"]
+    skipped: Annotated[int, "points skipped after a smaller one reached a limit"]
     invocations: int
     skipped_revisions: list[SkippedRevisionJson]
     failures: list[RunFailureJson]
@@ -62,8 +62,8 @@ class RunReportJson(PinsJson):
 class RunReport:
     """The result of a run: numbers of cells with samples, and failed subjects.
 
-    `skipped` counts cells beyond one that reached a limit. `left_out` are revisions that the study skips.
-    `disagreements` are answers that should be equal and are not.
+    `skipped` is the number of cells with a larger point than one that reached a limit. `left_out` are revisions that
+    the study skips. `disagreements` are printed answers that should be equal and differ.
     """
 
     revisions: int
@@ -95,7 +95,7 @@ class RunReport:
 
 
 class Run:
-    """One run of a study: builds every wanted subject, then measures round by round until all have enough samples."""
+    """One run of a study: builds every selected subject, then measures round by round until all have enough samples."""
 
     def __init__(self, session: Session, selection: Selection) -> None:
         self._session = session
@@ -106,7 +106,7 @@ class Run:
         self._outlook = Outlook(session.study.benchmarks)
         self._planned = 0
         self._failed_to_run: dict[Subject, Failure] = {}
-        self._ran = False
+        self._any_ran = False
 
     def events(self) -> Generator[Event, None, RunReport]:
         """Run; yield events and return the report."""
@@ -122,12 +122,12 @@ class Run:
         yield from self._build_first(wanted)
         yield from subject_builder.ahead(wanted)
         for subject in planned:
-            yield from self._make(subject)
+            yield from self._build(subject)
         yield from subject_builder.confirm()
-        yield from self._tell_equals()
+        yield from self._same_artefacts()
         for benchmark in self._session.study.benchmarks:
-            own = [key for key, tally in self._tallies.items() if tally.ready.cell.benchmark == benchmark]
-            yield from self._measure(self._by_point(own))
+            keys = [key for key, tally in self._tallies.items() if tally.ready.cell.benchmark == benchmark]
+            yield from self._measure(self._by_point(keys))
         return RunReport(
             revisions=len(revisions),
             cells=self._planned,
@@ -149,21 +149,21 @@ class Run:
             outcomes = tuple(tally.known.values())
             yield from ((cell, outcomes) for cell in self._cells[key])
 
-    def _make(self, subject: Subject) -> Generator[Event, None, None]:
+    def _build(self, subject: Subject) -> Generator[Event, None, None]:
         wanted = self._cells_of(subject)
         self._planned += len(wanted)
-        fresh: list[Ready] = []
+        readies: list[Ready] = []
         for cell in wanted:
             ready = yield from self._session.subject_builder.ready(cell)
             if isinstance(ready, Failure):
                 self._failures[str(subject)] = ready
             else:
                 self._cells.setdefault(ready.runnable.key, []).append(cell)
-                fresh.append(ready)
-        self._recall([ready for ready in fresh if ready.runnable.key not in self._tallies])
+                readies.append(ready)
+        self._read_stored([ready for ready in readies if ready.runnable.key not in self._tallies])
 
     def _build_first(self, wanted: Sequence[Subject]) -> Generator[Event, None, None]:
-        """Build the oldest two; if both fail, the newest. Raises `NoAnswer` if all three fail for one reason."""
+        """Build the oldest two, and the newest if both fail. Raises `NoAnswer` if all three fail for one reason."""
         if self._session.keep_going:
             return
         subject_builder = self._session.subject_builder
@@ -177,22 +177,26 @@ class Run:
         if reason := same_reason(failures):
             raise NoAnswer(reason)
 
-    def _refuse_to_go_on(self, cell: Cell, outcome: Outcome) -> None:
+    def _stop_if_all_fail(self, cell: Cell, outcome: Outcome) -> None:
         """Raise `NoAnswer` if every subject so far failed to run for one reason."""
         if isinstance(outcome, FailedInvocation):
             self._failed_to_run[cell.subject] = outcome.failure
         else:
-            self._ran = True
-        if not self._ran and not self._session.keep_going and (reason := same_reason(self._failed_to_run)):
+            self._any_ran = True
+        if (
+            not self._any_ran
+            and not self._session.keep_going
+            and (reason := same_reason(self._failed_to_run))
+        ):
             raise NoAnswer(reason)
 
     def _cells_of(self, subject: Subject) -> list[Cell]:
         return [cell for cell in cells(self._session.study, subject) if self._selection.wants(cell)]
 
-    def _recall(self, fresh: Sequence[Ready]) -> None:
+    def _read_stored(self, readies: Sequence[Ready]) -> None:
         study, bench = self._session.study, self._session.bench
-        bench.recall(fresh)
-        for ready in fresh:
+        bench.recall(readies)
+        for ready in readies:
             known = bench.known(ready)
             tally = Tally(
                 ready=ready,
@@ -204,7 +208,7 @@ class Run:
             self._tallies[ready.runnable.key] = tally
             self._outlook.put(ready.cell, tally)
 
-    def _tell_equals(self) -> Generator[Event, None, None]:
+    def _same_artefacts(self) -> Generator[Event, None, None]:
         for shared in self._cells.values():
             if len(shared) > 1 and shared[0].point == self._first_point(shared[0]):
                 yield SameArtefact(
@@ -215,7 +219,7 @@ class Run:
         return self._session.study.benchmarks[cell.benchmark].points(cell.subject.variant)[0]
 
     def _by_point(self, keys: Sequence[str]) -> list[str]:
-        """Group the subjects of a point, so that short disturbances affect all of them, and their pairs."""
+        """Group the subjects of a point, so that a short disturbance affects all of them."""
         points = dict.fromkeys(self._tallies[key].ready.cell.point for key in keys)
         numbers = {point: number for number, point in enumerate(points)}
         return sorted(keys, key=lambda key: numbers[self._tallies[key].ready.cell.point])
@@ -229,7 +233,7 @@ class Run:
             number += 1
 
     def _round(self, active: Sequence[str], number: int) -> Generator[Event, None, None]:
-        """Start everything once. The subjects of a point are a block: they run directly one after another."""
+        """Start each cell once. The subjects of a point are a block: they run directly one after another."""
         study = self._session.study
         furthest = max(
             (self._tallies[key].next for key in active), key=lambda each: (each[0] != "warmup", each)
@@ -239,7 +243,7 @@ class Run:
             yield from self._block(block, Draw(block=secrets.token_hex(8), seed=seed))
 
     def _blocks(self, active: Sequence[str], number: int) -> Iterator[Sequence[str]]:
-        """Order the starts of a round, point after point; a coin decides which of a pair starts first.
+        """Order the starts of a round, point after point, with the subjects of a point in random order.
 
         Points are compared with each other, so their order alternates; the subjects of a point are compared
         in pairs.
@@ -249,8 +253,8 @@ class Run:
         for key in active:
             points.setdefault(str(self._tallies[key].ready.cell.point), []).append(key)
         for point in ordered(tuple(points), number, order=policy.order, seed=policy.seed):
-            within = "random" if policy.order == "interleaved" else policy.order
-            yield ordered(points[point], number, order=within, seed=policy.seed)
+            order = "random" if policy.order == "interleaved" else policy.order
+            yield ordered(points[point], number, order=order, seed=policy.seed)
 
     def _block(self, block: Sequence[str], draw: Draw) -> Generator[Event, None, None]:
         tallies = (self._tallies[key] for key in block)
@@ -259,7 +263,7 @@ class Run:
         for event in self._session.bench.perform(starts):
             yield event
             if isinstance(event, Invoked):
-                self._refuse_to_go_on(event.cell, event.outcome)
+                self._stop_if_all_fail(event.cell, event.outcome)
                 self._outlook.put(event.cell, self._tallies[event.outcome.key.runnable])
                 if isinstance(event.outcome, FailedInvocation):
                     self._failures.setdefault(str(event.cell), event.outcome.failure)
@@ -272,8 +276,8 @@ class Run:
         )
 
     def _give_up(self, cell: Cell) -> Generator[Event, None, None]:
-        if beyond := self._outlook.give_up(cell):
-            yield GivenUp(cells=beyond, because=cell)
+        if larger := self._outlook.give_up(cell):
+            yield GivenUp(cells=larger, because=cell)
 
     def _progress(self) -> Progress:
         left = self._outlook.left()

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from perftrail import studyfile
 from perftrail.errors import PerftrailError, UsageError
-from perftrail.opening import open_results, results_directory, writer
+from perftrail.opening import current_writer, open_results, results_directory
 from perftrail.present.dashboard.live import look
 from perftrail.present.dashboard.snapshot import take
 from perftrail.present.report.words import slug
@@ -126,7 +126,7 @@ class ServedStudy:
         """Return what is known of the study without reading its store."""
         try:
             study = studyfile.load(self.file, to_read=True)
-            running = writer(study, store=self._store) is not None
+            running = current_writer(study, store=self._store) is not None
         except PerftrailError as error:
             return About(title="", running=False, trouble=str(error))
         return About(title=study.title, running=running, trouble=self.trouble)
@@ -230,7 +230,7 @@ class ServedStudy:
         return await asyncio.to_thread(self._look, snapshot)
 
     def _look(self, snapshot: Snapshot) -> Live:
-        holder = writer(snapshot.gathered.view.study, store=self._store)
+        holder = current_writer(snapshot.gathered.view.study, store=self._store)
         store = self._opened()
         seen = (store.mark(), holder, snapshot.taken)
         known = self._looked

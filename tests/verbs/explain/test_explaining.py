@@ -10,7 +10,7 @@ from perftrail.model.build import Failure
 from perftrail.model.patch import FileChange
 from perftrail.model.subject import Revision
 from perftrail.results.selection import Selection
-from perftrail.verbs.explain.explain import Explain, Explained, Pair
+from perftrail.verbs.explain.explain import Explain, ExplainReport, Pair
 from perftrail.verbs.explain.profilers import ProfiledMetric, Profiler, read_calls, read_functions
 from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter
 from tests.measure.bench import a_session, a_study, drain
@@ -30,7 +30,7 @@ TABLE = """\
 """
 
 
-class CannedLook:
+class CannedProfiler:
     """Gives what a test wants for each revision, and writes down who was asked."""
 
     def __init__(
@@ -39,17 +39,17 @@ class CannedLook:
         *,
         name: str = "canned",
         starts: int = 3,
-        slow: float = 1.0,
+        slowdown: float = 1.0,
         missing: str = "",
     ) -> None:
-        self.name, self.starts, self.slow = name, starts, slow
+        self.name, self.starts, self.slowdown = name, starts, slowdown
         self._values, self._missing = values, missing
         self.asked: list[str] = []
 
-    def why_not(self) -> str:
+    def unsupported_reason(self) -> str:
         return self._missing
 
-    def take(self, ready: Ready, number: int) -> Mapping[str, ProfiledMetric] | Failure:
+    def profile(self, ready: Ready, number: int) -> Mapping[str, ProfiledMetric] | Failure:
         revision = ready.cell.subject.revision.id
         self.asked.append(revision)
         values = self._values[revision]
@@ -63,7 +63,7 @@ class CannedLook:
 
 def explain(
     tmp_path: Path, *looks: Profiler, source: FakeSource | None = None, broken: str = ""
-) -> Explained:
+) -> ExplainReport:
     source = source or FakeSource(2)
     session = a_session(
         a_study(),
@@ -72,12 +72,12 @@ def explain(
         starter=FakeStarter(seconds=lambda _: 1.0),
         builder=FakeBuilder(source, broken=[broken]),
     )
-    _, explained = drain(Explain(session, PAIR, looks=looks, selection=Selection()).events())
+    _, explained = drain(Explain(session, PAIR, profilers=looks, selection=Selection()).events())
     return explained
 
 
 def test_both_are_started_in_turn_there_and_back(tmp_path: Path) -> None:
-    look = CannedLook({"r0": {"a": 1.0}, "r1": {"a": 1.0}})
+    look = CannedProfiler({"r0": {"a": 1.0}, "r1": {"a": 1.0}})
     explain(tmp_path, look)
     assert look.asked == ["r0", "r1", "r1", "r0", "r0", "r1"]
 
@@ -85,25 +85,25 @@ def test_both_are_started_in_turn_there_and_back(tmp_path: Path) -> None:
 def test_the_largest_difference_comes_first_and_small_numbers_last(tmp_path: Path) -> None:
     before = {"large": 1000.0, "small": 1.0, "same": 7.0}
     after = {"large": 4000.0, "small": 2.0, "same": 7.0, "new": 900.0}
-    [cell] = explain(tmp_path, CannedLook({"r0": before, "r1": after})).cells
-    assert [each.name for each in cell.figures] == ["new", "large", "small", "same"]
-    assert [each.name for each in cell.alike] == ["same"]
-    assert cell.figures[0].difference.before == 0.0
+    [cell] = explain(tmp_path, CannedProfiler({"r0": before, "r1": after})).cells
+    assert [each.name for each in cell.metrics] == ["new", "large", "small", "same"]
+    assert [each.name for each in cell.unchanged] == ["same"]
+    assert cell.metrics[0].difference.before == 0.0
 
 
 def test_a_look_that_fails_is_told_and_the_others_go_on(tmp_path: Path) -> None:
-    failing = CannedLook(
+    failing = CannedProfiler(
         {"r0": {"a": 1.0}, "r1": Failure(stage="crash", message="exit code 1")}, name="first"
     )
-    other = CannedLook({"r0": {"b": 1.0}, "r1": {"b": 1.0}})
+    other = CannedProfiler({"r0": {"b": 1.0}, "r1": {"b": 1.0}})
     [cell] = explain(tmp_path, failing, other).cells
     assert [(each.what, each.why) for each in cell.unavailable] == [("first", "crash: exit code 1")]
-    assert [each.name for each in cell.figures] == ["b"]
+    assert [each.name for each in cell.metrics] == ["b"]
 
 
 def test_a_look_that_this_machine_lacks_is_not_taken(tmp_path: Path) -> None:
-    lacking = CannedLook({}, name="lacking", missing="no such tool; install it")
-    explained = explain(tmp_path, lacking, CannedLook({"r0": {"a": 1.0}, "r1": {"a": 1.0}}))
+    lacking = CannedProfiler({}, name="lacking", missing="no such tool; install it")
+    explained = explain(tmp_path, lacking, CannedProfiler({"r0": {"a": 1.0}, "r1": {"a": 1.0}}))
     assert lacking.asked == []
     assert ("lacking", "no such tool; install it") in [
         (each.what, each.why) for each in explained.unavailable
@@ -111,8 +111,8 @@ def test_a_look_that_this_machine_lacks_is_not_taken(tmp_path: Path) -> None:
 
 
 def test_a_look_that_would_take_too_long_is_left_out(tmp_path: Path) -> None:
-    plain = CannedLook({"r0": {"wall": 10.0}, "r1": {"wall": 10.0}})
-    slow = CannedLook({}, name="slow", slow=60.0)
+    plain = CannedProfiler({"r0": {"wall": 10.0}, "r1": {"wall": 10.0}})
+    slow = CannedProfiler({}, name="slow", slowdown=60.0)
     [cell] = explain(tmp_path, plain, slow).cells
     assert slow.asked == []
     [left_out] = cell.unavailable
@@ -120,16 +120,16 @@ def test_a_look_that_would_take_too_long_is_left_out(tmp_path: Path) -> None:
 
 
 def test_one_build_is_not_looked_at(tmp_path: Path) -> None:
-    look = CannedLook({})
+    look = CannedProfiler({})
     explained = explain(tmp_path, look, source=FakeSource(2, same_as={"r1": "r0"}))
     assert look.asked == []
     assert [cell.equal for cell in explained.cells] == [True]
-    assert explained.seen
+    assert explained.measured
 
 
 def test_one_that_does_not_build_leaves_nothing_to_see(tmp_path: Path) -> None:
-    explained = explain(tmp_path, CannedLook({}), broken="r0")
-    assert not explained.seen
+    explained = explain(tmp_path, CannedProfiler({}), broken="r0")
+    assert not explained.measured
     assert [(name, failure.stage) for name, failure in explained.failures] == [("r0", "build")]
 
 

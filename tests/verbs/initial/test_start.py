@@ -13,7 +13,7 @@ import pytest
 from perftrail import studyfile
 from perftrail.errors import UsageError
 from perftrail.model.study import Study
-from perftrail.verbs.init.start import FirstStudy, begin
+from perftrail.verbs.init.start import FirstStudy, write_first_study
 from tests.sources.repositories import Repository
 from tests.verbs.initial.projects import MAIN_C, PROJECTS, Project
 
@@ -23,7 +23,7 @@ MAKE = PROJECTS[0].files
 def begun(
     directory: Path, *, output: Path | None = None, system: str | None = None
 ) -> tuple[FirstStudy, Study]:
-    made = begin(directory, output=output or directory, system=system, force=False)
+    made = write_first_study(directory, output=output or directory, system=system, force=False)
     return made, studyfile.load(str(made.file))
 
 
@@ -53,7 +53,7 @@ def test_the_range_begins_at_the_last_release(tmp_path: Path) -> None:
     repository.tag("v1.0", commits[3])
     made, study = begun(repository.path)
     assert (study.source.kind, study.source.range) == ("git", "v1.0..HEAD")
-    assert made.draft.history.revisions == 9
+    assert made.draft.source.revisions == 9
 
 
 def test_a_release_that_was_just_made_is_searched_from_the_one_before(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_without_a_release_it_is_the_newest_fifty(tmp_path: Path) -> None:
     commits = [repository.commit({**MAKE, "n": str(number)}) for number in range(60)]
     made, study = begun(repository.path)
     assert study.source.range == f"{commits[-50]}..HEAD"
-    assert made.draft.history.revisions == 50
+    assert made.draft.source.revisions == 50
 
 
 def test_a_tag_with_a_hostile_name_is_named_by_its_commit(tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_a_repository_without_a_commit_gets_a_study_and_the_remedy(tmp_path: Pat
         (repository.path / name).write_text(text)
     made, study = begun(repository.path)
     assert study.build.steps == ("make -j{cpus}",)
-    assert any("commit" in trouble for trouble in made.draft.history.troubles)
+    assert any("commit" in trouble for trouble in made.draft.source.troubles)
 
 
 def test_a_shallow_clone_gets_a_study_and_the_remedy(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_a_shallow_clone_gets_a_study_and_the_remedy(tmp_path: Path) -> None:
         repository.commit({**MAKE, "n": str(number)})
     repository.git("clone", "--quiet", "--depth=1", f"file://{repository.path}", str(tmp_path / "tiny"))
     made, _ = begun(tmp_path / "tiny")
-    assert any("git fetch --unshallow" in trouble for trouble in made.draft.history.troubles)
+    assert any("git fetch --unshallow" in trouble for trouble in made.draft.source.troubles)
 
 
 def test_without_a_history_the_files_as_they_are_are_studied(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_without_a_history_the_files_as_they_are_are_studied(tmp_path: Path) -> 
         (tmp_path / name).write_text(text)
     made, study = begun(tmp_path)
     assert study.source.kind == "directory"
-    assert made.draft.history.revisions == 1
+    assert made.draft.source.revisions == 1
 
 
 def test_what_is_not_committed_is_not_studied(tmp_path: Path) -> None:
@@ -111,8 +111,8 @@ def test_what_is_not_committed_is_not_studied(tmp_path: Path) -> None:
     (repository.path / "CMakeLists.txt").write_text("add_executable(a a.c)")
     made, _ = begun(repository.path)
     assert made.as_json()["build"] is not None
-    assert made.draft.building is not None
-    assert made.draft.building.system == "make"
+    assert made.draft.build is not None
+    assert made.draft.build.system == "make"
 
 
 def test_a_source_that_is_called_as_its_program_is_asked_what_that_knows(tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_a_checkout_of_fossil_leads_to_its_history(tmp_path: Path) -> None:
         fossil(checkout, "commit", "-m", "change", "--date-override", f"2024-01-0{number + 2}T00:00:00", *tag)
     (checkout / "CMakeLists.txt").write_text("add_executable(a a.c)")
     made, study = begun(checkout)
-    assert (study.source.kind, made.draft.history.revisions) == ("fossil", 6)
+    assert (study.source.kind, made.draft.source.revisions) == ("fossil", 6)
     assert study.build.steps == ("make -j{cpus}",)
 
 
@@ -179,9 +179,9 @@ def test_hostile_names_are_text_in_the_file(tmp_path: Path) -> None:
 def test_a_study_that_is_there_is_kept_unless_forced(tmp_path: Path) -> None:
     (tmp_path / "perftrail.toml").write_text("mine")
     with pytest.raises(UsageError, match="--force"):
-        begin(tmp_path, output=tmp_path, system=None, force=False)
+        write_first_study(tmp_path, output=tmp_path, system=None, force=False)
     assert (tmp_path / "perftrail.toml").read_text() == "mine"
-    begin(tmp_path, output=tmp_path, system=None, force=True)
+    write_first_study(tmp_path, output=tmp_path, system=None, force=True)
     assert tomllib.loads((tmp_path / "perftrail.toml").read_text())["benchmark"]
 
 
@@ -191,9 +191,9 @@ def test_a_build_system_can_be_chosen_and_what_is_not_there_is_refused(tmp_path:
     made, study = begun(repository.path, system="make")
     assert study.build.steps == ("make -j{cpus}",)
     assert [other.system for other in made.draft.others] == ["cmake"]
-    for wrong, told in (("cargo", "found cmake and make"), ("cmkae", "cmake")):
+    for wrong, told in (("cargo", "it uses cmake and make"), ("cmkae", "cmake")):
         with pytest.raises(UsageError, match=told):
-            begin(repository.path, output=tmp_path, system=wrong, force=True)
+            write_first_study(repository.path, output=tmp_path, system=wrong, force=True)
 
 
 def test_of_two_that_fit_the_one_whose_tools_are_here_comes_first(
@@ -214,9 +214,9 @@ def test_of_two_that_fit_the_one_whose_tools_are_here_comes_first(
 def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="cannot be written"):
-        begin(tmp_path, output=tmp_path / "file" / "below", system=None, force=False)
+        write_first_study(tmp_path, output=tmp_path / "file" / "below", system=None, force=False)
 
 
 def test_a_directory_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no such directory"):
-        begin(tmp_path / "nowhere", output=tmp_path, system=None, force=False)
+        write_first_study(tmp_path / "nowhere", output=tmp_path, system=None, force=False)

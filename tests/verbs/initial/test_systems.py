@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from perftrail.verbs.init.draft import Building, Tree
+from perftrail.verbs.init.draft import BuildDraft, Tree
 from perftrail.verbs.init.systems import SYSTEMS, detect
 from tests.verbs.initial.projects import MAIN_C, PROJECTS, Project
 
@@ -15,15 +15,15 @@ def tree_of(files: Mapping[str, str], *, runnable: frozenset[str] = frozenset(),
     return Tree(name=name, programs={path: path in runnable for path in files}, texts=files)
 
 
-def best(files: Mapping[str, str], *, runnable: frozenset[str] = frozenset()) -> Building:
+def best(files: Mapping[str, str], *, runnable: frozenset[str] = frozenset()) -> BuildDraft:
     return detect(tree_of(files, runnable=runnable))[0][0]
 
 
 @pytest.mark.parametrize("project", PROJECTS, ids=lambda project: project.system)
 def test_each_build_system_is_found_with_what_can_be_run(project: Project) -> None:
     found = best(project.files)
-    assert (found.system, found.trial.command) == (project.system, project.command)
-    assert found.trial.placeholder == project.placeholder
+    assert (found.system, found.benchmark.command) == (project.system, project.command)
+    assert found.benchmark.placeholder == project.placeholder
     assert all(step.why for step in found.steps)
 
 
@@ -34,8 +34,8 @@ def test_every_build_system_has_a_project_here() -> None:
 def test_a_benchmark_program_is_preferred_to_the_program() -> None:
     lists = "project(tiny C)\nadd_executable(tiny main.c)\nadd_executable(tiny_bench bench.c)\n"
     found = best({"CMakeLists.txt": lists, "main.c": MAIN_C, "bench.c": MAIN_C})
-    assert found.trial.command == "{build}/build/bin/tiny_bench"
-    assert not found.trial.placeholder
+    assert found.benchmark.command == "{build}/build/bin/tiny_bench"
+    assert not found.benchmark.placeholder
 
 
 def test_a_target_that_an_option_turns_on_comes_after_one_that_is_always_made() -> None:
@@ -44,13 +44,13 @@ def test_a_target_that_an_option_turns_on_comes_after_one_that_is_always_made() 
         "if(TINY_BENCHMARKS)\n  add_executable(tiny_bench bench.c)\nendif()\n"
     )
     found = best({"CMakeLists.txt": lists, "main.c": MAIN_C})
-    assert found.trial.command == "{build}/build/bin/tiny --version"
+    assert found.benchmark.command == "{build}/build/bin/tiny --version"
     assert any("-DTINY_BENCHMARKS=ON" in hint for hint in found.hints)
 
 
 def test_tests_are_never_taken_for_the_program() -> None:
     lists = "add_executable(test_api t.c)\nadd_executable(other main.c)\n"
-    assert best({"CMakeLists.txt": lists}).trial.command == "{build}/build/bin/other"
+    assert best({"CMakeLists.txt": lists}).benchmark.command == "{build}/build/bin/other"
 
 
 def test_comments_and_quotes_of_cmake_are_read_as_cmake_reads_them() -> None:
@@ -72,7 +72,7 @@ def test_a_subdirectory_that_makes_the_program_is_entered() -> None:
     files = {f"expat/{path}": text for path, text in PROJECTS[3].files.items()}
     [(found, place)] = detect(tree_of({**files, "README": ""}))
     assert place == "expat"
-    assert found.trial.command == "{build}/expat/build/bin/tiny --version"
+    assert found.benchmark.command == "{build}/expat/build/bin/tiny --version"
     assert found.outputs == ("expat/build/bin/tiny",)
 
 
@@ -86,26 +86,26 @@ def test_a_makefile_that_enters_directories_gives_their_programs() -> None:
         "Makefile": "all:\n\t$(MAKE) -C programs\n",
         "programs/Makefile": "lz: a.o\n\t$(CC) $^ -o $@\n",
     }
-    assert best(files).trial.command == "{build}/programs/lz"
+    assert best(files).benchmark.command == "{build}/programs/lz"
 
 
 def test_a_program_is_asked_for_what_its_own_source_knows() -> None:
     makefile = {"Makefile": "tiny: tiny.c\n\tcc -o $@ tiny.c\n"}
     table = 'struct option options[] = {{"version", no_argument, NULL, 1}};\nint main(void) {}\n'
     library = {"tiny.c": "int tiny(void);\n", "main.c": MAIN_C}
-    assert best({**makefile, "tiny.c": table}).trial.command == "{build}/tiny --version"
-    assert best({**makefile, **library}).trial.command == "{build}/tiny --version"
-    assert best({**makefile, "other.c": MAIN_C}).trial.command == "{build}/tiny"
+    assert best({**makefile, "tiny.c": table}).benchmark.command == "{build}/tiny --version"
+    assert best({**makefile, **library}).benchmark.command == "{build}/tiny --version"
+    assert best({**makefile, "other.c": MAIN_C}).benchmark.command == "{build}/tiny"
 
 
 def test_what_plain_make_does_not_make_is_not_run() -> None:
     files = {"Makefile": "all: tiny\ntiny: a.c\n\tcc -o $@ a.c\ntinybench: b.c\n\tcc -o $@ b.c\n"}
-    assert best(files).trial.command == "{build}/tiny"
+    assert best(files).benchmark.command == "{build}/tiny"
 
 
 def test_a_library_is_started_by_its_tests_until_there_is_better() -> None:
     found = best({"Makefile": "lib.a: a.o\n\tar r $@ a.o\ncheck: lib.a\n\t./run\n"})
-    assert found.trial.command == "make --silent -C {build} check"
+    assert found.benchmark.command == "make --silent -C {build} check"
 
 
 def test_libtool_is_told_to_put_libraries_inside_programs() -> None:
@@ -125,22 +125,22 @@ def test_criterion_is_read_by_what_it_prints() -> None:
         '[[bench]]\nname = "sums"\nharness = false\n'
     )
     found = best({"Cargo.toml": manifest, "src/lib.rs": "", "benches/sums.rs": ""})
-    assert found.trial.command.endswith("--bench sums -- --output-format bencher")
-    assert list(found.trial.printed) == ["per_iteration"]
+    assert found.benchmark.command.endswith("--bench sums -- --output-format bencher")
+    assert list(found.benchmark.printed) == ["per_iteration"]
 
 
 def test_tests_that_stand_for_a_benchmark_are_compiled_by_the_build() -> None:
     found = best({"Cargo.toml": '[package]\nname = "tiny"\n', "src/lib.rs": "", "Cargo.lock": ""})
-    assert found.trial.command.startswith("cargo test --release ")
+    assert found.benchmark.command.startswith("cargo test --release ")
     assert found.steps[-1].line == "cargo test --release --no-run --locked"
 
 
 def test_lints_of_a_newer_compiler_stop_no_build_unless_a_crate_has_flags_of_its_own() -> None:
     files = {"Cargo.toml": '[package]\nname = "tiny"\n', "src/lib.rs": ""}
     found = best(files)
-    assert found.env == found.trial.env == {"RUSTFLAGS": "--cap-lints=warn"}
+    assert found.env == found.benchmark.env == {"RUSTFLAGS": "--cap-lints=warn"}
     own = best({**files, ".cargo/config.toml": '[build]\nrustflags = ["-Ctarget-cpu=native"]\n'})
-    assert (own.env, own.trial.env) == ({}, {})
+    assert (own.env, own.benchmark.env) == ({}, {})
     assert ".cargo/config.toml" in own.hints[0]
 
 
@@ -152,7 +152,7 @@ def test_a_workspace_gives_the_programs_of_its_crates() -> None:
         "Cargo.lock": "",
     }
     found = best(files)
-    assert found.trial.command == "{build}/target/release/tiny --version"
+    assert found.benchmark.command == "{build}/target/release/tiny --version"
     assert found.steps[0].line == "cargo build --release --locked --workspace"
 
 
@@ -193,7 +193,7 @@ def test_a_benchmark_script_counts_as_part_of_what_is_measured() -> None:
         "benchmarks/plot.py": "if __name__ == '__main__':\n    pass\n",
     }
     found = best(files)
-    assert found.trial.command == "python3 {build}/benchmarks/bench_it.py"
+    assert found.benchmark.command == "python3 {build}/benchmarks/bench_it.py"
     assert found.outputs == ("perftrail-site/tiny_thing", "benchmarks")
 
 
@@ -217,7 +217,7 @@ def test_no_hostile_name_gets_into_a_line_that_is_run(name: str) -> None:
         f"{name}/Makefile": "",
     }
     found = best(files, runnable=frozenset({f"bench/{name}.sh"}))
-    lines = [found.trial.command, *found.outputs, *(step.line for step in found.steps)]
+    lines = [found.benchmark.command, *found.outputs, *(step.line for step in found.steps)]
     assert not any(name in line for line in lines)
 
 
@@ -239,4 +239,4 @@ def test_no_hostile_name_gets_into_a_line_that_is_run(name: str) -> None:
 )
 def test_manifests_that_make_no_sense_are_borne(files: dict[str, str]) -> None:
     for building, _ in detect(tree_of(files)):
-        assert building.trial.command
+        assert building.benchmark.command

@@ -1,4 +1,4 @@
-"""`perftrail backport`: the gain and the cost of a fix in an old revision."""
+"""`perftrail backport`: gain and costs of a fix in an old revision."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import click
 
 from perftrail.cli.help import Command
 from perftrail.cli.json_output import print_json
-from perftrail.cli.options import engine_option, json_option, study_argument, walking_options, writing_options
+from perftrail.cli.options import engine_option, json_option, session_options, source_options, study_argument
 from perftrail.errors import UsageError
 
 if TYPE_CHECKING:
-    from perftrail.cli.options import Walking, Writing
-    from perftrail.verbs.backport.patch import Blocked, Wanted
+    from perftrail.cli.options import SessionOptions, SourceOptions
+    from perftrail.verbs.backport.patch import BackportConflict, BackportRequest
     from perftrail.verbs.backport.result import BackportReport
 
 LARGEST_PATCH_BYTES = 64 << 20
@@ -23,17 +23,19 @@ LARGEST_PATCH_BYTES = 64 << 20
 @click.command("backport", cls=Command)
 @click.argument("fix", required=False)
 @study_argument
-@click.option("--onto", metavar="REVISION", required=True, help="Old revision that gets the change.")
+@click.option(
+    "--onto", metavar="REVISION", required=True, help="Old revision to which the change is applied."
+)
 @click.option("--patch", metavar="FILE", help="Apply this patch instead of the change of FIX.")
 @click.option(
     "-o",
     "--output",
     metavar="FILE",
-    help="Where to write the patch. [default: perftrail-backport-OLD.patch in the study's directory]",
+    help="File of the patch to write. [default: perftrail-backport-REVISION.patch in the study's directory]",
 )
 @engine_option
-@walking_options
-@writing_options
+@source_options
+@session_options
 @json_option
 def command(
     fix: str | None,
@@ -42,55 +44,55 @@ def command(
     patch: str | None,
     output: str | None,
     engine: str | None,
-    walking: Walking,
-    writing: Writing,
+    sources: SourceOptions,
+    options: SessionOptions,
     as_json: bool,
 ) -> None:
-    """Apply the change of revision FIX to an old revision, and measure what it gains and costs there.
+    """Apply the change of revision FIX to an old revision, and measure its gain and costs there.
 
-    The change is FIX against its first parent; for a merge, everything that it brought. perftrail measures the old,
-    the patched and the fixed revision in interleaved pairs, until the retained share of the gain is known. It writes
-    the patch to a file. With --patch FILE it applies that file; FIX is then only a reference. A single name together
-    with --patch is the study if that path exists.
+    The change is the difference between FIX and its first parent; for a merge, that is all of the merged branch.
+    perftrail measures the old, the patched and the fixed revision in interleaved pairs, until the retained gain is
+    known. It writes the patch to a file. With --patch FILE it applies that file, and FIX is only a reference. With
+    --patch, a single argument is the study if that path exists.
 
-    An interrupted back-port resumes. Exits with 1 if the change does not apply, and explains the conflict, or if the
-    patched revision cannot be built or measured.
+    An interrupted back-port resumes. Exits with 1 if the change does not apply, or if the patched revision cannot be
+    built or measured. perftrail then explains the conflict or the failure.
     """
     from perftrail.verbs.backport.backport import Backport
-    from perftrail.verbs.backport.patch import Carriage, make_patch, patch_file, write_patch
+    from perftrail.verbs.backport.patch import FittedPatch, fit_patch, patch_file, write_patch
 
     if patch is not None and study is None and fix is not None and Path(fix).exists():
         fix, study = None, fix
-    loaded = writing.contained(walking.load(study))
-    made = make_patch(loaded, _wanted(fix, onto=onto, patch=patch), store=writing.store)
-    if not isinstance(made, Carriage):
-        _tell_blocked(made, kind=loaded.walked.kind, named=study, as_json=as_json)
+    loaded = options.apply_to(sources.load(study))
+    fitted = fit_patch(loaded, _request(fix, onto=onto, patch=patch), store=options.store)
+    if not isinstance(fitted, FittedPatch):
+        _print_conflict(fitted, kind=loaded.walked.kind, study=study, as_json=as_json)
         raise click.exceptions.Exit(1)
-    file = Path(output) if output is not None else patch_file(loaded, made.patched.base)
+    file = Path(output) if output is not None else patch_file(loaded, fitted.patched.base)
     written = patch is None or output is not None
     if written:
-        write_patch(file, made)
-    report = writing.follow(
-        loaded, lambda session: Backport(session, made).events(), own=made.patched, engine=engine
+        write_patch(file, fitted)
+    report = options.run(
+        loaded, lambda session: Backport(session, fitted).events(), patched=fitted.patched, engine=engine
     )
-    _tell(report, written=str(file) if written else None, given=patch, as_json=as_json)
+    _print_report(report, written=str(file) if written else None, given=patch, as_json=as_json)
     if not report.measured:
         raise click.exceptions.Exit(1)
 
 
-def _tell_blocked(blocked: Blocked, *, kind: str, named: str | None, as_json: bool) -> None:
+def _print_conflict(conflict: BackportConflict, *, kind: str, study: str | None, as_json: bool) -> None:
     """Print why a change does not apply."""
     from perftrail.present.backport import print_blocked
-    from perftrail.verbs.backport.result import blocked_json
+    from perftrail.verbs.backport.result import conflict_json
 
     if as_json:
-        print_json("backport", blocked_json(blocked))
+        print_json("backport", conflict_json(conflict))
     else:
-        print_blocked(blocked, kind=kind, named=named)
+        print_blocked(conflict, kind=kind, named=study)
 
 
-def _tell(report: BackportReport, *, written: str | None, given: str | None, as_json: bool) -> None:
-    """Print the result; the patch is in the file that was `written`, or in the `given` one."""
+def _print_report(report: BackportReport, *, written: str | None, given: str | None, as_json: bool) -> None:
+    """Print the result and the path of the patch: the file that was `written`, or the `given` one."""
     from perftrail.present.backport import print_report
 
     if as_json:
@@ -99,11 +101,11 @@ def _tell(report: BackportReport, *, written: str | None, given: str | None, as_
         print_report(report, file=written or given)
 
 
-def _wanted(fix: str | None, *, onto: str, patch: str | None) -> Wanted:
-    from perftrail.verbs.backport.patch import Wanted
+def _request(fix: str | None, *, onto: str, patch: str | None) -> BackportRequest:
+    from perftrail.verbs.backport.patch import BackportRequest
 
     if patch is None:
-        return Wanted(onto=onto, fix=fix)
+        return BackportRequest(onto=onto, fix=fix)
     try:
         with Path(patch).open("rb") as file:
             text = file.read(LARGEST_PATCH_BYTES + 1)
@@ -111,4 +113,4 @@ def _wanted(fix: str | None, *, onto: str, patch: str | None) -> Wanted:
         raise UsageError(f"--patch {patch}: cannot be read: {error.strerror}") from error
     if len(text) > LARGEST_PATCH_BYTES:
         raise UsageError(f"--patch {patch}: larger than {LARGEST_PATCH_BYTES >> 20} MiB")
-    return Wanted(onto=onto, fix=fix, patch=text)
+    return BackportRequest(onto=onto, fix=fix, patch=text)

@@ -10,20 +10,20 @@ import click
 from perftrail.cli.help import Command
 from perftrail.cli.json_output import print_json
 from perftrail.cli.options import (
-    again,
     jobs_option,
     json_option,
     only_option,
+    repeated_options,
+    session_options,
+    source_options,
     study_argument,
-    walking_options,
-    writing_options,
 )
 from perftrail.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from perftrail.cli.options import Walking, Writing
+    from perftrail.cli.options import SessionOptions, SourceOptions
     from perftrail.model.study import Study
     from perftrail.results.selection import Selection
 
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
     "attempts",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Build N revisions, spread over the range; start and relink each once. Report what fails.",
+    help="Also build N revisions, spread evenly over the range; start and relink each once. Report failures.",
 )
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of study files, for editors.")
 @jobs_option
-@walking_options
-@writing_options
+@source_options
+@session_options
 @json_option
 def command(
     study: str | None,
@@ -49,14 +49,14 @@ def command(
     attempts: int | None,
     schema: bool,
     jobs: int,
-    walking: Walking,
-    writing: Writing,
+    sources: SourceOptions,
+    options: SessionOptions,
     as_json: bool,
 ) -> None:
     """Validate a study and print its plan: builds, points, invocations, stored samples and time.
 
-    All mistakes of the study file are printed at once, as FILE:LINE: key.path: message. With --try, perftrail also
-    builds and starts some revisions, and keeps the builds for run and find; it then exits with 1 if none works.
+    perftrail prints all mistakes of the study file at once, as FILE:LINE: key.path: message. With --try, it also
+    builds and starts some revisions; run and find reuse these builds. It then exits with 1 if no revision works.
     """
     from perftrail.results.selection import select
 
@@ -65,25 +65,33 @@ def command(
 
         click.echo(json.dumps(studyfile.schema(), indent=2))
         return
-    if attempts is None and (writing.retry_failed or not writing.wait or jobs > 1):
-        raise UsageError("--retry-failed, --no-wait and --jobs are for --try N; without it nothing is made")
-    loaded = writing.contained(walking.load(study))
+    if attempts is None and (options.retry_failed or not options.wait or jobs > 1):
+        raise UsageError(
+            "--retry-failed, --no-wait and --jobs need --try N; without --try, perftrail builds nothing"
+        )
+    loaded = options.apply_to(sources.load(study))
     selection = select(loaded, only)
     if attempts is None:
         show_plan(
-            loaded, selection, store=writing.store, as_json=as_json, repeat=again(study, walking, writing)
+            loaded,
+            selection,
+            store=options.store,
+            as_json=as_json,
+            repeat=repeated_options(study, sources, options),
         )
         return
     from perftrail.present.plan import print_attempt
-    from perftrail.verbs.check import Attempt, as_tried
+    from perftrail.verbs.check import Attempt, without_quiet_wait
 
-    report = writing.follow(
-        as_tried(loaded), lambda session: Attempt(session, selection, count=attempts).events(), jobs=jobs
+    report = options.run(
+        without_quiet_wait(loaded),
+        lambda session: Attempt(session, selection, count=attempts).events(),
+        jobs=jobs,
     )
     if as_json:
         print_json("check --try", report.as_json())
     else:
-        print_attempt(loaded, report, repeat=again(study, walking, writing))
+        print_attempt(loaded, report, repeat=repeated_options(study, sources, options))
     if not report.useful:
         raise click.exceptions.Exit(1)
 
@@ -94,20 +102,20 @@ def show_plan(
     """Compute a study's plan and print it."""
     from perftrail.opening import open_build_view
     from perftrail.present.speech import say_how_old
-    from perftrail.verbs.check import survey
+    from perftrail.verbs.check import study_plan
 
     if study.walked.kind == "samples":
         from perftrail.present.exported import print_held
-        from perftrail.verbs.import_ import held
+        from perftrail.verbs.import_ import imported_content
 
-        found = held(study)
+        content = imported_content(study)
         if as_json:
-            print_json("check", found.as_json())
+            print_json("check", content.as_json())
         else:
-            print_held(found)
+            print_held(content)
         return
     with open_build_view(study, store=store) as view:
-        plan = survey(view, selection)
+        plan = study_plan(view, selection)
         say_how_old(view)
     if as_json:
         print_json("check", plan.as_json())

@@ -1,4 +1,4 @@
-"""`perftrail compare`: compare two revisions; a gate for CI."""
+"""`perftrail compare`: compare two revisions, also as a gate for CI."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import click
 from perftrail.cli.help import Command
 from perftrail.cli.options import (
     FRACTION,
-    again,
     engine_option,
     json_option,
+    repeated_options,
+    session_options,
+    source_options,
     study_argument,
-    walking_options,
-    writing_options,
 )
 from perftrail.errors import UsageError
 from perftrail.present.speech import after
@@ -23,7 +23,7 @@ from perftrail.present.speech import after
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from perftrail.cli.options import Walking, Writing
+    from perftrail.cli.options import SessionOptions, SourceOptions
     from perftrail.model.study import Study
     from perftrail.results.gate import FailOn, Gate
     from perftrail.verbs.compare import CompareRequest
@@ -34,7 +34,7 @@ CONFIDENCE = 0.99
 
 
 class CompareOptions(TypedDict):
-    """The options of a comparison by name."""
+    """Options of a comparison, by name."""
 
     fail_on: FailOn
     metrics: tuple[str, ...]
@@ -54,7 +54,8 @@ class CompareOptions(TypedDict):
     type=click.Choice(["never", "slower", "unclear", "any"]),
     default="never",
     show_default=True,
-    help="Verdicts that exit with 3: slower (or more memory), also unclear ones, or any that is not the same.",
+    help="Verdicts that lead to exit code 3. slower: slower, or more memory; unclear: also unclear verdicts; any: all "
+    "verdicts except same.",
 )
 @click.option(
     "--metric",
@@ -81,7 +82,11 @@ class CompareOptions(TypedDict):
     show_default=True,
     help="Probability that all verdicts together are right.",
 )
-@click.option("--budget", metavar="DURATION", help="Stop after this time of measuring, for example 10min.")
+@click.option(
+    "--budget",
+    metavar="DURATION",
+    help="Stop after this time of measuring, for example 10min.",
+)
 @click.option(
     "--max-runs",
     type=click.IntRange(min=1),
@@ -89,7 +94,12 @@ class CompareOptions(TypedDict):
     help="Maximum number of pairs. [default: the study's invocations]",
 )
 @click.option(
-    "--format", "form", type=click.Choice(FORMS), default="text", help="Format of the answer. [default: text]"
+    "--format",
+    "form",
+    type=click.Choice(FORMS),
+    default="text",
+    show_default=True,
+    help="Format of the answer.",
 )
 @click.option(
     "-o", "--output", metavar="FILE", help="Write the answer to this file instead of standard output."
@@ -98,11 +108,11 @@ class CompareOptions(TypedDict):
     "--also",
     multiple=True,
     metavar="FORMAT=FILE",
-    help="Also write it in this format, or its chart as svg or png. May be repeated.",
+    help="Also write the answer in this format, or its chart as svg or png. May be repeated.",
 )
 @engine_option
-@walking_options
-@writing_options
+@source_options
+@session_options
 @json_option
 def command(
     base: str,
@@ -112,16 +122,16 @@ def command(
     output: str | None,
     also: tuple[str, ...],
     engine: str | None,
-    walking: Walking,
-    writing: Writing,
+    sources: SourceOptions,
+    options: SessionOptions,
     as_json: bool,
-    **asked: Unpack[CompareOptions],
+    **comparison: Unpack[CompareOptions],
 ) -> None:
     """Compare revision HEAD with BASE in every benchmark, metric and point: faster, slower, same or unclear.
 
     perftrail builds both and measures them in interleaved pairs, until each verdict is certain. All verdicts share one
     family-wise error rate: more benchmarks do not fail a gate more often by chance. Equal builds are not measured. An
-    interrupted comparison resumes; with the same samples it gives the same answer.
+    interrupted comparison resumes; the same samples lead to the same answer.
 
     Exits with 3 if a verdict matches --fail-on, and with 1 if HEAD fails where BASE works, or if no verdict is
     possible. --format github also writes the job's summary and annotates the study file.
@@ -132,29 +142,29 @@ def command(
 
     form = "json" if as_json else form
     others = check_also(also, known=(*FORMS, *IMAGES))
-    loaded = writing.contained(walking.load(study))
-    request = _request(loaded, base, head, **asked)
+    loaded = options.apply_to(sources.load(study))
+    request = _request(loaded, base, head, **comparison)
     with Job.of(form) as job:
-        gate = writing.follow(
+        gate = options.run(
             loaded,
             lambda session: afresh(session.subject_builder, lambda: Compare(session, request).events()),
             engine=engine,
         )
-    gate = _with_commands(gate, study, asked, walking, writing)
+    gate = _with_commands(gate, study, comparison, sources, options)
     write_gate(gate, form=form, output=output, also=others, job=job)
     if gate.exit_code:
         raise click.exceptions.Exit(gate.exit_code)
 
 
-def _request(study: Study, base: str, head: str, **asked: Unpack[CompareOptions]) -> CompareRequest:
+def _request(study: Study, base: str, head: str, **comparison: Unpack[CompareOptions]) -> CompareRequest:
     """Return the request from options and study file. Raises `UsageError` for invalid values."""
     from perftrail.model.wording import parse_duration
     from perftrail.results.selection import choose
     from perftrail.verbs.compare import CompareRequest
 
-    threshold, confidence, budget = asked["threshold"], asked["confidence"], asked["budget"]
+    threshold, confidence, budget = comparison["threshold"], comparison["confidence"], comparison["budget"]
     if not 0.5 < confidence < 1.0:
-        raise UsageError(f"--confidence {confidence}: between 0.5 and 1; 0.99 is wrong once in a hundred")
+        raise UsageError(f"--confidence {confidence}: must be above 0.5 and below 1, for example 0.99")
     try:
         seconds = None if budget is None else parse_duration(budget)
     except ValueError as error:
@@ -162,37 +172,37 @@ def _request(study: Study, base: str, head: str, **asked: Unpack[CompareOptions]
     return CompareRequest(
         base=base,
         head=head,
-        choice=choose(study, benchmarks=asked["benchmarks"], metrics=asked["metrics"]),
-        fail_on=asked["fail_on"],
+        choice=choose(study, benchmarks=comparison["benchmarks"], metrics=comparison["metrics"]),
+        fail_on=comparison["fail_on"],
         threshold=threshold,
         confidence=confidence,
         budget_seconds=seconds,
-        most=asked["max_runs"],
+        most=comparison["max_runs"],
     )
 
 
 def _with_commands(
-    gate: Gate, named: str | None, asked: CompareOptions, walking: Walking, writing: Writing
+    gate: Gate, path: str | None, comparison: CompareOptions, sources: SourceOptions, options: SessionOptions
 ) -> Gate:
-    """Return a comparison with the command that repeats it, and the one that searches for the culprit."""
-    study = again(named, walking, replace(writing, store=None))
-    figures = [word for metric in asked["metrics"] for word in ("--metric", metric)]
-    words = [*figures, *(word for name in asked["benchmarks"] for word in ("--benchmark", name))]
+    """Return a comparison with the command that repeats it, and the command that searches for the culprit."""
+    study = repeated_options(path, sources, replace(options, store=None))
+    metric_words = [word for metric in comparison["metrics"] for word in ("--metric", metric)]
+    words = [*metric_words, *(word for name in comparison["benchmarks"] for word in ("--benchmark", name))]
     for option, value in (
-        ("--threshold", asked["threshold"]),
-        ("--confidence", None if asked["confidence"] == CONFIDENCE else asked["confidence"]),
-        ("--max-runs", asked["max_runs"]),
-        ("--budget", asked["budget"]),
+        ("--threshold", comparison["threshold"]),
+        ("--confidence", None if comparison["confidence"] == CONFIDENCE else comparison["confidence"]),
+        ("--max-runs", comparison["max_runs"]),
+        ("--budget", comparison["budget"]),
     ):
         if value is not None:
             words += [option, str(value)]
     worst = [row.metric for row in gate.rows if str(row.verdict) == "slower"][:1]
-    hunted = [word for metric in worst for word in ("--metric", metric.name)]
+    search_words = [word for metric in worst for word in ("--metric", metric.name)]
     if worst and worst[0].variant != "plain":
-        hunted += ["--variant", worst[0].variant]
+        search_words += ["--variant", worst[0].variant]
     ends = (gate.base.short, gate.head.short)
     return replace(
         gate,
         repeat=f"perftrail compare{after((*ends, *study, *words))}",
-        hunt=f"perftrail find{after((*study, *hunted, '--range', '..'.join(ends)))}",
+        hunt=f"perftrail find{after((*study, *search_words, '--range', '..'.join(ends)))}",
     )

@@ -1,4 +1,4 @@
-"""`perftrail doctor`: what disturbs measurements on this machine, and the smallest detectable change."""
+"""`perftrail doctor`: disturbances of measurements on this machine, and the smallest detectable change."""
 
 from __future__ import annotations
 
@@ -17,26 +17,30 @@ from perftrail.errors import UsageError
     cls=Command,
     context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False},
 )
-@click.option("--quick", is_flag=True, help="Only read settings; do not measure this machine's noise.")
+@click.option(
+    "--quick", is_flag=True, help="Only read settings, and do not measure the noise of this machine."
+)
 @click.option(
     "--fix",
     is_flag=True,
-    help="Change settings while COMMAND runs, or until Ctrl-C; then restore them. Needs root.",
+    help="Change settings while COMMAND runs, or until Ctrl-C, and then restore them. Needs root.",
 )
 @json_option
 @click.argument("arguments", metavar="[-- COMMAND…]", nargs=-1, type=click.UNPROCESSED)
 def command(quick: bool, fix: bool, as_json: bool, arguments: tuple[str, ...]) -> None:
-    """Show what disturbs measurements on this machine, what that costs, and how to change it.
+    """Show what disturbs measurements on this machine, the cost, and the remedy.
 
     With --fix -- COMMAND, perftrail sets CPU frequency, turbo, NUMA balancing, the NMI watchdog and swapping for
     measuring, runs COMMAND and exits with its code. It restores all settings, even if it is killed.
     """
     if arguments and not fix:
-        raise UsageError("a COMMAND is run with settings changed: perftrail doctor --fix -- COMMAND")
+        raise UsageError(
+            "a COMMAND needs --fix, which changes settings meanwhile: perftrail doctor --fix -- COMMAND"
+        )
     if arguments:
         raise click.exceptions.Exit(_run_fixed(arguments))
     if fix:
-        _hold(quick=quick, as_json=as_json)
+        _fix_until_interrupted(quick=quick, as_json=as_json)
     else:
         _examine(quick=quick, as_json=as_json)
 
@@ -55,34 +59,35 @@ def _examine(*, quick: bool, as_json: bool) -> None:
 
 def _run_fixed(arguments: tuple[str, ...]) -> int:
     from perftrail.present.machine import tell_changes, tell_put_back
-    from perftrail.verbs.doctor import fixed, run
+    from perftrail.process.machine.settings import run_attached
+    from perftrail.verbs.doctor import changed_settings
 
-    with fixed() as changes:
+    with changed_settings() as changes:
         tell_changes(changes, until="until the command ends")
-        code = run(arguments)
+        code = run_attached(arguments)
     tell_put_back(changes)
     return code
 
 
-def _hold(*, quick: bool, as_json: bool) -> None:
+def _fix_until_interrupted(*, quick: bool, as_json: bool) -> None:
     from perftrail.present.machine import looking, print_report, tell_changes, tell_put_back
-    from perftrail.verbs.doctor import examine, fixed
+    from perftrail.verbs.doctor import changed_settings, examine
 
-    with fixed() as changes:
+    with changed_settings() as changes:
         tell_changes(changes, until="until Ctrl-C")
         with looking(quick=quick):
-            report = examine(quick=quick, held=changes)
+            report = examine(quick=quick, changed=changes)
         if as_json:
             print_json("doctor", report.as_json())
         else:
             print_report(report)
         if changes:
-            _wait_for_end()
+            _wait_for_signal()
     tell_put_back(changes)
 
 
-def _wait_for_end() -> None:
-    """Wait for Ctrl-C or SIGTERM, which end holding."""
-    ends = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
-    signal.pthread_sigmask(signal.SIG_BLOCK, ends)
-    signal.sigwait(ends)
+def _wait_for_signal() -> None:
+    """Wait for Ctrl-C, SIGTERM or SIGHUP."""
+    signals = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+    signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+    signal.sigwait(signals)

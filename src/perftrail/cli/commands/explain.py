@@ -11,35 +11,35 @@ from perftrail.cli.json_output import print_json
 from perftrail.cli.options import (
     json_option,
     only_option,
+    session_options,
+    source_options,
     study_argument,
-    walking_options,
-    writing_options,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from perftrail.cli.options import Walking, Writing
+    from perftrail.cli.options import SessionOptions, SourceOptions
     from perftrail.measure.events import Event
     from perftrail.measure.session import Session
-    from perftrail.verbs.explain.explain import Explained
+    from perftrail.verbs.explain.explain import ExplainReport
 
 
 @click.command("explain", cls=Command)
 @click.argument("culprit")
 @study_argument
-@click.option("--against", metavar="REVISION", help="Compare with this revision. [default: the first parent]")
+@click.option("--against", metavar="REVISION", help="Revision to compare with. [default: the first parent]")
 @click.option(
     "--starts",
     type=click.IntRange(min=2),
     default=5,
     show_default=True,
     metavar="N",
-    help="Plain invocations of each revision.",
+    help="Number of invocations of each revision without a profiler.",
 )
 @only_option
-@walking_options
-@writing_options
+@source_options
+@session_options
 @json_option
 def command(
     culprit: str,
@@ -47,35 +47,35 @@ def command(
     against: str | None,
     starts: int,
     only: tuple[str, ...],
-    walking: Walking,
-    writing: Writing,
+    sources: SourceOptions,
+    options: SessionOptions,
     as_json: bool,
 ) -> None:
     """Show what differs between revision CULPRIT and the one before it, the largest difference first.
 
-    perftrail starts both alternately at every point: plainly, with pthread locks counted, under strace for system
-    calls, and under Valgrind for the instructions of each function. It names tools that are missing here. It reports
-    differences that noise does not explain, and summarises the changed lines by file.
+    perftrail starts both alternately at every point: without a profiler, with a counter of pthread locks, under strace
+    for system calls, and under Valgrind for the instructions of each function. It names missing tools. It reports
+    differences that noise does not explain, and the number of changed lines in each file.
 
     Exits with 1 if no measurement is possible.
     """
     from perftrail.present.explain import print_explained
     from perftrail.results.selection import select
-    from perftrail.verbs.explain.explain import Explain, pair_up
-    from perftrail.verbs.explain.profilers import every_look
+    from perftrail.verbs.explain.explain import Explain, find_pair
+    from perftrail.verbs.explain.profilers import all_profilers
 
-    loaded = writing.contained(walking.load(study))
+    loaded = options.apply_to(sources.load(study))
     selection = select(loaded, only)
 
-    def work(session: Session) -> Generator[Event, None, Explained]:
-        pair = pair_up(session, culprit=culprit, against=against, store=writing.store)
-        looks = every_look(loaded, session.bench.invoker, starts=starts)
-        return Explain(session, pair, looks=looks, selection=selection).events()
+    def work(session: Session) -> Generator[Event, None, ExplainReport]:
+        pair = find_pair(session, culprit=culprit, against=against, store=options.store)
+        profilers = all_profilers(loaded, session.bench.invoker, starts=starts)
+        return Explain(session, pair, profilers=profilers, selection=selection).events()
 
-    explained = writing.follow(loaded, work)
+    explained = options.run(loaded, work)
     if as_json:
         print_json("explain", explained.as_json())
     else:
         print_explained(explained, named=study)
-    if not explained.seen:
+    if not explained.measured:
         raise click.exceptions.Exit(1)

@@ -8,11 +8,11 @@ import click
 
 from perftrail.cli.help import Command
 from perftrail.cli.json_output import print_json
-from perftrail.cli.options import json_option, only_option, store_option, study_argument, walking_options
+from perftrail.cli.options import json_option, only_option, source_options, store_option, study_argument
 from perftrail.formats.exports import FORMATS
 
 if TYPE_CHECKING:
-    from perftrail.cli.options import Walking
+    from perftrail.cli.options import SourceOptions
 
 
 @click.command("export", cls=Command)
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     "-o",
     "--output",
     metavar="FILE|DIRECTORY",
-    help="File, or directory if there are several files. [default: standard output]",
+    help="File, or directory for several files. [default: standard output]",
 )
 @click.option(
     "--metric", "metrics", multiple=True, metavar="NAME", help="Export only this metric. May be repeated."
 )
 @only_option
-@walking_options
+@source_options
 @store_option
 @json_option
 def command(
@@ -44,26 +44,27 @@ def command(
     output: str | None,
     metrics: tuple[str, ...],
     only: tuple[str, ...],
-    walking: Walking,
+    sources: SourceOptions,
     store: str | None,
     as_json: bool,
 ) -> None:
     """Write samples in the format of another tool, without warm-ups.
 
     csv, jsonl and parquet contain every value of every metric. hyperfine and lnt contain times and memory. bmf,
-    github-action-benchmark, otava and asv contain the metrics that perftrail show prints. Formats for a single
-    revision become one file for each revision. perftrail lists the metrics that are missing in the files.
+    github-action-benchmark, otava and asv contain the metrics that perftrail show prints. If a format describes a
+    single revision, perftrail writes one file for each revision. perftrail lists the metrics that are missing in the
+    files.
     """
     from perftrail.formats.exports import left_out, write
     from perftrail.opening import open_view
     from perftrail.present.exported import deliver, say_left_out
     from perftrail.present.speech import say_how_old
-    from perftrail.verbs.export import exported, leading
+    from perftrail.verbs.export import exported, shown_metrics
 
-    with open_view(walking.load(study, to_read=True), store=store) as view:
+    with open_view(sources.load(study, to_read=True), store=store) as view:
         every = samples = exported(view, only=only, metrics=metrics)
         if FORMATS[form].holds == "shown" and not metrics:
-            samples = leading(every, view)
+            samples = shown_metrics(every, view)
         say_how_old(view)
         files = write(form, samples, view.study)
     written = deliver(form, files, output, quiet=as_json)

@@ -11,14 +11,14 @@ from perftrail.cli.help import Command
 from perftrail.cli.json_output import print_json
 from perftrail.cli.options import (
     FRACTION,
-    again,
     engine_option,
     jobs_option,
     json_option,
     keep_going_option,
+    repeated_options,
+    session_options,
+    source_options,
     study_argument,
-    walking_options,
-    writing_options,
 )
 from perftrail.errors import UsageError
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Unpack
 
-    from perftrail.cli.options import Walking, Writing
+    from perftrail.cli.options import SessionOptions, SourceOptions
     from perftrail.find.answer import FindRequest
     from perftrail.model.study import Study
 
 
 class FindOptions(TypedDict):
-    """The options that override the study's `[find]`, by name."""
+    """Options that override the study's `[find]`, by name."""
 
     part: str | None
     variant: str | None
@@ -50,15 +50,15 @@ class FindOptions(TypedDict):
     "metrics",
     multiple=True,
     metavar="NAME",
-    help="Metric to search: NAME, BENCHMARK.NAME, either with [parameter=value]. May be repeated. works: "
-    "find where the program began to fail.",
+    help="Metric to search: NAME, BENCHMARK.NAME, either with [parameter=value]. The metric works finds the revision "
+    "that broke the program. May be repeated. [default: the study's, or all]",
 )
 @click.option("--all", "everything", is_flag=True, help="Search every metric of every benchmark at once.")
 @click.option(
     "--range",
     "part",
     metavar="A..B",
-    help="Part of the history; A is the known-old end. [default: the study's]",
+    help="Part of the history to search; A is the known-old end. [default: the study's]",
 )
 @click.option("--variant", metavar="NAME", help="Variant to search. [default: the first]")
 @click.option("--threshold", type=FRACTION, help="Smallest change worth finding. [default: the study's]")
@@ -66,15 +66,17 @@ class FindOptions(TypedDict):
     "--confidence", type=FRACTION, help="Required probability of the answer. [default: the study's]"
 )
 @click.option(
-    "--budget", metavar="DURATION", help="Stop after this time of building and measuring, for example 30min."
+    "--budget",
+    metavar="DURATION",
+    help="Stop after this time of building and measuring, for example 30min. [default: the study's]",
 )
 @click.option("--thorough", is_flag=True, help="Also search for changes that a later revision reverted.")
-@click.option("--no-prior", is_flag=True, help="Use a uniform prior.")
+@click.option("--no-prior", is_flag=True, help="Use a uniform prior: every revision is equally likely.")
 @keep_going_option
 @jobs_option
 @engine_option
-@walking_options
-@writing_options
+@source_options
+@session_options
 @json_option
 def command(
     study: str | None,
@@ -83,26 +85,26 @@ def command(
     keep_going: bool,
     jobs: int,
     engine: str | None,
-    walking: Walking,
-    writing: Writing,
+    sources: SourceOptions,
+    options: SessionOptions,
     as_json: bool,
-    **asked: Unpack[FindOptions],
+    **overrides: Unpack[FindOptions],
 ) -> None:
-    """Find which revision changed a metric, by how much, and with what probability.
+    """Find the revision that changed a metric, with the effect and the probability.
 
-    perftrail measures both ends of the range first. Several metrics share one search; without any, all are searched.
-    If the culprit is a merge, the search continues in its branch. An interrupted search resumes and repeats no
-    measurement. Exits with 0 for an answer, also for "none", and with 1 if it is unclear.
+    perftrail measures both ends of the range first. Several metrics share one search. If the culprit is a merge, the
+    search continues in its branch. An interrupted search resumes and repeats no measurement. Exits with 0 for an
+    answer, also for "none", and with 1 if the answer is unclear.
     """
     from perftrail.find.find import Find
     from perftrail.measure.subjects import afresh
     from perftrail.present.finding import print_find
 
     if metrics and everything:
-        raise UsageError("--all and --metric: give one of them")
-    loaded = writing.contained(walking.load(study))
-    request = _request(loaded, () if everything else metrics or loaded.find.metric, **asked)
-    answer = writing.follow(
+        raise UsageError("--all and --metric exclude each other; use one of them")
+    loaded = options.apply_to(sources.load(study))
+    request = _request(loaded, () if everything else metrics or loaded.find.metric, **overrides)
+    answer = options.run(
         loaded,
         lambda session: afresh(
             session.subject_builder, lambda: Find(replace(session, keep_going=keep_going), request).events()
@@ -113,12 +115,12 @@ def command(
     if as_json:
         print_json("find", answer.as_json())
     else:
-        print_find(answer, repeat=again(study, walking, writing))
+        print_find(answer, repeat=repeated_options(study, sources, options))
     if answer.unclear:
         raise click.exceptions.Exit(1)
 
 
-def _request(study: Study, metrics: Sequence[str], **asked: Unpack[FindOptions]) -> FindRequest:
+def _request(study: Study, metrics: Sequence[str], **overrides: Unpack[FindOptions]) -> FindRequest:
     """Return the request from options and study file. Raises `UsageError` for invalid values."""
     from perftrail.find.answer import FindRequest
     from perftrail.model.target import TargetError, resolve_goal
@@ -127,23 +129,23 @@ def _request(study: Study, metrics: Sequence[str], **asked: Unpack[FindOptions])
 
     policy = study.find
     try:
-        goal = resolve_goal(study, metrics, asked["variant"] or policy.variant)
+        goal = resolve_goal(study, metrics, overrides["variant"] or policy.variant)
     except TargetError as error:
-        named = " ".join(f"--metric {text}" for text in metrics) or f"--variant {asked['variant']}"
-        raise UsageError(f"{named}: {error}") from error
-    threshold, confidence, budget = asked["threshold"], asked["confidence"], asked["budget"]
+        options = " ".join(f"--metric {text}" for text in metrics) or f"--variant {overrides['variant']}"
+        raise UsageError(f"{options}: {error}") from error
+    threshold, confidence, budget = overrides["threshold"], overrides["confidence"], overrides["budget"]
     try:
         seconds = policy.budget_seconds if budget is None else parse_duration(budget)
     except ValueError as error:
         raise UsageError(f"--budget {budget}: {error}") from error
     request = FindRequest(
         goal=goal,
-        range=asked["part"],
+        range=overrides["part"],
         threshold=policy.threshold if threshold is None else threshold,
         confidence=policy.confidence if confidence is None else confidence,
         budget=Budget(seconds=seconds, invocations=policy.budget_invocations, builds=policy.budget_builds),
-        thorough=asked["thorough"],
-        priors=() if asked["no_prior"] else policy.prior,
+        thorough=overrides["thorough"],
+        priors=() if overrides["no_prior"] else policy.prior,
         suspect=policy.suspect,
     )
     try:

@@ -20,26 +20,26 @@ from perftrail.cli.options import json_option
     metavar="DIRECTORY",
     default="imported",
     show_default=True,
-    help="Directory of the study. An existing study gets the new files.",
+    help="Directory of the study. The files are added to an existing study.",
 )
 @click.option(
     "--format", "form", metavar="NAME", help="Format of the files. [default: detected for each file]"
 )
-@click.option("--title", metavar="TEXT", help="Question that the study answers.")
+@click.option("--title", metavar="TEXT", help="Title of the study: the question that it answers.")
 @json_option
 def command(files: tuple[str, ...], output: str, form: str | None, title: str | None, as_json: bool) -> None:
     """Create a study from results of other tools: hyperfine, pyperf, Google Benchmark, JMH, CSV and others.
 
-    FILE is a result file, or a directory of result files. perftrail copies them into DIRECTORY/samples and writes
-    DIRECTORY/perftrail.toml; show, report and export then work as for any study. The revisions are those that the
-    files name, or else the files in the order of time.
+    FILE is a result file, or a directory of result files. perftrail copies the files into DIRECTORY/samples and writes
+    DIRECTORY/perftrail.toml; show, report and export then work as for any study. The revisions are the ones that the
+    files name. If they name none, each file is a revision, in the order of time.
     """
     from perftrail.verbs.import_ import import_files
 
-    begun = import_files([Path(name) for name in files], Path(output), format=form, title=title)
+    imported = import_files([Path(name) for name in files], Path(output), format=form, title=title)
     if as_json:
-        print_json("import", begun.as_json())
+        print_json("import", imported.as_json())
         return
-    for line in begun.words():
+    for line in imported.words():
         click.echo(line)
-    click.echo(f"perftrail show {shlex.quote(output)} prints them, with what changed")
+    click.echo(f"Next: perftrail show {shlex.quote(output)}    print medians and changes")

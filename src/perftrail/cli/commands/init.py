@@ -14,20 +14,25 @@ from perftrail.cli.options import json_option
 @click.command("init", cls=Command)
 @click.argument("directory", default=".", type=click.Path())
 @click.option("-o", "--output", metavar="DIRECTORY|FILE", help="Directory or .toml file of the study.")
-@click.option("--build", "system", metavar="SYSTEM", help="Build system to use if there are several.")
+@click.option(
+    "--build",
+    "system",
+    metavar="SYSTEM",
+    help="Build system to use if DIRECTORY has several, for example cmake.",
+)
 @click.option("--force", is_flag=True, help="Overwrite an existing study.")
 @json_option
 def command(directory: str, output: str | None, system: str | None, force: bool, as_json: bool) -> None:
     """Write a commented first study of the program in DIRECTORY, by default the current one.
 
     perftrail detects git or Fossil, and make, autotools, cmake, meson, cargo, go, npm or pyproject. It chooses a range
-    of the history, a recipe and a command. It runs nothing of what it finds.
+    of the history, a recipe and a benchmark command. It does not run the program or its build.
     """
     from perftrail.present.plan import print_begun
-    from perftrail.verbs.init.start import begin
+    from perftrail.verbs.init.start import write_first_study
 
-    begun = begin(Path(directory), output=Path(output or directory), system=system, force=force)
+    first = write_first_study(Path(directory), output=Path(output or directory), system=system, force=force)
     if as_json:
-        print_json("init", begun.as_json())
+        print_json("init", first.as_json())
     else:
-        print_begun(begun)
+        print_begun(first)

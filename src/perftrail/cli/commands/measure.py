@@ -46,33 +46,35 @@ if TYPE_CHECKING:
 INTERRUPTED = 130
 KNOWN_SHELLS = ("sh", "bash", "dash", "zsh", "ksh", "mksh", "fish", "none", "default")
 _SHELL = ("--shell", "-S")
-WORDS = "perftrail.words"
+WORDS_KEY = "perftrail.words"
 
 
 class MeasureCommand(Command):
-    """Reads the words after ``--`` as one command, and ``--shell`` with or without a value."""
+    """A command that reads the words after ``--`` as one command, and ``--shell`` with or without a value."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Remember the words after ``--``, which click would mix with the others."""
+        """Store the words after ``--`` separately, because click would mix them with the other arguments."""
         if "--" in args:
             at = args.index("--")
-            ctx.meta[WORDS] = tuple(args[at + 1 :])
+            ctx.meta[WORDS_KEY] = tuple(args[at + 1 :])
             args = args[:at]
         return super().parse_args(ctx, _with_shell_values(args))
 
 
 def _with_shell_values(args: list[str]) -> list[str]:
-    """Give a bare ``--shell`` its value: the next word if it names a shell, else the default shell."""
-    whole: list[str] = []
+    """Return the arguments with a value for each bare ``--shell``: the next word if it is a shell, else ``default``."""
+    completed: list[str] = []
     for arg in args:
-        if whole and whole[-1] in _SHELL:
+        if completed and completed[-1] in _SHELL:
             name = arg.split()[0] if arg.split() else ""
             known = Path(name).name in KNOWN_SHELLS
-            whole[-1] = f"--shell={arg if known else 'default'}"
+            completed[-1] = f"--shell={arg if known else 'default'}"
             if known:
                 continue
-        whole.append(arg)
-    return [*whole[:-1], "--shell=default"] if whole and whole[-1] in _SHELL else whole
+        completed.append(arg)
+    if completed and completed[-1] in _SHELL:
+        completed[-1] = "--shell=default"
+    return completed
 
 
 @click.command("measure", cls=MeasureCommand)
@@ -83,7 +85,7 @@ def _with_shell_values(args: list[str]) -> list[str]:
     "names",
     multiple=True,
     metavar="NAME",
-    help="Name of the commands: one, or one for each.",
+    help="Name in the results: one for all commands, or one for each.",
 )
 @click.option("-w", "--warmup", type=int, metavar="N", help="Discard the first N runs. [default: detected]")
 @click.option("-r", "--runs", type=int, metavar="N", help="Exactly N runs of each command.")
@@ -92,15 +94,15 @@ def _with_shell_values(args: list[str]) -> list[str]:
 @click.option(
     "--precision",
     type=FRACTION,
-    help="One command: stop at this relative width of the interval. [default: 1%]",
+    help="One command: stop when the interval has this relative width. [default: 1%]",
 )
 @click.option(
     "--threshold",
     type=FRACTION,
-    help="Several commands: a smaller change is the same. [default: 1%]",
+    help="Several commands: smallest difference that counts. [default: 1%]",
 )
-@click.option("--budget", metavar="DURATION", help="Stop each command after this time. [default: 60s]")
-@click.option("--reference", metavar="CMD", help="Compare with this command. [default: the first]")
+@click.option("--budget", metavar="DURATION", help="Maximum measuring time of each command. [default: 60s]")
+@click.option("--reference", metavar="CMD", help="Compare all commands with this one. [default: the first]")
 @click.option("--reference-name", metavar="NAME", help="Name of the reference.")
 @click.option(
     "-L",
@@ -109,7 +111,7 @@ def _with_shell_values(args: list[str]) -> list[str]:
     nargs=2,
     multiple=True,
     metavar="NAME A,B,…",
-    help="Replace {NAME} by each value. Several lists: all combinations.",
+    help="Replace {NAME} by each value. Several lists are combined.",
 )
 @click.option(
     "-P",
@@ -127,14 +129,14 @@ def _with_shell_values(args: list[str]) -> list[str]:
 @click.option("-p", "--prepare", multiple=True, metavar="CMD", help="Run before each run, not measured.")
 @click.option("--conclude", multiple=True, metavar="CMD", help="Run after each run, not measured.")
 @click.option("-c", "--cleanup", multiple=True, metavar="CMD", help="Run after a command's last run.")
-@click.option("-i", "--ignore-failure", "tolerant", is_flag=True, help="Also measure commands that fail.")
+@click.option("-i", "--ignore-failure", "tolerant", is_flag=True, help="Measure commands even if they fail.")
 @click.option(
     "-S",
     "--shell",
     metavar="[SHELL]",
-    help="Use a shell; its own time is measured and shown. [default: none]",
+    help="Run commands in this shell, by default /bin/sh, and also measure the shell's own time. [default: no shell]",
 )
-@click.option("-N", "no_shell", is_flag=True, help="Use no shell. This is the default.")
+@click.option("-N", "no_shell", is_flag=True, help="Run commands without a shell (the default).")
 @click.option("--input", "stdin", metavar="FILE", help="Standard input: null or a file. [default: null]")
 @click.option(
     "--output", metavar="WHERE", help="Standard output: null, inherit (to stderr) or a file. [default: null]"
@@ -143,18 +145,24 @@ def _with_shell_values(args: list[str]) -> list[str]:
 @click.option("--timeout", metavar="DURATION", help="Kill a run and its children after this time.")
 @click.option("--memory-limit", metavar="SIZE", help="Kill a run that needs more memory, for example 2GiB.")
 @click.option("--cpus", metavar="LIST", help="Bind runs to these CPUs, for example 0 or 0,2-3.")
-@click.option("--sandbox", is_flag=True, help="No network, no home; only $TMPDIR is writable (bubblewrap).")
+@click.option(
+    "--sandbox",
+    is_flag=True,
+    help="Run in a sandbox (bubblewrap): no network, no home directory; only $TMPDIR is writable.",
+)
 @click.option(
     "--readable",
     multiple=True,
     metavar="PATH",
-    help="Make a path below home, /run or /tmp readable in the sandbox.",
+    help="Path below the home directory, /run or /tmp that is readable in the sandbox. May be repeated.",
 )
 @click.option(
     "--seed", type=int, default=0, metavar="N", help="Seed of the random environment sizes. [default: 0]"
 )
-@click.option("--export-json", metavar="FILE", help="Also write hyperfine's JSON. - is standard output.")
-@click.option("--export-csv", metavar="FILE", help="Also write hyperfine's CSV.")
+@click.option(
+    "--export-json", metavar="FILE", help="Also write JSON in hyperfine's format. - is standard output."
+)
+@click.option("--export-csv", metavar="FILE", help="Also write CSV in hyperfine's format.")
 @click.option("--export-markdown", metavar="FILE", help="Also write a Markdown table.")
 @json_option
 @click.pass_context
@@ -163,17 +171,17 @@ def command(ctx: click.Context, /, *, as_json: bool, **options: object) -> None:
 
     \b
     perftrail measure -- sort words.txt           one command, word by word
-    perftrail measure './old 5' './new 5'         several, each one text
-    perftrail measure -L n 1,2,4 './run -t {n}'   one at several values
+    perftrail measure './old 5' './new 5'         several commands, each in quotes
+    perftrail measure -L n 1,2,4 './run -t {n}'   one command with several values
 
-    No shell is used unless asked for. Runs are interleaved, warm-ups are found, and measuring stops when the
-    answer is settled or precise enough. Exits 0 when everything was measured, 1 when a command failed.
+    perftrail interleaves the runs, detects warm-ups, and stops when the comparison is settled or the interval is narrow
+    enough. Exits with 0 if everything was measured, and with 1 if a command failed.
     """  # noqa: D301 - click wants the control character itself
     from perftrail.measure.trial import CommandFailed, open_measure
 
-    given = Options(**options)  # type: ignore[arg-type] # click gives each the type that is declared there
+    given = Options(**options)  # type: ignore[arg-type] # click passes values of the declared types
     exports = exports_of(given)
-    trial = trial_of(given, words=ctx.meta.get(WORDS, ()))
+    trial = trial_of(given, words=ctx.meta.get(WORDS_KEY, ()))
     interrupted = False
     with open_measure(trial) as measure:
         try:
@@ -182,29 +190,29 @@ def command(ctx: click.Context, /, *, as_json: bool, **options: object) -> None:
             raise CommandFailed(f"{failure}{_hint(given.commands)}") from failure
         except KeyboardInterrupt:
             interrupted = True
-    found = measure.findings()
-    write_exports(exports, found)
+    findings = measure.findings()
+    write_exports(exports, findings)
     if as_json:
-        from perftrail.present.trial_files import as_json as contract
+        from perftrail.present.trial_files import as_json as trial_json
 
-        print_json("measure", contract(found))
+        print_json("measure", trial_json(findings))
     elif "-" not in exports:
         from perftrail.present.trial import print_findings
 
-        print_findings(found)
+        print_findings(findings)
     if interrupted:
         raise click.exceptions.Exit(INTERRUPTED)
 
 
 def _hint(commands: tuple[str, ...]) -> str:
-    """Return a hint for a failure if the words of one command were given as several commands."""
+    """Return a hint for a failure if several arguments look like the words of one command."""
     if len(commands) < 2 or any(len(each.split()) != 1 for each in commands):
         return ""
-    return f"\nEach COMMAND is one text; for one command write: perftrail measure -- {shlex.join(commands)}"
+    return f"\nEach argument is one COMMAND; for a single command write: perftrail measure -- {shlex.join(commands)}"
 
 
 def _follow(measure: Measure, *, silent: bool) -> None:
-    """Measure to the end, with a progress line on a terminal."""
+    """Measure until the end, with a progress line on a terminal."""
     from rich.text import Text
 
     from perftrail.present.console import errors
@@ -223,8 +231,8 @@ def _follow(measure: Measure, *, silent: bool) -> None:
 
 NO_SHELL = "none"
 DEFAULT_SHELL = "default"
-MOST_ASKED = 100_000
-NEVER_SECONDS = 10.0 * 365 * 86400
+LARGEST_COUNT = 100_000
+NO_BUDGET_SECONDS = 10.0 * 365 * 86400
 """A budget without effect, for a fixed number of runs."""
 
 
@@ -295,20 +303,22 @@ def trial_of(options: Options, *, words: tuple[str, ...]) -> Trial:
 
 
 def exports_of(options: Options) -> Mapping[str, Export]:
-    """Return the format of each export file; raises `UsageError` for one that cannot be written, before all runs."""
-    wanted: tuple[tuple[str | None, Export], ...] = (
+    """Return the format of each export file, before the first run. Raises `UsageError` for an unwritable file."""
+    formats: tuple[tuple[str | None, Export], ...] = (
         (options.export_json, trial_files.to_json),
         (options.export_csv, trial_files.to_csv),
         (options.export_markdown, trial_files.to_markdown),
     )
     exports: dict[str, Export] = {}
-    for file, export in wanted:
+    for file, export in formats:
         if file is None:
             continue
         if file in exports:
-            raise UsageError(f"{file}: two exports go into one file; name another")
+            raise UsageError(f"{file}: two exports cannot go into one file; choose another file")
         if file != "-" and (Path(file).is_dir() or not Path(file).absolute().parent.is_dir()):
-            raise UsageError(f"{file}: cannot be written: it is a directory, or its directory does not exist")
+            raise UsageError(
+                f"{file}: cannot be written, because it is a directory or its directory does not exist"
+            )
         exports[file] = export
     return exports
 
@@ -327,18 +337,20 @@ def write_exports(exports: Mapping[str, Export], found: Findings) -> None:
 
 def _parameters(options: Options) -> dict[str, tuple[str, ...]]:
     if options.steps and len(options.steps) != len(options.scans):
-        raise UsageError(f"-D: {len(options.steps)} steps for {len(options.scans)} -P; give one for each")
+        raise UsageError(
+            f"-D: {len(options.steps)} for {len(options.scans)} -P; write one -D for each -P, or none"
+        )
     steps = options.steps or (None,) * len(options.scans)
-    found = [(name, values_of(text)) for name, text in options.lists]
-    found += [
+    parameters = [(name, values_of(text)) for name, text in options.lists]
+    parameters += [
         (name, scan(name, first, last, step=step))
         for (name, first, last), step in zip(options.scans, steps, strict=True)
     ]
-    names = [name for name, _ in found]
+    names = [name for name, _ in parameters]
     for name in names:
         if names.count(name) > 1:
-            raise UsageError(f"parameter {quoted(name)} is given twice")
-    return dict(found)
+            raise UsageError(f"parameter {quoted(name)} is given twice; use one -L or -P for each parameter")
+    return dict(parameters)
 
 
 def _shell(options: Options) -> tuple[str, ...]:
@@ -351,7 +363,7 @@ def _shell(options: Options) -> tuple[str, ...]:
     except ValueError as error:
         raise UsageError(f"--shell {quoted(options.shell)}: {str(error).lower()}") from error
     if not words:
-        raise UsageError("--shell: names no shell; --shell alone takes /bin/sh")
+        raise UsageError("--shell: empty; name a shell, or write --shell alone for /bin/sh")
     return words
 
 
@@ -359,9 +371,9 @@ def _check_numbers(options: Options) -> None:
     """Raise `UsageError` for impossible numbers of runs."""
     counts = (("--runs", options.runs), ("--min-runs", options.min_runs), ("--max-runs", options.max_runs))
     for option, count in (*counts, ("--warmup", None if options.warmup is None else options.warmup + 1)):
-        if count is not None and not 1 <= count <= MOST_ASKED:
+        if count is not None and not 1 <= count <= LARGEST_COUNT:
             least = 0 if option == "--warmup" else 1
-            raise UsageError(f"{option}: must be a number from {least} to {MOST_ASKED}")
+            raise UsageError(f"{option}: must be a number from {least} to {LARGEST_COUNT}")
 
 
 def _pace(options: Options) -> Pace:
@@ -369,7 +381,7 @@ def _pace(options: Options) -> Pace:
     least, most = options.min_runs or LEAST_RUNS, options.max_runs or MOST_RUNS
     if options.runs is not None:
         if options.min_runs is not None or options.max_runs is not None:
-            raise UsageError("--runs says how many exactly; leave out --min-runs and --max-runs")
+            raise UsageError("--runs sets the exact number of runs; omit --min-runs and --max-runs")
         least = most = options.runs
     elif options.max_runs is None:
         most = max(least, most)
@@ -377,7 +389,7 @@ def _pace(options: Options) -> Pace:
         least = min(least, most)
     elif least > most:
         raise UsageError(f"--min-runs {least} is more than --max-runs {most}")
-    budget = BUDGET_SECONDS if options.runs is None else NEVER_SECONDS
+    budget = BUDGET_SECONDS if options.runs is None else NO_BUDGET_SECONDS
     if options.budget is not None:
         budget = _duration("--budget", options.budget)
     return Pace(
@@ -407,47 +419,44 @@ def _surroundings(options: Options) -> Surroundings:
 
 def _sandbox(options: Options) -> Sandbox | None:
     if options.readable and not options.sandbox:
-        raise UsageError(
-            "--readable: without --sandbox everything can be read; leave it out, or add --sandbox"
-        )
+        raise UsageError("--readable has no effect without --sandbox; omit it, or add --sandbox")
     for path in options.readable:
         if not path.startswith(("/", "~/")) or not Path(path).expanduser().exists():
-            raise UsageError(f"--readable {quoted(path)}: must be /PATH or ~/PATH of what is there")
+            raise UsageError(f"--readable {quoted(path)}: must be an existing path that begins with / or ~/")
     return Sandbox(readable=options.readable) if options.sandbox else None
 
 
-def _input(named: str | None) -> str | None:
-    if named in (None, "null"):
+def _input(file: str | None) -> str | None:
+    if file is None or file == "null":
         return None
-    assert named is not None
-    if not Path(named).is_file():
-        raise UsageError(f"--input {quoted(named)}: no such file; null means no input")
-    return named
+    if not Path(file).is_file():
+        raise UsageError(f"--input {quoted(file)}: no such file; null means no input")
+    return file
 
 
-def _output(named: str | None) -> str | None:
-    if named in (None, "null"):
+def _output(target: str | None) -> str | None:
+    if target in (None, "null"):
         return None
-    if named == "pipe":
+    if target == "pipe":
         raise UsageError(
-            "--output pipe: reading a pipe takes CPU time from the program; write to a file instead:"
-            " --output /tmp/out"
+            "--output pipe: reading a pipe would take CPU time from the program; write to a file instead, for example "
+            "--output /tmp/out"
         )
-    if named != "inherit":
-        return named
-    # Ours, not the launcher's; an ordinary file would be emptied by each run, so it must be named as one.
+    if target != "inherit":
+        return target
+    # The path is of this process, not of the launcher. Each run would truncate a regular file.
     if stat.S_ISREG(os.fstat(sys.stderr.fileno()).st_mode):
-        raise UsageError("--output inherit: stderr is a file; name it instead, as in --output FILE")
+        raise UsageError("--output inherit: standard error is a file; name that file instead: --output FILE")
     return f"/proc/{os.getpid()}/fd/{sys.stderr.fileno()}"
 
 
 def _duration(option: str, text: str) -> float:
-    """Parse a duration; a bare number is seconds, as in other tools."""
+    """Parse a duration; a number without a unit is in seconds, as in other tools."""
     try:
         seconds = float(text) if text.replace(".", "", 1).isdecimal() else parse_duration(text)
     except ValueError as error:
         raise UsageError(f"{option} {quoted(text)}: {error}") from error
-    if not 0.0 < seconds < NEVER_SECONDS:
+    if not 0.0 < seconds < NO_BUDGET_SECONDS:
         raise UsageError(f"{option} {quoted(text)}: must be above 0 and below ten years")
     return seconds
 
@@ -460,7 +469,7 @@ def _size(text: str | None) -> int | None:
     except ValueError as error:
         raise UsageError(f"--memory-limit {quoted(text)}: {error}") from error
     if size < 1 << 20:
-        raise UsageError(f"--memory-limit {quoted(text)}: no program starts in less than 1 MiB")
+        raise UsageError(f"--memory-limit {quoted(text)}: must be at least 1 MiB, or no program starts")
     return size
 
 
@@ -471,9 +480,11 @@ def _cpus(text: str | None) -> tuple[int, ...] | None:
     for part in text.split(","):
         first, dash, last = part.partition("-")
         if not first.isdecimal() or (dash and not last.isdecimal()):
-            raise UsageError(f"--cpus {quoted(text)}: write numbers and ranges, as in 0,2-3")
+            raise UsageError(f"--cpus {quoted(text)}: write numbers and ranges, for example 0,2-3")
         numbers += range(int(first), int(last or first) + 1)
     allowed = os.sched_getaffinity(0)
     if not numbers or not allowed.issuperset(numbers):
-        raise UsageError(f"--cpus {quoted(text)}: there are {', '.join(map(str, sorted(allowed)))}")
+        raise UsageError(
+            f"--cpus {quoted(text)}: the available CPUs are {', '.join(map(str, sorted(allowed)))}"
+        )
     return tuple(dict.fromkeys(numbers))

@@ -1,4 +1,4 @@
-"""`perftrail report`: one page with the answer, its charts and their origin; sections on scaling and growth."""
+"""`perftrail report`: a page with the answer, its charts and its evidence."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import click
 from perftrail.cli.help import Command
 from perftrail.cli.json_output import print_json
 from perftrail.cli.options import (
-    contained,
     json_option,
     sandbox_option,
+    source_options,
     store_option,
     study_argument,
-    walking_options,
+    with_sandbox,
 )
 from perftrail.errors import UsageError
 from perftrail.present.growth import cause_hint, curve_words, rival_words
@@ -27,7 +27,7 @@ from perftrail.results.scaling import thread_scalings
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from perftrail.cli.options import Walking
+    from perftrail.cli.options import SourceOptions
     from perftrail.model.study import Study
     from perftrail.model.subject import Revision
     from perftrail.ports import Engine
@@ -46,9 +46,9 @@ if TYPE_CHECKING:
     type=click.Choice(["html", "markdown"]),
     default="html",
     show_default=True,
-    help="A page with its charts, or text for an issue. Without -o, Markdown is printed.",
+    help="A page with its charts, or Markdown text for an issue. Without -o, Markdown is printed.",
 )
-@walking_options
+@source_options
 @sandbox_option
 @store_option
 @json_option
@@ -56,23 +56,23 @@ def command(
     study: str | None,
     output: str | None,
     form: str,
-    walking: Walking,
+    sources: SourceOptions,
     sandbox: bool | None,
     store: str | None,
     as_json: bool,
 ) -> None:
     """Write a report: the answer, its charts, the evidence, and how to repeat it.
 
-    DIRECTORY/index.html needs no other file and no network; DIRECTORY/figures has each chart as SVG and PNG. As
-    Markdown, the report is DIRECTORY/report.md. perftrail builds and measures nothing.
+    DIRECTORY/index.html needs no other file and no network; DIRECTORY/figures has each chart as SVG and PNG. The
+    Markdown report is DIRECTORY/report.md. perftrail builds and measures nothing.
     """
     from perftrail.local_engine import beside
     from perftrail.model.wording import counted
     from perftrail.present.page import Drawings, to_markdown, write_markdown, write_page
 
     if output is None and (form == "html" or as_json):
-        raise UsageError("report: say where to write it with -o DIR, or print it with --format markdown")
-    loaded = contained(walking.load(study, to_read=True), sandbox)
+        raise UsageError("report: name its directory with -o DIRECTORY, or print it with --format markdown")
+    loaded = with_sandbox(sources.load(study, to_read=True), sandbox)
     with beside() as engine:
         drawings = None if output is None else Drawings(engine)
         page = _page(loaded, store, engine=engine, drawings=drawings)
@@ -144,16 +144,16 @@ def findings(gathered: Gathered) -> tuple[Section, ...]:
     )
 
 
-def _section(name: str, title: str, lines: list[tuple[str, str]], *said: str) -> Iterable[Section]:
-    """Return a table with the sentences on each subject, whose name is in its first row."""
+def _section(name: str, title: str, lines: list[tuple[str, str]], *sentences: str) -> Iterable[Section]:
+    """Yield a section with a table of findings; the name of a subject is only in its first row."""
     if lines:
         lines = [
-            ("" if number and lines[number - 1][0] == who else who, line)
-            for number, (who, line) in enumerate(lines)
+            ("" if number and lines[number - 1][0] == subject else subject, line)
+            for number, (subject, line) in enumerate(lines)
         ]
         yield Section(
             name=name,
             title=title,
-            paragraphs=tuple(f"{each}." for each in said if each),
+            paragraphs=tuple(f"{each}." for each in sentences if each),
             tables=(Table(name=name, head=("subject", "finding"), rows=tuple(lines)),),
         )

@@ -1,4 +1,4 @@
-"""`perftrail run`: build and measure what the plan still lacks."""
+"""`perftrail run`: build and measure everything that the plan still needs."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import click
 from perftrail.cli.help import Command
 from perftrail.cli.json_output import print_json
 from perftrail.cli.options import (
-    again,
     engine_option,
     jobs_option,
     json_option,
     keep_going_option,
     only_option,
+    repeated_options,
+    session_options,
+    source_options,
     study_argument,
-    walking_options,
-    writing_options,
 )
 
 if TYPE_CHECKING:
-    from perftrail.cli.options import Walking, Writing
+    from perftrail.cli.options import SessionOptions, SourceOptions
 
 
 @click.command("run", cls=Command)
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 @keep_going_option
 @jobs_option
 @engine_option
-@walking_options
-@writing_options
+@source_options
+@session_options
 @json_option
 def command(
     study: str | None,
@@ -42,14 +42,14 @@ def command(
     keep_going: bool,
     jobs: int,
     engine: str | None,
-    walking: Walking,
-    writing: Writing,
+    sources: SourceOptions,
+    options: SessionOptions,
     as_json: bool,
 ) -> None:
     """Build and measure every subject, in interleaved order, until the results are precise enough.
 
     An interrupted run resumes and repeats nothing. A failed build is recorded and does not stop the run. Exits with 1
-    if nothing could be measured, or if a metric differs that the study declares as the same.
+    if nothing could be measured, or if a metric differs that must be equal according to the study.
     """
     from perftrail.cli.commands.check import show_plan
     from perftrail.measure.subjects import afresh
@@ -57,14 +57,18 @@ def command(
     from perftrail.results.selection import select
     from perftrail.verbs.run import Run
 
-    loaded = writing.contained(walking.load(study))
+    loaded = options.apply_to(sources.load(study))
     selection = select(loaded, only)
     if dry_run:
         show_plan(
-            loaded, selection, store=writing.store, as_json=as_json, repeat=again(study, walking, writing)
+            loaded,
+            selection,
+            store=options.store,
+            as_json=as_json,
+            repeat=repeated_options(study, sources, options),
         )
         return
-    report = writing.follow(
+    report = options.run(
         loaded,
         lambda session: afresh(
             session.subject_builder, lambda: Run(replace(session, keep_going=keep_going), selection).events()
@@ -75,6 +79,6 @@ def command(
     if as_json:
         print_json("run", report.as_json())
     else:
-        print_run(report, repeat=again(study, walking, writing))
+        print_run(report, repeat=repeated_options(study, sources, options))
     if report.disagreements or (report.cells and not report.measured):
         raise click.exceptions.Exit(1)

@@ -22,7 +22,7 @@ DEFAULT_PORT = 8457
     default="127.0.0.1",
     show_default=True,
     metavar="ADDRESS",
-    help="Address to listen on. Other machines need tokens or a proxy.",
+    help="Address to listen on. Access from other machines needs tokens or a proxy.",
 )
 @click.option(
     "--port",
@@ -35,31 +35,31 @@ DEFAULT_PORT = 8457
 @click.option(
     "--token-file",
     metavar="FILE",
-    help="Require a token: a file of lines read TOKEN or write TOKEN. [default: the token in "
+    help="Require a token of this file. Each of its lines is “read TOKEN” or “write TOKEN”. [default: the token in "
     "PERFTRAIL_TOKEN, if set]",
 )
 @click.option(
     "--trust-header",
     metavar="NAME",
     default="",
-    help="Require a user name in this header, which a proxy sets. The proxy must remove it from clients' requests.",
+    help="Require a user name in this header, which your proxy sets. The proxy must remove it from clients' requests.",
 )
 @click.option(
     "--proxy",
     "proxies",
     multiple=True,
     metavar="ADDRESS",
-    help="Address of that proxy, if it is not this machine. May be repeated.",
+    help="Address of that proxy, unless it is on this machine. May be repeated.",
 )
 @click.option(
-    "--writer", "writers", multiple=True, metavar="USER", help="User who may write. May be repeated."
+    "--writer", "writers", multiple=True, metavar="USER", help="User who may write notes. May be repeated."
 )
 @click.option(
     "--allow-host",
     "hosts",
     multiple=True,
     metavar="NAME",
-    help="Further name of this server. May be repeated.",
+    help="Another host name of this server. May be repeated.",
 )
 @store_option
 def command(
@@ -75,8 +75,8 @@ def command(
 ) -> None:
     """Show studies in a browser: answers, running measurements, histories and every sample.
 
-    STUDY is a study, or a directory whose studies are all shown. perftrail builds and measures nothing. Only users of
-    this machine have access; --host with another address needs tokens or a proxy. /api/openapi.json describes the API.
+    STUDY is a study, or a directory with studies. perftrail builds and measures nothing. Only users of this machine
+    have access; --host with another address needs tokens or a proxy. /api/openapi.json describes the API.
     """
     _refuse_without_libraries()
     from perftrail.web.access import LOOPBACK, Access, read_tokens
@@ -85,7 +85,7 @@ def command(
     from perftrail.web.studies import find_studies, served_studies
 
     if (proxies or writers) and not trust_header:
-        raise UsageError("--proxy and --writer are for --trust-header; name the header, or leave them out")
+        raise UsageError("--proxy and --writer need --trust-header NAME; name the header, or omit them")
     access = Access(
         tokens=read_tokens(token_file),
         header=trust_header,
@@ -95,12 +95,12 @@ def command(
     )
     files = find_studies(study)
     if store is not None and len(files) > 1:
-        raise UsageError(f"--store {store}: is for one study; {study} has {len(files)}")
-    with bind(host, port, access) as bound, served_studies(files, store=store) as found:
+        raise UsageError(f"--store {store}: needs a single study; {study} has {len(files)} studies")
+    with bind(host, port, access) as bound, served_studies(files, store=store) as studies:
         shown = f"[{host}]" if ":" in host else host
-        click.echo(f"http://{shown}:{bound.getsockname()[1]}/ shows {', '.join(found)}; Ctrl-C ends it")
+        click.echo(f"http://{shown}:{bound.getsockname()[1]}/ shows {', '.join(studies)}; Ctrl-C stops it")
         with suppress(KeyboardInterrupt):
-            make_server(make_app(found, access)).run(sockets=[bound])
+            make_server(make_app(studies, access)).run(sockets=[bound])
 
 
 def _address(proxy: str) -> str:
@@ -108,13 +108,15 @@ def _address(proxy: str) -> str:
     try:
         return str(ipaddress.ip_address(proxy))
     except ValueError:
-        raise UsageError(f"--proxy {quoted(proxy)}: no address; write its number, as 10.0.0.7") from None
+        raise UsageError(
+            f"--proxy {quoted(proxy)} is not an IP address; write for example 10.0.0.7"
+        ) from None
 
 
 def _refuse_without_libraries() -> None:
     """Raise `UsageError` with the remedy if a library of the dashboard is missing."""
     try:
-        import starlette  # noqa: F401 - only whether they are there
+        import starlette  # noqa: F401 - only to check that it is installed
         import uvicorn  # noqa: F401 - as above
     except ModuleNotFoundError as error:
-        raise UsageError(f"serve: {error.name} is not installed; pip install 'perftrail[web]'") from error
+        raise UsageError(f"serve: {error.name} is not installed: pip install 'perftrail[web]'") from error

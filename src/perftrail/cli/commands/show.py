@@ -9,22 +9,22 @@ import click
 from perftrail.cli.help import Command
 from perftrail.cli.json_output import print_json
 from perftrail.cli.options import (
-    contained,
     json_option,
     sandbox_option,
+    source_options,
     store_option,
     study_argument,
-    walking_options,
+    with_sandbox,
 )
 from perftrail.errors import NOTHING_MEASURED, NoAnswer, UsageError
 
 if TYPE_CHECKING:
-    from perftrail.cli.options import Walking
+    from perftrail.cli.options import SourceOptions
     from perftrail.measure.session import View
     from perftrail.results.show import SearchStepJson, SearchStepsJson
 
 LATEST = "latest"
-"""What ``--search`` means without a number."""
+"""The value of ``--search`` without a number."""
 
 
 @click.command("show", cls=Command)
@@ -37,15 +37,15 @@ LATEST = "latest"
     is_flag=False,
     flag_value=LATEST,
     metavar="[N]",
-    help="Replay a search step by step. [default: the last]",
+    help="Replay search number N step by step. [default: the last search]",
 )
 @click.option(
     "--claims",
     is_flag=True,
-    help="Judge the study's claims: reproduced, not reproduced, unclear, or cannot be measured.",
+    help="Judge the claims of the study: reproduced, not reproduced, unclear, or cannot be measured.",
 )
 @click.option("--markdown", is_flag=True, help="With --claims: print a Markdown table.")
-@walking_options
+@source_options
 @sandbox_option
 @store_option
 @json_option
@@ -55,30 +55,30 @@ def command(
     search: str | None,
     claims: bool,
     markdown: bool,
-    walking: Walking,
+    sources: SourceOptions,
     sandbox: bool | None,
     store: str | None,
     as_json: bool,
 ) -> None:
     """Show each subject's median with its 95 % interval, in the order of the history.
 
-    Then follow the changes along the history, growth along numeric parameters, differences between variants, failed
-    builds and skipped revisions. A benchmark with a parameter threads, n_threads, jobs or workers also shows how it
-    scales: speed-up, law and limit. Samples of an older recipe or another toolchain are labelled.
+    perftrail also shows changes along the history, growth along numeric parameters, differences between variants,
+    failed builds and skipped revisions. For a benchmark with a parameter threads, n_threads, jobs or workers, it shows
+    the scaling: speed-up, law and limit. It labels samples of an older recipe or another toolchain.
     """
     from perftrail.opening import open_view
     from perftrail.present.speech import say_how_old
 
     if claims and (search is not None or metrics):
-        raise UsageError("--claims: judges claims alone; leave --search and --metric out")
+        raise UsageError("--claims cannot be combined with --search and --metric; omit them")
     if markdown and not claims:
-        raise UsageError("--markdown: is for --claims; perftrail report --format markdown has all the rest")
-    wanted, study = _wanted(search, study)
-    with open_view(contained(walking.load(study, to_read=True), sandbox), store=store) as view:
+        raise UsageError("--markdown needs --claims; for all results: perftrail report --format markdown")
+    number, study = _requested_search(search, study)
+    with open_view(with_sandbox(sources.load(study, to_read=True), sandbox), store=store) as view:
         if claims:
             _show_claims(view, markdown=markdown, as_json=as_json)
-        elif wanted is not None:
-            _show_search(view, wanted, as_json=as_json)
+        elif number is not None:
+            _show_search(view, number, as_json=as_json)
         else:
             _show_measured(view, metrics, as_json=as_json)
         say_how_old(view)
@@ -129,32 +129,34 @@ def _show_claims(view: View, *, markdown: bool, as_json: bool) -> None:
         print_claims(judged)
 
 
-def _wanted(search: str | None, study: str | None) -> tuple[str | None, str | None]:
+def _requested_search(search: str | None, study: str | None) -> tuple[str | None, str | None]:
     """Return the requested search and study: a word after ``--search`` that is not a number is the study."""
     if search is None or search == LATEST or search.isdecimal():
         return search, study
     if study is not None:
-        raise UsageError(f"--search {search}: give the number of a search, or nothing for the one begun last")
+        raise UsageError(
+            f"--search {search} is not a number; write a search's number, or none for the last search"
+        )
     return LATEST, search
 
 
-def _show_search(view: View, wanted: str, *, as_json: bool) -> None:
+def _show_search(view: View, requested: str, *, as_json: bool) -> None:
     from perftrail.present.tables import print_search, print_searches
     from perftrail.results.show import searches, steps
 
     known = searches(view)
     if not known:
         raise NoAnswer("no search yet; start one with: perftrail find")
-    number = len(known) if wanted == LATEST else int(wanted)
+    number = len(known) if requested == LATEST else int(requested)
     if not 1 <= number <= len(known):
-        there = "1 is the only one" if len(known) == 1 else f"they are 1 to {len(known)}"
-        raise UsageError(f"--search {wanted}: no such search; {there}")
+        numbers = "the only search is 1" if len(known) == 1 else f"the searches are 1 to {len(known)}"
+        raise UsageError(f"--search {requested}: no such search; {numbers}")
     record = known[number - 1]
-    taken = steps(view, record)
+    taken_steps = steps(view, record)
     if as_json:
-        plain: list[SearchStepJson] = [
+        step_data: list[SearchStepJson] = [
             {"number": s.number, "words": s.words, "action": s.action, "news": s.news, "belief": s.belief}
-            for s in taken
+            for s in taken_steps
         ]
         data: SearchStepsJson = {
             "number": number,
@@ -162,11 +164,11 @@ def _show_search(view: View, wanted: str, *, as_json: bool) -> None:
                 {"question": each.question, "started": each.started, "answer": each.answer} for each in known
             ],
             "question": record.question,
-            "steps": plain,
+            "steps": step_data,
             "answer": record.answer,
         }
         print_json("show --search", data)
     else:
         if len(known) > 1:
             print_searches(known, number)
-        print_search(record, taken, view.source.history())
+        print_search(record, taken_steps, view.source.history())

@@ -18,7 +18,7 @@ from perftrail.cli.help import Group
 from perftrail.cli.json_output import print_json
 from perftrail.cli.options import json_option, load_study, store_option, study_argument
 from perftrail.errors import UsageError
-from perftrail.model.wording import escaped, quantity, quoted
+from perftrail.model.wording import counted, escaped, quantity, quoted
 from perftrail.opening import DATABASE, RESULTS, results_database
 from perftrail.present.console import errors, output
 from perftrail.store import server_of, shown
@@ -45,16 +45,16 @@ def command() -> None:
 @store_option
 @json_option
 def stats(study: str | None, store: str | None, as_json: bool) -> None:
-    """Print the number of rows by table, machine and benchmark, and the disk space."""
+    """Print the number of rows of each table, machine and benchmark, and the disk space."""
     from perftrail.store.upkeep import statistics
 
-    meant = named(study, store)
-    found = statistics(meant.location)
+    selected = selected_store(study, store)
+    content = statistics(selected.location)
     if as_json:
-        print_json("store stats", found.as_json())
+        print_json("store stats", content.as_json())
         return
-    print_statistics(found)
-    click.echo(f"perftrail store backup FILE{meant.again} copies it")
+    print_statistics(content)
+    click.echo(f"Next: perftrail store backup FILE{selected.options}    copy it into one file")
 
 
 @command.command("copy", short_help="Copy one store into another.")
@@ -64,21 +64,21 @@ def stats(study: str | None, store: str | None, as_json: bool) -> None:
 def copy(source: str, target: str, as_json: bool) -> None:
     """Copy store A into store B. Each is a directory, a file, or postgresql://USER@HOST/DATABASE.
 
-    Rows that B already has stay as they are. An interrupted copy resumes when it is repeated. Exits with 1 if B has
-    different content under a name of A, and prints which; everything else is copied.
+    Rows that B already has do not change. Repeat an interrupted copy to resume it. If B has a row of the same name with
+    different content, perftrail prints it, copies everything else, and exits with 1.
     """
     from perftrail.store.copying import copy_store
 
-    one, other = placed(source), placed(target)
-    with progress("copied") as tell:
-        done = copy_store(one.location, other.location, tell=tell)
+    origin, copy_ = store_at(source), store_at(target)
+    with progress("copied") as report:
+        done = copy_store(origin.location, copy_.location, tell=report)
     if as_json:
-        print_json("store copy", {"from": one.shown, "to": other.shown, **done.as_json()})
+        print_json("store copy", {"from": origin.shown, "to": copy_.shown, **done.as_json()})
     else:
-        click.echo(f"{other.shown}: {copied_words(done)}")
-    done.refuse_differences(other.shown)
+        click.echo(f"{copy_.shown}: {copied_words(done)}")
+    done.refuse_differences(copy_.shown)
     if not as_json:
-        click.echo(f"perftrail store stats --store {other.word} prints what it contains now")
+        click.echo(f"Next: perftrail store stats --store {copy_.word}    count its content")
 
 
 @command.command("compact", short_help="Return unused disk space.")
@@ -86,16 +86,16 @@ def copy(source: str, target: str, as_json: bool) -> None:
 @store_option
 @json_option
 def compact(study: str | None, store: str | None, as_json: bool) -> None:
-    """Return unused disk space of a store. Writers wait until it is done."""
-    from perftrail.store.upkeep import compact as make_compact
+    """Return unused disk space of a store. Other commands cannot write meanwhile; they wait."""
+    from perftrail.store.upkeep import compact as compact_store
 
-    meant = named(study, store)
-    done = make_compact(meant.location)
+    selected = selected_store(study, store)
+    done = compact_store(selected.location)
     if as_json:
         print_json("store compact", done.as_json())
         return
     click.echo(compacted_words(done))
-    click.echo(f"perftrail store stats{meant.again} prints what it contains")
+    click.echo(f"Next: perftrail store stats{selected.options}    count its content")
 
 
 @command.command("backup", short_help="Copy a store into one file, also during a run.")
@@ -106,18 +106,18 @@ def compact(study: str | None, store: str | None, as_json: bool) -> None:
 def backup(file: Path, study: str | None, store: str | None, as_json: bool) -> None:
     """Write the present state of a store into FILE, also during a run.
 
-    FILE is an SQLite file. It contains its number of rows and their digest, so that restore can check it.
+    FILE is an SQLite file. It contains the number of its rows and their digest, with which restore checks it.
     """
     from perftrail.store.backup import backup as write_backup
 
-    meant = named(study, store)
-    with progress("backed up") as tell:
-        noted = write_backup(meant.location, file, tell=tell)
+    selected = selected_store(study, store)
+    with progress("backed up") as report:
+        content = write_backup(selected.location, file, tell=report)
     if as_json:
-        print_json("store backup", noted.as_json())
+        print_json("store backup", content.as_json())
         return
-    click.echo(f"{file}: {noted_words(noted)}")
-    click.echo(f"perftrail store restore {quoted_path(file)} --store DIR restores it")
+    click.echo(f"{file}: {content_words(content)}")
+    click.echo(f"Next: perftrail store restore {shlex.quote(str(file))} --store DIRECTORY    restore it")
 
 
 @command.command("restore", short_help="Restore a backup after checking it.")
@@ -131,45 +131,51 @@ def restore(file: Path, study: str | None, store: str | None, as_json: bool) -> 
     perftrail first checks the file's structure, schema version, number of rows and digest, and then the restored
     store. Exits with 1 if a check fails.
     """
-    from perftrail.store.backup import restore as bring_back
+    from perftrail.store.backup import restore as restore_backup
 
-    meant = named(study, store)
-    with progress("restored") as tell:
-        noted = bring_back(file, meant.location, tell=tell)
+    selected = selected_store(study, store)
+    with progress("restored") as report:
+        content = restore_backup(file, selected.location, tell=report)
     if as_json:
-        print_json("store restore", {"store": meant.shown, **noted.as_json()})
+        print_json("store restore", {"store": selected.shown, **content.as_json()})
         return
-    click.echo(f"{meant.shown}: {noted_words(noted)}, all as the backup noted")
-    click.echo(f"perftrail show{meant.again} shows the samples")
+    click.echo(f"{selected.shown}: {content_words(content)}; identical to the backup")
+    click.echo(f"Next: perftrail show{selected.options}    print the samples")
 
 
 @command.command("forget", short_help="Delete old samples.")
 @study_argument
-@click.option("--older-than", "age", metavar="AGE", required=True, help="Age of the samples: 90d, 26w or 1y.")
-@click.option("--yes", is_flag=True, help="Delete. Without it, only print what would be deleted.")
+@click.option(
+    "--older-than",
+    "age",
+    metavar="AGE",
+    required=True,
+    help="Minimum age, for example 90d, 26w or 1y.",
+)
+@click.option("--yes", is_flag=True, help="Delete the samples. Without it, perftrail only counts them.")
 @store_option
 @json_option
 def forget(study: str | None, age: str, yes: bool, store: str | None, as_json: bool) -> None:
-    """Delete old samples for good. Builds, searches and answers stay.
+    """Delete old samples permanently, but no builds, searches and answers.
 
-    Without --yes, nothing is deleted. The next perftrail run measures again what the study's plan still needs.
+    Without --yes, perftrail deletes nothing. The next perftrail run repeats samples that the study's plan still needs.
     """
-    from perftrail.store.upkeep import forget as take_away
+    from perftrail.store.upkeep import forget as delete_samples
     from perftrail.store.upkeep import to_forget
 
-    before = moment_before(age)
-    meant = named(study, store)
-    gone = take_away(meant.location, before) if yes else to_forget(meant.location, before)
+    before = time_before(age)
+    selected = selected_store(study, store)
+    forgetting = delete_samples(selected.location, before) if yes else to_forget(selected.location, before)
     if as_json:
-        print_json("store forget", gone.as_json())
+        print_json("store forget", forgetting.as_json())
         return
-    click.echo(forgotten_words(gone))
-    if not gone.invocations:
+    click.echo(forgotten_words(forgetting))
+    if not forgetting.invocations:
         return
     click.echo(
-        f"perftrail store compact{meant.again} returns the disk space"
+        f"Next: perftrail store compact{selected.options}    return the disk space"
         if yes
-        else f"add --yes to delete them; to keep a copy first: perftrail store backup FILE{meant.again}"
+        else f"Delete them with --yes; to back them up before: perftrail store backup FILE{selected.options}"
     )
 
 
@@ -182,10 +188,10 @@ KINDS = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedStore:
-    """A store of a command: its location, and the words that name it."""
+    """A store of a command: its location, and the arguments that select it."""
 
     location: str
-    again: str
+    options: str
 
     @property
     def shown(self) -> str:
@@ -195,49 +201,49 @@ class NamedStore:
     @property
     def word(self) -> str:
         """The location as one word of a command."""
-        place = Path(self.location)
-        return shlex.quote(str(place.parent) if place.name == DATABASE else self.shown)
+        path = Path(self.location)
+        return shlex.quote(str(path.parent) if path.name == DATABASE else self.shown)
 
 
-def named(study: str | None, store: str | None) -> NamedStore:
-    """Return the store of a command's STUDY and --store, or of the nearest study.
+def selected_store(study: str | None, store: str | None) -> NamedStore:
+    """Return the store that STUDY and --store select, by default the nearest study's.
 
-    Raises `UsageError` for a study of other tools' samples, which has no store.
+    Raises `UsageError` for a study of imported samples, which has no store.
     """
     words = [*([] if study is None else [study]), *([] if store is None else ["--store", shown(store)])]
-    again = "".join(f" {shlex.quote(word)}" for word in words)
+    options = "".join(f" {shlex.quote(word)}" for word in words)
     if study is None and store is not None:
-        return NamedStore(location=placed(store).location, again=again)
+        return NamedStore(location=store_at(store).location, options=options)
     loaded = load_study(study, to_read=True)
     if loaded.walked.kind == "samples":
         raise UsageError(
-            f"{loaded.file}: its samples were taken by other tools and are in files, not in a store"
+            f"{loaded.file}: its samples are imported from other tools and are in files, so it has no store"
         )
-    return NamedStore(location=results_database(loaded, store), again=again)
+    return NamedStore(location=results_database(loaded, store), options=options)
 
 
-def placed(word: str) -> NamedStore:
-    """Return the store that a word names: an address, a file, a directory of results or of a study."""
-    if (address := server_of(word)) is not None:
-        return NamedStore(location=address, again="")
-    path = Path(word)
-    places = (path / DATABASE, path / RESULTS / DATABASE)
-    there = next((place for place in places if place.is_file()), None)
-    if there is None and (path.is_dir() or (not path.exists() and path.suffix != ".db")):
-        there = places[(path / "perftrail.toml").is_file()]
-    return NamedStore(location=str((there or path).absolute()), again="")
+def store_at(name: str) -> NamedStore:
+    """Return the store at an address or path: a file, a directory of results, or a directory of a study."""
+    if (address := server_of(name)) is not None:
+        return NamedStore(location=address, options="")
+    path = Path(name)
+    candidates = (path / DATABASE, path / RESULTS / DATABASE)
+    database = next((file for file in candidates if file.is_file()), None)
+    if database is None and (path.is_dir() or (not path.exists() and path.suffix != ".db")):
+        database = candidates[(path / "perftrail.toml").is_file()]
+    return NamedStore(location=str((database or path).absolute()), options="")
 
 
-def moment_before(age: str) -> str:
+def time_before(age: str) -> str:
     """Return the time that is an age ago, in the store's form. Raises `UsageError` for an invalid age."""
-    found = AGE.fullmatch(age.strip())
-    if found is None:
-        raise UsageError(f"--older-than {quoted(age)}: not an age; write days, weeks or years: 90d, 26w, 1y")
-    back = timedelta(days=int(found[1]) * DAYS[found[2]])
+    match = AGE.fullmatch(age.strip())
+    if match is None:
+        raise UsageError(f"--older-than {quoted(age)} is not an age; write for example 90d, 26w or 1y")
+    duration = timedelta(days=int(match[1]) * DAYS[match[2]])
     try:
-        return (datetime.now(UTC) - back).isoformat(timespec="milliseconds")
+        return (datetime.now(UTC) - duration).isoformat(timespec="milliseconds")
     except OverflowError as error:
-        raise UsageError(f"--older-than {quoted(age)}: nothing is that old") from error
+        raise UsageError(f"--older-than {quoted(age)}: no sample can be that old") from error
 
 
 @contextmanager
@@ -251,54 +257,55 @@ def progress(verb: str) -> Iterator[Callable[[int, int], None]]:
         yield lambda done, total: status.update(Text(f"{verb} {done:,} of {total:,} invocations"))
 
 
-def print_statistics(found: Statistics) -> None:
+def print_statistics(content: Statistics) -> None:
     """Print the content of a store: totals, and a table by machine and benchmark."""
     console = output()
-    size = quantity(found.size_bytes, "B")
-    console.print(Text(f"{found.where}: {KINDS[found.kind]}, schema {found.schema}, {size}", style="bold"))
-    console.print(Text(_rows_words(found.rows)))
-    _print_parts("machine", found.machines)
-    _print_parts("benchmark", found.benchmarks)
+    size = quantity(content.size_bytes, "B")
+    console.print(
+        Text(f"{content.where}: {KINDS[content.kind]}, schema {content.schema}, {size}", style="bold")
+    )
+    console.print(Text(_rows_words(content.rows)))
+    _print_parts("machine", content.machines)
+    _print_parts("benchmark", content.benchmarks)
 
 
 def copied_words(done: Copied) -> str:
-    """Return how much a copy added, and how much existed."""
+    """Return the numbers of rows that a copy added, and of rows that existed."""
     added = {kind: number for kind, number in done.added.items() if number}
-    there = {kind: number for kind, number in done.there.items() if number}
-    said = f"{_kinds_words(added)} added" if added else "nothing was missing"
-    return f"{said}; {_kinds_words(there)} were there" if there else said
+    existing = {kind: number for kind, number in done.there.items() if number}
+    text = f"added {_kinds_words(added)}" if added else "added nothing"
+    return f"{text}; {_kinds_words(existing)} existed already" if existing else text
 
 
 def compacted_words(done: Compacted) -> str:
     """Return the old and new size of a store."""
     return (
-        f"{done.where}: {quantity(done.after_bytes, 'B')}, before {quantity(done.before_bytes, 'B')} "
+        f"{done.where}: {quantity(done.after_bytes, 'B')}, {quantity(done.before_bytes, 'B')} before "
         f"({done.after_bytes:,} and {done.before_bytes:,} bytes)"
     )
 
 
-def noted_words(noted: BackupContent) -> str:
+def content_words(content: BackupContent) -> str:
     """Return the content of a backup."""
-    rows = {kind: digest.rows for kind, digest in noted.digests.items() if digest.rows}
-    return f"{_kinds_words(rows) if rows else 'nothing'}, {quantity(noted.size_bytes, 'B')}, of {noted.made}"
+    rows = {kind: digest.rows for kind, digest in content.digests.items() if digest.rows}
+    return (
+        f"{_kinds_words(rows) if rows else 'nothing'}, {quantity(content.size_bytes, 'B')}, of {content.made}"
+    )
 
 
-def forgotten_words(gone: Forgetting) -> str:
-    """Yield what was deleted, or would be, by machine."""
-    if not gone.invocations:
-        return f"{gone.where}: nothing was measured before {gone.before}"
-    verb = "were taken away" if gone.done else "would be taken away"
-    what = f"{gone.invocations:,} invocations with {gone.values:,} values from before {gone.before}"
+def forgotten_words(forgetting: Forgetting) -> str:
+    """Return the deleted samples by machine, or the samples that --yes would delete."""
+    if not forgetting.invocations:
+        return f"{forgetting.where}: no samples from before {forgetting.before}"
+    verb = "deleted" if forgetting.done else "would delete"
+    invocations, values = counted(forgetting.invocations, "invocation"), counted(forgetting.values, "value")
     parts = (
         f"  machine {escaped(part.name)}: {part.invocations:,}, from {escaped(part.oldest)} to {escaped(part.newest)}"
-        for part in gone.machines
+        for part in forgetting.machines
     )
-    return "\n".join((f"{gone.where}: {what} {verb}", *parts))
-
-
-def quoted_path(file: Path) -> str:
-    """Return a file's name as one word of a command."""
-    return shlex.quote(str(file))
+    return "\n".join(
+        (f"{forgetting.where}: {verb} {invocations} with {values} from before {forgetting.before}", *parts)
+    )
 
 
 def _rows_words(rows: Mapping[str, int]) -> str:

@@ -11,12 +11,12 @@ import click
 from perftrail.cli.help import Command
 from perftrail.cli.json_output import print_json
 from perftrail.cli.options import (
-    again,
     json_option,
+    repeated_options,
+    session_options,
+    source_options,
     stopped_like_ctrl_c,
     study_argument,
-    walking_options,
-    writing_options,
 )
 from perftrail.errors import PerftrailError, StudyError, UsageError
 from perftrail.file_tree import alone
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Unpack
 
-    from perftrail.cli.options import Stop, Walking, Writing
+    from perftrail.cli.options import SessionOptions, SourceOptions, Stop
     from perftrail.model.study import Receivers, Study, WatchPolicy
     from perftrail.verbs.watch.watch import Watched
 
 
-LONGEST = 400
+LONGEST_ERROR = 400
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
 class WatchOptions(TypedDict):
-    """The options that override the study's `[watch]`, by name."""
+    """Options that override the study's `[watch]`, by name."""
 
     branch: str | None
     every: str | None
@@ -47,8 +47,8 @@ class WatchOptions(TypedDict):
 
 @click.command("watch", cls=Command)
 @study_argument
-@click.option("--once", is_flag=True, help="Check once and end.")
-@click.option("--every", metavar="DURATION", help="Time between two checks. [default: 5min]")
+@click.option("--once", is_flag=True, help="Check once and exit, for example from cron.")
+@click.option("--every", metavar="DURATION", help="Time between two checks. [default: the study's, or 5min]")
 @click.option("--branch", metavar="NAME", help="Branch to follow. [default: the end of the study's range]")
 @click.option(
     "--notify",
@@ -57,49 +57,52 @@ class WatchOptions(TypedDict):
     help="Receiver of messages, in addition to the study's: https://…, mailto:NAME@HOST, or a command "
     "that reads JSON from its standard input. May be repeated.",
 )
-@walking_options
-@writing_options
+@source_options
+@session_options
 @json_option
 def command(
     study: str | None,
     once: bool,
-    walking: Walking,
-    writing: Writing,
+    sources: SourceOptions,
+    options: SessionOptions,
     as_json: bool,
-    **asked: Unpack[WatchOptions],
+    **overrides: Unpack[WatchOptions],
 ) -> None:
-    """Measure new revisions of a branch as they come, find changes, and notify receivers.
+    """Measure each new revision of a branch, find changes, and notify receivers.
 
     The first check only records the branch. Later, perftrail measures each new revision in interleaved pairs with a
     reference revision. If a metric seems to have changed by the study's threshold, a search starts. Each confirmed
     change is sent once, by webhook, command or mail; a message that was not delivered is sent again.
 
-    Ends at Ctrl-C or SIGTERM, and resumes when it is started again. --json prints one line for each check.
+    The command ends at Ctrl-C or SIGTERM, and resumes when you start it again. --json prints one line for each check.
     """
-    loaded = writing.contained(walking.load(study))
-    policy = _policy(loaded, **asked)
-    repeat = again(study, walking, writing)
+    loaded = options.apply_to(sources.load(study))
+    policy = _policy(loaded, **overrides)
+    repeat = repeated_options(study, sources, options)
     with stopped_like_ctrl_c() as stop:
         while True:
-            stop.heed()
+            stop.raise_if_requested()
             began = time.monotonic()
             try:
-                _print(_look(loaded, policy, writing), as_json=as_json, repeat=repeat)
+                _print(_check(loaded, policy, options), as_json=as_json, repeat=repeat)
             except (UsageError, StudyError):
                 raise
             except PerftrailError as error:
-                never_seen = not _file(loaded, policy, writing).exists()  # and may be misspelt
-                if once or never_seen:
+                first_check = not _state_file(loaded, policy, options).exists()  # the branch may be misspelt
+                if once or first_check:
                     raise
-                click.echo(f"{escaped(str(error), longest=LONGEST)}; looked at again later", err=True)
-            _tell(loaded, policy, writing, once=once, stop=stop)
+                click.echo(
+                    f"{escaped(str(error), longest=LONGEST_ERROR)}; perftrail will check again later",
+                    err=True,
+                )
+            _deliver(loaded, policy, options, once=once, stop=stop)
             if once:
                 return
-            stop.heed()
+            stop.raise_if_requested()
             time.sleep(max(0.0, policy.every_seconds - (time.monotonic() - began)))
 
 
-def _look(study: Study, policy: WatchPolicy, writing: Writing) -> Watched:
+def _check(study: Study, policy: WatchPolicy, options: SessionOptions) -> Watched:
     """Check the branch once."""
     from perftrail.measure.subjects import afresh
     from perftrail.present.sentence import change_words
@@ -107,9 +110,9 @@ def _look(study: Study, policy: WatchPolicy, writing: Writing) -> Watched:
     from perftrail.verbs.watch.delivery import receivers_of
     from perftrail.verbs.watch.watch import BranchCheck
 
-    file = _file(study, policy, writing)
+    file = _state_file(study, policy, options)
     with alone(file.with_suffix(".lock")):
-        return writing.follow(
+        return options.run(
             study,
             lambda session: afresh(
                 session.subject_builder,
@@ -118,62 +121,66 @@ def _look(study: Study, policy: WatchPolicy, writing: Writing) -> Watched:
                     read_state(file),
                     branch=policy.branch,
                     receivers=receivers_of(policy.notify),
-                    say=change_words,
+                    describe=change_words,
                     save=lambda state: write_state(file, state),
                 ).events(),
             ),
         )
 
 
-def _tell(study: Study, policy: WatchPolicy, writing: Writing, *, once: bool, stop: Stop) -> None:
+def _deliver(study: Study, policy: WatchPolicy, options: SessionOptions, *, once: bool, stop: Stop) -> None:
     """Send all pending messages; a failed receiver does not end a continuous watch."""
     from perftrail.verbs.watch.batch import read_state, write_state
-    from perftrail.verbs.watch.delivery import Post, deliver, receivers_of, shown
+    from perftrail.verbs.watch.delivery import Sender, deliver, receivers_of, shown
 
-    file = _file(study, policy, writing)
+    file = _state_file(study, policy, options)
     try:
-        # What was taken is noted, so that it is not sent again.
-        with alone(file.with_suffix(".lock")), stop.soon():
+        # Accepted messages are recorded before a stop, so that they are not sent again.
+        with alone(file.with_suffix(".lock")), stop.after_block():
             state = deliver(
                 read_state(file),
-                Post.of(policy.notify, directory=study.directory).send,
+                Sender.of(policy.notify, directory=study.directory).send,
                 receivers=receivers_of(policy.notify),
                 save=lambda state: write_state(file, state),
             )
     except PerftrailError as error:
         if once:
             raise
-        click.echo(f"{escaped(str(error), longest=LONGEST)}; sent later", err=True)
+        click.echo(
+            f"{escaped(str(error), longest=LONGEST_ERROR)}; perftrail will send the messages later", err=True
+        )
         return
     for pending in state.pending:
-        who = ", ".join(escaped(shown(each)) for each in pending.left)
-        why = escaped(pending.failed or "another message was not taken", longest=LONGEST)
-        click.echo(f"not sent yet: {who}: {why}; perftrail will try again", err=True)
+        receivers = ", ".join(escaped(shown(each)) for each in pending.left)
+        reason = escaped(
+            pending.failed or "the receiver did not accept another message", longest=LONGEST_ERROR
+        )
+        click.echo(f"not sent yet: {receivers}: {reason}; perftrail will try again", err=True)
 
 
-def _print(seen: Watched, *, as_json: bool, repeat: tuple[str, ...]) -> None:
+def _print(watched: Watched, *, as_json: bool, repeat: tuple[str, ...]) -> None:
     from perftrail.present.finding import headline
 
     if as_json:
-        print_json("watch", seen.as_json(), one_line=True)
+        print_json("watch", watched.as_json(), one_line=True)
         return
-    for answer in seen.answers:
+    for answer in watched.answers:
         click.echo(headline(answer))
-    if seen.answers:
+    if watched.answers:
         click.echo(f"Next: perftrail show{after(repeat)} --search    how the search went")
 
 
-def _file(study: Study, policy: WatchPolicy, writing: Writing) -> Path:
+def _state_file(study: Study, policy: WatchPolicy, options: SessionOptions) -> Path:
     """Return the file with the state of a branch."""
     from urllib.parse import quote
 
     from perftrail.opening import results_directory
 
-    of = "" if policy.branch is None else f"-{quote(policy.branch, safe='')}"
-    return results_directory(study, writing.store) / f"watch{of}.json"
+    suffix = "" if policy.branch is None else f"-{quote(policy.branch, safe='')}"
+    return results_directory(study, options.store) / f"watch{suffix}.json"
 
 
-def _policy(study: Study, **asked: Unpack[WatchOptions]) -> WatchPolicy:
+def _policy(study: Study, **overrides: Unpack[WatchOptions]) -> WatchPolicy:
     """Return the policy from options and study file. Raises `UsageError` for invalid values."""
     from dataclasses import replace
 
@@ -182,16 +189,16 @@ def _policy(study: Study, **asked: Unpack[WatchOptions]) -> WatchPolicy:
 
     policy = study.watch
     try:
-        every = policy.every_seconds if asked["every"] is None else parse_duration(asked["every"])
+        every = policy.every_seconds if overrides["every"] is None else parse_duration(overrides["every"])
     except ValueError as error:
-        raise UsageError(f"--every {asked['every']}: {error}") from error
+        raise UsageError(f"--every {overrides['every']}: {error}") from error
     if every <= 0.0:
-        raise UsageError(f"--every {asked['every']}: must be above 0")
-    branch = asked["branch"] if asked["branch"] is not None else policy.branch
+        raise UsageError(f"--every {overrides['every']}: must be above 0")
+    branch = overrides["branch"] if overrides["branch"] is not None else policy.branch
     if branch is not None and (wrong := revision_wrong(branch)):
         raise UsageError(f"--branch {escaped(branch)}: {wrong}")
     return replace(
-        policy, branch=branch, every_seconds=every, notify=_with_receivers(policy.notify, asked["notify"])
+        policy, branch=branch, every_seconds=every, notify=_with_receivers(policy.notify, overrides["notify"])
     )
 
 
@@ -205,10 +212,10 @@ def _with_receivers(notify: Receivers, added: Sequence[str]) -> Receivers:
     kinds: dict[str, list[str]] = {"webhook": [], "command": [], "mail": []}
     for text in added:
         kind = "mail" if text.startswith("mailto:") else "webhook" if _ADDRESS.match(text) else "command"
-        where = text.removeprefix("mailto:")
-        if wrong := receiver_wrong(kind, where):
-            raise UsageError(f"--notify {escaped(shown(f'{kind} {where}'))}: {wrong}")
-        kinds[kind].append(where)
+        address = text.removeprefix("mailto:")
+        if wrong := receiver_wrong(kind, address):
+            raise UsageError(f"--notify {escaped(shown(f'{kind} {address}'))}: {wrong}")
+        kinds[kind].append(address)
     return replace(
         notify,
         webhook=(*notify.webhook, *kinds["webhook"]),

@@ -1,4 +1,4 @@
-"""`perftrail worker`: build and measure for others, as a machine of a cluster."""
+"""`perftrail worker`: build and measure for the clients of a cluster."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import click
 
 from perftrail.cli.help import Command
 from perftrail.cli.options import MOST_JOBS
+from perftrail.model.wording import counted
 
 if TYPE_CHECKING:
     from perftrail.cluster.dask import Offer
@@ -34,14 +35,16 @@ if TYPE_CHECKING:
     help="Directory for builds, on a disk of this machine. [default: ~/.cache/perftrail/worker]",
 )
 @click.option(
-    "--apart", is_flag=True, help="Use that directory even if the client's own directory can be read here."
+    "--apart",
+    is_flag=True,
+    help="Use --directory even if this machine can read the client's own directory.",
 )
 def command(scheduler: str, builds: int, machine: str | None, directory: str | None, apart: bool) -> None:
     """Build and measure for clients of a Dask scheduler, until Ctrl-C or SIGTERM.
 
     SCHEDULER is tcp://HOST:PORT or tls://HOST:PORT; Dask's configuration names the certificates. Start one worker on
-    each machine. It measures one thing at a time, and builds nothing during measurements. Everyone with access to
-    an unencrypted scheduler can run programs here: use TLS, or a network that you trust.
+    each machine. A worker starts one invocation at a time, and builds nothing meanwhile. Everyone with access to an
+    unencrypted scheduler can run programs on its workers: use TLS, or a network that you trust.
 
     Exits with 1 if the scheduler cannot be reached or is lost.
     """
@@ -61,10 +64,12 @@ def command(scheduler: str, builds: int, machine: str | None, directory: str | N
         machine=machine,
         directory=directory,
         apart=apart,
-        on_begin=_tell,
+        on_begin=_print_offer,
     )
 
 
-def _tell(offer: Offer) -> None:
+def _print_offer(offer: Offer) -> None:
     name = offer.machine.facts.get("name", offer.machine.id)
-    click.echo(f"machine {name!r}: measures one thing at a time, {offer.builds} builds at once", err=True)
+    click.echo(
+        f"machine {name!r}: one invocation at a time, or {counted(offer.builds, 'parallel build')}", err=True
+    )

@@ -17,7 +17,7 @@ from perftrail.model.target import TargetError, parse_metric, resolve, targets
 from perftrail.stats.comparison import Verdict
 from perftrail.stats.estimate import estimate
 from perftrail.stats.retained_gain import carried
-from perftrail.verbs.backport.result import BackportReport, MetricResult, Missing, Role
+from perftrail.verbs.backport.result import BackportReport, FailedRole, MetricResult, Role
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     from perftrail.model.target import Target
     from perftrail.stats.comparison import Comparison, Rule
     from perftrail.stats.retained_gain import RetainedGain
-    from perftrail.verbs.backport.patch import Carriage
+    from perftrail.verbs.backport.patch import FittedPatch
 
 
-BESIDES = ("wall", "cpu", "peak_memory")
-"""Metrics compared in addition to a benchmark's own, because a gain in one often costs another."""
+COST_METRICS = ("wall", "cpu", "peak_memory")
+"""Metrics compared in addition to a benchmark's own: a gain in one metric often costs another."""
 
 
-def wanted_metrics(study: Study) -> frozenset[str]:
+def searched_metrics(study: Study) -> frozenset[str]:
     """Return the metrics that a study searches for: full names, or names without a benchmark."""
     return frozenset(_full_name(study, metric) for metric in study.find.metric)
 
@@ -52,26 +52,26 @@ class BackportedBenchmark:
 
     def __init__(self, session: Session, readies: Mapping[Role, Sequence[Ready]]) -> None:
         self._session = session
-        self._turns = InterleavedPairs(session, readies)
-        self._benchmark = session.study.benchmarks[self._turns.benchmark]
-        self._units = self._turns.units
-        self._wanted = wanted_metrics(session.study)
-        self._targets = self._every_target(self._turns.variant)
+        self._pairs = InterleavedPairs(session, readies)
+        self._benchmark = session.study.benchmarks[self._pairs.benchmark]
+        self._units = self._pairs.units
+        self._searched = searched_metrics(session.study)
+        self._targets = self._every_target(self._pairs.variant)
 
     @property
     def comparisons(self) -> int:
-        """Number of intervals: patched and fixed against old, and the retained share."""
+        """Number of intervals: patched and fixed against old, and the retained gain."""
         return len(self._targets) * (3 if Role.FIXED in self._units.sides else 1)
 
     @property
     def equal(self) -> tuple[tuple[Role, Role], ...]:
         """Subjects with equal builds at every point, measured only once."""
-        return self._turns.equal
+        return self._pairs.equal
 
     @property
     def skipped(self) -> int:
         """Number of points skipped after a smaller one failed."""
-        return self._turns.skipped
+        return self._pairs.skipped
 
     @property
     def invocations(self) -> int:
@@ -80,41 +80,41 @@ class BackportedBenchmark:
 
     def events(self, rule: Rule) -> Generator[Event, None, None]:
         """Run unit after unit; yield events."""
-        yield from self._turns.tell_equals()
-        yield from self._turns.begin()
+        yield from self._pairs.tell_equals()
+        yield from self._pairs.begin()
         while not self._done(rule):
-            yield from self._turns.unit()
-            yield self._turns.progress(rule)
+            yield from self._pairs.unit()
+            yield self._pairs.progress(rule)
 
-    def stands(self, rule: Rule) -> tuple[MetricResult, ...]:
+    def results(self, rule: Rule) -> tuple[MetricResult, ...]:
         """Return the values of the three subjects for every metric at every point, the study's own metrics first."""
-        return tuple(self._stand(target, self._turns.own(rule)) for target in self._targets)
+        return tuple(self._result(target, self._pairs.own(rule)) for target in self._targets)
 
-    def broken(self) -> tuple[Missing, ...]:
+    def broken(self) -> tuple[FailedRole, ...]:
         """Return the subjects that could not be measured at a point, with the reasons."""
         return tuple(
-            Missing(role=each.side, where=str(each.ready.cell), failure=each.failure)
-            for each in self._turns.broken()
+            FailedRole(role=each.side, where=str(each.ready.cell), failure=each.failure)
+            for each in self._pairs.broken()
         )
 
     def _every_target(self, variant: str) -> tuple[Target, ...]:
         study = self._session.study
-        derived = [name for name, each in study.derived.items() if each.benchmark == self._turns.benchmark]
-        besides = [name for name in BESIDES if name in self._benchmark.measured]
-        names = dict.fromkeys((*derived, *self._benchmark.leading, *besides))
-        found = [target for name in names for target in targets(study, self._turns.benchmark, name, variant)]
+        derived = [name for name, each in study.derived.items() if each.benchmark == self._pairs.benchmark]
+        costs = [name for name in COST_METRICS if name in self._benchmark.measured]
+        names = dict.fromkeys((*derived, *self._benchmark.leading, *costs))
+        found = [target for name in names for target in targets(study, self._pairs.benchmark, name, variant)]
         return tuple(target for target in found if set(target.points) <= set(self._units.points))
 
-    def _leads(self, target: Target) -> bool:
+    def _is_leading(self, target: Target) -> bool:
         """Whether a metric decides the length: declared, derived, searched for, or the only one."""
-        declared = target.text not in BESIDES or target.text in self._benchmark.leading
-        return declared or not self._wanted.isdisjoint((target.text, target.name))
+        declared = target.text not in COST_METRICS or target.text in self._benchmark.leading
+        return declared or not self._searched.isdisjoint((target.text, target.name))
 
     def _done(self, rule: Rule) -> bool:
-        rule = self._turns.own(rule)
+        rule = self._pairs.own(rule)
         if not self._units.alive or self._units.full(rule):
             return True
-        leading = [target for target in self._targets if self._leads(target)]
+        leading = [target for target in self._targets if self._is_leading(target)]
         alive = [target for target in leading if not self._units.dropped.keys() & set(target.points)]
         return bool(alive) and all(self._is_settled(target, rule) for target in alive)
 
@@ -132,25 +132,25 @@ class BackportedBenchmark:
         )
 
     def _analysed(self, target: Target, rule: Rule) -> list[Unit[Role]]:
-        """Return the units of a metric up to the last due interim analysis; stopping between two adds none."""
+        """Return the units of a metric up to the last interim analysis, because a stop between two is not one."""
         units = self._units.of(target)
-        looked = [count for count in rule.looks if count <= len(units)]
-        return units[: looked[-1]] if looked else units
+        analyses = [count for count in rule.looks if count <= len(units)]
+        return units[: analyses[-1]] if analyses else units
 
-    def _stand(self, target: Target, rule: Rule) -> MetricResult:
+    def _result(self, target: Target, rule: Rule) -> MetricResult:
         units = self._analysed(target, rule)
         logs = {role: [unit.logs[role] for unit in units] for role in self._units.sides if units}
         return MetricResult(
             target=target,
-            leading=self._leads(target),
-            figures={role: estimate([math.exp(value) for value in each]) for role, each in logs.items()},
+            leading=self._is_leading(target),
+            estimates={role: estimate([math.exp(value) for value in each]) for role, each in logs.items()},
             units=len(units),
             noisy=sum(unit.noisy for unit in units),
             discarded=self._units.discarded(target),
             layouts=len(units) if self._units.relinked else 0,
-            got=_compared(units, Role.PATCHED, rule),
-            gain=_compared(units, Role.FIXED, rule),
-            carried=_carried(logs, rule),
+            patched_against_old=_compared(units, Role.PATCHED, rule),
+            fixed_against_old=_compared(units, Role.FIXED, rule),
+            retained=_retained(logs, rule),
             note="" if units else self._units.why_nothing(target),
         )
 
@@ -167,7 +167,7 @@ def _compared(units: Sequence[Unit[Role]], role: Role, rule: Rule) -> Comparison
     return compared(units, rule, Role.OLD, role) if units and role in units[0].logs else None
 
 
-def _carried(logs: Mapping[Role, Sequence[float]], rule: Rule) -> RetainedGain | None:
+def _retained(logs: Mapping[Role, Sequence[float]], rule: Rule) -> RetainedGain | None:
     if Role.FIXED not in logs:
         return None
     old = logs[Role.OLD]
@@ -184,46 +184,46 @@ class Backport:
     It resumes by itself: existing builds and interleaved samples are reused.
     """
 
-    def __init__(self, session: Session, carriage: Carriage) -> None:
+    def __init__(self, session: Session, fitted: FittedPatch) -> None:
         self._session = session
-        self._carriage = carriage
-        self._revisions = _revisions(carriage)
-        self._missing: dict[str, Missing] = {}
+        self._carriage = fitted
+        self._revisions = _revisions(fitted)
+        self._failures: dict[str, FailedRole] = {}
 
     def events(self) -> Generator[Event, None, BackportReport]:
         """Build and measure the subjects; yield events and return the report."""
-        bouts: list[BackportedBenchmark] = []
+        benchmarks: list[BackportedBenchmark] = []
         variants, revisions = self._session.study.variants, self._revisions.values()
         yield from self._session.subject_builder.ahead(
             Subject(revision=revision, variant=variant) for variant in variants for revision in revisions
         )
         for variant in variants:
-            made: dict[str, dict[Role, list[Ready]]] = {}
+            readies: dict[str, dict[Role, list[Ready]]] = {}
             for role in self._revisions:
-                for ready in (yield from self._make(role, variant)):
-                    made.setdefault(ready.cell.benchmark, {}).setdefault(role, []).append(ready)
-            bouts += [
-                BackportedBenchmark(self._session, readies)
-                for readies in made.values()
-                if readies.keys() >= {Role.OLD, Role.PATCHED}
+                for ready in (yield from self._build(role, variant)):
+                    readies.setdefault(ready.cell.benchmark, {}).setdefault(role, []).append(ready)
+            benchmarks += [
+                BackportedBenchmark(self._session, by_role)
+                for by_role in readies.values()
+                if by_role.keys() >= {Role.OLD, Role.PATCHED}
             ]
-        rule = rule_for(self._session.study.measure, sum(bout.comparisons for bout in bouts))
-        for bout in bouts:
-            yield from bout.events(rule)
-        broken = [missing for bout in bouts for missing in bout.broken()]
+        rule = rule_for(self._session.study.measure, sum(each.comparisons for each in benchmarks))
+        for each in benchmarks:
+            yield from each.events(rule)
+        broken = [failed for each in benchmarks for failed in each.broken()]
         return BackportReport(
-            carriage=self._carriage,
-            stands=tuple(stand for bout in bouts for stand in bout.stands(rule)),
-            missing=(*self._missing.values(), *broken),
-            skipped=sum(bout.skipped for bout in bouts),
-            equal=tuple(dict.fromkeys(pair for bout in bouts for pair in bout.equal)),
-            invocations=sum(bout.invocations for bout in bouts),
+            fitted=self._carriage,
+            metrics=tuple(result for each in benchmarks for result in each.results(rule)),
+            failures=(*self._failures.values(), *broken),
+            skipped=sum(each.skipped for each in benchmarks),
+            equal=tuple(dict.fromkeys(pair for each in benchmarks for pair in each.equal)),
+            invocations=sum(each.invocations for each in benchmarks),
             fresh=self._session.bench.started,
-            wanted=wanted_metrics(self._session.study),
+            searched=searched_metrics(self._session.study),
             machine=self._session.machine.id,
         )
 
-    def _make(self, role: Role, variant: str) -> Generator[Event, None, list[Ready]]:
+    def _build(self, role: Role, variant: str) -> Generator[Event, None, list[Ready]]:
         """Build one revision in one variant, and return every benchmark that it can run."""
         subject = Subject(revision=self._revisions[role], variant=variant)
         readies = []
@@ -231,13 +231,13 @@ class Backport:
             ready = yield from self._session.subject_builder.ready(cell)
             if isinstance(ready, Failure):
                 where = f"{subject} {cell.benchmark}" if ready.stage == "link" else str(subject)
-                self._missing.setdefault(where, Missing(role=role, where=where, failure=ready))
+                self._failures.setdefault(where, FailedRole(role=role, where=where, failure=ready))
             else:
                 readies.append(ready)
         return readies
 
 
-def _revisions(carriage: Carriage) -> Mapping[Role, Revision]:
+def _revisions(fitted: FittedPatch) -> Mapping[Role, Revision]:
     """Return the measured revisions in the order of the report."""
-    there = {Role.OLD: carriage.patched.base, Role.PATCHED: carriage.patched.revision}
-    return there if carriage.fix is None else {**there, Role.FIXED: carriage.fix}
+    revisions = {Role.OLD: fitted.patched.base, Role.PATCHED: fitted.patched.revision}
+    return revisions if fitted.fix is None else {**revisions, Role.FIXED: fitted.fix}

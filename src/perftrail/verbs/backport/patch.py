@@ -31,7 +31,7 @@ HEADER = b"perftrail backport"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class BackportRequest:
     """A requested back-port: the change of `fix`, or `patch` if present, onto `onto`."""
 
     onto: str
@@ -44,27 +44,27 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Carriage:
-    """A change to back-port: the old revision with the patch, and the reference revision.
+class FittedPatch:
+    """A change that applies: the old revision with the patch, and the revision with the fix for reference.
 
-    `given`: the user supplied the patch, else it is what `fix` changed.
+    `from_file`: the user supplied the patch, else it is the change of `fix`.
     """
 
     patched: Patched
     fix: Revision | None
-    given: bool = False
+    from_file: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Blocked:
-    """A change that does not apply, with the revision and the obstacles."""
+class BackportConflict:
+    """A change that does not apply: the revisions and the conflict."""
 
     onto: Revision
     fix: Revision | None
     conflict: Conflict
 
 
-def make_patch(study: Study, wanted: Wanted, *, store: str | None) -> Carriage | Blocked:
+def fit_patch(study: Study, request: BackportRequest, *, store: str | None) -> FittedPatch | BackportConflict:
     """Find the revisions and fit the change to the old one. Builds nothing.
 
     Raises `UsageError` for requests that this kind of source does not support, `SourceError` for an unknown
@@ -73,16 +73,18 @@ def make_patch(study: Study, wanted: Wanted, *, store: str | None) -> Carriage |
     root = results_directory(study, store)
     cache = str(root / "sources")
     with Launcher() as starter, alone(Path(cache) / "backports.lock"):
-        _forget_left_over(root / "backports")
+        _remove_leftovers(root / "backports")
         source = open_source(study, cache=cache, starter=starter)
-        onto = find_revision(study, source, wanted.onto)
-        fix = find_revision(study, source, wanted.fix) if wanted.fix is not None else None
+        onto = find_revision(study, source, request.onto)
+        fix = find_revision(study, source, request.fix) if request.fix is not None else None
         patches = open_patches(study, source, cache=cache, starter=starter)
-        workplace = str(root / "backports" / content_key(onto.id, fix.id if fix else "", _given(wanted))[:12])
-        outcome = _fit(patches, wanted, onto=onto, fix=fix, workplace=workplace)
+        workplace = str(
+            root / "backports" / content_key(onto.id, fix.id if fix else "", _patch_key(request))[:12]
+        )
+        outcome = _fit(patches, request, onto=onto, fix=fix, workplace=workplace)
     if isinstance(outcome, Conflict):
-        return Blocked(onto=onto, fix=fix, conflict=outcome)
-    return Carriage(patched=patched(onto, outcome), fix=fix, given=wanted.patch is not None)
+        return BackportConflict(onto=onto, fix=fix, conflict=outcome)
+    return FittedPatch(patched=patched(onto, outcome), fix=fix, from_file=request.patch is not None)
 
 
 def find_revision(study: Study, source: Source, name: str) -> Revision:
@@ -94,8 +96,8 @@ def find_revision(study: Study, source: Source, name: str) -> Revision:
         raise SourceError(f"{quoted(name)}: a directory has one revision; its name is .")
     if ".." in name or not name:
         raise UsageError(f"{quoted(name)}: a range is not a revision; name one revision")
-    (found,) = source.history(f"{name}..{name}")
-    return found
+    (revision,) = source.history(f"{name}..{name}")
+    return revision
 
 
 def patch_file(study: Study, onto: Revision) -> Path:
@@ -104,19 +106,19 @@ def patch_file(study: Study, onto: Revision) -> Path:
     return Path(study.directory) / f"perftrail-backport-{name or onto.short}.patch"
 
 
-def write_patch(file: Path, carriage: Carriage) -> None:
+def write_patch(file: Path, fitted: FittedPatch) -> None:
     """Write the patch with a descriptive header. Raises `UsageError` if the file is not one of perftrail's."""
-    onto, fix = carriage.patched.base, carriage.fix
+    onto, fix = fitted.patched.base, fitted.fix
     try:
         if file.exists() and not _is_ours(file):
             raise UsageError(f"{file}: exists, and perftrail did not write it; choose another --output")
         head = [HEADER.decode(), f"onto: {_one_line(onto)}", *([f"fix: {_one_line(fix)}"] if fix else []), ""]
-        file.write_bytes("\n".join([*head, ""]).encode() + carriage.patched.patch.text)
+        file.write_bytes("\n".join([*head, ""]).encode() + fitted.patched.patch.text)
     except OSError as error:
         raise UsageError(f"{file}: cannot be written: {error.strerror}") from error
 
 
-def _forget_left_over(backports: Path) -> None:
+def _remove_leftovers(backports: Path) -> None:
     """Remove leftovers of killed processes; only the holder of the lock may call this."""
     for attempt in backports.glob("*/try-*"):
         shutil.rmtree(attempt, ignore_errors=True)
@@ -126,14 +128,14 @@ def _forget_left_over(backports: Path) -> None:
 
 def _fit(
     patches: GitPatches | PlainPatches,
-    wanted: Wanted,
+    request: BackportRequest,
     *,
     onto: Revision,
     fix: Revision | None,
     workplace: str,
 ) -> Patch | Conflict:
-    if wanted.patch is not None:
-        return patches.apply(wanted.patch, onto=onto, workplace=workplace)
+    if request.patch is not None:
+        return patches.apply(request.patch, onto=onto, workplace=workplace)
     assert fix is not None
     if not isinstance(patches, GitPatches | FossilPatches):
         raise UsageError(
@@ -143,13 +145,13 @@ def _fit(
     return patches.carry(fix, onto=onto, workplace=workplace)
 
 
-def _given(wanted: Wanted) -> str:
-    return "" if wanted.patch is None else content_key(wanted.patch.hex())
+def _patch_key(request: BackportRequest) -> str:
+    return "" if request.patch is None else content_key(request.patch.hex())
 
 
 def _is_ours(file: Path) -> bool:
-    with file.open("rb") as there:
-        return there.read(len(HEADER)) == HEADER
+    with file.open("rb") as opened:
+        return opened.read(len(HEADER)) == HEADER
 
 
 def _one_line(revision: Revision) -> str:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from perftrail.stats.comparison import Comparison
     from perftrail.stats.estimate import Estimate
     from perftrail.stats.retained_gain import RetainedGain
-    from perftrail.verbs.backport.patch import Blocked, Carriage
+    from perftrail.verbs.backport.patch import BackportConflict, FittedPatch
 
 Judgement = Literal["better", "worse", "same", "unclear"]
 
@@ -83,13 +83,13 @@ class BackportMetricJson(TypedDict):
     point: dict[str, Value]
     unit: str
     better: Better
-    leading: Annotated[bool, "whether the study declares or searches for it"]
+    leading: Annotated[bool, "whether the study declares the metric or searches for it"]
     units: Annotated[int, "number of interleaved pairs, or of layouts"]
     noisy: int
     discarded: int
     layouts: int
     basis: Literal["", "builds", "layouts"]
-    figures: Annotated[dict[str, BackportEstimateJson], "by role: old, patched, fixed"]
+    figures: Annotated[dict[str, BackportEstimateJson], "median of each role: old, patched, fixed"]
     patched_against_old: BackportComparisonJson | None
     fixed_against_old: BackportComparisonJson | None
     carried: RetainedGainJson | None
@@ -170,7 +170,7 @@ class ObstacleJson(TypedDict):
 
 
 class BackportConflictJson(BackportedJson):
-    """A conflict that stops a back-port."""
+    """A change that does not apply."""
 
     verdict: Literal["conflict"]
     conflicts: list[ObstacleJson]
@@ -180,8 +180,8 @@ class BackportConflictJson(BackportedJson):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Missing:
-    """A subject that failed to build, or to run at a point, and why."""
+class FailedRole:
+    """A subject that failed to build, or to run at a point, with the reason."""
 
     role: Role
     where: str
@@ -192,22 +192,22 @@ class Missing:
 class MetricResult:
     """One metric at one point: its values, patched and fixed against old, and the retained gain.
 
-    `leading` metrics are those that the study declares or searches for. `noisy` pairs were used although
-    noisy, because the machine was always noisy; `discarded` pairs were not used. `layouts` is the number of
-    units that are layouts, 0 if the builds are compared as linked. `note` says why there is no value, else it
-    is empty.
+    `leading` metrics are those that the study declares or searches for. `noisy` units were used although
+    noisy, because the machine was always noisy; `discarded` units were not used. `layouts` is the number of
+    units that are layouts, 0 if the builds are compared as linked. `note` is the reason for a missing value,
+    else empty.
     """
 
     target: Target
     leading: bool
-    figures: Mapping[Role, Estimate]
+    estimates: Mapping[Role, Estimate]
     units: int
     noisy: int
     discarded: int
     layouts: int
-    got: Comparison | None
-    gain: Comparison | None
-    carried: RetainedGain | None
+    patched_against_old: Comparison | None
+    fixed_against_old: Comparison | None
+    retained: RetainedGain | None
     note: str = ""
 
     def judged(self, compared: Comparison | None) -> Judgement:
@@ -221,19 +221,22 @@ class MetricResult:
     @property
     def basis(self) -> Literal["", "builds", "layouts"]:
         """What a sure difference applies to: these builds, or all layouts; empty without one."""
-        if not {self.judged(self.got), self.judged(self.gain)} & {"better", "worse"}:
+        if not {self.judged(self.patched_against_old), self.judged(self.fixed_against_old)} & {
+            "better",
+            "worse",
+        }:
             return ""
         return "layouts" if self.layouts else "builds"
 
     @property
     def gains(self) -> bool:
         """Whether the fixed revision is clearly better than the old one, so that there is a gain to retain."""
-        return self.judged(self.gain) == "better"
+        return self.judged(self.fixed_against_old) == "better"
 
     @property
     def costs(self) -> bool:
         """Whether the patched revision is clearly worse than the old one."""
-        return self.judged(self.got) == "worse"
+        return self.judged(self.patched_against_old) == "worse"
 
     def as_json(self) -> BackportMetricJson:
         """Return the comparison as `backport --json` prints it."""
@@ -258,11 +261,11 @@ class MetricResult:
                     "high": each.high,
                     "confidence": each.confidence,
                 }
-                for role, each in self.figures.items()
+                for role, each in self.estimates.items()
             },
-            "patched_against_old": self._compared(self.got),
-            "fixed_against_old": self._compared(self.gain),
-            "carried": _carried(self.carried) if self.gains else None,
+            "patched_against_old": self._compared(self.patched_against_old),
+            "fixed_against_old": self._compared(self.fixed_against_old),
+            "carried": _retained_json(self.retained) if self.gains else None,
             "note": self.note,
         }
 
@@ -283,35 +286,35 @@ class MetricResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackportReport:
-    """The result of a back-port. `wanted` names the metrics that the study searches for.
+    """The result of a back-port. `searched` names the metrics that the study searches for.
 
-    `equal` names subjects with equal builds. `invocations` are those that the values come from; `fresh` were
-    started now.
+    `equal` names subjects with equal builds. `invocations` is the number of those that the values come from;
+    `fresh` is the number of those that this command started.
     """
 
-    carriage: Carriage
-    stands: tuple[MetricResult, ...]
-    missing: tuple[Missing, ...]
+    fitted: FittedPatch
+    metrics: tuple[MetricResult, ...]
+    failures: tuple[FailedRole, ...]
     skipped: int
     equal: tuple[tuple[Role, Role], ...]
     invocations: int
     fresh: int
-    wanted: frozenset[str]
+    searched: frozenset[str]
     machine: str
 
     @property
     def measured(self) -> bool:
         """Whether there is any value of the patched revision."""
-        return any(stand.got is not None for stand in self.stands)
+        return any(metric.patched_against_old is not None for metric in self.metrics)
 
     @property
     def compared(self) -> bool:
         """Whether there is any value of the fixed revision, and so a gain to compare."""
-        return any(stand.gain is not None for stand in self.stands)
+        return any(metric.fixed_against_old is not None for metric in self.metrics)
 
-    def is_wanted(self, stand: MetricResult) -> bool:
+    def is_searched(self, metric: MetricResult) -> bool:
         """Whether the study searches for this metric."""
-        return not self.wanted.isdisjoint((stand.target.text, stand.target.name))
+        return not self.searched.isdisjoint((metric.target.text, metric.target.name))
 
     @property
     def headline(self) -> MetricResult | None:
@@ -319,44 +322,46 @@ class BackportReport:
 
         It is in a metric that the study searches for, else in a declared one; the largest of several.
         """
-        gains = [stand for stand in self.stands if stand.gains]
-        wanted = [stand for stand in gains if self.is_wanted(stand)]
-        leading = [stand for stand in gains if stand.leading]
-        return max(wanted or leading or gains, key=lambda stand: _size(stand.gain), default=None)
+        gains = [metric for metric in self.metrics if metric.gains]
+        searched = [metric for metric in gains if self.is_searched(metric)]
+        leading = [metric for metric in gains if metric.leading]
+        return max(
+            searched or leading or gains, key=lambda metric: _size(metric.fixed_against_old), default=None
+        )
 
     @property
     def costs(self) -> tuple[MetricResult, ...]:
         """Metrics in which the patched revision is clearly worse, the worst first; declared ones if there are any."""
-        worse = [stand for stand in self.stands if stand.costs]
-        chosen = [stand for stand in worse if stand.leading] or worse
-        return tuple(sorted(chosen, key=lambda stand: -_size(stand.got)))
+        worse = [metric for metric in self.metrics if metric.costs]
+        chosen = [metric for metric in worse if metric.leading] or worse
+        return tuple(sorted(chosen, key=lambda metric: -_size(metric.patched_against_old)))
 
     @property
     def verdict(self) -> str:
-        """The answer in a word: how much of the headline's gain is retained, or that there was no gain."""
+        """The answer in a word: the retained part of the headline's gain, or that there was no gain."""
         if not self.measured:
             return "failed"
-        if self.carriage.fix is None:
+        if self.fitted.fix is None:
             return "measured"
         if not self.compared:
             return str(Share.UNCLEAR)
         head = self.headline
         if head is None:
             return "no gain"
-        return str(head.carried.share if head.carried is not None else Share.UNCLEAR)
+        return str(head.retained.share if head.retained is not None else Share.UNCLEAR)
 
     def as_json(self, *, file: str | None) -> BackportReportJson:
         """Return the report as `backport --json` prints it; `file` is the path of the patch."""
-        carriage, head = self.carriage, self.headline
+        fitted, head = self.fitted, self.headline
         return {
             "verdict": self.verdict,
             "metric": None if head is None else head.target.name,
-            "carried": None if head is None else _carried(head.carried),
-            "costs": [stand.target.name for stand in self.costs],
-            **_who(carriage.patched.base, carriage.fix),
-            "patched": carriage.patched.revision.id,
-            "patch": {"file": file, "changes": _changes(carriage.patched.patch.files)},
-            "metrics": [stand.as_json() for stand in self.stands],
+            "carried": None if head is None else _retained_json(head.retained),
+            "costs": [metric.target.name for metric in self.costs],
+            **_revisions_json(fitted.patched.base, fitted.fix),
+            "patched": fitted.patched.revision.id,
+            "patch": {"file": file, "changes": _changes(fitted.patched.patch.files)},
+            "metrics": [metric.as_json() for metric in self.metrics],
             "equal": list(self.equal),
             "failures": [
                 {
@@ -366,7 +371,7 @@ class BackportReport:
                     "message": each.failure.message,
                     "log": each.failure.log,
                 }
-                for each in self.missing
+                for each in self.failures
             ],
             "skipped": self.skipped,
             "invocations": self.invocations,
@@ -374,12 +379,12 @@ class BackportReport:
         }
 
 
-def blocked_json(blocked: Blocked) -> BackportConflictJson:
+def conflict_json(blocked: BackportConflict) -> BackportConflictJson:
     """Return a conflict as `backport --json` prints it."""
     conflict = blocked.conflict
     return {
         "verdict": "conflict",
-        **_who(blocked.onto, blocked.fix),
+        **_revisions_json(blocked.onto, blocked.fix),
         "conflicts": [_obstacle(each) for each in conflict.obstacles],
         "carry_first": [revision.id for revision in conflict.first],
         "directory": conflict.directory,
@@ -405,7 +410,7 @@ def _obstacle(obstacle: Obstacle) -> ObstacleJson:
     }
 
 
-def _who(onto: Revision, fix: Revision | None) -> BackportedJson:
+def _revisions_json(onto: Revision, fix: Revision | None) -> BackportedJson:
     return {
         "onto": {"id": onto.id, "label": onto.label},
         "fix": None if fix is None else {"id": fix.id, "label": fix.label, "parents": len(fix.parents)},
@@ -420,7 +425,7 @@ def _changes(files: Sequence[FileChange]) -> list[FileChangeJson]:
     return [{"path": each.path, "added": each.added, "removed": each.removed} for each in files]
 
 
-def _carried(found: RetainedGain | None) -> RetainedGainJson | None:
+def _retained_json(found: RetainedGain | None) -> RetainedGainJson | None:
     if found is None:
         return None
     return {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, TypedDict
 
 from perftrail.errors import UsageError
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figured:
-    """One metric of both: its name (untrusted for a function), unit, method, and difference."""
+class MetricDifference:
+    """One metric of both revisions: its name (untrusted for a function), unit, method, and difference."""
 
     name: str
     unit: str
@@ -46,14 +46,14 @@ class Figured:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unavailable:
-    """A profiler that could not run, and why."""
+    """A profiler that could not run, and the reason."""
 
     what: str
     why: str
 
 
-class ExplainedFigureJson(TypedDict):
-    """One count before and after the culprit."""
+class ExplainedMetricJson(TypedDict):
+    """One metric before and after the culprit."""
 
     name: str
     unit: str
@@ -67,20 +67,20 @@ class ExplainedFigureJson(TypedDict):
 
 
 class UnavailableJson(TypedDict):
-    """A count that could not be taken, and why."""
+    """A profiler that could not run, and the reason."""
 
     what: str
     why: str
 
 
 class ExplainedPointJson(TypedDict):
-    """The counts of one point."""
+    """The metrics of one point."""
 
     benchmark: str
     variant: str
     point: dict[str, Value]
     equal: Annotated[bool, "whether both builds are equal"]
-    figures: list[ExplainedFigureJson]
+    figures: list[ExplainedMetricJson]
     unavailable: list[UnavailableJson]
 
 
@@ -93,8 +93,8 @@ class ExplainFailureJson(TypedDict):
     log: str
 
 
-class ExplainedJson(TypedDict):
-    """What changed between the culprit and the revision before it."""
+class ExplainReportJson(TypedDict):
+    """The differences between the culprit and the revision before it."""
 
     culprit: str
     against: str
@@ -106,22 +106,22 @@ class ExplainedJson(TypedDict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellReport:
-    """The result at one point of one benchmark, the largest difference first. `equal`: both are one build there."""
+    """The result at one point, the largest difference first. `equal`: both revisions have the same build."""
 
     cell: Cell
     equal: bool
-    figures: tuple[Figured, ...] = ()
+    metrics: tuple[MetricDifference, ...] = ()
     unavailable: tuple[Unavailable, ...] = ()
 
     @property
-    def differing(self) -> tuple[Figured, ...]:
+    def differing(self) -> tuple[MetricDifference, ...]:
         """The metrics that differ, the largest difference first."""
-        return tuple(each for each in self.figures if each.difference.differs)
+        return tuple(each for each in self.metrics if each.difference.differs)
 
     @property
-    def alike(self) -> tuple[Figured, ...]:
+    def unchanged(self) -> tuple[MetricDifference, ...]:
         """The metrics without a visible difference."""
-        return tuple(each for each in self.figures if not each.difference.differs)
+        return tuple(each for each in self.metrics if not each.difference.differs)
 
     def as_json(self) -> ExplainedPointJson:
         """Return the point as `explain --json` prints it."""
@@ -142,15 +142,15 @@ class CellReport:
                     "sure": each.difference.sure,
                     "differs": each.difference.differs,
                 }
-                for each in self.figures
+                for each in self.metrics
             ],
             "unavailable": [{"what": each.what, "why": each.why} for each in self.unavailable],
         }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Explained:
-    """The whole result. `changes` is None if the source has no lines to compare."""
+class ExplainReport:
+    """The report of `explain`. `changes` is `None` if the source has no lines to compare."""
 
     culprit: Revision
     against: Revision
@@ -160,11 +160,11 @@ class Explained:
     unavailable: tuple[Unavailable, ...]
 
     @property
-    def seen(self) -> bool:
-        """Whether any profiler ran."""
-        return any(cell.figures or cell.equal for cell in self.cells)
+    def measured(self) -> bool:
+        """Whether there is any result."""
+        return any(cell.metrics or cell.equal for cell in self.cells)
 
-    def as_json(self) -> ExplainedJson:
+    def as_json(self) -> ExplainReportJson:
         """Return the report as `explain --json` prints it."""
         return {
             "culprit": self.culprit.id,
@@ -186,13 +186,13 @@ LONGEST_START_SECONDS = 180.0
 
 NO_SAMPLES = Unavailable(
     what="sampled stacks",
-    why="not sampled; perftrail counts the instructions of each function instead, which are free of noise",
+    why="perftrail counts the instructions of each function instead, because counts have no noise",
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """A revision and its reference; `changes` is None if the source has no lines to compare."""
+    """A revision and its reference; `changes` is `None` if the source has no lines to compare."""
 
     culprit: Revision
     against: Revision
@@ -203,29 +203,29 @@ class Explain:
     """Profiles both revisions at every wanted point. Builds are reused; profiles are not."""
 
     def __init__(
-        self, session: Session, pair: Pair, *, looks: Sequence[Profiler], selection: Selection
+        self, session: Session, pair: Pair, *, profilers: Sequence[Profiler], selection: Selection
     ) -> None:
         self._session = session
         self._pair = pair
         self._selection = selection
         self._unavailable = [
-            Unavailable(what=look.name, why=why) for look in looks if (why := look.why_not())
+            Unavailable(what=each.name, why=why) for each in profilers if (why := each.unsupported_reason())
         ]
         missing = {each.what for each in self._unavailable}
-        self._looks = tuple(look for look in looks if look.name not in missing)
+        self._profilers = tuple(each for each in profilers if each.name not in missing)
         self._failures: dict[str, Failure] = {}
         self._steps = 0
 
-    def events(self) -> Generator[Event, None, Explained]:
+    def events(self) -> Generator[Event, None, ExplainReport]:
         """Profile both revisions; yield events and return the result."""
         reports = []
         for variant in self._session.study.variants:
-            before = yield from self._make(self._pair.against, variant)
-            after = yield from self._make(self._pair.culprit, variant)
+            before = yield from self._build(self._pair.against, variant)
+            after = yield from self._build(self._pair.culprit, variant)
             for key, ready in after.items():
                 if key in before:
                     reports.append((yield from self._compare(before[key], ready)))
-        return Explained(
+        return ExplainReport(
             culprit=self._pair.culprit,
             against=self._pair.against,
             changes=self._pair.changes,
@@ -234,7 +234,7 @@ class Explain:
             unavailable=(*self._unavailable, NO_SAMPLES),
         )
 
-    def _make(
+    def _build(
         self, revision: Revision, variant: str
     ) -> Generator[Event, None, dict[tuple[str, object], Ready]]:
         """Build one revision for every wanted point, by benchmark and point."""
@@ -255,82 +255,80 @@ class Explain:
         found: list[tuple[str, Sequence[ProfiledMetric], Sequence[ProfiledMetric]]] = []
         unavailable: list[Unavailable] = []
         seconds = 0.0
-        for look in self._looks:
-            if seconds * look.slow > LONGEST_START_SECONDS:
-                why = f"one start would take about {duration(seconds * look.slow)}; choose a smaller point with --only"
-                unavailable.append(Unavailable(what=look.name, why=why))
+        for profiler in self._profilers:
+            if seconds * profiler.slowdown > LONGEST_START_SECONDS:
+                longest = duration(seconds * profiler.slowdown)
+                why = f"one start would take about {longest}; choose a smaller point with --only"
+                unavailable.append(Unavailable(what=profiler.name, why=why))
                 continue
             self._steps += 1
             yield Stepped(
-                number=self._steps, words=f"{_place(after.cell)}: {look.name}, {look.starts} starts of each"
+                number=self._steps,
+                words=f"{after.cell.benchmark} {after.cell.point}".rstrip()
+                + f": {profiler.name}, {profiler.starts} starts of each",
             )
-            seen = _take(look, before, after)
-            if isinstance(seen, Failure):
-                unavailable.append(Unavailable(what=look.name, why=f"{seen.stage}: {seen.message}"))
+            profiles = _profile_both(profiler, before, after)
+            if isinstance(profiles, Failure):
+                why = f"{profiles.stage}: {profiles.message}"
+                unavailable.append(Unavailable(what=profiler.name, why=why))
                 continue
-            found += _by_name(seen)
+            found += _by_name(profiles)
             seconds = seconds or _longest(found)
         return CellReport(
             cell=after.cell,
             equal=False,
-            figures=tuple(sorted(_compared(found), key=lambda each: -each.difference.sure)),
+            metrics=tuple(sorted(_compared(found), key=lambda each: -each.difference.sure)),
             unavailable=tuple(unavailable),
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Taken:
+class _Profiles:
     """The metrics of every start of both revisions, by name."""
 
     before: tuple[Mapping[str, ProfiledMetric], ...]
     after: tuple[Mapping[str, ProfiledMetric], ...]
 
 
-def _take(look: Profiler, before: Ready, after: Ready) -> _Taken | Failure:
+def _profile_both(profiler: Profiler, before: Ready, after: Ready) -> _Profiles | Failure:
     """Start both in alternating order, so that drift affects both equally; stop at the first failure."""
-    taken: dict[str, list[Mapping[str, ProfiledMetric]]] = {"before": [], "after": []}
-    for number in range(look.starts):
+    profiles: dict[str, list[Mapping[str, ProfiledMetric]]] = {"before": [], "after": []}
+    for number in range(profiler.starts):
         sides = [("before", before), ("after", after)]
         for side, ready in sides if number % 2 == 0 else sides[::-1]:
-            seen = look.take(ready, number)
-            if isinstance(seen, Failure):
-                return seen
-            taken[side].append(seen)
-    return _Taken(before=tuple(taken["before"]), after=tuple(taken["after"]))
+            metrics = profiler.profile(ready, number)
+            if isinstance(metrics, Failure):
+                return metrics
+            profiles[side].append(metrics)
+    return _Profiles(before=tuple(profiles["before"]), after=tuple(profiles["after"]))
 
 
-def _by_name(taken: _Taken) -> list[tuple[str, Sequence[ProfiledMetric], Sequence[ProfiledMetric]]]:
+def _by_name(profiles: _Profiles) -> list[tuple[str, Sequence[ProfiledMetric], Sequence[ProfiledMetric]]]:
     """Group the metrics of all starts by name; a metric missing from a start counts as zero."""
-    named = {name: seen for start in (*taken.before, *taken.after) for name, seen in start.items()}
+    examples = {
+        name: metric for start in (*profiles.before, *profiles.after) for name, metric in start.items()
+    }
     return [
         (
             name,
-            [_or_none(start.get(name), seen) for start in taken.before],
-            [_or_none(start.get(name), seen) for start in taken.after],
+            [start.get(name, replace(example, value=0.0)) for start in profiles.before],
+            [start.get(name, replace(example, value=0.0)) for start in profiles.after],
         )
-        for name, seen in named.items()
+        for name, example in examples.items()
     ]
-
-
-def _or_none(seen: ProfiledMetric | None, like: ProfiledMetric) -> ProfiledMetric:
-    return (
-        seen
-        if seen is not None
-        else type(like)(value=0.0, unit=like.unit, method=like.method, floor=like.floor)
-    )
 
 
 def _compared(
     found: Sequence[tuple[str, Sequence[ProfiledMetric], Sequence[ProfiledMetric]]],
-) -> list[Figured]:
-    figures = []
+) -> list[MetricDifference]:
+    differences = []
     for name, before, after in found:
         floor = max(each.floor for each in (*before, *after))
         values = [[each.value for each in side] for side in (before, after)]
         if min(min(side) for side in values) + floor <= 0.0:
             continue
-        figures.append(
-            Figured(
+        differences.append(
+            MetricDifference(
                 name=name,
                 unit=after[0].unit,
                 method=after[0].method,
@@ -338,7 +336,7 @@ def _compared(
                 difference=difference(*values, floor=floor, figures=len(found)),
             )
         )
-    return figures
+    return differences
 
 
 def _longest(found: Sequence[tuple[str, Sequence[ProfiledMetric], Sequence[ProfiledMetric]]]) -> float:
@@ -349,29 +347,27 @@ def _longest(found: Sequence[tuple[str, Sequence[ProfiledMetric], Sequence[Profi
     return max(walls, default=0.0)
 
 
-def _place(cell: Cell) -> str:
-    return f"{cell.benchmark} {cell.point}".strip()
-
-
-def pair_up(session: Session, *, culprit: str, against: str | None, store: str | None) -> Pair:
+def find_pair(session: Session, *, culprit: str, against: str | None, store: str | None) -> Pair:
     """Find a revision and its reference: another one, or its first parent.
 
     Raises `SourceError` for an unknown revision, `UsageError` if there is no reference.
     """
     study, source = session.study, session.source
     if study.walked.kind == "directory":
-        raise UsageError("a directory has only one revision: there is nothing to compare it with")
+        raise UsageError("a directory has only one revision; a comparison needs two")
     after = find_revision(study, source, culprit)
     if against is None and not after.parents:
         raise UsageError(
-            f"{quoted(culprit)}: the first revision of its history; choose a reference with --against"
+            f"{quoted(culprit)} is the first revision of its history; choose a reference with --against"
         )
     before = find_revision(study, source, against if against is not None else after.parents[0])
     if before.id == after.id:
-        raise UsageError(f"{quoted(culprit)}: cannot be compared with itself")
+        raise UsageError(
+            f"{quoted(culprit)} cannot be compared with itself; choose another reference with --against"
+        )
     changes = None
     if study.walked.kind == "git":
         cache = str(results_directory(study, store) / "sources")
-        with Launcher() as starter:  # the session's launcher may run where git cannot read its mirror
+        with Launcher() as starter:  # the session's launcher may run in a sandbox without git's mirror
             changes = GitPatches(study.walked, cache=cache, starter=starter).changes(before, after)
     return Pair(culprit=after, against=before, changes=changes)

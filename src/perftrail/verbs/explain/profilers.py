@@ -1,6 +1,6 @@
-"""Profilers of a program: plain measurement, locks, system calls, instructions.
+"""Profilers of a program: plain starts, locks, system calls, instructions.
 
-Each starts the program separately, because profiling makes it slow: times come from plain starts only.
+Each profiler starts the program separately, because profiling slows it down: times come from plain starts only.
 `read_functions` reads the files of Valgrind's cachegrind, and `read_calls` the table of ``strace -c``.
 """
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 UNKNOWN = "???"
-"""Cachegrind's name for a function without a known name."""
+"""Cachegrind's name for functions without a symbol."""
 
 
 def read_functions(texts: Iterable[str]) -> dict[str, int]:
@@ -68,23 +68,23 @@ def read_calls(text: str) -> dict[str, int]:
 
 
 FLOORS: Mapping[str, float] = {"": 5.0, "s": 1e-4, "B": 65536.0}
-"""Negligible difference of a metric in each unit: five of anything, 100 µs, 64 KiB."""
+"""Negligible difference of a metric, by unit: 5 of a count, 100 µs, 64 KiB."""
 
 SHARE_OF_CALLS = 0.01
 SHARE_OF_INSTRUCTIONS = 0.5
-"""Negligible difference of one of many parts, as a share of their sum."""
+"""Negligible difference of one function or call, as a share of the total."""
 
 TIMES_SLOWER = 60.0
 """Typical worst slowdown of a program under Valgrind or strace."""
 
-TELLING = ("wall", "cpu", "peak_memory", "voluntary_switches", "involuntary_switches", "page_faults")
+PLAIN_METRICS = ("wall", "cpu", "peak_memory", "voluntary_switches", "involuntary_switches", "page_faults")
 """Metrics of a plain start that are reported in addition to the benchmark's own."""
 
-ALWAYS_TOLD = ("locks", "contended_locks", "lock_wait")
+ALWAYS_REPORTED = ("locks", "contended_locks", "lock_wait")
 """Metrics of locks that are reported even if zero."""
 
-FOLLOWS_WALL = "join_wait"
-"""Metrics that explain nothing: a thread that joins others waits as long as they run."""
+NOT_REPORTED = "join_wait"
+"""Metric that explains nothing: a thread that joins others waits as long as they run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,45 +102,47 @@ class Profiler(Protocol):
 
     name: str
     starts: int
-    slow: float
+    slowdown: float
 
-    def why_not(self) -> str:
-        """Return why this machine does not support it, and the remedy; empty if it does."""
+    def unsupported_reason(self) -> str:
+        """Return the reason why this machine does not support it, with a remedy; empty if it does."""
         ...
 
-    def take(self, ready: Ready, number: int) -> Mapping[str, ProfiledMetric] | Failure:
+    def profile(self, ready: Ready, number: int) -> Mapping[str, ProfiledMetric] | Failure:
         """Start the program once and return every metric by its name."""
         ...
 
 
-class PlainLook:
+class PlainProfiler:
     """A plain start: times, memory, switches, faults, and what the benchmark prints."""
 
-    name = "figures"
-    slow = 1.0
+    name = "plain starts"
+    slowdown = 1.0
 
     def __init__(self, study: Study, invoker: Invoker, *, starts: int) -> None:
         self.starts = starts
         self._study = study
         self._invoker = invoker
 
-    def why_not(self) -> str:
-        """Return an empty reason: it is always supported."""
+    def unsupported_reason(self) -> str:
+        """Return an empty reason, because every machine supports it."""
         return ""
 
-    def take(self, ready: Ready, number: int) -> Mapping[str, ProfiledMetric] | Failure:
-        """Start once; omit metrics that are zero or below and have no floor."""
+    def profile(self, ready: Ready, number: int) -> Mapping[str, ProfiledMetric] | Failure:
+        """Start once; omit values that are negative, and zeros without a floor."""
         benchmark = self._study.benchmarks[ready.cell.benchmark]
         seen = self._invoker.observe(
-            ready, f"figures-{number}", lambda command: replace(command, lock_counter="off")
+            ready, f"plain-{number}", lambda command: replace(command, lock_counter="off")
         )
         if isinstance(seen.result, Failure):
             return seen.result
         units = {name: each.unit for name, each in benchmark.metrics.items()}
         data = {name: (value, units[name], 0.0) for name, value in seen.result.items() if name in units}
-        own = {name: MEASURED[name].unit for name in TELLING}
+        own = {name: MEASURED[name].unit for name in PLAIN_METRICS}
         data |= {
-            name: (seen.result[name], own[name], FLOORS[own[name]]) for name in TELLING if name in seen.result
+            name: (seen.result[name], own[name], FLOORS[own[name]])
+            for name in PLAIN_METRICS
+            if name in seen.result
         }
         return {
             name: ProfiledMetric(
@@ -151,25 +153,25 @@ class PlainLook:
         }
 
 
-class LocksLook:
+class LocksProfiler:
     """A start with a preloaded object that counts locks, and where threads wait for each other."""
 
     name = "locks"
-    slow = 1.0
+    slowdown = 1.0
 
     def __init__(self, invoker: Invoker, *, starts: int) -> None:
         self.starts = starts
         self._invoker = invoker
 
-    def why_not(self) -> str:
-        """Return a reason if the object was not built."""
+    def unsupported_reason(self) -> str:
+        """Return a reason if the preloaded object was not built."""
         try:
             locks_object(launcher_path())
         except LauncherError as error:
             return str(error)
         return ""
 
-    def take(self, ready: Ready, number: int) -> Mapping[str, ProfiledMetric] | Failure:
+    def profile(self, ready: Ready, number: int) -> Mapping[str, ProfiledMetric] | Failure:
         """Start once with the counter; include only waits that occurred."""
         seen = self._invoker.observe(
             ready, f"locks-{number}", lambda command: replace(command, lock_counter="preload")
@@ -179,41 +181,42 @@ class LocksLook:
         found = seen.ran.locks
         if found is None:
             return Failure(
-                stage="metric", message="it does not load a shared glibc, which counting locks needs"
+                stage="metric",
+                message="the program does not load a shared glibc, so its locks cannot be counted",
             )
         units = {name: metric.unit for name, metric in COUNTED["locks"].items()}
         return {
             name: ProfiledMetric(value=value, unit=units[name], method="preload", floor=FLOORS[units[name]])
             for name, value in counted(found).items()
-            if name in ALWAYS_TOLD or (value > 0.0 and name != FOLLOWS_WALL)
+            if name in ALWAYS_REPORTED or (value > 0.0 and name != NOT_REPORTED)
         }
 
 
-class CallsLook:
+class CallsProfiler:
     """A start under strace, which counts system calls of all threads and processes."""
 
     name = "system calls"
-    slow = TIMES_SLOWER
+    slowdown = TIMES_SLOWER
 
     def __init__(self, invoker: Invoker, *, starts: int) -> None:
         self.starts = starts
         self._invoker = invoker
         self._program = shutil.which("strace")
 
-    def why_not(self) -> str:
+    def unsupported_reason(self) -> str:
         """Return a reason if strace is missing, or may not trace here."""
         if self._program is None:
-            return "strace is not installed; it is a package of that name"
+            return "strace is not installed; install the package strace"
         trial = Command(
             arguments=(self._program, "-f", "-c", "-o", "/dev/null", "--", "/bin/true"),
             environment={},
             directory="/",
         )
         if self._invoker.starter.run(trial).ended != Exited(code=0):
-            return "strace may not trace processes here; a container needs the capability SYS_PTRACE for it"
+            return "strace cannot trace processes here; a container needs the capability SYS_PTRACE"
         return ""
 
-    def take(self, ready: Ready, number: int) -> Mapping[str, ProfiledMetric] | Failure:
+    def profile(self, ready: Ready, number: int) -> Mapping[str, ProfiledMetric] | Failure:
         """Start once under strace."""
         assert self._program is not None
         with tempfile.TemporaryDirectory(prefix="perftrail-strace-") as scratch:
@@ -230,23 +233,23 @@ class CallsLook:
         }
 
 
-class InstructionsLook:
+class InstructionsProfiler:
     """A start under Valgrind, which counts instructions in each function, the same each time."""
 
     name = "instructions"
-    slow = TIMES_SLOWER
+    slowdown = TIMES_SLOWER
 
     def __init__(self, invoker: Invoker, *, starts: int) -> None:
         self.starts = starts
         self._invoker = invoker
         self._program = shutil.which("valgrind")
 
-    def why_not(self) -> str:
+    def unsupported_reason(self) -> str:
         """Return a reason if Valgrind is missing."""
-        return "" if self._program else "Valgrind is not installed; it is the package valgrind"
+        return "" if self._program else "Valgrind is not installed; install the package valgrind"
 
-    def take(self, ready: Ready, number: int) -> Mapping[str, ProfiledMetric] | Failure:
-        """Start once under Valgrind, without anything that makes two counts of one program differ."""
+    def profile(self, ready: Ready, number: int) -> Mapping[str, ProfiledMetric] | Failure:
+        """Start once under Valgrind, with a fixed environment and address layout, so that counts repeat exactly."""
         assert self._program is not None
         with tempfile.TemporaryDirectory(prefix="perftrail-cachegrind-") as scratch:
             words = (
@@ -268,7 +271,7 @@ class InstructionsLook:
         if total <= 0.0:
             return Failure(stage="metric", message="Valgrind counted no instructions")
         floor = max(FLOORS[""], SHARE_OF_INSTRUCTIONS * total)
-        inside = {
+        by_function = {
             f"instructions in {name}": ProfiledMetric(
                 value=float(count), unit="", method="valgrind", floor=floor
             )
@@ -276,18 +279,18 @@ class InstructionsLook:
         }
         return {
             "instructions": ProfiledMetric(value=total, unit="", method="valgrind", floor=FLOORS[""]),
-            **inside,
+            **by_function,
         }
 
 
-def every_look(study: Study, invoker: Invoker, *, starts: int) -> tuple[Profiler, ...]:
-    """Return all profilers, the plain one first; slow ones take three starts at most."""
+def all_profilers(study: Study, invoker: Invoker, *, starts: int) -> tuple[Profiler, ...]:
+    """Return all profilers, the plain one first; the others start the program at most three times."""
     few = min(3, starts)
     return (
-        PlainLook(study, invoker, starts=starts),
-        LocksLook(invoker, starts=few),
-        CallsLook(invoker, starts=few),
-        InstructionsLook(invoker, starts=few),
+        PlainProfiler(study, invoker, starts=starts),
+        LocksProfiler(invoker, starts=few),
+        CallsProfiler(invoker, starts=few),
+        InstructionsProfiler(invoker, starts=few),
     )
 
 

@@ -1,6 +1,6 @@
 """Write a first study of a program.
 
-- `start`, `tree`: examine a directory and its files.
-- `systems`, `draft`, `ranges`: choose the build, the benchmark and the revisions.
-- `writing`: write the study file.
+- `start`: examine a directory, choose the range of revisions, and write the study file.
+- `draft`: the examined files, and the chosen source, build and benchmark.
+- `systems`: detect build systems, and choose build and benchmark.
 """

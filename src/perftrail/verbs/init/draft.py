@@ -1,4 +1,4 @@
-"""Draft of a first study: how to build a program, and what to run, each choice with its reason; the files it reads."""
+"""Draft of a first study: source, build and benchmark, each choice with its reason; and the examined files."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 class Tree:
     """Files by their path below one directory, whether each is executable, and the texts that were read.
 
-    `place` is that directory's path from the revision's root, empty for the root itself. `name` is the
-    program's usual name. Names are untrusted: only those that `usable` accepts are written to a study.
+    `prefix` is that directory's path from the revision's root, empty for the root itself. `name` is the
+    program's usual name. Names are untrusted: only those that `is_safe_path` accepts are written to a study.
     """
 
     name: str
     programs: Mapping[str, bool]
     texts: Mapping[str, str] = field(default_factory=dict)
-    place: str = ""
+    prefix: str = ""
 
     def __contains__(self, path: str) -> bool:
         return path in self.programs
@@ -51,6 +51,10 @@ class Tree:
         """Whether there are files below a path."""
         return any(each.startswith(f"{path}/") for each in self.programs)
 
+    def build_directory(self) -> str:
+        """Return the name of a build directory that this directory does not contain."""
+        return "build-perftrail" if "build" in self or self.has_directory("build") else "build"
+
     def directories(self) -> tuple[str, ...]:
         """Return the subdirectories of this directory."""
         return tuple(dict.fromkeys(path.partition("/")[0] for path in self.programs if "/" in path))
@@ -68,27 +72,27 @@ class Tree:
             texts={
                 path.removeprefix(start): text for path, text in self.texts.items() if path.startswith(start)
             },
-            place=self.path(directory),
+            prefix=self.path(directory),
         )
 
     def path(self, path: str) -> str:
         """Return the path of an existing or built file, from the revision's root."""
-        return "/".join(part for part in (self.place, path) if part)
+        return "/".join(part for part in (self.prefix, path) if part)
 
     def word(self, path: str = "") -> str:
         """Return a path as one word of a command, starting with ``{build}``.
 
-        >>> Tree(name="a", programs={}, place="src").word("a {b}")
+        >>> Tree(name="a", programs={}, prefix="src").word("a {b}")
         "{build}/'src/a {{b}}'"
         """
         whole = self.path(path)
         return fill_some("{build}/{path}", {"path": whole}, shlex.quote) if whole else "{build}"
 
 
-def usable(path: str) -> bool:
+def is_safe_path(path: str) -> bool:
     """Whether a path is safe in a shell line: printable, no blanks, no option, no shell characters.
 
-    >>> [usable(path) for path in ("bench/run.sh", "a b", "-rf", "$(x)")]
+    >>> [is_safe_path(path) for path in ("bench/run.sh", "a b", "-rf", "$(x)")]
     [True, False, False, False]
     """
     return (
@@ -116,7 +120,7 @@ def text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def names(value: object) -> tuple[str, ...]:
+def texts_of(value: object) -> tuple[str, ...]:
     """Return the texts of a list, empty for other values."""
     return tuple(each for each in value if isinstance(each, str)) if isinstance(value, list) else ()
 
@@ -130,7 +134,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Printed:
+class PrintedMetric:
     """A metric that the command prints: a regular expression with one group, and the unit."""
 
     pattern: str
@@ -138,11 +142,11 @@ class Printed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
-    """A first benchmark. `placeholder`: it only shows that the program starts.
+class BenchmarkDraft:
+    """A first benchmark. `placeholder`: the command only shows that the program starts.
 
-    `build` are lines that build its files in ``{out}``; `relink` are lines that link it in another order.
-    `uses` are paths that it runs, from the revision's root. `printed` are the metrics that it prints.
+    `build` are lines that build its files in ``{out}``; `relink` are lines that link them in another order.
+    `uses` are the paths that the command runs, from the revision's root. `printed` are the metrics that it prints.
     """
 
     name: str
@@ -153,33 +157,33 @@ class Trial:
     relink: tuple[Step, ...] = ()
     uses: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
-    printed: Mapping[str, Printed] = field(default_factory=dict)
+    printed: Mapping[str, PrintedMetric] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Building:
-    """How a build system builds a program.
+class BuildDraft:
+    """A build of a program by one build system.
 
     `manifest` is the file that identifies it; `tools` are the programs that its lines start. `outputs` are
     paths from the revision's root, empty if unknown. `hints` are comments for the recipe. `relink` are lines
-    that link the build in another order for each ``{layout}``, or `never_linked` says why there are none.
+    that link the build in another order for each ``{layout}``; without them, `no_relink_reason` may say why.
     """
 
     system: str
     manifest: str
     tools: tuple[str, ...]
     steps: tuple[Step, ...]
-    trial: Trial
+    benchmark: BenchmarkDraft
     outputs: tuple[str, ...] = ()
     outputs_why: str = ""
     env: Mapping[str, str] = field(default_factory=dict)
     hints: tuple[str, ...] = ()
     relink: tuple[Step, ...] = ()
-    never_linked: str = ""
+    no_relink_reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class History:
+class SourceDraft:
     """The source of a program's revisions, in the terms of `[source]`.
 
     `range` is empty for the whole history; `revisions` counts those in the range, 0 if unknown.
@@ -195,38 +199,38 @@ class History:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
+class StudyDraft:
     """A first study, before it is written. `others` are further build systems that were found."""
 
     name: str
     directory: str
-    history: History
-    building: Building | None
-    others: tuple[Building, ...] = ()
+    source: SourceDraft
+    build: BuildDraft | None
+    others: tuple[BuildDraft, ...] = ()
 
 
-BENCH = re.compile(r"(?i)(?<!work)bench")
-"""A name that indicates a benchmark."""
+BENCHMARK_NAME = re.compile(r"(?i)(?<!work)bench")
+"""Names of benchmarks."""
 
-_ASIDE = re.compile(
+_NOT_BENCHMARKS = re.compile(
     r"(?i)(?:^|[_/.-])(?:compare|plot|report|stats?|setup|gen(?:erate)?|conftest|__init__|lib)"
 )
-"""Names of files that accompany a benchmark: they prepare it, or show its results."""
+"""Names of files that accompany a benchmark, for example to prepare it or to show its results."""
 
-_PLACES = frozenset({"bench", "benches", "benchmark", "benchmarks", "perf"})
+_BENCHMARK_DIRECTORIES = frozenset({"bench", "benches", "benchmark", "benchmarks", "perf"})
 
 INTERPRETERS = {".sh": "sh", ".bash": "bash", ".py": "python3", ".js": "node", ".mjs": "node", ".cjs": "node"}
 
-ANSWERS = ("--version", "--help")
-"""Options that most programs know; looked for in their sources if nothing else names one."""
+COMMON_OPTIONS = ("--version", "--help")
+"""Options that most programs have; a benchmark uses the one that the program's sources contain."""
 
-SOURCES = (".c", ".cc", ".cpp", ".cxx", ".h", ".hpp")
-"""Suffixes of sources that may name a program's options."""
+SOURCE_SUFFIXES = (".c", ".cc", ".cpp", ".cxx", ".h", ".hpp")
+"""Suffixes of source files that may contain a program's options."""
 
-MAIN = re.compile(r"(?i)main|cli|option|usage|args")
-"""Names of sources that may name options, besides the source with the program's name."""
+OPTION_SOURCES = re.compile(r"(?i)main|cli|option|usage|args")
+"""Names of source files that may contain options, in addition to the one with the program's name."""
 
-PLACEHOLDER = "a placeholder: it only shows that the program starts; replace it by real work"
+PLACEHOLDER = "a placeholder: it only shows that the program starts; replace it by a real benchmark"
 
 
 LLD_SHUFFLES = "-fuse-ld=lld -Wl,--shuffle-sections=.text*={layout}"
@@ -235,84 +239,91 @@ LLD_SHUFFLES = "-fuse-ld=lld -Wl,--shuffle-sections=.text*={layout}"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """A program that a build creates: its name and its path in the tree. `sure`: with any options."""
+    """A program that a build creates: its name and its path in the tree. `unconditional`: it is always built."""
 
     name: str
     path: str
-    sure: bool = True
+    unconditional: bool = True
 
 
-def choose(programs: Sequence[Program], name: str) -> Program | None:
-    """Choose the program to run: a benchmark, the one with the project's name, else the first.
+def choose_program(programs: Sequence[Program], name: str) -> Program | None:
+    """Choose the program to run: a benchmark, else the program with the project's name, else the first.
 
-    Programs that may not be built come last.
+    Programs that some builds omit come last.
     """
     folded = _folded(name)
 
     def rank(program: Program) -> tuple[bool, bool, bool, bool, int]:
         own = _folded(program.name)
         return (
-            not program.sure,
-            not BENCH.search(program.name),
+            not program.unconditional,
+            not BENCHMARK_NAME.search(program.name),
             own != folded,
             not (own in folded or folded in own),
             program.path.count("/"),
         )
 
-    fit = [program for program in programs if usable(program.path) and not _is_test(program)]
-    return min(fit, key=rank, default=None)
+    suitable = [program for program in programs if is_safe_path(program.path) and not _is_test(program)]
+    return min(suitable, key=rank, default=None)
 
 
-def of_program(tree: Tree, program: Program, *, answer: str | None = None) -> Trial:
-    """Return a trial that runs a built program: a benchmark as it is, another program with an option like --version.
+def program_benchmark(tree: Tree, program: Program, *, option: str | None = None) -> BenchmarkDraft:
+    """Return a benchmark that runs a built program; one that is no benchmark gets an option like --version.
 
-    `answer` is the argument; without one it is an option that the program's sources name.
+    `option` is that option, by default one that the program's sources contain.
     """
     word = tree.word(program.path)
     path = tree.path(program.path)
-    if BENCH.search(program.name):
+    if BENCHMARK_NAME.search(program.name):
         why = "the benchmark program of this tree; add the arguments that it needs"
-        return Trial(name="bench", command=word, why=why, uses=(path,))
-    known = answer or next((each for each in ANSWERS if _speaks_of(tree, each, program)), "")
-    command = f"{word} {known}".rstrip()
-    return Trial(name="start", command=command, why=PLACEHOLDER, placeholder=True, uses=(path,))
+        return BenchmarkDraft(name="bench", command=word, why=why, uses=(path,))
+    option = option or next((each for each in COMMON_OPTIONS if _mentions(tree, each, program)), "")
+    command = f"{word} {option}".rstrip()
+    return BenchmarkDraft(name="start", command=command, why=PLACEHOLDER, placeholder=True, uses=(path,))
 
 
-def of_script(tree: Tree, suffixes: Sequence[str]) -> Trial | None:
-    """Return a trial of an existing benchmark script in one of these languages, or `None`."""
+def script_benchmark(tree: Tree, suffixes: Sequence[str]) -> BenchmarkDraft | None:
+    """Return a benchmark that runs a benchmark script of the tree in one of these languages, or `None`."""
     scripts = [path for path in tree if _is_script(tree, path, suffixes)]
     if not scripts:
         return None
-    path = min(scripts, key=lambda each: (not BENCH.search(PurePosixPath(each).name), each.count("/"), each))
+    path = min(
+        scripts, key=lambda each: (not BENCHMARK_NAME.search(PurePosixPath(each).name), each.count("/"), each)
+    )
     interpreter = INTERPRETERS.get(PurePosixPath(path).suffix, "")
     command = f"{interpreter} {tree.word(path)}".lstrip()
     why = "a benchmark script of this tree; add the arguments that it needs"
     place = str(PurePosixPath(path).parent)
     uses = tree.path(path if place == "." else place)
-    return Trial(name="bench", command=command, why=why, uses=(uses,))
+    return BenchmarkDraft(name="bench", command=command, why=why, uses=(uses,))
 
 
-def nothing(tree: Tree, manifest: str) -> Trial:
-    """Return a trial for when nothing can run: a command that works for every revision."""
-    why = "a placeholder: nothing here runs without changes; write a small program that uses this one"
-    return Trial(name="start", command=f"test -e {tree.word(manifest)}", why=why, placeholder=True)
+def placeholder_benchmark(tree: Tree, manifest: str) -> BenchmarkDraft:
+    """Return a placeholder for a tree without anything to run: a command that works for every revision."""
+    why = "a placeholder: perftrail found nothing to run; replace it by a small program that uses the library"
+    return BenchmarkDraft(name="start", command=f"test -e {tree.word(manifest)}", why=why, placeholder=True)
 
 
-def _speaks_of(tree: Tree, option: str, program: Program) -> bool:
-    """Whether the sources of a program contain an option: as typed, or as in getopt's tables."""
-    stems = {path: PurePosixPath(path).stem for path in tree.texts if path.endswith(SOURCES)}
-    asked = [path for path, stem in stems.items() if stem == program.name or MAIN.search(stem)]
+def _mentions(tree: Tree, option: str, program: Program) -> bool:
+    """Whether the source files of a program contain an option, as typed or as in getopt's tables."""
+    stems = {path: PurePosixPath(path).stem for path in tree.texts if path.endswith(SOURCE_SUFFIXES)}
+    sources = [path for path, stem in stems.items() if stem == program.name or OPTION_SOURCES.search(stem)]
     known = (option, f'"{option.removeprefix("--")}"')
-    return any(words in tree.text(path) for path in asked for words in known)
+    return any(words in tree.text(path) for path in sources for words in known)
 
 
 def _is_script(tree: Tree, path: str, suffixes: Sequence[str]) -> bool:
     here = PurePosixPath(path)
-    if not usable(path) or path.count("/") > 2 or _ASIDE.search(here.stem) or here.name.startswith("."):
+    if (
+        not is_safe_path(path)
+        or path.count("/") > 2
+        or _NOT_BENCHMARKS.search(here.stem)
+        or here.name.startswith(".")
+    ):
         return False
-    says_so = BENCH.search(here.stem) is not None
-    runs = here.stem.lower() in {"run", "main"} and here.parent.name in _PLACES
-    if not (says_so or runs) or "test" in here.stem.lower():
+    named_so = BENCHMARK_NAME.search(here.stem) is not None
+    runs = here.stem.lower() in {"run", "main"} and here.parent.name in _BENCHMARK_DIRECTORIES
+    if not (named_so or runs) or "test" in here.stem.lower():
         return False
     if here.suffix == ".py":
         return ".py" in suffixes and "__main__" in tree.text(path)
@@ -321,7 +332,7 @@ def _is_script(tree: Tree, path: str, suffixes: Sequence[str]) -> bool:
 
 def _is_test(program: Program) -> bool:
     parts = [*PurePosixPath(program.path).parts[:-1], program.name]
-    return not BENCH.search(program.name) and any(
+    return not BENCHMARK_NAME.search(program.name) and any(
         re.search(r"(?i)(?:^|[_-])(?:tests?|fuzz(?:er)?|examples?)(?:$|[_-])|_test|test_", part)
         for part in parts
     )

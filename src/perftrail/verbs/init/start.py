@@ -1,4 +1,7 @@
-"""Examine a program, choose the range of a first study, write the study as TOML, and report the findings."""
+"""Examine a program, choose a range of its history, and write a first study as TOML.
+
+`examine` reads the program, `study_text` words the study, and `write_first_study` does both and writes the file.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,15 @@ from perftrail.sources.fossil import FossilSource
 from perftrail.sources.git.command import Found, local_git, read_blobs
 from perftrail.studyfile import FILE_NAME
 from perftrail.studyfile.writing import toml
-from perftrail.verbs.init.draft import BENCH, MAIN, SOURCES, Draft, History, Tree, Trial
+from perftrail.verbs.init.draft import (
+    BENCHMARK_NAME,
+    OPTION_SOURCES,
+    SOURCE_SUFFIXES,
+    BenchmarkDraft,
+    SourceDraft,
+    StudyDraft,
+    Tree,
+)
 from perftrail.verbs.init.systems import SYSTEMS, detect
 from perftrail.verbs.init.systems.make import MANIFESTS
 
@@ -29,38 +40,41 @@ if TYPE_CHECKING:
     from perftrail.model.subject import Revision
     from perftrail.ports import Starter
     from perftrail.sources.git.command import Git
-    from perftrail.verbs.init.draft import Building, Step
+    from perftrail.verbs.init.draft import BuildDraft, Step
 
 
-NEWEST = 50
-FEWEST = 5
-MOST = 400
-"""Maximum number of revisions since a release for a first range."""
+DEFAULT_REVISIONS = 50
+"""Number of newest revisions in a first range without a suitable release."""
 
-WHOLE = "without a range, the whole history; to use less, for example:"
-_OF_NEWEST = f"the newest {NEWEST} revisions; a release without the regression is a better start"
+FEWEST_REVISIONS, MOST_REVISIONS = 5, 400
+"""Limits on the number of revisions since a release in a first range."""
+
+NO_RANGE = "without a range, perftrail uses the whole history; to use a part, for example:"
+_OF_NEWEST = (
+    f"the newest {DEFAULT_REVISIONS} revisions; a release without the regression would be a better start"
+)
 
 _PLAIN_NAME = re.compile(r"\w[\w./+-]*")
-"""Names of tags that are valid in a range as they are; other tags are replaced by the commit's id."""
+"""Names of tags that are valid in a range; the commit's id replaces other tags."""
 
 
-def git_range(git: Git, directory: Path, location: str) -> History:
-    """Choose a range of a git history along first parents; a history without one gets the remedy."""
+def git_range(git: Git, directory: Path, location: str) -> SourceDraft:
+    """Choose a range of a git history along first parents; an unsuitable history gets a remedy."""
     troubles = []
-    if _said(git, directory, "rev-parse", "--is-shallow-repository") == "true":
+    if _git_output(git, directory, "rev-parse", "--is-shallow-repository") == "true":
         troubles.append(
-            "a shallow clone lacks the history to search; complete it with: git fetch --unshallow"
+            "a shallow clone has only a part of the history; complete it with: git fetch --unshallow"
         )
     count = _count(git, directory, "HEAD")
     if not count:
         troubles.append("the repository has no commit yet: commit the program first")
-        return History(kind="git", location=location, troubles=tuple(troubles))
+        return SourceDraft(kind="git", location=location, troubles=tuple(troubles))
     old, why = _git_start(git, directory)
     if not old:
-        return History(
-            kind="git", location=location, range_why=WHOLE, revisions=count, troubles=tuple(troubles)
+        return SourceDraft(
+            kind="git", location=location, range_why=NO_RANGE, revisions=count, troubles=tuple(troubles)
         )
-    return History(
+    return SourceDraft(
         kind="git",
         location=location,
         range=f"{old}..HEAD",
@@ -73,54 +87,56 @@ def git_range(git: Git, directory: Path, location: str) -> History:
 def _git_start(git: Git, directory: Path) -> tuple[str, str]:
     """Return the old end and its reason; empty if the whole history is short enough."""
     for newest, since in (("HEAD", "the last tag"), ("HEAD^", "the tag before the last")):
-        tag = _said(git, directory, "describe", "--tags", "--abbrev=0", "--first-parent", newest)
+        tag = _git_output(git, directory, "describe", "--tags", "--abbrev=0", "--first-parent", newest)
         spans = _count(git, directory, f"refs/tags/{tag}..HEAD") if tag else 0
-        if FEWEST <= spans <= MOST:
+        if FEWEST_REVISIONS <= spans <= MOST_REVISIONS:
             name = tag
             if not _PLAIN_NAME.fullmatch(tag):
-                name = _said(
+                name = _git_output(
                     git, directory, "rev-parse", "--verify", "--end-of-options", f"refs/tags/{tag}^{{commit}}"
                 )
-            return name, f"since {since}, the known-old end"
-    ids = _said(git, directory, "rev-list", "--first-parent", f"--max-count={NEWEST}", "HEAD").split()
-    if len(ids) < NEWEST:
+            return name, f"since {since}, as the known-old end"
+    ids = _git_output(
+        git, directory, "rev-list", "--first-parent", f"--max-count={DEFAULT_REVISIONS}", "HEAD"
+    ).split()
+    if len(ids) < DEFAULT_REVISIONS:
         return "", ""
     return ids[-1], _OF_NEWEST
 
 
-def fossil_range(revisions: Sequence[Revision], location: str) -> History:
+def fossil_range(revisions: Sequence[Revision], location: str) -> SourceDraft:
     """Choose a range of a Fossil history, from all revisions, oldest first, up to its newest check-in."""
     releases = [
         number
         for number, revision in enumerate(revisions)
-        if revision.label and FEWEST <= len(revisions) - 1 - number <= MOST
+        if revision.label and FEWEST_REVISIONS <= len(revisions) - 1 - number <= MOST_REVISIONS
     ]
-    if not releases and len(revisions) <= NEWEST:
-        return History(kind="fossil", location=location, range_why=WHOLE, revisions=len(revisions))
-    start = releases[-1] if releases else len(revisions) - NEWEST
-    return History(
+    if not releases and len(revisions) <= DEFAULT_REVISIONS:
+        return SourceDraft(kind="fossil", location=location, range_why=NO_RANGE, revisions=len(revisions))
+    start = releases[-1] if releases else len(revisions) - DEFAULT_REVISIONS
+    return SourceDraft(
         kind="fossil",
         location=location,
         range=f"{revisions[start].id}..{revisions[-1].id}",
-        range_why="since the last tag, the known-old end" if releases else _OF_NEWEST,
+        range_why="since the last tag, as the known-old end" if releases else _OF_NEWEST,
         revisions=len(revisions) - start,
     )
 
 
-def _said(git: Git, directory: Path, *words: str) -> str:
-    answer = git.ask(*words, repository=directory)
-    return "" if answer.failed else "\n".join(answer.lines()).strip()
+def _git_output(git: Git, directory: Path, *words: str) -> str:
+    result = git.ask(*words, repository=directory)
+    return "" if result.failed else "\n".join(result.lines()).strip()
 
 
 def _count(git: Git, directory: Path, what: str) -> int:
-    counted = _said(git, directory, "rev-list", "--count", "--first-parent", "--end-of-options", what)
+    counted = _git_output(git, directory, "rev-list", "--count", "--first-parent", "--end-of-options", what)
     return int(counted) if counted.isdigit() else 0
 
 
-_NEWEST = {"git": "HEAD", "fossil": "trunk"}
+_NEWEST_NAME = {"git": "HEAD", "fossil": "trunk"}
 """The usual name of the newest revision."""
 
-_NOTHING = Trial(
+_NOTHING = BenchmarkDraft(
     name="start",
     command="test -e {build}",
     why="a placeholder that runs anywhere: replace it by the command whose speed matters",
@@ -129,95 +145,95 @@ _NOTHING = Trial(
 """The benchmark if no build system was found."""
 
 
-def write(draft: Draft) -> str:
-    """Return the text of a study file; choices without a finding become comments."""
-    trial = draft.building.trial if draft.building else _NOTHING
+def study_text(draft: StudyDraft) -> str:
+    """Return the text of a study file; keys that perftrail cannot fill in become comments."""
+    benchmark = draft.build.benchmark if draft.build else _NOTHING
     parts = (
         _head(draft),
-        _source(draft.history),
+        _source(draft.source),
         _build(draft),
-        _benchmark(trial),
+        _benchmark(benchmark),
         _measure(),
-        _find(trial),
+        _find(benchmark),
     )
     return "\n".join("\n".join(part) + "\n" for part in parts)
 
 
-def _head(draft: Draft) -> Iterable[str]:
+def _head(draft: StudyDraft) -> Iterable[str]:
     return (
-        f"# A first study of {quoted(draft.name)}, as perftrail init found it. You may change every line;",
-        "# `perftrail check` shows whether it is valid, `perftrail check --try 5` whether it builds.",
+        f"# A first study of {quoted(draft.name)}, written by perftrail init. You may change every line.",
+        "# `perftrail check` validates it, and `perftrail check --try 5` tries to build five revisions.",
         "",
         "[study]",
         f"title = {toml(f'Which change made {draft.name} faster or slower?')}",
     )
 
 
-def _source(history: History) -> Iterable[str]:
+def _source(source: SourceDraft) -> Iterable[str]:
     yield "[source]"
-    yield f"kind = {toml(history.kind)}"
-    yield "# relative to this file; an address like https://… is fetched once"
-    yield f"location = {toml(history.location)}"
-    for trouble in history.troubles:
+    yield f"kind = {toml(source.kind)}"
+    yield "# relative to this file; perftrail fetches an address like https://… once"
+    yield f"location = {toml(source.location)}"
+    for trouble in source.troubles:
         yield f"# {trouble}"
-    if history.range:
-        yield f"# {history.range_why}"
-        yield f"range = {toml(history.range)}"
-    elif history.kind != "directory":
-        yield f"# {history.range_why or WHOLE}"
-        yield f'# range = "v1.0..{_NEWEST[history.kind]}"'
-    if history.kind != "directory":
-        yield '# only merges into the main branch; "all" also includes the commits of branches'
+    if source.range:
+        yield f"# {source.range_why}"
+        yield f"range = {toml(source.range)}"
+    elif source.kind != "directory":
+        yield f"# {source.range_why or NO_RANGE}"
+        yield f'# range = "v1.0..{_NEWEST_NAME[source.kind]}"'
+    if source.kind != "directory":
+        yield '# only commits and merges of the main branch; "all" also includes the commits of merged branches'
         yield 'walk = "first-parent"'
 
 
-def _build(draft: Draft) -> Iterable[str]:
+def _build(draft: StudyDraft) -> Iterable[str]:
     yield "[build]"
-    building = draft.building
-    if building is None:
-        yield "# no build system was found: write the build commands here, one per line"
+    build = draft.build
+    if build is None:
+        yield "# perftrail found no build system: write the build commands here, one per line"
         yield '# steps = ["make -j{cpus}"]'
         return
-    yield f"# build system: {building.system}, found {quoted(building.manifest)}; {{cpus}} is the number of CPUs"
-    yield from (f"# {hint}" for hint in building.hints)
+    yield f"# build system: {build.system}, because of {quoted(build.manifest)}; {{cpus}} is the number of CPUs"
+    yield from (f"# {hint}" for hint in build.hints)
     if draft.directory:
-        yield "# where the steps run, from the revision's root"
+        yield "# directory of the steps, from the revision's root"
         yield f"directory = {toml(draft.directory)}"
-    if building.steps:
+    if build.steps:
         yield "steps = ["
-        for step in building.steps:
+        for step in build.steps:
             yield f"    # {step.why}"
             yield f"    {toml(step.line)},"
         yield "]"
     else:
         yield "# nothing to build: the files are used as they are"
         yield "steps = []"
-    if building.env:
+    if build.env:
         yield "# the build's environment contains only these variables and a few defaults"
-        yield f"env = {_table(building.env.items())}"
-    yield "# a build that takes longer is killed, and recorded as failed"
+        yield f"env = {_table(build.env.items())}"
+    yield "# perftrail kills a build that takes longer, and records it as failed"
     yield 'timeout = "30min"'
-    yield from _outputs(building)
+    yield from _outputs(build)
 
 
-def _outputs(building: Building) -> Iterable[str]:
-    if building.outputs:
-        yield f"# what the benchmark uses: {building.outputs_why}"
-        yield f"outputs = [{', '.join(toml(path) for path in dict.fromkeys(building.outputs))}]"
+def _outputs(build: BuildDraft) -> Iterable[str]:
+    if build.outputs:
+        yield f"# the files that the benchmark uses: {build.outputs_why}"
+        yield f"outputs = [{', '.join(toml(path) for path in dict.fromkeys(build.outputs))}]"
     else:
-        yield "# name the files that the benchmark uses; revisions with equal files are measured once"
+        yield "# the files that the benchmark uses; revisions with equal files are measured once"
         yield '# outputs = ["path/of/a/program"]'
-    yield from _relink(building.relink)
-    if building.never_linked:
-        yield f"# nothing to relink: {building.never_linked}"
+    yield from _relink(build.relink)
+    if build.no_relink_reason:
+        yield f"# no relinking: {build.no_relink_reason}"
 
 
 def _relink(steps: Sequence[Step]) -> Iterable[str]:
-    """Write relink lines as comments: they cost seconds for each layout, and may need a linker."""
+    """Yield relink lines as comments, because they cost seconds for each layout, and may need another linker."""
     if not steps:
         return
-    yield "# moving code in memory can change its speed without a change of its source; uncomment these lines to"
-    yield "# link it in another order for each {layout}, and verdicts are about the source (docs/how-to/layout-noise)"
+    yield "# the position of code in memory can change its speed; with these lines, perftrail links the program in"
+    yield "# another order for each {layout}, so that verdicts are about the source alone (docs/how-to/layout-noise)"
     yield "# relink = ["
     for step in steps:
         yield f"#     # {step.why}"
@@ -225,55 +241,55 @@ def _relink(steps: Sequence[Step]) -> Iterable[str]:
     yield "# ]"
 
 
-def _benchmark(trial: Trial) -> Iterable[str]:
-    yield f"[benchmark.{trial.name}]"
-    if trial.build:
+def _benchmark(benchmark: BenchmarkDraft) -> Iterable[str]:
+    yield f"[benchmark.{benchmark.name}]"
+    if benchmark.build:
         yield "build = ["
-        for step in trial.build:
+        for step in benchmark.build:
             yield f"    # {step.why}"
             yield f"    {toml(step.line)},"
         yield "]"
-    yield from _relink(trial.relink)
-    yield f"# {trial.why}"
-    yield f"command = {toml(trial.command)}"
-    if trial.env:
-        yield "# variables with which it finds the built files"
-        yield f"env = {_table(trial.env.items())}"
-    yield "# a start that takes longer is killed, and recorded as failed"
+    yield from _relink(benchmark.relink)
+    yield f"# {benchmark.why}"
+    yield f"command = {toml(benchmark.command)}"
+    if benchmark.env:
+        yield "# environment variables with which the command finds the built files"
+        yield f"env = {_table(benchmark.env.items())}"
+    yield "# perftrail kills an invocation that takes longer, and records it as failed"
     yield 'timeout = "5min"'
-    yield "# a parameter; {size} in command is replaced by its value"
+    yield "# a parameter: perftrail replaces {size} in the command by each value"
     yield "# parameters = { size = [1000, 10000] }"
-    if trial.printed:
-        yield "# perftrail measures wall and peak_memory of every benchmark; this one also prints a metric"
+    if benchmark.printed:
+        yield "# perftrail measures wall and peak_memory of every benchmark; this benchmark also prints a metric"
     else:
-        yield "# perftrail measures wall and peak_memory of every benchmark; to read a metric that it prints:"
+        yield "# perftrail measures wall and peak_memory of every benchmark; to read a metric that a benchmark prints:"
         yield '# metrics.rate = { pattern = \'rate=([0-9.]+)\', unit = "1/s", better = "higher" }'
-    for name, printed in trial.printed.items():
+    for name, printed in benchmark.printed.items():
         yield f"metrics.{name} = {{ pattern = {toml(printed.pattern)}, unit = {toml(printed.unit)} }}"
 
 
 def _measure() -> Iterable[str]:
     return (
         "[measure]",
-        "# invocations of each revision: at least, and at most while its interval is too wide",
+        "# invocations of each revision: the minimum, and the maximum while its interval is too wide",
         'invocations = "5..30"',
-        "# noisy samples are flagged; to wait for a quiet machine first, at most a minute:",
+        "# perftrail flags noisy samples; to wait for a quiet machine first, at most a minute:",
         '# quiet = "wait 60s"',
     )
 
 
-def _find(trial: Trial) -> Iterable[str]:
-    metric = next(iter(trial.printed), "wall")
+def _find(benchmark: BenchmarkDraft) -> Iterable[str]:
+    metric = next(iter(benchmark.printed), "wall")
     usual = FindPolicy()
     return (
         "[find]",
         "# the metric to search: wall, cpu, peak_memory, or one that the benchmark prints",
         f"metric = {toml(metric)}",
-        "# the smallest change worth finding; smaller ones take more invocations",
+        "# the smallest change worth finding, 0.02 is 2 %; smaller changes take more invocations",
         f"threshold = {usual.threshold}",
         "# the probability that the answer is right",
         f"confidence = {usual.confidence}",
-        "# a search that takes longer ends with a partial answer",
+        "# a search stops after this time, with a partial answer; the next search continues",
         '# budget = "1h"',
     )
 
@@ -285,7 +301,7 @@ def _table(items: Iterable[tuple[str, str]]) -> str:
 LARGEST_TEXT_BYTES = 512 << 10
 MOST_TEXTS = 1000
 MOST_FILES = 200_000
-"""Limits on the texts that are read: manifests are small and few; the rest is ignored."""
+"""Limits on the files that perftrail reads: manifests are small and few; it ignores the rest."""
 
 _MANIFESTS = frozenset(
     {
@@ -303,50 +319,50 @@ _MANIFESTS = frozenset(
     }
 )
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-_LEFT_OUT = frozenset({".git", ".hg", ".svn", ".perftrail", "node_modules", "__pycache__", ".venv", "venv"})
+_IGNORED = frozenset({".git", ".hg", ".svn", ".perftrail", "node_modules", "__pycache__", ".venv", "venv"})
 _FOSSIL = (".fslckout", "_FOSSIL_")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExaminedProgram:
-    """What was found of a program: its history, and its files below the given directory."""
+    """A program's source of revisions, and its files below the given directory."""
 
-    history: History
+    source: SourceDraft
     tree: Tree
 
 
-def look(directory: Path, starter: Starter, *, study: Path) -> ExaminedProgram:
+def examine(directory: Path, starter: Starter, *, study: Path) -> ExaminedProgram:
     """Examine a directory for a study in the directory `study`.
 
-    Runs nothing that it finds. Raises `UsageError` if the directory does not exist.
+    Runs no program or build of it. Raises `UsageError` if the directory does not exist.
     """
     if not directory.is_dir():
         raise UsageError(f"{directory}: no such directory; name the program's directory")
     location = _location(directory, study)
     with tempfile.TemporaryDirectory(prefix="perftrail-init-") as cache:
-        seen = _git(directory, location, starter, cache=Path(cache))
-        seen = seen or _fossil(directory, location, starter, cache=Path(cache))
-    return seen or _plain(directory, location)
+        examined = _examine_git(directory, location, starter, cache=Path(cache))
+        examined = examined or _examine_fossil(directory, location, starter, cache=Path(cache))
+    return examined or _examine_files(directory, location)
 
 
 def _location(directory: Path, study: Path) -> str:
-    """Return the directory as the study names it: relative, and distinct from an address or an option."""
+    """Return the directory as a study names it: relative, and distinct from an address or an option."""
     path = os.path.relpath(directory.resolve(), study.resolve())
-    return _fit(path) if path in (".", "..") or path.startswith("../") else _fit(f"./{path}")
+    return _nameable(path) if path in (".", "..") or path.startswith("../") else _nameable(f"./{path}")
 
 
-def _git(directory: Path, location: str, starter: Starter, *, cache: Path) -> ExaminedProgram | None:
+def _examine_git(directory: Path, location: str, starter: Starter, *, cache: Path) -> ExaminedProgram | None:
     try:
         git = local_git(starter, cache=cache)
     except SourceError:
         return None
-    place = git.ask("rev-parse", "--show-prefix", repository=directory)
-    if place.failed:
+    shown = git.ask("rev-parse", "--show-prefix", repository=directory)
+    if shown.failed:
         return None
-    within = _fit("".join(place.lines()).rstrip("/"))
-    history = git_range(git, directory, location)
-    if not history.revisions:
-        return ExaminedProgram(history=history, tree=_files(directory, place=within))
+    prefix = _nameable("".join(shown.lines()).rstrip("/"))
+    source = git_range(git, directory, location)
+    if not source.revisions:
+        return ExaminedProgram(source=source, tree=_files(directory, prefix=prefix))
     listed = git.ask("ls-tree", "-r", "-l", "-z", "HEAD", repository=directory)
     blobs = dict(_blobs(listed.fields()))
     if not blobs:
@@ -355,9 +371,9 @@ def _git(directory: Path, location: str, starter: Starter, *, cache: Path) -> Ex
         name=directory.resolve().name.removesuffix(".git"),
         programs={path: mode == "100755" for path, (mode, _) in blobs.items()},
         texts=_committed(git, directory, {path: found for path, (_, found) in blobs.items()}),
-        place=within,
+        prefix=prefix,
     )
-    return ExaminedProgram(history=history, tree=tree)
+    return ExaminedProgram(source=source, tree=tree)
 
 
 def _blobs(fields: Iterable[str]) -> Iterator[tuple[str, tuple[str, Found]]]:
@@ -380,54 +396,56 @@ def _committed(git: Git, directory: Path, blobs: dict[str, Found]) -> dict[str, 
     }
 
 
-def _fossil(directory: Path, location: str, starter: Starter, *, cache: Path) -> ExaminedProgram | None:
+def _examine_fossil(
+    directory: Path, location: str, starter: Starter, *, cache: Path
+) -> ExaminedProgram | None:
     """Examine a Fossil checkout, and its repository."""
     here = directory.resolve()
     above = (here, *here.parents)
     root = next((each for each in above if any((each / name).is_file() for name in _FOSSIL)), None)
     if root is None:
         return None
-    place = _fit(here.relative_to(root).as_posix())
-    place = "" if place == "." else place
+    prefix = _nameable(here.relative_to(root).as_posix())
+    prefix = "" if prefix == "." else prefix
     try:
         source = FossilSource(Source(kind="fossil", location=str(root)), cache=str(cache), starter=starter)
         revisions = source.history()
         source.materialise(revisions[-1], str(cache / "newest"), str(cache / "log"))
     except SourceError as error:
-        history = History(kind="fossil", location=location, troubles=tuple(str(error).splitlines()))
-        return ExaminedProgram(history=history, tree=_files(here, place=place))
-    committed = _files(cache / "newest" / place, place=place, name=here.name)
-    return ExaminedProgram(history=fossil_range(revisions, location), tree=committed)
+        draft = SourceDraft(kind="fossil", location=location, troubles=tuple(str(error).splitlines()))
+        return ExaminedProgram(source=draft, tree=_files(here, prefix=prefix))
+    committed = _files(cache / "newest" / prefix, prefix=prefix, name=here.name)
+    return ExaminedProgram(source=fossil_range(revisions, location), tree=committed)
 
 
-def _fit(place: str) -> str:
-    """Return a directory's path for a study. Raises `UsageError` for a path that no study can name."""
-    if _CONTROL.search(place):
-        raise UsageError(f"{quoted(place)}: a study cannot name this directory; rename it")
-    return f"./{place}" if place.startswith("-") else place
+def _nameable(path: str) -> str:
+    """Return a directory's path for a study. Raises `UsageError` for a path with control characters."""
+    if _CONTROL.search(path):
+        raise UsageError(f"{quoted(path)}: a study cannot name this directory; rename the directory")
+    return f"./{path}" if path.startswith("-") else path
 
 
-def _plain(directory: Path, location: str) -> ExaminedProgram:
-    trouble = "no git or Fossil history here: the study has one revision, the current files"
-    history = History(kind="directory", location=location, revisions=1, troubles=(trouble,))
-    return ExaminedProgram(history=history, tree=_files(directory))
+def _examine_files(directory: Path, location: str) -> ExaminedProgram:
+    trouble = "no git or Fossil history here, so the study has only one revision: the present files"
+    source = SourceDraft(kind="directory", location=location, revisions=1, troubles=(trouble,))
+    return ExaminedProgram(source=source, tree=_files(directory))
 
 
-def _files(directory: Path, *, place: str = "", name: str = "") -> Tree:
-    """Return the files on disk, without links and without version control's own."""
-    programs = {path: os.access(directory / path, os.X_OK) for path in _walk(directory)}
+def _files(directory: Path, *, prefix: str = "", name: str = "") -> Tree:
+    """Return the files on disk, without links, and without files of version control and tools."""
+    programs = {path: os.access(directory / path, os.X_OK) for path in _readable_files(directory)}
     texts = {}
     for path in _informative(programs)[:MOST_TEXTS]:
         file = directory / path
         if file.stat().st_size <= LARGEST_TEXT_BYTES:
             texts[path] = file.read_text("utf-8", errors="replace")
-    return Tree(name=name or directory.resolve().name, programs=programs, texts=texts, place=place)
+    return Tree(name=name or directory.resolve().name, programs=programs, texts=texts, prefix=prefix)
 
 
-def _walk(directory: Path) -> Iterator[str]:
+def _readable_files(directory: Path) -> Iterator[str]:
     count = 0
     for here, inside, names in os.walk(directory):
-        inside[:] = sorted(name for name in inside if name not in _LEFT_OUT)
+        inside[:] = sorted(name for name in inside if name not in _IGNORED)
         for name in names:
             path = Path(here, name)
             if path.is_symlink() or not path.is_file() or not os.access(path, os.R_OK):
@@ -445,19 +463,19 @@ def _informative(paths: Iterable[str]) -> list[str]:
 
 def _order(path: str) -> tuple[bool, bool, int, str]:
     here = PurePosixPath(path)
-    return here.name not in _MANIFESTS, not MAIN.search(here.stem), path.count("/"), path
+    return here.name not in _MANIFESTS, not OPTION_SOURCES.search(here.stem), path.count("/"), path
 
 
 def _is_informative(path: PurePosixPath) -> bool:
     if path.name in _MANIFESTS or path.suffix == ".go":
         return True
     if path.suffix == ".py":
-        return any(BENCH.search(part) for part in path.parts)
-    return path.suffix in SOURCES and len(path.parts) <= 3
+        return any(BENCHMARK_NAME.search(part) for part in path.parts)
+    return path.suffix in SOURCE_SUFFIXES and len(path.parts) <= 3
 
 
 class FirstSourceJson(TypedDict):
-    """The repository that init found."""
+    """The source of revisions that init found."""
 
     kind: str
     location: str
@@ -496,102 +514,102 @@ class FirstStudyJson(TypedDict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirstStudy:
-    """A first study that was written to `file`, and the findings to report before it runs.
+    """A first study that was written to `file`.
 
-    `lacking` are programs that the build starts and that are not installed here.
+    `missing_tools` are programs that the build needs and that are not installed here.
     """
 
     file: Path
-    draft: Draft
-    lacking: tuple[str, ...]
+    draft: StudyDraft
+    missing_tools: tuple[str, ...]
 
     def as_json(self) -> FirstStudyJson:
         """Return the findings as `init --json` prints them."""
-        history, building = self.draft.history, self.draft.building
+        source, build = self.draft.source, self.draft.build
         return {
             "file": str(self.file),
             "source": {
-                "kind": history.kind,
-                "location": history.location,
-                "range": history.range or None,
-                "revisions": history.revisions,
-                "troubles": list(history.troubles),
+                "kind": source.kind,
+                "location": source.location,
+                "range": source.range or None,
+                "revisions": source.revisions,
+                "troubles": list(source.troubles),
             },
             "build": None
-            if building is None
+            if build is None
             else {
-                "system": building.system,
-                "manifest": building.manifest,
+                "system": build.system,
+                "manifest": build.manifest,
                 "directory": self.draft.directory or ".",
-                "steps": [step.line for step in building.steps],
-                "outputs": list(building.outputs),
-                "lacking": list(self.lacking),
+                "steps": [step.line for step in build.steps],
+                "outputs": list(build.outputs),
+                "lacking": list(self.missing_tools),
                 "others": [other.system for other in self.draft.others],
             },
             "benchmark": None
-            if building is None
-            else {"command": building.trial.command, "placeholder": building.trial.placeholder},
+            if build is None
+            else {"command": build.benchmark.command, "placeholder": build.benchmark.placeholder},
         }
 
 
-def begin(directory: Path, *, output: Path, system: str | None, force: bool) -> FirstStudy:
+def write_first_study(directory: Path, *, output: Path, system: str | None, force: bool) -> FirstStudy:
     """Write a first study of a directory into a file, or into the directory `output`.
 
-    `system` selects one of the build systems that are found. Raises `UsageError` if a study exists
-    and not `force`, if `system` is not found there, and if the file cannot be written.
+    `system` selects one of several build systems. Raises `UsageError` if a study exists and `force` is not set, if the
+    directory does not use `system`, and if the file cannot be written.
     """
     file = output if output.suffix == ".toml" else output / FILE_NAME
     if file.exists() and not force:
-        raise UsageError(f"{file}: a study exists already; --force overwrites it")
+        raise UsageError(f"{file}: a study exists already; overwrite it with --force")
     with Launcher() as starter:
-        seen = look(directory, starter, study=file.parent)
-    draft = _draft(seen.tree, system=system, history=seen.history)
-    _write(file, write(draft))
-    tools = draft.building.tools if draft.building else ()
+        examined = examine(directory, starter, study=file.parent)
+    draft = _draft(examined.tree, system=system, source=examined.source)
+    _write(file, study_text(draft))
+    tools = draft.build.tools if draft.build else ()
     return FirstStudy(
-        file=file, draft=draft, lacking=tuple(tool for tool in tools if shutil.which(tool) is None)
+        file=file, draft=draft, missing_tools=tuple(tool for tool in tools if shutil.which(tool) is None)
     )
 
 
-def _draft(tree: Tree, *, system: str | None, history: History) -> Draft:
+def _draft(tree: Tree, *, system: str | None, source: SourceDraft) -> StudyDraft:
     found = detect(tree)
     if system is not None:
-        _check_known(system, [building.system for building, _ in found])
+        _check_known(system, [build.system for build, _ in found])
         found = tuple(sorted(found, key=lambda each: each[0].system != system))
-    # If two fit, prefer the one whose tools are installed, because it works at once.
+    # Of several systems, prefer one whose tools are installed, because it works at once.
     elif found and _lacks(found[0][0]):
         found = tuple(sorted(found, key=lambda each: _lacks(each[0])))
-    building, place = found[0] if found else (None, tree.place)
-    return Draft(
+    build, directory = found[0] if found else (None, tree.prefix)
+    return StudyDraft(
         name=tree.name,
-        directory=place,
-        history=history,
-        building=building,
+        directory=directory,
+        source=source,
+        build=build,
         others=tuple(other for other, _ in found[1:]),
     )
 
 
-def _lacks(building: Building) -> bool:
-    return any(shutil.which(tool) is None for tool in building.tools)
+def _lacks(build: BuildDraft) -> bool:
+    return any(shutil.which(tool) is None for tool in build.tools)
 
 
 def _check_known(system: str, found: list[str]) -> None:
     if system in found:
         return
     if system not in SYSTEMS:
-        raise UsageError(f"--build {system}: not known{suggestion(system, SYSTEMS)}")
-    there = f"; found {listed(found, 'and')}" if found else "; no build system was found"
-    raise UsageError(f"--build {system}: found nothing that it builds{there}")
+        raise UsageError(f"--build {system}: unknown build system{suggestion(system, SYSTEMS)}")
+    choices = f"it uses {listed(found, 'and')}" if found else "perftrail found no build system there"
+    raise UsageError(f"--build {system}: the directory does not use {system}; {choices}")
 
 
 def _write(file: Path, text: str) -> None:
     """Write the text atomically."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=file.parent, delete=False, encoding="utf-8") as ours:
-            ours.write(text)
-        made = Path(ours.name)
-        made.chmod(0o644)
-        made.replace(file)
+        with tempfile.NamedTemporaryFile("w", dir=file.parent, delete=False, encoding="utf-8") as opened:
+            opened.write(text)
+        temporary = Path(opened.name)
+        temporary.chmod(0o644)
+        temporary.replace(file)
     except OSError as error:
         raise UsageError(f"{file}: cannot be written: {(error.strerror or str(error)).lower()}") from error

@@ -1,9 +1,9 @@
 """Measure new revisions interleaved with a reference, detect changes, and store the state of a watch.
 
-`by_pairs` compares each revision with the one before; `by_history` uses the whole history.
+`alarms_by_pairs` compares each revision with the one before; `alarms_by_history` uses the whole history.
 
 The state is written atomically: a killed watch resumes from its last batch of revisions, whose samples are in
-the store. A change and its message are written together, so that none is sent twice.
+the store. A change and its message are written together, so that no message is sent twice.
 """
 
 from __future__ import annotations
@@ -39,21 +39,22 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class WatchedMetric:
     """One metric of a batch: for each revision, the logarithms of its ratios to the reference.
 
-    A revision with the reference's build has none. `own` are the reference's own values, around their median.
+    Revisions with the reference's build are in `same` and have no ratios. `own` are the logarithms of the reference's
+    values, relative to their median.
     """
 
     target: Target
     own: tuple[float, ...]
     logs: Mapping[str, tuple[float, ...]]
     same: frozenset[str]
-    bout: WatchedBenchmark
+    benchmark: WatchedBenchmark
 
     def against(self, one: str, other: str) -> Comparison | None:
         """Compare two revisions of the batch; `None` if they are one build, or one was not measured."""
-        return self.bout.against(self.target, one, other)
+        return self.benchmark.against(self.target, one, other)
 
 
 class WatchedBenchmark:
@@ -61,113 +62,113 @@ class WatchedBenchmark:
 
     def __init__(self, session: Session, readies: Mapping[str, Sequence[Ready]], reference: str) -> None:
         keys = {name: tuple(ready.runnable.key for ready in each) for name, each in readies.items()}
-        self._alike = {
+        self._measured_as = {
             name: next(other for other in keys if keys[other] == key) for name, key in keys.items()
         }
         self.reference = reference
-        apart = {name: readies[name] for name in dict.fromkeys(self._alike.values())}
-        self.turns: InterleavedPairs[str] = InterleavedPairs(session, apart)
-        self._comparisons: Comparisons[str] = Comparisons(self.turns.units)
+        different = {name: readies[name] for name in dict.fromkeys(self._measured_as.values())}
+        self.pairs: InterleavedPairs[str] = InterleavedPairs(session, different)
+        self._comparisons: Comparisons[str] = Comparisons(self.pairs.units)
         first = next(iter(readies.values()))[0].cell
-        there = set(self.turns.units.points)
+        points = set(self.pairs.units.points)
         wanted = (
             target
             for name in leading_metrics(session.study, first.benchmark)
             for target in targets(session.study, first.benchmark, name, first.subject.variant)
         )
-        self.targets = tuple(target for target in wanted if there.issuperset(target.points))
+        self.targets = tuple(target for target in wanted if points.issuperset(target.points))
         self._rule: Rule | None = None
 
     @property
-    def stands(self) -> bool:
-        """Whether the reference works, or was not tried yet, at one point or more."""
-        broken = {each.ready.cell.point for each in self.turns.broken() if each.side == self.reference}
-        return not broken.issuperset(self.turns.units.points)
+    def reference_works(self) -> bool:
+        """Whether the reference works, or is untested, at one point or more."""
+        broken = {each.ready.cell.point for each in self.pairs.broken() if each.side == self.reference}
+        return not broken.issuperset(self.pairs.units.points)
 
     @property
     def comparisons(self) -> int:
         """Number of verdicts."""
-        return len(self.targets) * (len(self.turns.units.sides) - 1)
+        return len(self.targets) * (len(self.pairs.units.sides) - 1)
 
     def events(self, rule: Rule) -> Generator[Event, None, None]:
         """Measure until each verdict against the reference is settled."""
         self._rule = rule
-        others = [side for side in self.turns.units.sides if side != self.reference]
+        others = [side for side in self.pairs.units.sides if side != self.reference]
         if not others or not self.targets:
             return
-        yield from self.turns.begin()
-        while self.turns.units.alive:
-            self._rule = self.turns.own(rule)
+        yield from self.pairs.begin()
+        while self.pairs.units.alive:
+            self._rule = self.pairs.own(rule)
             settled = (
                 self._settled(target, other, self._rule) for target in self.targets for other in others
             )
-            if self.turns.units.full(self._rule) or all(settled):
+            if self.pairs.units.full(self._rule) or all(settled):
                 return
-            yield from self.turns.unit()
-            yield self.turns.progress(rule)
+            yield from self.pairs.unit()
+            yield self.pairs.progress(rule)
 
-    def measured(self) -> Iterator[Measured]:
+    def measured(self) -> Iterator[WatchedMetric]:
         """Yield the measurements of each metric."""
         for target in self.targets:
-            units = self.turns.units.of(target)
+            units = self.pairs.units.of(target)
             centre = statistics.median(unit.logs[self.reference] for unit in units) if units else 0.0
-            known = self._alike.items()
-            yield Measured(
+            known = self._measured_as.items()
+            yield WatchedMetric(
                 target=target,
                 own=tuple(unit.logs[self.reference] - centre for unit in units),
                 logs={
-                    name: tuple(unit.logs[like] - unit.logs[self.reference] for unit in units)
-                    for name, like in known
-                    if like != self.reference and units
+                    name: tuple(unit.logs[side] - unit.logs[self.reference] for unit in units)
+                    for name, side in known
+                    if side != self.reference and units
                 },
-                same=frozenset(name for name, like in known if like == self.reference),
-                bout=self,
+                same=frozenset(name for name, side in known if side == self.reference),
+                benchmark=self,
             )
 
     def against(self, target: Target, one: str, other: str) -> Comparison | None:
         """Compare two revisions of the batch."""
-        first, second = self._alike.get(one), self._alike.get(other)
+        first, second = self._measured_as.get(one), self._measured_as.get(other)
         if first is None or second is None or first == second or self._rule is None:
             return None
         found = self._comparisons.read(target, self._rule, one=first, other=second)
         return None if found is None else found.comparison
 
     def _settled(self, target: Target, other: str, rule: Rule) -> bool:
-        if self.turns.units.dropped.keys() & set(target.points):
+        if self.pairs.units.dropped.keys() & set(target.points):
             return True
         return self._comparisons.settled(target, rule, one=self.reference, other=other)
 
 
 def measured_batch(
     session: Session, reference: Revision, fresh: Sequence[Revision]
-) -> Generator[Event, None, list[Measured] | None]:
+) -> Generator[Event, None, list[WatchedMetric] | None]:
     """Build new revisions and measure their metrics interleaved with the reference, in every variant.
 
-    Failed builds and missing metrics are omitted; the console reports them. Returns `None` if the
-    reference does not build or run, so that nothing can be compared with it.
+    Failed builds and missing metrics are omitted, because the console reports them. Return `None` if the
+    reference does not build or run, so that perftrail can compare nothing with it.
     """
-    bouts: list[WatchedBenchmark] = []
-    made_somewhere = False
+    benchmarks: list[WatchedBenchmark] = []
+    reference_built = False
     for variant in session.study.variants:
-        made: dict[str, dict[str, list[Ready]]] = {}
+        built: dict[str, dict[str, list[Ready]]] = {}
         for revision in (reference, *fresh):
             for cell in cells(session.study, Subject(revision=revision, variant=variant)):
                 ready = yield from session.subject_builder.ready(cell)
                 if not isinstance(ready, Failure):
-                    made.setdefault(cell.benchmark, {}).setdefault(revision.id, []).append(ready)
-        made_somewhere = made_somewhere or any(reference.id in readies for readies in made.values())
-        bouts += [
+                    built.setdefault(cell.benchmark, {}).setdefault(revision.id, []).append(ready)
+        reference_built = reference_built or any(reference.id in readies for readies in built.values())
+        benchmarks += [
             WatchedBenchmark(session, readies, reference.id)
-            for readies in made.values()
+            for readies in built.values()
             if reference.id in readies and len(readies) > 1
         ]
     yield from session.subject_builder.confirm()
-    rule = rule_for(session.study.measure, sum(bout.comparisons for bout in bouts))
-    for bout in bouts:
-        yield from bout.events(rule)
-    if not made_somewhere or (bouts and not any(bout.stands for bout in bouts)):
+    rule = rule_for(session.study.measure, sum(each.comparisons for each in benchmarks))
+    for benchmark in benchmarks:
+        yield from benchmark.events(rule)
+    if not reference_built or (benchmarks and not any(each.reference_works for each in benchmarks)):
         return None
-    return [each for bout in bouts for each in bout.measured()]
+    return [each for benchmark in benchmarks for each in benchmark.measured()]
 
 
 def level(logs: Sequence[float]) -> float:
@@ -184,31 +185,31 @@ class Alarm:
     at: str
 
 
-def by_pairs(measured: Measured, order: Sequence[str], *, threshold: float) -> list[Alarm]:
+def alarms_by_pairs(measured: WatchedMetric, order: Sequence[str], *, threshold: float) -> list[Alarm]:
     """Compare each revision of a batch, in the order of history, with the last one that changed the level.
 
-    A sure difference of at least `threshold` is an alarm, and that revision's level applies from then on.
+    A certain difference of at least `threshold` is an alarm, and later revisions are compared with that revision.
     """
     alarms = []
-    holds = before = measured.bout.reference
+    current = before = measured.benchmark.reference
     for name in order:
-        found = measured.against(holds, name)
-        sure = found is not None and found.verdict in (Verdict.FASTER, Verdict.SLOWER)
-        if found is not None and sure and abs(math.log(found.effect)) >= math.log1p(threshold):
+        found = measured.against(current, name)
+        differs = found is not None and found.verdict in (Verdict.FASTER, Verdict.SLOWER)
+        if found is not None and differs and abs(math.log(found.effect)) >= math.log1p(threshold):
             alarms.append(Alarm(target=measured.target, before=before, at=name))
-            holds = name
+            current = name
         if name in measured.logs or name in measured.same:
             before = name
     return alarms
 
 
-def by_history(
+def alarms_by_history(
     target: Target, levels: Sequence[Level], *, threshold: float, known: Mapping[str, object]
 ) -> list[Alarm]:
     """Return the change points of a metric's levels at revisions that are not `known`.
 
-    They reveal changes too small for the pairs of one revision, once several revisions have the new level.
-    Only points at the alert level count: smaller ones are often drifting noise.
+    They reveal changes that are too small for the pairs of one revision, once several revisions have the new level.
+    Only change points at the alert level count: smaller ones are often drifting noise.
     """
     points = change_points([(number, each.logs) for number, each in enumerate(levels)])
     return [
@@ -221,8 +222,8 @@ def by_history(
 
 
 VERSION = 1
-MOST_REMEMBERED = 2000
-"""Number of revisions of each metric's history that are stored; change points need no more."""
+MOST_LEVELS = 2000
+"""Maximum number of stored levels of each metric; change points need no more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,8 +235,8 @@ class Level:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pending:
-    """A message with its remaining receivers, each as ``KIND WHERE``; in words and as data."""
+class PendingMessage:
+    """A message in words and as data, with its remaining receivers, each as ``KIND ADDRESS``."""
 
     id: str
     subject: str
@@ -250,7 +251,7 @@ class WatchState:
     """The state of a watch: the reference, the last revision seen, and every metric's levels.
 
     `offsets` are the reference's levels of each metric, as logarithms of the ratio to the start of the watch.
-    `told` are the changes with a message, sent or pending. `doubted` are those that a search did not confirm.
+    `told` are the ids of changes with a message, sent or pending. `doubted` are alarms that a search did not confirm.
     """
 
     reference: str = ""
@@ -259,43 +260,43 @@ class WatchState:
     offsets: dict[str, float] = field(default_factory=dict)
     told: tuple[str, ...] = ()
     doubted: tuple[str, ...] = ()
-    pending: tuple[Pending, ...] = ()
+    pending: tuple[PendingMessage, ...] = ()
 
 
 def read_state(file: Path) -> WatchState:
-    """Read the state; empty without a file. Raises `StoreError` for a file that is not a watch's state."""
+    """Read the state, empty if there is no file. Raises `StoreError` for a file that is not the state of a watch."""
     try:
-        result = json.loads(file.read_text(encoding="utf-8"))
+        data = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return WatchState()
     except (OSError, ValueError) as error:
         raise StoreError(
             f"{file}: cannot read the state of the watch: {error}; remove the file to start again"
         ) from error
-    if not isinstance(result, dict) or result.pop("version", None) != VERSION:
+    if not isinstance(data, dict) or data.pop("version", None) != VERSION:
         raise StoreError(
             f"{file}: was written by another version of perftrail; remove the file to start again"
         )
     try:
-        return _state(result)
+        return _state(data)
     except (KeyError, TypeError, AttributeError) as error:
         raise StoreError(f"{file}: is not the state of a watch; remove the file to start again") from error
 
 
 def write_state(file: Path, state: WatchState) -> None:
-    """Write the state durably, readable only by its owner: anyone with a webhook's address can post to it.
+    """Write the state durably, readable only by its owner, because anyone with a webhook's address can post to it.
 
     Raises `StoreError`.
     """
-    fresh = file.with_name(f"{file.name}.new")
+    temporary = file.with_name(f"{file.name}.new")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        with fresh.open("w", encoding="utf-8") as opened:
+        with temporary.open("w", encoding="utf-8") as opened:
             os.fchmod(opened.fileno(), 0o600)
             json.dump({"version": VERSION, **asdict(state)}, opened)
             opened.flush()
             os.fsync(opened.fileno())
-        fresh.replace(file)
+        temporary.replace(file)
     except OSError as error:
         raise StoreError(f"{file}: cannot write the state of the watch: {error.strerror}") from error
 
@@ -312,5 +313,5 @@ def _state(data: dict[str, Any]) -> WatchState:
         offsets=data["offsets"],
         told=tuple(data["told"]),
         doubted=tuple(data["doubted"]),
-        pending=tuple(Pending(**{**each, "left": tuple(each["left"])}) for each in data["pending"]),
+        pending=tuple(PendingMessage(**{**each, "left": tuple(each["left"])}) for each in data["pending"]),
     )

@@ -1,4 +1,4 @@
-"""Write messages about confirmed changes, in words and as data, and send each once to every receiver."""
+"""Write messages about confirmed changes, and send each once to every receiver."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from perftrail.model.json_data import json_of
 from perftrail.model.process import Command, Exited, describe_end
 from perftrail.model.wording import change as relative
 from perftrail.model.wording import counted, quoted
-from perftrail.notices import MailServer, Message, post, send_mail, within
+from perftrail.notices import MailServer, Message, post, send_mail, send_within
 from perftrail.process.launcher import Launcher
-from perftrail.verbs.watch.batch import Pending
+from perftrail.verbs.watch.batch import PendingMessage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -29,30 +29,28 @@ if TYPE_CHECKING:
     from perftrail.verbs.watch.batch import Alarm, WatchState
 
 
-TAKING_SECONDS = 60.0
-"""Timeout of a receiver, in seconds."""
-
-LONGEST_SAID_BYTES = 1 << 16
+RECEIVER_TIMEOUT_SECONDS = 60.0
+MOST_OUTPUT_BYTES = 1 << 16
 
 SECRET, PASSWORD = "PERFTRAIL_WEBHOOK_SECRET", "PERFTRAIL_SMTP_PASSWORD"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Post:
+class Sender:
     """Sends messages, with the mail server, the secrets, and the directory and environment of commands.
 
-    A receiver that does not accept a message within `seconds` does not get it this time.
+    `seconds` is the timeout of each receiver.
     """
 
     server: MailServer
     secret: str
     directory: str
     environment: Mapping[str, str]
-    seconds: float = TAKING_SECONDS
+    seconds: float = RECEIVER_TIMEOUT_SECONDS
 
     @classmethod
-    def of(cls, receivers: Receivers, *, directory: str) -> Post:
-        """Return the study's settings with secrets of perftrail's environment; commands receive none of them."""
+    def of(cls, receivers: Receivers, *, directory: str) -> Sender:
+        """Return a sender with the study's settings, and secrets of the environment, which commands do not receive."""
         host, _, port = receivers.smtp.rpartition(":")
         return cls(
             server=MailServer(
@@ -68,45 +66,45 @@ class Post:
         )
 
     def send(self, message: Message, receiver: str) -> None:
-        """Send a message to a receiver, ``KIND WHERE``. Raises `NoticeFailed`."""
-        kind, _, where = receiver.partition(" ")
+        """Send a message to a receiver, ``KIND ADDRESS``. Raises `NoticeFailed`."""
+        kind, _, address = receiver.partition(" ")
         try:
             if kind == "webhook":
-                within(self.seconds, lambda: post(message, where, secret=self.secret))
+                send_within(self.seconds, lambda: post(message, address, secret=self.secret))
             elif kind == "mail":
-                within(self.seconds, lambda: send_mail(message, where, self.server))
+                send_within(self.seconds, lambda: send_mail(message, address, self.server))
             else:
-                self._run(message, where)
+                self._run(message, address)
         except (LauncherError, OSError) as error:
-            # a full disk or no process: a temporary failure of this machine
+            # for example a full disk: a temporary failure of this machine
             raise NoticeFailed(f"{kind}: {quoted(str(error))}") from error
 
     def _run(self, message: Message, line: str) -> None:
         with tempfile.TemporaryDirectory(prefix="perftrail-notice-") as scratch, Launcher() as starter:
-            result, said = Path(scratch, "message.json"), Path(scratch, "said")
-            result.write_bytes(message.body())
+            body, errors = Path(scratch, "message.json"), Path(scratch, "stderr")
+            body.write_bytes(message.body())
             ran = starter.run(
                 Command(
                     arguments=tuple(shlex.split(line)),
                     environment=self.environment,
                     directory=self.directory,
-                    stdin=str(result),
-                    stderr=str(said),
-                    output_cap_bytes=LONGEST_SAID_BYTES,
+                    stdin=str(body),
+                    stderr=str(errors),
+                    output_cap_bytes=MOST_OUTPUT_BYTES,
                     timeout_seconds=self.seconds,
                     tree_memory="off",
                 )
             )
             if ran.ended != Exited(code=0):
                 raise NoticeFailed(
-                    f"command: {describe_end(ran.ended, timeout_seconds=self.seconds)}{_last_words(said)}"
+                    f"command: {describe_end(ran.ended, timeout_seconds=self.seconds)}{_last_line(errors)}"
                 )
 
 
 def receivers_of(receivers: Receivers) -> tuple[str, ...]:
-    """Return every receiver as ``KIND WHERE``."""
+    """Return every receiver as ``KIND ADDRESS``."""
     kinds = {"webhook": receivers.webhook, "command": receivers.command, "mail": receivers.mail}
-    return tuple(f"{kind} {where}" for kind, every in kinds.items() for where in every)
+    return tuple(f"{kind} {address}" for kind, addresses in kinds.items() for address in addresses)
 
 
 def shown(receiver: str) -> str:
@@ -115,16 +113,16 @@ def shown(receiver: str) -> str:
     >>> shown("webhook https://chat.example.org/hooks/s3cret"), shown("command notify --token s3cret")
     ('webhook https://chat.example.org/…', 'command notify …')
     """
-    kind, _, where = receiver.partition(" ")
+    kind, _, address = receiver.partition(" ")
     if kind == "webhook":
-        scheme, _, rest = where.partition("://")
+        scheme, _, rest = address.partition("://")
         host = re.split(r"[/?#\\]", rest, maxsplit=1)[0].rpartition("@")[2]
         text = f"{scheme}://{host}/…"
     elif kind == "command":
-        first, more, _ = where.partition(" ")
+        first, more, _ = address.partition(" ")
         text = f"{first} …" if more else first
     else:
-        text = where
+        text = address
     return f"{kind} {text}"
 
 
@@ -135,31 +133,31 @@ def deliver(
     receivers: Sequence[str],
     save: Callable[[WatchState], None],
 ) -> WatchState:
-    """Try to send everything pending once with `send`, a method of `Post`.
+    """Try once to send every pending message with `send`, a method of `Sender`.
 
-    `save` is called after each try, before the next: messages that arrived are not sent again. The others are
-    tried at the next call. A receiver that refused one message gets no other in this call, and that one comes
-    last in the next: one receiver, or one message, cannot block all others. Former receivers get nothing
-    more. A message that all receivers have is forgotten, but not that it was sent.
+    `save` is called after each attempt, so that a message that arrived is not sent again. The next call repeats failed
+    attempts. A receiver that refused a message gets no other message in this call, and in the next call this message is
+    the last: so neither a receiver nor a message can block the others. Receivers that the study no longer names get
+    nothing. A message that all receivers have is removed from the state, but its id stays in `told`.
     """
-    down: set[str] = set()
+    refusing: set[str] = set()
     for pending in state.pending:
-        left = pending
+        current = pending
         for receiver in pending.left:
-            if receiver in down:
+            if receiver in refusing:
                 continue
-            failed = _tried(pending, receiver, send) if receiver in receivers else ""
+            failed = _attempt(pending, receiver, send) if receiver in receivers else ""
             if failed:
-                down.add(receiver)
-            others = tuple(each for each in left.left if failed or each != receiver)
-            left = replace(left, left=others, failed=failed or left.failed)
-            state = _with(state, left, last=bool(failed))
+                refusing.add(receiver)
+            others = tuple(each for each in current.left if failed or each != receiver)
+            current = replace(current, left=others, failed=failed or current.failed)
+            state = _with(state, current, last=bool(failed))
             save(state)
     return state
 
 
-def _tried(pending: Pending, receiver: str, send: Callable[[Message, str], None]) -> str:
-    """Send a message; return why it did not arrive, empty if it did."""
+def _attempt(pending: PendingMessage, receiver: str, send: Callable[[Message, str], None]) -> str:
+    """Send a message; return the reason of a failure, empty after success."""
     message = Message(id=pending.id, subject=pending.subject, text=pending.text, data=pending.data)
     try:
         send(message, receiver)
@@ -168,17 +166,17 @@ def _tried(pending: Pending, receiver: str, send: Callable[[Message, str], None]
     return ""
 
 
-def _with(state: WatchState, changed: Pending, *, last: bool) -> WatchState:
-    """Replace a message at its position or at the end, or remove it if everybody has it."""
+def _with(state: WatchState, changed: PendingMessage, *, last: bool) -> WatchState:
+    """Replace a message, at its position or at the end, or remove it if all receivers have it."""
     every = [changed if each.id == changed.id else each for each in state.pending]
     every.sort(key=lambda each: last and each.id == changed.id)
     return replace(state, pending=tuple(each for each in every if each.left))
 
 
-def _last_words(said: Path) -> str:
+def _last_line(errors: Path) -> str:
     """Return the last line of a command's error output, quoted, if there is one."""
-    result = said.read_text(encoding="utf-8", errors="replace").strip() if said.is_file() else ""
-    return f": {quoted(result.splitlines()[-1])}" if result else ""
+    text = errors.read_text(encoding="utf-8", errors="replace").strip() if errors.is_file() else ""
+    return f": {quoted(text.splitlines()[-1])}" if text else ""
 
 
 MOST_NAMED = 10
@@ -191,25 +189,25 @@ def message(
     answer: FindAnswer,
     number: int,
     *,
-    say: Callable[[FindAnswer, int], str],
+    describe: Callable[[FindAnswer, int], str],
     receivers: Sequence[str],
-) -> Pending:
-    """Return the message about one change of a search's answer, for all receivers; `say` words the change."""
+) -> PendingMessage:
+    """Return the message about one change of a search's answer, for all receivers; `describe` words the change."""
     change = answer.answer.changes[number]
     culprits = answer.candidates(change)
-    what = "" if change.effect is None else f" {relative(change.effect.value)}"
+    effect = "" if change.effect is None else f" {relative(change.effect.value)}"
     lower = alarm.target.better == "lower"
     good = change.effect is not None and (change.effect.value < 1.0) == lower
     word = "better" if good else "worse"
     lines = [
-        f"{say(answer, number)}.",
+        f"{describe(answer, number)}.",
         *(f"  {each.short}  {each.time[:10]}  {each.summary}" for each in culprits[:MOST_NAMED]),
         f"{counted(answer.invocations, 'invocation')} on {answer.machine}.",
         f"{answer.answer.reason}",
     ]
-    return Pending(
-        id=change_id(figure(alarm.target), culprits[-1].id),
-        subject=f"{study.title}: {answer.name}{what} ({word})",
+    return PendingMessage(
+        id=change_id(metric_key(alarm.target), culprits[-1].id),
+        subject=f"{study.title}: {answer.name}{effect} ({word})",
         text="\n".join(lines) + "\n",
         data={
             "study": study.title,
@@ -224,7 +222,7 @@ def message(
     )
 
 
-def figure(target: Target) -> str:
+def metric_key(target: Target) -> str:
     """Return a metric's name with its variant, without blanks."""
     return f"{target.name}@{target.variant}".replace(" ", "_")
 

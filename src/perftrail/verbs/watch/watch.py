@@ -1,6 +1,6 @@
 """Check a branch for new revisions, measure them, and search for changes.
 
-`kept` adapts the state to a branch that was rewritten. `BranchCheck` is one check.
+`state_on_branch` adapts the state to a rewritten branch. `BranchCheck` is one check.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from perftrail.ports import GrowingSource
 from perftrail.search.question import Budget
 from perftrail.verbs.backport.patch import find_revision
 from perftrail.verbs.watch.batch import (
-    MOST_REMEMBERED,
+    MOST_LEVELS,
     Alarm,
     Level,
     WatchState,
-    by_history,
-    by_pairs,
+    alarms_by_history,
+    alarms_by_pairs,
     level,
     measured_batch,
 )
-from perftrail.verbs.watch.delivery import change_id, figure, message
+from perftrail.verbs.watch.delivery import change_id, message, metric_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
@@ -35,45 +35,46 @@ if TYPE_CHECKING:
     from perftrail.measure.session import Session
     from perftrail.model.study import Study
     from perftrail.model.subject import Revision
-    from perftrail.verbs.watch.batch import Measured, Pending
+    from perftrail.verbs.watch.batch import PendingMessage, WatchedMetric
 
 
-def kept(state: WatchState, branch: Sequence[str]) -> WatchState | None:
-    """Return the state at the newest measured revision that a rewritten branch still has; `None` without one.
+def state_on_branch(state: WatchState, branch: Sequence[str]) -> WatchState | None:
+    """Return the state at the newest measured revision that is still on a rewritten branch; `None` without one.
 
-    Levels of lost revisions are removed. If the reference is lost, the newest remaining revision replaces it,
-    at its own level.
+    Levels of lost revisions are removed. If the reference is lost, the newest measured revision replaces it, at its
+    own level.
     """
-    there = set(branch)
+    remaining = set(branch)
     measured = {state.reference, *(each.revision for every in state.levels.values() for each in every)}
     last = next((revision for revision in reversed(branch) if revision in measured), None)
     if last is None:
         return None
     levels = {
-        name: tuple(each for each in every if each.revision in there) for name, every in state.levels.items()
+        name: tuple(each for each in every if each.revision in remaining)
+        for name, every in state.levels.items()
     }
     state = replace(state, last=last, levels=levels)
-    if state.reference in there:
+    if state.reference in remaining:
         return state
     offsets = {name: level(every[-1].logs) for name, every in levels.items() if every}
     return replace(state, reference=last, offsets=offsets)
 
 
-AT_ONCE = 4
-"""Maximum number of new revisions in one unit with the reference: more would be far apart in time."""
+LARGEST_BATCH = 4
+"""Maximum number of new revisions in one unit with the reference: in a larger unit, they would be far apart in time."""
 
-CHANGED = ("found", "range", "several")
-"""The verdicts of a search that confirm a change."""
+CONFIRMED = ("found", "range", "several")
+"""Verdicts of a search that confirm a change."""
 
 
 class WatchedJson(TypedDict):
-    """One line of `watch --json`: the new revisions, and the searches that they caused."""
+    """One line of `watch --json`: new revisions, and the searches that they caused."""
 
     reference: Annotated[str, "the revision that new ones are compared with"]
     last: Annotated[str, "the newest revision seen"]
     new: list[str]
     searches: list[FindAnswerJson]
-    pending: Annotated[int, "number of revisions that are not measured yet"]
+    pending: Annotated[int, "number of messages that are not sent yet"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,16 +97,16 @@ class Watched:
 
 
 def watched_range(study: Study, branch: str | None) -> str | None:
-    """Return the study's range with its end at a branch's tip; `None` for the study's own range.
+    """Return the study's range with its end at a branch's tip; `None` for the study's range.
 
-    Raises `UsageError` for a range whose end cannot be moved.
+    Raises `UsageError` for a range without a replaceable end.
     """
     text = study.walked.range
     span = Ends(old="", new="") if text is None else read_span(text)
     if not isinstance(span, Ends):
         if branch is not None:
             raise UsageError(
-                f'--branch {branch}: source.range = "{text}" has no end that perftrail can move there'
+                f'--branch {branch}: perftrail cannot replace the end of source.range = "{text}"'
             )
         return text
     if not span.old and not branch:
@@ -114,10 +115,10 @@ def watched_range(study: Study, branch: str | None) -> str | None:
 
 
 class BranchCheck:
-    """One check of a branch: measures and judges everything new on it.
+    """One check of a branch: measures its new revisions, and searches for changes.
 
-    `save` is called with the whole state whenever it changes. `receivers` are those of messages, and
-    `say` words a change for them.
+    `save` is called with the whole state whenever it changes. `receivers` receive the messages, and
+    `describe` words a change for them.
     """
 
     def __init__(
@@ -127,14 +128,14 @@ class BranchCheck:
         *,
         branch: str | None,
         receivers: Sequence[str],
-        say: Callable[[FindAnswer, int], str],
+        describe: Callable[[FindAnswer, int], str],
         save: Callable[[WatchState], None],
     ) -> None:
         self._session = session
         self._state = state
         self._branch = branch
         self._receivers = tuple(receivers)
-        self._say = say
+        self._describe = describe
         self._save = save
         self._answers: list[FindAnswer] = []
 
@@ -144,34 +145,34 @@ class BranchCheck:
         if isinstance(source, GrowingSource):
             source.refresh()
         revisions = source.history(watched_range(self._session.study, self._branch))
-        yield from self._found_again(revisions)
+        yield from self._resume(revisions)
         ids = [revision.id for revision in revisions]
         fresh = revisions[ids.index(self._state.last) + 1 :]
         if fresh:
             yield HistoryRead(revisions=fresh)
         wanted = self._session.subject_builder.wanted(fresh)
-        for start in range(0, len(wanted), AT_ONCE):
-            yield from self._batch(wanted[start : start + AT_ONCE])
+        for start in range(0, len(wanted), LARGEST_BATCH):
+            yield from self._batch(wanted[start : start + LARGEST_BATCH])
         if fresh and self._state.last != fresh[-1].id:  # revisions that the study skips
-            self._keep(replace(self._state, last=fresh[-1].id))
+            self._set_state(replace(self._state, last=fresh[-1].id))
         return Watched(fresh=tuple(fresh), answers=tuple(self._answers), state=self._state)
 
-    def _found_again(self, revisions: Sequence[Revision]) -> Iterator[Event]:
+    def _resume(self, revisions: Sequence[Revision]) -> Iterator[Event]:
         """Find the revision seen last on the branch, or adapt the state to a rewritten branch."""
         ids = [revision.id for revision in revisions]
         if self._state.last in ids:
             return
-        known = kept(self._state, ids)
-        begins = revisions[-1] if known is None else revisions[ids.index(known.last)]
+        state = state_on_branch(self._state, ids)
+        start = revisions[-1] if state is None else revisions[ids.index(state.last)]
         rewritten = "the branch was rewritten; " if self._state.last else ""
-        yield BuilderSaid(text=f"{rewritten}watching from {begins.short}")
-        self._keep(self._restarted(begins) if known is None else known)
+        yield BuilderSaid(text=f"{rewritten}watching from {start.short}")
+        self._set_state(self._restarted(start) if state is None else state)
 
     def _batch(self, fresh: Sequence[Revision]) -> Generator[Event, None, None]:
         reference = self._reference()
         measured = None if reference is None else (yield from measured_batch(self._session, reference, fresh))
         if measured is None:
-            yield from self._with_another_reference(
+            yield from self._replace_reference(
                 fresh, "is gone" if reference is None else "cannot be measured"
             )
             return
@@ -185,31 +186,31 @@ class BranchCheck:
                     confirmed.append(alarm)
                     state = _with_changes(state, changes)
                 else:
-                    state = replace(state, doubted=(*state.doubted, f"{figure(alarm.target)} {alarm.at}"))
-        # A change that only the whole history shows is older: the last revision has the new level.
+                    state = replace(state, doubted=(*state.doubted, f"{metric_key(alarm.target)} {alarm.at}"))
+        # A change that only the whole history reveals is older than the batch, so its last revision has the new level.
         changed = [alarm.at if alarm.at in order else order[-1] for alarm in confirmed]
         state = replace(state, last=order[-1])
-        self._keep(self._moved(state, measured, sorted(changed, key=order.index)))
+        self._set_state(self._with_reference(state, measured, sorted(changed, key=order.index)))
 
-    def _with_another_reference(self, fresh: Sequence[Revision], why: str) -> Generator[Event, None, None]:
-        """Start again at the first of new revisions, and compare the others with it."""
+    def _replace_reference(self, fresh: Sequence[Revision], why: str) -> Generator[Event, None, None]:
+        """Start again at the first new revision, and compare the others with it."""
         yield BuilderSaid(text=f"the reference revision {why}; the watch continues from {fresh[0].short}")
-        self._keep(self._restarted(fresh[0]))
+        self._set_state(self._restarted(fresh[0]))
         if len(fresh) > 1:
             yield from self._batch(fresh[1:])
 
     def _alarms(
-        self, measured: Measured, order: Sequence[str], state: WatchState, confirmed: Sequence[Alarm]
+        self, measured: WatchedMetric, order: Sequence[str], state: WatchState, confirmed: Sequence[Alarm]
     ) -> list[Alarm]:
         """Return possible changes of metrics, by the pairs of a batch or else by the whole history."""
-        name, threshold = figure(measured.target), self._session.study.find.threshold
+        name, threshold = metric_key(measured.target), self._session.study.find.threshold
         known = dict.fromkeys([*self._known(name, state), *(alarm.at for alarm in confirmed)])
-        return by_pairs(measured, order, threshold=threshold) or by_history(
+        return alarms_by_pairs(measured, order, threshold=threshold) or alarms_by_history(
             measured.target, state.levels.get(name, ()), threshold=threshold, known=known
         )
 
     def _restarted(self, revision: Revision) -> WatchState:
-        """Return a new state at a revision; messages stay."""
+        """Return a new state at a revision; messages are retained."""
         return WatchState(
             reference=revision.id, last=revision.id, told=self._state.told, pending=self._state.pending
         )
@@ -220,11 +221,11 @@ class BranchCheck:
         except SourceError:
             return None
 
-    def _with_levels(self, measured: Sequence[Measured], fresh: Sequence[Revision]) -> WatchState:
+    def _with_levels(self, measured: Sequence[WatchedMetric], fresh: Sequence[Revision]) -> WatchState:
         """Add the level of each metric at each new revision, relative to the start of the watch."""
         levels = dict(self._state.levels)
         for each in measured:
-            name = figure(each.target)
+            name = metric_key(each.target)
             offset = self._state.offsets.get(name, 0.0)
             known = list(levels.get(name, ()))
             if not known:
@@ -234,37 +235,39 @@ class BranchCheck:
                 for revision in fresh
                 if each.logs.get(revision.id)
             ]
-            levels[name] = tuple(known[-MOST_REMEMBERED:])
+            levels[name] = tuple(known[-MOST_LEVELS:])
         return replace(self._state, levels=levels)
 
-    def _moved(self, state: WatchState, measured: Sequence[Measured], changed: Sequence[str]) -> WatchState:
-        """Make the last revision with a change the reference of later ones."""
+    def _with_reference(
+        self, state: WatchState, measured: Sequence[WatchedMetric], changed: Sequence[str]
+    ) -> WatchState:
+        """Make the last revision with a change the reference for later revisions."""
         if not changed:
             return state
         offsets = dict(state.offsets)
         for each in measured:
-            name = figure(each.target)
+            name = metric_key(each.target)
             offsets[name] = offsets.get(name, 0.0) + level(each.logs.get(changed[-1], ()))
         return replace(state, reference=changed[-1], offsets=offsets)
 
     def _known(self, name: str, state: WatchState) -> list[str]:
-        """Return the revisions with a known change of a metric, or with an unsuccessful search."""
+        """Return the revisions with a known change of a metric, or with an alarm that a search did not confirm."""
         doubted = [each.rpartition(" ")[2] for each in state.doubted if each.startswith(f"{name} ")]
         levels = state.levels.get(name, ())
         return [*doubted, *(each.revision for each in levels if change_id(name, each.revision) in state.told)]
 
-    def _searched(self, alarm: Alarm) -> Generator[Event, None, tuple[Pending, ...]]:
+    def _searched(self, alarm: Alarm) -> Generator[Event, None, tuple[PendingMessage, ...]]:
         """Search for the change of a metric; return a message about each change found."""
         target, policy = alarm.target, self._session.study.find
         yield BuilderSaid(
             text=f"{target.name} seems to have changed at {alarm.at[:10]}: searching from {alarm.before[:10]} on"
         )
-        part = self._part(alarm)
-        if part is None:
+        range_ = self._range(alarm)
+        if range_ is None:
             return ()
         request = FindRequest(
             goal=(target,),
-            range=part,
+            range=range_,
             threshold=policy.threshold,
             confidence=policy.confidence,
             budget=Budget(
@@ -278,16 +281,16 @@ class BranchCheck:
         answer = yield from Find(self._session, request).events()
         assert isinstance(answer, FindAnswer)
         self._answers.append(answer)
-        if str(answer.answer.verdict) not in CHANGED:
+        if str(answer.answer.verdict) not in CONFIRMED:
             return ()
         study = self._session.study
         return tuple(
-            message(study, alarm, answer, number, say=self._say, receivers=self._receivers)
+            message(study, alarm, answer, number, describe=self._describe, receivers=self._receivers)
             for number in range(len(answer.answer.changes))
         )
 
-    def _part(self, alarm: Alarm) -> str | None:
-        """Return the part of the history of an alarm; `None` if no path connects its ends."""
+    def _range(self, alarm: Alarm) -> str | None:
+        """Return the range of an alarm; `None` if no path connects its ends."""
         for old in dict.fromkeys((alarm.before, self._state.reference)):
             try:
                 revisions = self._session.source.history(f"{old}..{alarm.at}")
@@ -297,12 +300,12 @@ class BranchCheck:
                 return f"{old}..{alarm.at}"
         return None
 
-    def _keep(self, state: WatchState) -> None:
+    def _set_state(self, state: WatchState) -> None:
         self._state = state
         self._save(state)
 
 
-def _with_changes(state: WatchState, changes: Sequence[Pending]) -> WatchState:
+def _with_changes(state: WatchState, changes: Sequence[PendingMessage]) -> WatchState:
     """Record changes and their messages, except those that are known."""
     fresh = [each for each in changes if each.id not in state.told]
     return replace(

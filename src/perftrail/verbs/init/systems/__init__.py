@@ -1,19 +1,19 @@
-"""Build systems: how to detect each in a tree, and how to build with it."""
+"""Build systems: detect each in a tree, and draft its build and benchmark."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from perftrail.verbs.init.draft import usable
+from perftrail.verbs.init.draft import is_safe_path
 from perftrail.verbs.init.systems import autotools, cargo, cmake, golang, make, meson, npm, python
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from perftrail.verbs.init.draft import Building, Tree
+    from perftrail.verbs.init.draft import BuildDraft, Tree
 
-    Detect = Callable[[Tree], Building | None]
-    """Returns how to build a tree, or `None` if this system does not build it."""
+    Detect = Callable[[Tree], BuildDraft | None]
+    """Returns the build of a tree, or `None` if the tree does not use this system."""
 
 
 SYSTEMS: Mapping[str, Detect] = {
@@ -26,9 +26,9 @@ SYSTEMS: Mapping[str, Detect] = {
     "npm": npm.detect,
     "make": make.detect,
 }
-"""Every build system by name. If several fit, the one that names most of its outputs comes first."""
+"""Every build system by name; of several in one tree, the first is preferred: it names most of its outputs."""
 
-_ASIDE = frozenset(
+_NOT_PROGRAMS = frozenset(
     {
         "test",
         "tests",
@@ -43,11 +43,11 @@ _ASIDE = frozenset(
         "fuzz",
     }
 )
-"""Directories that contain no program's own build."""
+"""Names of directories that do not contain the build of the program."""
 
 
-def detect(tree: Tree) -> tuple[tuple[Building, str], ...]:
-    """Return every way to build a tree, with its directory; the best comes first.
+def detect(tree: Tree) -> tuple[tuple[BuildDraft, str], ...]:
+    """Return every possible build of a tree with its directory, the best first.
 
     Subdirectories are examined only if nothing builds at the root.
     """
@@ -57,12 +57,12 @@ def detect(tree: Tree) -> tuple[tuple[Building, str], ...]:
     inside = [
         each
         for each in tree.directories()
-        if each.lower() not in _ASIDE and not each.startswith(".") and usable(each)
+        if each.lower() not in _NOT_PROGRAMS and not each.startswith(".") and is_safe_path(each)
     ]
     return tuple(found for directory in sorted(inside) for found in _at(tree, directory))
 
 
-def _at(tree: Tree, directory: str) -> tuple[tuple[Building, str], ...]:
-    place = tree.below(directory) if directory else tree
-    found = (detect_one(place) for detect_one in SYSTEMS.values())
-    return tuple((building, place.place) for building in found if building is not None)
+def _at(tree: Tree, directory: str) -> tuple[tuple[BuildDraft, str], ...]:
+    below = tree.below(directory) if directory else tree
+    builds = (detect_one(below) for detect_one in SYSTEMS.values())
+    return tuple((build, below.prefix) for build in builds if build is not None)

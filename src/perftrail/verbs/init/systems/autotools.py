@@ -6,8 +6,14 @@ import re
 import shlex
 from typing import TYPE_CHECKING
 
-from perftrail.verbs.init.draft import LLD_SHUFFLES, Building, Program, Step
-from perftrail.verbs.init.systems.make import first_trial, linked_programs, made_program, rules, variable
+from perftrail.verbs.init.draft import LLD_SHUFFLES, BuildDraft, Program, Step
+from perftrail.verbs.init.systems.make import (
+    benchmarked_program,
+    choose_benchmark,
+    linked_programs,
+    rules,
+    variable,
+)
 
 if TYPE_CHECKING:
     from perftrail.verbs.init.draft import Tree
@@ -18,7 +24,7 @@ _KINDS = ("bin_PROGRAMS", "noinst_PROGRAMS")
 """Variables of automake whose programs plain make builds; they run from the build directory either way."""
 
 
-def detect(tree: Tree) -> Building | None:
+def detect(tree: Tree) -> BuildDraft | None:
     """Read the programs of a tree that is built with configure and make."""
     script, source = tree.first("configure"), tree.first(*_SOURCES)
     if script is None and source is None:
@@ -28,8 +34,8 @@ def detect(tree: Tree) -> Building | None:
     known = rules(tree.text(tree.first("Makefile.am", "Makefile.in") or ""))
     programs = _programs(tree) or linked_programs(tree, known)
     manifest = source or script or ""
-    trial = first_trial(tree, known, programs, manifest=manifest)
-    return Building(
+    benchmark = choose_benchmark(tree, known, programs, manifest=manifest)
+    return BuildDraft(
         system="autotools",
         manifest=manifest,
         tools=("autoconf", "automake", "make") if first else ("make",),
@@ -43,11 +49,11 @@ def detect(tree: Tree) -> Building | None:
             ),
             Step(line="make -j{cpus}", why="name a target to build less than everything"),
         ),
-        outputs=trial.uses,
+        outputs=benchmark.uses,
         outputs_why="revisions with equal programs are measured once",
         env={"NOCONFIGURE": "1"} if any("./" in each.line for each in first) else {},
-        trial=trial,
-        relink=_relink(made_program(tree, programs, trial)),
+        benchmark=benchmark,
+        relink=_relink(benchmarked_program(tree, programs, benchmark)),
     )
 
 
@@ -90,5 +96,5 @@ def _programs(tree: Tree) -> list[Program]:
         for kind in _KINDS:
             for program in variable(tree.text(file), kind):
                 path = f"{directory}/{program}".lstrip("/")
-                found.append(Program(name=program, path=path, sure="@" not in program))
+                found.append(Program(name=program, path=path, unconditional="@" not in program))
     return found

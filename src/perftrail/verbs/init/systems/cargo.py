@@ -1,4 +1,4 @@
-"""Cargo."""
+"""Detect Cargo."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 from perftrail.verbs.init.draft import (
     LLD_SHUFFLES,
-    Building,
-    Printed,
+    BenchmarkDraft,
+    BuildDraft,
+    PrintedMetric,
     Program,
     Step,
-    Trial,
-    choose,
-    names,
-    of_program,
+    choose_program,
+    is_safe_path,
+    program_benchmark,
     table,
     text,
-    usable,
+    texts_of,
 )
 
 if TYPE_CHECKING:
@@ -30,30 +30,30 @@ if TYPE_CHECKING:
 
 MANIFEST = "Cargo.toml"
 _OWN_FLAGS = (".cargo/config.toml", ".cargo/config")
-"""Files with a crate's own flags, which a variable would replace."""
+"""Files with a crate's own flags, which RUSTFLAGS would replace."""
 
 _LENIENT = {"RUSTFLAGS": "--cap-lints=warn"}
 _LENIENT_HINT = "--cap-lints: warnings of a newer compiler do not stop builds of old revisions"
 _OWN_HINT = "RUSTFLAGS here would replace the flags in"
-_PER_ITERATION = Printed(pattern=r"bench:\s+([0-9]+) ns/iter", unit="ns")
+_PER_ITERATION = PrintedMetric(pattern=r"bench:\s+([0-9]+) ns/iter", unit="ns")
 
 
-def detect(tree: Tree) -> Building | None:
+def detect(tree: Tree) -> BuildDraft | None:
     """Read the programs and benchmarks of a crate, or of a workspace's crates."""
     if MANIFEST not in tree:
         return None
     crates = {"": _read(tree, MANIFEST)}
-    for pattern in names(table(crates[""], "workspace").get("members")):
+    for pattern in texts_of(table(crates[""], "workspace").get("members")):
         for path in tree.matching(f"{pattern.removeprefix('./').rstrip('/')}/{MANIFEST}"):
             crates[path.removesuffix(f"/{MANIFEST}")] = _read(tree, path)
     programs = [program for place, crate in crates.items() for program in _programs(tree, place, crate)]
-    program = choose(programs, tree.name)
+    program = choose_program(programs, tree.name)
     locked = " --locked" if "Cargo.lock" in tree else ""
     bench = next(
         (found for place, crate in crates.items() if (found := _bench(tree, place, crate)) is not None), None
     )
     everything = " --workspace" if len(crates) > 1 else ""
-    made = Step(
+    build = Step(
         line=f"cargo build --release{locked}{everything}",
         why="optimised"
         + (
@@ -62,24 +62,24 @@ def detect(tree: Tree) -> Building | None:
             else "; no versions are pinned: see Cargo.lock"
         ),
     )
-    trial = bench or (of_program(tree, program, answer="--version") if program else _tests(tree))
-    ahead = "cargo bench --no-run" if bench else "cargo test --release --no-run" if program is None else ""
-    made_ahead = Step(
-        line=f"{ahead}{locked}{everything}", why="built here, so that no start includes the build"
+    benchmark = bench or (program_benchmark(tree, program, option="--version") if program else _tests(tree))
+    prebuild = "cargo bench --no-run" if bench else "cargo test --release --no-run" if program is None else ""
+    prebuild_step = Step(
+        line=f"{prebuild}{locked}{everything}", why="built here, so that no start includes the build"
     )
     own_flags = tree.first(*_OWN_FLAGS)
     env = {} if own_flags else _LENIENT
-    return Building(
+    return BuildDraft(
         system="cargo",
         manifest=MANIFEST,
         tools=("cargo",),
-        steps=(made, made_ahead) if ahead else (made,),
-        outputs=trial.uses,
+        steps=(build, prebuild_step) if prebuild else (build,),
+        outputs=benchmark.uses,
         outputs_why="revisions with equal programs are measured once",
         env=env,
-        trial=trial if trial.uses else replace(trial, env=env),
+        benchmark=benchmark if benchmark.uses else replace(benchmark, env=env),
         hints=(f"{_OWN_HINT} {own_flags}" if own_flags else _LENIENT_HINT,),
-        relink=_relink(program, crates, tree, locked) if program is not None and trial.uses else (),
+        relink=_relink(program, crates, tree, locked) if program is not None and benchmark.uses else (),
     )
 
 
@@ -91,7 +91,7 @@ def _relink(
         (crate for place, crate in crates.items() if program in _programs(tree, place, crate)), crates[""]
     )
     package = text(table(own, "package").get("name"))
-    which = f" --package {package}" if len(crates) > 1 and usable(package) else ""
+    which = f" --package {package}" if len(crates) > 1 and is_safe_path(package) else ""
     flags = " ".join(f'"-Clink-arg={flag}"' for flag in LLD_SHUFFLES.split())
     return (
         Step(
@@ -119,25 +119,25 @@ def _programs(tree: Tree, place: str, crate: Mapping[str, Any]) -> list[Program]
     return [Program(name=name, path=f"target/release/{name}") for name in dict.fromkeys(found) if name]
 
 
-def _bench(tree: Tree, place: str, crate: Mapping[str, Any]) -> Trial | None:
+def _bench(tree: Tree, place: str, crate: Mapping[str, Any]) -> BenchmarkDraft | None:
     """Return the first benchmark of a crate that runs with a stable compiler, with its own harness."""
     own = {text(each.get("name")) for each in _tables(crate.get("bench")) if each.get("harness") is False}
-    name = next((each for each in sorted(own) if usable(each)), None)
+    name = next((each for each in sorted(own) if is_safe_path(each)), None)
     if name is None:
         return None
     command = f"cargo bench --manifest-path {tree.word(_in(place, MANIFEST))} --bench {name}"
     if "criterion" in table(crate, "dev-dependencies"):
-        return Trial(
+        return BenchmarkDraft(
             name="bench",
             command=f"{command} -- --output-format bencher",
             why="a benchmark of this crate; it chooses its duration: use the metrics that it prints, not wall",
             printed={"per_iteration": _PER_ITERATION},
         )
-    return Trial(name="bench", command=command, why="a benchmark of this crate")
+    return BenchmarkDraft(name="bench", command=command, why="a benchmark of this crate")
 
 
-def _tests(tree: Tree) -> Trial:
-    return Trial(
+def _tests(tree: Tree) -> BenchmarkDraft:
+    return BenchmarkDraft(
         name="bench",
         command=f"cargo test --release --quiet --manifest-path {tree.word(MANIFEST)}",
         why="no benchmark and no program was found: the tests are real work; replace them by a benchmark",

@@ -1,4 +1,4 @@
-"""Detect CMake, and read the commands of a CMakeLists.txt that run in every configuration."""
+"""Detect CMake, and read the commands of CMakeLists.txt files."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from perftrail.verbs.init.draft import (
-    BENCH,
+    BENCHMARK_NAME,
     LLD_SHUFFLES,
-    Building,
+    BuildDraft,
     Program,
     Step,
-    choose,
-    nothing,
-    of_program,
-    usable,
+    choose_program,
+    is_safe_path,
+    placeholder_benchmark,
+    program_benchmark,
 )
 
 if TYPE_CHECKING:
@@ -42,24 +42,24 @@ _CLOSES = frozenset({"endif", "endforeach", "endwhile", "endfunction", "endmacro
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One command: its lower-case name and its arguments. `sure`: it is not inside a condition."""
+    """One command: its lower-case name and its arguments. `unconditional`: it is not inside a condition."""
 
     name: str
     arguments: tuple[str, ...]
-    sure: bool
+    unconditional: bool
 
 
 def calls(text: str) -> tuple[Call, ...]:
-    r"""Read every command of a file in order; what cannot be read is passed over.
+    r"""Read every command of a file in order; unreadable parts are skipped.
 
     >>> calls('if(X) # why\nADD_EXECUTABLE("a b" main.c)\nendif()')[1]
-    Call(name='add_executable', arguments=('a b', 'main.c'), sure=False)
+    Call(name='add_executable', arguments=('a b', 'main.c'), unconditional=False)
     """
     found, depth = [], 0
     for name, arguments in _commands(text):
         if name in _CLOSES:
             depth = max(0, depth - 1)
-        found.append(Call(name=name, arguments=arguments, sure=depth == 0))
+        found.append(Call(name=name, arguments=arguments, unconditional=depth == 0))
         if name in _OPENS:
             depth += 1
     return tuple(found)
@@ -92,65 +92,68 @@ _MOST_FILES = 200
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 
 
-def detect(tree: Tree) -> Building | None:
+def detect(tree: Tree) -> BuildDraft | None:
     """Read the targets of a tree that is built with CMake."""
     if MANIFEST not in tree:
         return None
-    made = "build" if not tree.has_directory("build") and "build" not in tree else "build-perftrail"
-    lists = _Lists(tree, made)
-    lists.read("", sure=True)
-    program = choose(lists.programs(), lists.variables.get("PROJECT_NAME", tree.name))
-    libraries = [name for name in lists.libraries if usable(name)]
+    build_directory = tree.build_directory()
+    lists = _CMakeLists(tree, build_directory)
+    lists.read("", unconditional=True)
+    program = choose_program(lists.programs(), lists.variables.get("PROJECT_NAME", tree.name))
+    libraries = [name for name in lists.libraries if is_safe_path(name)]
     outputs: tuple[str, ...] = ()
     why = "revisions with equal programs are measured once"
     if program is not None:
         outputs = (tree.path(program.path),)
     elif libraries:
-        outputs = (tree.path(f"{made}/lib"),)
+        outputs = (tree.path(f"{build_directory}/lib"),)
         why = "revisions with equal libraries are measured once"
-    return Building(
+    return BuildDraft(
         system="cmake",
         manifest=MANIFEST,
         tools=("cmake",),
         steps=(
             Step(
-                line=f"cmake -S . -B {made} -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=OFF"
-                f' -D{_OUT}="$PWD/{made}/bin" -DCMAKE_ARCHIVE_OUTPUT_DIRECTORY="$PWD/{made}/lib"',
+                line=f"cmake -S . -B {build_directory} -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=OFF"
+                f' -D{_OUT}="$PWD/{build_directory}/bin" -DCMAKE_ARCHIVE_OUTPUT_DIRECTORY="$PWD/{build_directory}/lib"',
                 why="optimised; libraries inside the program; all outputs in one directory, wherever the sources move",
             ),
             Step(
-                line=f"cmake --build {made} --parallel {{cpus}}",
+                line=f"cmake --build {build_directory} --parallel {{cpus}}",
                 why="add --target NAME to build less than everything",
             ),
         ),
         outputs=outputs,
         outputs_why=why,
-        trial=of_program(tree, program) if program else nothing(tree, MANIFEST),
+        benchmark=program_benchmark(tree, program) if program else placeholder_benchmark(tree, MANIFEST),
         hints=tuple(f"-D{name}=ON builds the benchmarks of this tree" for name in lists.options),
-        relink=_relink(made) if program is not None else (),
+        relink=_relink(build_directory) if program is not None else (),
     )
 
 
-def _relink(made: str) -> tuple[Step, ...]:
+def _relink(build_directory: str) -> tuple[Step, ...]:
     """Return how to relink programs without recompiling: CMake does so when the linker's flags change."""
     return (
         Step(
-            line=f'cmake -B {made} "-DCMAKE_EXE_LINKER_FLAGS={LLD_SHUFFLES}"',
+            line=f'cmake -B {build_directory} "-DCMAKE_EXE_LINKER_FLAGS={LLD_SHUFFLES}"',
             why="lld (package lld) shuffles object files; functions, with -DCMAKE_C_FLAGS=-ffunction-sections above",
         ),
-        Step(line=f"cmake --build {made} --parallel {{cpus}}", why="links again and recompiles nothing"),
+        Step(
+            line=f"cmake --build {build_directory} --parallel {{cpus}}",
+            why="links again and recompiles nothing",
+        ),
     )
 
 
 @dataclass
-class _Lists:
+class _CMakeLists:
     """The content of a tree's CMakeLists.txt files, read from the root."""
 
     tree: Tree
-    made: str
+    build_directory: str
     variables: dict[str, str] = field(default_factory=dict)
     executables: dict[str, Program] = field(default_factory=dict)
-    named: dict[str, str] = field(default_factory=dict)
+    output_names: dict[str, str] = field(default_factory=dict)
     libraries: list[str] = field(default_factory=list)
     options: list[str] = field(default_factory=list)
     seen: set[str] = field(default_factory=set)
@@ -159,12 +162,12 @@ class _Lists:
         """Return every program, by its output name."""
         found = []
         for target, program in self.executables.items():
-            name = self.named.get(target, program.name)
+            name = self.output_names.get(target, program.name)
             path = program.path.removesuffix(program.name) + name
-            found.append(Program(name=name, path=path, sure=program.sure))
+            found.append(Program(name=name, path=path, unconditional=program.unconditional))
         return found
 
-    def read(self, directory: str, *, sure: bool) -> None:
+    def read(self, directory: str, *, unconditional: bool) -> None:
         """Read one directory's file, and those of the directories that it adds."""
         path = f"{directory}/{MANIFEST}".lstrip("/")
         if path in self.seen or len(self.seen) >= _MOST_FILES:
@@ -172,9 +175,9 @@ class _Lists:
         self.seen.add(path)
         for call in calls(self.tree.text(path)):
             if call.arguments:
-                self._note(call, directory, sure=sure and call.sure)
+                self._note(call, directory, unconditional=unconditional and call.unconditional)
 
-    def _note(self, call: Call, directory: str, *, sure: bool) -> None:
+    def _note(self, call: Call, directory: str, *, unconditional: bool) -> None:
         first, *rest = (self._filled(each, directory) for each in call.arguments)
         match call.name:
             case "project":
@@ -182,29 +185,29 @@ class _Lists:
             case "set" if rest:
                 self.variables[first] = rest[0]
             case "add_subdirectory":
-                self.read(f"{directory}/{first}".strip("/"), sure=sure)
+                self.read(f"{directory}/{first}".strip("/"), unconditional=unconditional)
             case "add_executable" if not {"IMPORTED", "ALIAS"} & set(rest):
-                place = self.variables.get(_OUT, f"{self.made}/bin")
+                place = self.variables.get(_OUT, f"{self.build_directory}/bin")
                 program = Program(
                     name=first,
                     path=f"{place}/{first}",
-                    sure=sure and "EXCLUDE_FROM_ALL" not in rest and "WIN32" not in rest,
+                    unconditional=unconditional and "EXCLUDE_FROM_ALL" not in rest and "WIN32" not in rest,
                 )
                 self.executables.setdefault(first, program)
             case "add_library" if not {"IMPORTED", "ALIAS", "INTERFACE", "OBJECT"} & set(rest):
                 self.libraries.append(first)
             case "set_target_properties" if "OUTPUT_NAME" in rest[:-1]:
-                self.named[first] = rest[rest.index("OUTPUT_NAME") + 1]
-            case "option" if BENCH.search(first) and usable(first):
+                self.output_names[first] = rest[rest.index("OUTPUT_NAME") + 1]
+            case "option" if BENCHMARK_NAME.search(first) and is_safe_path(first):
                 self.options.append(first)
             case _:
                 pass
 
     def _filled(self, text: str, directory: str) -> str:
         here = {
-            "CMAKE_BINARY_DIR": self.made,
-            "PROJECT_BINARY_DIR": self.made,
-            "CMAKE_CURRENT_BINARY_DIR": f"{self.made}/{directory}".rstrip("/"),
+            "CMAKE_BINARY_DIR": self.build_directory,
+            "PROJECT_BINARY_DIR": self.build_directory,
+            "CMAKE_CURRENT_BINARY_DIR": f"{self.build_directory}/{directory}".rstrip("/"),
             "CMAKE_SOURCE_DIR": ".",
             "PROJECT_SOURCE_DIR": ".",
             **self.variables,

@@ -6,33 +6,44 @@ import re
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from perftrail.verbs.init.draft import Building, Printed, Program, Step, Trial, choose, of_program, usable
+from perftrail.verbs.init.draft import (
+    BenchmarkDraft,
+    BuildDraft,
+    PrintedMetric,
+    Program,
+    Step,
+    choose_program,
+    is_safe_path,
+    program_benchmark,
+)
 
 if TYPE_CHECKING:
     from perftrail.verbs.init.draft import Tree
 
 MANIFEST = "go.mod"
-_MADE = "perftrail-bin"
+_BIN = "perftrail-bin"
 _MAIN = re.compile(r"^package main\b", re.MULTILINE)
 _BENCHMARK = re.compile(r"^func (Benchmark[A-Z0-9_]\w*)\(\w+ \*testing\.B\)", re.MULTILINE)
 _SHUFFLED = '-ldflags="-randlayout={layout} -funcalign=64"'
 _SHUFFLED_WHY = (
     "shuffles functions; -funcalign=64 (Go 1.25) steadies them: build with -ldflags=-funcalign=64, too"
 )
-_PER_OPERATION = Printed(pattern=r"\s([0-9.]+) ns/op", unit="ns")
+_PER_OPERATION = PrintedMetric(pattern=r"\s([0-9.]+) ns/op", unit="ns")
 
 
-def detect(tree: Tree) -> Building | None:
+def detect(tree: Tree) -> BuildDraft | None:
     """Read the commands and benchmarks of a module."""
     if MANIFEST not in tree:
         return None
     packages = _packages(tree)
-    programs = [Program(name=name, path=f"{_MADE}/{name}") for name in packages]
-    program = choose(programs, _module(tree))
-    trial = _bench(tree) or (of_program(tree, program, answer="--help") if program else _tests(tree))
+    programs = [Program(name=name, path=f"{_BIN}/{name}") for name in packages]
+    program = choose_program(programs, _module(tree))
+    benchmark = _bench(tree) or (
+        program_benchmark(tree, program, option="--help") if program else _tests(tree)
+    )
     relink: tuple[Step, ...] = ()
-    if program is not None and trial.placeholder:
-        made = f"-trimpath -buildvcs=false -o {_MADE}/ {packages[program.name]}"
+    if program is not None and benchmark.placeholder:
+        made = f"-trimpath -buildvcs=false -o {_BIN}/ {packages[program.name]}"
         relink = (Step(line=f"go build {_SHUFFLED} {made}", why=_SHUFFLED_WHY),)
         step = Step(
             line=f"go build {made}",
@@ -40,14 +51,14 @@ def detect(tree: Tree) -> Building | None:
         )
     else:
         step = Step(line="go build ./...", why="shows early which revisions fail to build")
-    return Building(
+    return BuildDraft(
         system="go",
         manifest=MANIFEST,
         tools=("go",),
         steps=(step,),
-        outputs=trial.uses,
+        outputs=benchmark.uses,
         outputs_why="revisions with equal programs are measured once",
-        trial=trial,
+        benchmark=benchmark,
         relink=relink,
     )
 
@@ -64,21 +75,23 @@ def _packages(tree: Tree) -> dict[str, str]:
         for path in tree
         if path.endswith(".go") and not path.endswith("_test.go") and _MAIN.search(tree.text(path))
     }
-    usual = [place for place in sorted(places) if place == PurePosixPath() or usable(str(place))]
+    usual = [place for place in sorted(places) if place == PurePosixPath() or is_safe_path(str(place))]
     return {place.name or _module(tree): f"./{place}" if place.name else "." for place in usual}
 
 
-def _bench(tree: Tree) -> Trial | None:
+def _bench(tree: Tree) -> BenchmarkDraft | None:
     """Return the first benchmark function, built as a separate program."""
     for path in sorted(tree, key=lambda each: (each.count("/"), each)):
-        found = _BENCHMARK.search(tree.text(path)) if path.endswith("_test.go") and usable(path) else None
+        found = (
+            _BENCHMARK.search(tree.text(path)) if path.endswith("_test.go") and is_safe_path(path) else None
+        )
         if found is None:
             continue
         package = str(PurePosixPath(path).parent)
         where = tree.word("" if package == "." else package)
         data = f"{package}/testdata".removeprefix("./")
         within = f"env --chdir={where} " if tree.has_directory(data) else ""
-        return Trial(
+        return BenchmarkDraft(
             name="bench",
             command=f"{within}{{out}}/bench.test -test.run ^$ -test.bench ^{found[1]}$ -test.benchtime 1s",
             why="a benchmark of this module; it chooses its repetitions: use the metrics that it prints, not wall",
@@ -99,8 +112,8 @@ def _bench(tree: Tree) -> Trial | None:
     return None
 
 
-def _tests(tree: Tree) -> Trial:
-    return Trial(
+def _tests(tree: Tree) -> BenchmarkDraft:
+    return BenchmarkDraft(
         name="bench",
         command=f"go test -count=1 -C {tree.word()} ./...",
         why="no benchmark and no program was found: the tests are real work; replace them by a benchmark",

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 from perftrail.verbs.init.draft import (
     LLD_SHUFFLES,
-    Building,
+    BenchmarkDraft,
+    BuildDraft,
     Program,
     Step,
-    Trial,
-    choose,
-    nothing,
-    of_program,
-    of_script,
-    usable,
+    choose_program,
+    is_safe_path,
+    placeholder_benchmark,
+    program_benchmark,
+    script_benchmark,
 )
 
 if TYPE_CHECKING:
@@ -57,16 +57,16 @@ def rules(text: str) -> tuple[Rule, ...]:
     for line in _logical(text):
         if line.startswith("\t"):
             for target in current:
-                found[target][1].append(_filled(line.strip(), variables))
+                found[target][1].append(_expanded(line.strip(), variables))
             continue
         rule = None if _ASSIGNMENT.match(line) else _RULE.match(line)
         if rule is None:
             current = current if not line.strip() else []
             continue
-        current = _filled(rule[1], variables).split()
+        current = _expanded(rule[1], variables).split()
         for target in current:
             needs, lines = found.setdefault(target, ([], []))
-            needs += _filled(rule[2], variables).replace("|", " ").split()
+            needs += _expanded(rule[2], variables).replace("|", " ").split()
             lines += [rule[3].strip()] if rule[3] else []
     phony = set(found.get(".PHONY", ([], []))[0])
     return tuple(
@@ -83,7 +83,7 @@ def variable(text: str, name: str) -> tuple[str, ...]:
     ('a', 'b', 'c')
     """
     variables = _variables(text)
-    return tuple(word for word in _filled(variables.get(name, ""), variables).split() if "$" not in word)
+    return tuple(word for word in _expanded(variables.get(name, ""), variables).split() if "$" not in word)
 
 
 def _variables(text: str) -> dict[str, str]:
@@ -106,7 +106,7 @@ def _logical(text: str) -> list[str]:
     return [line for line in joined.splitlines() if not line.lstrip(" ").startswith("#")]
 
 
-def _filled(text: str, variables: dict[str, str]) -> str:
+def _expanded(text: str, variables: dict[str, str]) -> str:
     for _ in range(_DEEPEST):
         filled = _REFERENCE.sub(lambda found: variables.get(found[1], ""), text)[:_MOST_LENGTH]
         if filled == text:
@@ -121,18 +121,18 @@ MANIFESTS = ("GNUmakefile", "makefile", "Makefile")
 _BENCHES = ("bench", "benchmark", "benchmarks", "perf")
 _TESTS = ("check", "test")
 _CXX = (".cc", ".cpp", ".cxx")
-_LINKS = re.compile(r"\s-o\s*(\S+)")
-_WITHIN = re.compile(r"-C\s+(\w[\w./-]*)|\bcd\s+(\w[\w./-]*)")
+_OUTPUT_OPTION = re.compile(r"\s-o\s*(\S+)")
+_ENTERED_DIRECTORY = re.compile(r"-C\s+(\w[\w./-]*)|\bcd\s+(\w[\w./-]*)")
 
 
-def detect(tree: Tree) -> Building | None:
+def detect(tree: Tree) -> BuildDraft | None:
     """Read the targets of a tree that has a makefile."""
     manifest = tree.first(*MANIFESTS)
     if manifest is None:
         return None
     known = rules(tree.text(manifest))
-    trial = first_trial(tree, known, linked_programs(tree, known), manifest=manifest)
-    return Building(
+    benchmark = choose_benchmark(tree, known, linked_programs(tree, known), manifest=manifest)
+    return BuildDraft(
         system="make",
         manifest=manifest,
         tools=("make",),
@@ -142,16 +142,16 @@ def detect(tree: Tree) -> Building | None:
                 why="builds make's default target; name a target to build less, or flags: CFLAGS=-O2",
             ),
         ),
-        outputs=trial.uses,
+        outputs=benchmark.uses,
         outputs_why="revisions with equal programs are measured once",
-        trial=trial,
-        relink=_relink(tree, linked_programs(tree, known), trial),
+        benchmark=benchmark,
+        relink=_relink(tree, linked_programs(tree, known), benchmark),
     )
 
 
-def _relink(tree: Tree, programs: Sequence[Program], trial: Trial) -> tuple[Step, ...]:
+def _relink(tree: Tree, programs: Sequence[Program], benchmark: BenchmarkDraft) -> tuple[Step, ...]:
     """Return how to relink the program: make ignores changed flags, so the program must be removed first."""
-    program = made_program(tree, programs, trial)
+    program = benchmarked_program(tree, programs, benchmark)
     if program is None:
         return ()
     compilers = {"CC": "cc", **({"CXX": "c++"} if _has_cxx(tree) else {})}
@@ -165,68 +165,70 @@ def _relink(tree: Tree, programs: Sequence[Program], trial: Trial) -> tuple[Step
     )
 
 
-def made_program(tree: Tree, programs: Sequence[Program], trial: Trial) -> Program | None:
-    """Return the program that a trial runs, `None` where it runs something else."""
-    program = choose(programs, tree.name)
-    return program if program is not None and trial.uses == (tree.path(program.path),) else None
+def benchmarked_program(tree: Tree, programs: Sequence[Program], benchmark: BenchmarkDraft) -> Program | None:
+    """Return the program that a benchmark runs, `None` where it runs something else."""
+    program = choose_program(programs, tree.name)
+    return program if program is not None and benchmark.uses == (tree.path(program.path),) else None
 
 
 def _has_cxx(tree: Tree) -> bool:
     return any(path.endswith(_CXX) for path in tree)
 
 
-def first_trial(tree: Tree, known: Iterable[Rule], programs: Sequence[Program], *, manifest: str) -> Trial:
+def choose_benchmark(
+    tree: Tree, known: Iterable[Rule], programs: Sequence[Program], *, manifest: str
+) -> BenchmarkDraft:
     """Choose what to run in a tree built with make: its benchmark target, a script, its program, its tests."""
     names = {rule.target for rule in known}
-    program = choose(programs, tree.name)
+    program = choose_program(programs, tree.name)
     target = next((each for each in _BENCHES if each in names), None)
     if target is not None:
         why = "the benchmark target of this tree; running its program directly measures better"
         return _target(tree, target, why)
-    script = of_script(tree, (".sh", ".bash"))
+    script = script_benchmark(tree, (".sh", ".bash"))
     if script is not None:
         return script
     if program is not None:
-        return of_program(tree, program)
+        return program_benchmark(tree, program)
     tests = next((each for each in _TESTS if each in names), None)
     if tests is not None:
         why = "no benchmark and no program was found: the tests are real work; replace them by a benchmark"
         return _target(tree, tests, why)
-    return nothing(tree, manifest)
+    return placeholder_benchmark(tree, manifest)
 
 
-def _target(tree: Tree, target: str, why: str) -> Trial:
-    return Trial(name="bench", command=f"make --silent -C {tree.word()} {target}", why=why)
+def _target(tree: Tree, target: str, why: str) -> BenchmarkDraft:
+    return BenchmarkDraft(name="bench", command=f"make --silent -C {tree.word()} {target}", why=why)
 
 
 def linked_programs(tree: Tree, known: Sequence[Rule]) -> list[Program]:
     """Return the programs that a makefile links, and those of the directories that it enters."""
     wanted = _wanted(known)
-    found = _linked(known, "", sure=True)
-    surely = {directory for rule in known if rule.target in wanted for directory in _entered(rule)}
+    found = _linked(known, "", unconditional=True)
+    always = {directory for rule in known if rule.target in wanted for directory in _entered(rule)}
     for directory in dict.fromkeys(directory for rule in known for directory in _entered(rule)):
         manifest = tree.first(*(f"{directory}/{name}" for name in MANIFESTS))
         if manifest is not None:
-            found += _linked(rules(tree.text(manifest)), directory, sure=directory in surely)
+            found += _linked(rules(tree.text(manifest)), directory, unconditional=directory in always)
     return found
 
 
-def _linked(known: Sequence[Rule], directory: str, *, sure: bool) -> list[Program]:
-    """Return targets that are linked into a file of their name; sure are those that plain make builds."""
+def _linked(known: Sequence[Rule], directory: str, *, unconditional: bool) -> list[Program]:
+    """Return targets that are linked into a file of their name; those that plain make builds are unconditional."""
     wanted = _wanted(known)
     return [
         Program(
             name=rule.target.rpartition("/")[2],
             path=f"{directory}/{rule.target}".lstrip("/"),
-            sure=sure and rule.target in wanted,
+            unconditional=unconditional and rule.target in wanted,
         )
         for rule in known
-        if not rule.phony and usable(rule.target) and _makes_program(rule)
+        if not rule.phony and is_safe_path(rule.target) and _makes_program(rule)
     ]
 
 
 def _wanted(known: Sequence[Rule]) -> set[str]:
-    """Return the targets that plain make builds: it begins with the first."""
+    """Return the targets that plain make builds, starting from the first target."""
     needs = {rule.target: rule.needs for rule in known}
     wanted: set[str] = set()
     waiting = [rule.target for rule in known[:1]]
@@ -239,7 +241,7 @@ def _wanted(known: Sequence[Rule]) -> set[str]:
 
 
 def _entered(rule: Rule) -> list[str]:
-    return [a or b for line in rule.lines for a, b in _WITHIN.findall(line)]
+    return [a or b for line in rule.lines for a, b in _ENTERED_DIRECTORY.findall(line)]
 
 
 def _makes_program(rule: Rule) -> bool:
@@ -247,5 +249,5 @@ def _makes_program(rule: Rule) -> bool:
         return False
     if not rule.lines:
         return f"{rule.target}.o" in rule.needs or f"{rule.target}.c" in rule.needs
-    made = {name for line in rule.lines if " -c " not in line for name in _LINKS.findall(line)}
+    made = {name for line in rule.lines if " -c " not in line for name in _OUTPUT_OPTION.findall(line)}
     return bool(made & {"$@", "$(@)", rule.target} or any(name.startswith("$@") for name in made))

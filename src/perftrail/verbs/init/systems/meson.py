@@ -1,11 +1,20 @@
-"""Meson."""
+"""Detect Meson."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from perftrail.verbs.init.draft import LLD_SHUFFLES, Building, Program, Step, choose, nothing, of_program
+from perftrail.verbs.init.draft import (
+    LLD_SHUFFLES,
+    BuildDraft,
+    Program,
+    Step,
+    choose_program,
+    placeholder_benchmark,
+    program_benchmark,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,44 +37,48 @@ _OPENS = frozenset({"if", "foreach"})
 _CLOSES = frozenset({"endif", "endforeach"})
 
 
-def detect(tree: Tree) -> Building | None:
+def detect(tree: Tree) -> BuildDraft | None:
     """Read the executables of a tree that is built with Meson."""
     if MANIFEST not in tree or not re.search(r"\bproject\s*\(", tree.text(MANIFEST)):
         return None
-    made = "build" if not tree.has_directory("build") and "build" not in tree else "build-perftrail"
-    found = list(_executables(tree, "", sure=True))
+    build_directory = tree.build_directory()
     programs = [
-        Program(name=each.name, path=f"{made}/{each.path}", sure=each.sure) for each in found if each.name
+        replace(each, path=f"{build_directory}/{each.path}")
+        for each in _executables(tree, "", unconditional=True)
+        if each.name
     ]
-    program = choose(programs, _project(tree) or tree.name)
-    return Building(
+    program = choose_program(programs, _project(tree) or tree.name)
+    return BuildDraft(
         system="meson",
         manifest=MANIFEST,
         tools=("meson", "ninja"),
         steps=(
             Step(
-                line=f"meson setup {made} --buildtype=release --default-library=static",
+                line=f"meson setup {build_directory} --buildtype=release --default-library=static",
                 why="optimised; libraries inside the program",
             ),
             Step(
-                line=f"meson compile -C {made} -j {{cpus}}", why="name targets to build less than everything"
+                line=f"meson compile -C {build_directory} -j {{cpus}}",
+                why="name targets to build less than everything",
             ),
         ),
         outputs=(tree.path(program.path),) if program else (),
         outputs_why="revisions with equal programs are measured once",
-        trial=of_program(tree, program) if program else nothing(tree, MANIFEST),
-        relink=_relink(made) if program else (),
+        benchmark=program_benchmark(tree, program) if program else placeholder_benchmark(tree, MANIFEST),
+        relink=_relink(build_directory) if program else (),
     )
 
 
-def _relink(made: str) -> tuple[Step, ...]:
+def _relink(build_directory: str) -> tuple[Step, ...]:
     flags = "[" + ",".join(f"'{flag}'" for flag in LLD_SHUFFLES.split()) + "]"
     return (
         Step(
-            line=f'meson configure {made} "-Dc_link_args={flags}" "-Dcpp_link_args={flags}"',
+            line=f'meson configure {build_directory} "-Dc_link_args={flags}" "-Dcpp_link_args={flags}"',
             why="lld (package lld) shuffles object files; with -Dc_args=-ffunction-sections in the steps, functions",
         ),
-        Step(line=f"meson compile -C {made} -j {{cpus}}", why="links again and recompiles nothing"),
+        Step(
+            line=f"meson compile -C {build_directory} -j {{cpus}}", why="links again and recompiles nothing"
+        ),
     )
 
 
@@ -73,20 +86,22 @@ def _project(tree: Tree) -> str:
     return next((first for name, first, _ in _calls(tree.text(MANIFEST)) if name == "project"), "")
 
 
-def _executables(tree: Tree, directory: str, *, sure: bool) -> Iterator[Program]:
+def _executables(tree: Tree, directory: str, *, unconditional: bool) -> Iterator[Program]:
     """Return the executables of one directory's file and of those that it enters, by their path in the build."""
     path = f"{directory}/{MANIFEST}".lstrip("/")
-    for name, first, certain in _calls(tree.text(path)):
+    for name, first, always in _calls(tree.text(path)):
         if name == "executable" and first:
-            yield Program(name=first, path=f"{directory}/{first}".lstrip("/"), sure=sure and certain)
+            yield Program(
+                name=first, path=f"{directory}/{first}".lstrip("/"), unconditional=unconditional and always
+            )
         elif name == "subdir" and first:
             inside = f"{directory}/{first}".strip("/")
             if inside != directory:
-                yield from _executables(tree, inside, sure=sure and certain)
+                yield from _executables(tree, inside, unconditional=unconditional and always)
 
 
 def _calls(text: str) -> Iterator[tuple[str, str, bool]]:
-    """Yield each call: the function, its first argument if that is a text, and whether it is sure."""
+    """Yield each call: the function, its first argument if that is a text, and whether it is unconditional."""
     tokens = [token for token in _TOKEN.finditer(text) if not token[0].startswith("#")]
     depth = 0
     for at, token in enumerate(tokens):

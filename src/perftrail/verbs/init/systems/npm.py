@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from perftrail.verbs.init.draft import (
     PLACEHOLDER,
-    Building,
+    BenchmarkDraft,
+    BuildDraft,
     Step,
-    Trial,
-    nothing,
-    of_script,
+    is_safe_path,
+    placeholder_benchmark,
+    script_benchmark,
     table,
     text,
-    usable,
 )
 
 if TYPE_CHECKING:
@@ -25,29 +25,29 @@ if TYPE_CHECKING:
 MANIFEST = "package.json"
 _BENCHES = ("bench", "benchmark", "benchmarks", "perf")
 _HINTS = ('outputs = ["dist"] measures revisions with equal dist once',)
-_MAKING = ("preinstall", "install", "postinstall", "prepare", "build")
+_BUILD_SCRIPTS = ("preinstall", "install", "postinstall", "prepare", "build")
 """Scripts that build the package itself, which may need its development dependencies."""
 
 _LOCKS = ("package-lock.json", "npm-shrinkwrap.json")
 
 
-def detect(tree: Tree) -> Building | None:
+def detect(tree: Tree) -> BuildDraft | None:
     """Read the scripts and programs of a package; a package.json only for tools does not count."""
     if MANIFEST not in tree:
         return None
     package = _read(tree.text(MANIFEST))
     scripts = table(package, "scripts")
-    trial = _trial(tree, package, scripts)
-    if trial is None:
+    benchmark = _trial(tree, package, scripts)
+    if benchmark is None:
         return None
-    return Building(
+    return BuildDraft(
         system="npm",
         manifest=MANIFEST,
         tools=("node", "npm"),
-        steps=_steps(tree, package, scripts, whole=not trial.placeholder),
-        trial=trial,
+        steps=_steps(tree, package, scripts, whole=not benchmark.placeholder),
+        benchmark=benchmark,
         hints=_HINTS if "build" in scripts else (),
-        never_linked="node compiles while it runs; every pair of invocations uses a random build path",
+        no_relink_reason="node compiles while it runs; every pair of invocations uses a random build path",
     )
 
 
@@ -55,7 +55,7 @@ def _steps(
     tree: Tree, package: Mapping[str, Any], scripts: Mapping[str, Any], *, whole: bool
 ) -> tuple[Step, ...]:
     """Return the install steps; with development dependencies only for the `whole` package, or for its build."""
-    developing = whole or any(script in scripts for script in _MAKING)
+    developing = whole or any(script in scripts for script in _BUILD_SCRIPTS)
     kinds = ("dependencies", "optionalDependencies", "peerDependencies")
     needed = any(table(package, kind) for kind in kinds + ("devDependencies",) * developing)
     only = "" if developing or not table(package, "devDependencies") else " --omit=dev"
@@ -72,34 +72,36 @@ def _steps(
     return tuple(steps)
 
 
-def _trial(tree: Tree, package: Mapping[str, Any], scripts: Mapping[str, Any]) -> Trial | None:
+def _trial(tree: Tree, package: Mapping[str, Any], scripts: Mapping[str, Any]) -> BenchmarkDraft | None:
     script = next((each for each in _BENCHES if each in scripts), None)
     if script is not None:
         why = "the benchmark script of this package; running node directly, without npm, measures better"
-        return Trial(name="bench", command=f"npm --prefix {tree.word()} run --silent {script}", why=why)
-    found = of_script(tree, (".js", ".mjs", ".cjs"))
+        return BenchmarkDraft(
+            name="bench", command=f"npm --prefix {tree.word()} run --silent {script}", why=why
+        )
+    found = script_benchmark(tree, (".js", ".mjs", ".cjs"))
     if found is not None:
         return found
     program = _program(package)
     if program:
         command = f"node {tree.word(program)} --version"
-        return Trial(name="start", command=command, why=PLACEHOLDER, placeholder=True)
+        return BenchmarkDraft(name="start", command=command, why=PLACEHOLDER, placeholder=True)
     main = text(package.get("main")) or (tree.first("index.js", "index.mjs") or "")
     main = main.removeprefix("./")
-    if main and usable(main):
+    if main and is_safe_path(main):
         command = f"node {tree.word(main)}"
         why = "a placeholder: it only loads the package; replace it by a script that uses the package"
-        return Trial(name="start", command=command, why=why, placeholder=True)
+        return BenchmarkDraft(name="start", command=command, why=why, placeholder=True)
     if package.get("private") is True and not scripts:
         return None
-    return nothing(tree, MANIFEST)
+    return placeholder_benchmark(tree, MANIFEST)
 
 
 def _program(package: Mapping[str, Any]) -> str:
     programs = package.get("bin")
     found = text(next(iter(programs.values()), "")) if isinstance(programs, dict) else text(programs)
     found = found.removeprefix("./")
-    return found if found and usable(found) else ""
+    return found if found and is_safe_path(found) else ""
 
 
 def _read(content: str) -> Mapping[str, Any]:

@@ -7,7 +7,16 @@ import tomllib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from perftrail.verbs.init.draft import PLACEHOLDER, Building, Step, Trial, nothing, of_script, table, text
+from perftrail.verbs.init.draft import (
+    PLACEHOLDER,
+    BenchmarkDraft,
+    BuildDraft,
+    Step,
+    placeholder_benchmark,
+    script_benchmark,
+    table,
+    text,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,10 +24,10 @@ if TYPE_CHECKING:
     from perftrail.verbs.init.draft import Tree
 
 _SITE = "perftrail-site"
-_NOT_IT = frozenset({"test", "tests", "docs", "examples", "bench", "benchmarks", "scripts", "tools"})
+_NOT_THE_PACKAGE = frozenset({"test", "tests", "docs", "examples", "bench", "benchmarks", "scripts", "tools"})
 
 
-def detect(tree: Tree) -> Building | None:
+def detect(tree: Tree) -> BuildDraft | None:
     """Read the package of a tree that pip can install; a pyproject.toml with only tool settings does not count."""
     project = _read(tree.text("pyproject.toml"))
     described = bool(table(project, "project") or table(project, "build-system"))
@@ -27,8 +36,8 @@ def detect(tree: Tree) -> Building | None:
         return None
     name = text(table(project, "project").get("name")) or text(table(project, "tool", "poetry").get("name"))
     module = _module(tree, name or tree.name)
-    trial = _trial(tree, table(project, "project", "scripts"), module, manifest)
-    return Building(
+    benchmark = _trial(tree, table(project, "project", "scripts"), module, manifest)
+    return BuildDraft(
         system="pyproject",
         manifest=manifest,
         tools=("python3",),
@@ -42,27 +51,27 @@ def detect(tree: Tree) -> Building | None:
                 why="compiled once, so that no start includes compilation",
             ),
         ),
-        outputs=(tree.path(f"{_SITE}/{module}"), *trial.uses) if module else (),
+        outputs=(tree.path(f"{_SITE}/{module}"), *benchmark.uses) if module else (),
         outputs_why="revisions with equal packages are measured once; add dependencies if they matter",
-        trial=trial,
-        never_linked="every pair of invocations uses random paths and hash seeds, which matter to Python",
+        benchmark=benchmark,
+        no_relink_reason="every pair of invocations uses random paths and hash seeds, which matter to Python",
     )
 
 
-def _trial(tree: Tree, scripts: Mapping[str, Any], module: str, manifest: str) -> Trial:
+def _trial(tree: Tree, scripts: Mapping[str, Any], module: str, manifest: str) -> BenchmarkDraft:
     env = {"PYTHONPATH": f"{{build}}/{tree.path(_SITE)}"}
-    script = of_script(tree, (".py",))
+    script = script_benchmark(tree, (".py",))
     if script is not None:
         return replace(script, env=env)
     program = next((each for each in scripts if re.fullmatch(r"\w[\w.-]*", each)), None)
     if program is not None:
         command = f"python3 {tree.word(f'{_SITE}/bin/{program}')} --version"
-        return Trial(name="start", command=command, why=PLACEHOLDER, placeholder=True, env=env)
+        return BenchmarkDraft(name="start", command=command, why=PLACEHOLDER, placeholder=True, env=env)
     if module:
         why = "a placeholder: it only imports the package; replace it by a script that uses the package"
         command = f"python3 -c 'import {module.removesuffix('.py')}'"
-        return Trial(name="start", command=command, why=why, placeholder=True, env=env)
-    return nothing(tree, manifest)
+        return BenchmarkDraft(name="start", command=command, why=why, placeholder=True, env=env)
+    return placeholder_benchmark(tree, manifest)
 
 
 def _module(tree: Tree, name: str) -> str:
@@ -77,7 +86,7 @@ def _module(tree: Tree, name: str) -> str:
         for path in (*tree.matching("src/*/__init__.py"), *tree.matching("*/__init__.py"))
         if path.removeprefix("src/").count("/") == 1
     ]
-    return next((each for each in packages if each not in _NOT_IT and each.isidentifier()), "")
+    return next((each for each in packages if each not in _NOT_THE_PACKAGE and each.isidentifier()), "")
 
 
 def _read(content: str) -> Mapping[str, Any]:
