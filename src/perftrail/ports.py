@@ -267,11 +267,11 @@ class PartialSource(Protocol):
 class CachedSource(Protocol):
     """A source that answers from a cache, and updates it if something is missing."""
 
-    def asked(self) -> str:
+    def updated(self) -> str:
         """Return when the cache was updated: ISO 8601; empty if by this process, or never."""
         ...
 
-    def ask_again(self) -> None:
+    def update(self) -> None:
         """Update the cache before the next answer."""
         ...
 

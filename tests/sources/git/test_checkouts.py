@@ -108,7 +108,7 @@ def test_a_worktree_that_another_is_just_tying_is_waited_for(
     (mirror,) = (tmp_path / "cache").glob("git/*/mirror.git")
     half = mirror / "worktrees" / "half"
     with ThreadPoolExecutor(1) as pool:
-        with alone(mirror.parent / "tying.lock"):
+        with alone(mirror.parent / "add.lock"):
             half.mkdir()
             (half / "commondir").touch()  # git reads it of every worktree, and fails
             done = pool.submit(source.materialise, only, str(tmp_path / "tree"), str(tmp_path / "log"))

@@ -140,7 +140,7 @@ def _fit(
             f"{quoted(fix.id)}: only a git or Fossil history shows what a revision changed; "
             "supply the change with --patch FILE"
         )
-    return patches.carry(fix, onto=onto, workplace=workplace)
+    return patches.cherry_pick(fix, onto=onto, workplace=workplace)
 
 
 def _given(wanted: Wanted) -> str:

@@ -16,7 +16,7 @@ from perftrail.model.study import FindPolicy
 from perftrail.model.wording import listed, quoted, suggestion
 from perftrail.process.launcher import Launcher
 from perftrail.sources.fossil import FossilSource
-from perftrail.sources.git.command import Found, local_git, read_blobs
+from perftrail.sources.git.command import GitObject, local_git, read_blobs
 from perftrail.studyfile import FILE_NAME
 from perftrail.studyfile.writing import toml
 from perftrail.verbs.init.draft import BENCH, MAIN, SOURCES, Draft, History, Tree, Trial
@@ -108,7 +108,7 @@ def fossil_range(revisions: Sequence[Revision], location: str) -> History:
 
 
 def _said(git: Git, directory: Path, *words: str) -> str:
-    answer = git.ask(*words, repository=directory)
+    answer = git.run(*words, repository=directory)
     return "" if answer.failed else "\n".join(answer.lines()).strip()
 
 
@@ -340,14 +340,14 @@ def _git(directory: Path, location: str, starter: Starter, *, cache: Path) -> Ex
         git = local_git(starter, cache=cache)
     except SourceError:
         return None
-    place = git.ask("rev-parse", "--show-prefix", repository=directory)
+    place = git.run("rev-parse", "--show-prefix", repository=directory)
     if place.failed:
         return None
     within = _fit("".join(place.lines()).rstrip("/"))
     history = git_range(git, directory, location)
     if not history.revisions:
         return ExaminedProgram(history=history, tree=_files(directory, place=within))
-    listed = git.ask("ls-tree", "-r", "-l", "-z", "HEAD", repository=directory)
+    listed = git.run("ls-tree", "-r", "-l", "-z", "HEAD", repository=directory)
     blobs = dict(_blobs(listed.fields()))
     if not blobs:
         return None
@@ -360,15 +360,15 @@ def _git(directory: Path, location: str, starter: Starter, *, cache: Path) -> Ex
     return ExaminedProgram(history=history, tree=tree)
 
 
-def _blobs(fields: Iterable[str]) -> Iterator[tuple[str, tuple[str, Found]]]:
+def _blobs(fields: Iterable[str]) -> Iterator[tuple[str, tuple[str, GitObject]]]:
     for field in fields:
         words, _, path = field.partition("\t")
         parts = words.split()
         if len(parts) == 4 and parts[1] == "blob" and parts[0] != "120000" and parts[3].isdigit():
-            yield path, (parts[0], Found(id=parts[2], kind="blob", size_bytes=int(parts[3])))
+            yield path, (parts[0], GitObject(id=parts[2], kind="blob", size_bytes=int(parts[3])))
 
 
-def _committed(git: Git, directory: Path, blobs: dict[str, Found]) -> dict[str, str]:
+def _committed(git: Git, directory: Path, blobs: dict[str, GitObject]) -> dict[str, str]:
     wanted = [path for path in _informative(blobs) if blobs[path].size_bytes <= LARGEST_TEXT_BYTES][
         :MOST_TEXTS
     ]
