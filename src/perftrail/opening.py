@@ -21,7 +21,7 @@ from perftrail.model.source import ALONE, MAIN
 from perftrail.model.wording import counted
 from perftrail.process.launcher import Launcher
 from perftrail.process.machine import read_machine
-from perftrail.process.machine.settings import put_back_left_over
+from perftrail.process.machine.settings import restore_left_over
 from perftrail.sources.directory import ListedSource
 from perftrail.store import hold, on_server, open_shared, open_store, server_of, writing
 from perftrail.studyfile import mistake
@@ -156,9 +156,9 @@ def open_build_view(study: Study, *, store: str | None) -> Iterator[BuildView]:
         )
         results = stack.enter_context(opened)
         starter = stack.enter_context(Launcher())
-        enclosing = sandboxes(study, root, starter)
+        isolation = sandboxes(study, root, starter)
         sources = open_sources(study, cache=str(root / SOURCES), starter=starter)
-        builder = open_builder(study, root, sources, starter, enclosing=enclosing)
+        builder = open_builder(study, root, sources, starter, isolation=isolation)
         subject_builder = _subject_builder(study, sources, builder, results, starter)
         with _naming_the_line(study):
             yield BuildView(
@@ -240,7 +240,7 @@ def open_session(  # noqa: PLR0913 - each is a choice of the command line, named
     """
     _refuse_samples(study)
     root = results_directory(study, store)
-    put_back_left_over()
+    restore_left_over()
     remove_leftovers()
     with ExitStack() as stack:
         fleet = _fleet(stack, engine, jobs=jobs)
@@ -296,16 +296,16 @@ def _session(
     """Connect the parts of a session."""
     study, root, fleet = place.study, place.root, place.fleet
     starter = stack.enter_context(Launcher())
-    if (enclosing := sandboxes(study, root, starter)) is not None:
-        enclosing.prepare()
+    if (isolation := sandboxes(study, root, starter)) is not None:
+        isolation.prepare()
     sources = open_sources(study, cache=str(root / SOURCES), starter=starter, own=own, asking="fresh")
-    builder = open_builder(study, root, sources, starter, enclosing=enclosing, workers=workers)
+    builder = open_builder(study, root, sources, starter, isolation=isolation, workers=workers)
     subject_builder = _subject_builder(
         study, sources, builder, place.results, starter, retry_failed=retry_failed
     )
     logs = root / "logs"
     invoker = stack.enter_context(
-        open_invoker(study, builder, starter, enclosing=enclosing, place=root, logs=logs, on_noise=on_noise)
+        open_invoker(study, builder, starter, isolation=isolation, place=root, logs=logs, on_noise=on_noise)
     )
     if fleet is not None:
         fleet.settle(study, root, own=own, outputs=lambda each: subject_builder.makings.recipe(each).outputs)
@@ -415,9 +415,9 @@ def shell_prefix(study: Study, place: ManualBuild, *, store: str | None) -> Iter
         yield ()
         return
     with Launcher() as starter:
-        enclosing = sandboxes(study, results_directory(study, store), starter)
-        assert enclosing is not None
-        with enclosing.prefix("build", [str(Path(place.log).parent)]) as words:
+        isolation = sandboxes(study, results_directory(study, store), starter)
+        assert isolation is not None
+        with isolation.prefix("build", [str(Path(place.log).parent)]) as words:
             yield (*words[:-1], "--chdir", str(Path(place.directory).resolve()), words[-1])
 
 

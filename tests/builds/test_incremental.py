@@ -44,7 +44,7 @@ INCREMENTAL = replace(recipe("make", outputs=("program",)), incremental=True)
 def made(place: Place | LocalBuilder, revision: Revision, how: Recipe = INCREMENTAL) -> Built:
     """Make a subject, as another perftrail each time unless a builder is given."""
     builder = place.builder() if isinstance(place, Place) else place
-    outcome = builder.make(Subject(revision=revision, variant="plain"), how)
+    outcome = builder.build(Subject(revision=revision, variant="plain"), how)
     assert isinstance(outcome, Built), outcome
     return outcome
 
@@ -104,7 +104,7 @@ def test_stale_objects_are_found_said_and_taken_back(place: Place) -> None:
     with pytest.raises(StaleBuilds) as taken_back:
         builder.confirm()
     assert taken_back.value.keys == (wrong.key,)
-    (news,) = builder.news()
+    (news,) = builder.messages()
     assert news.startswith("incremental builds are off")
     assert "program" in news
     right = made(place, two)
@@ -145,7 +145,7 @@ def test_a_check_that_is_passed_changes_nothing(place: Place) -> None:
     made(builder, one)
     second = made(builder, two)
     builder.confirm()
-    assert builder.news() == ()
+    assert builder.messages() == ()
     assert made(builder, two).reused
     assert said(second) == "6"
     third = made(place, place.commit({**FILES, "part.c": "int part(void) { return 7; }\n"}))
@@ -167,7 +167,7 @@ def test_a_witness_is_compared_itself_also_when_a_later_build_in_its_tree_was_ri
     with pytest.raises(StaleBuilds) as taken_back:
         builder.confirm([(Subject(revision=two, variant="plain"), INCREMENTAL)])
     assert taken_back.value.keys == (wrong.key,)
-    assert "incremental builds are off" in builder.news()[0]
+    assert "incremental builds are off" in builder.messages()[0]
     assert said(made(place, two)) == "8"
 
 
@@ -184,7 +184,7 @@ def test_a_witness_that_is_right_is_compared_once(place: Place) -> None:
     log.unlink()
     builder.confirm(witnesses)
     assert not log.exists()
-    assert builder.news() == ()
+    assert builder.messages() == ()
     assert said(made(place, place.commit({**FILES, "number.h": "#define N 6\n"}))) == "12"
 
 
@@ -241,7 +241,7 @@ def test_outputs_that_name_their_directory_are_made_in_one_of_their_own(place: P
     built = made(builder, revision, how)
     assert not Path(built.directory).is_symlink()
     assert built.directory in Path(built.directory, "wrapper").read_text()
-    assert "name the directory" in builder.news()[0]
+    assert "contain the name of their build directory" in builder.messages()[0]
 
 
 def test_a_build_killed_in_a_used_tree_is_followed_by_a_clean_one(place: Place) -> None:

@@ -11,7 +11,7 @@ from distributed import Client, LocalCluster
 
 from perftrail.cluster.dask import Cluster, Offer, connected
 from perftrail.errors import ClusterError, MachineLeft
-from perftrail.local_engine import LocalEngine, beside
+from perftrail.local_engine import LocalEngine, second_process
 from perftrail.model.measurement import Machine
 from perftrail.ports import Engine
 
@@ -52,12 +52,12 @@ def cluster(scheduler: LocalCluster) -> Iterator[Cluster]:
         yield Cluster(client, patience_seconds=0.0)
 
 
-@pytest.fixture(params=["local", "beside", "building", "measuring"])
+@pytest.fixture(params=["local", "second_process", "building", "measuring"])
 def engine(request: pytest.FixtureRequest, cluster: Cluster) -> Iterator[Engine]:
     if request.param == "local":
         yield LocalEngine()
-    elif request.param == "beside":
-        with beside() as engine:
+    elif request.param == "second_process":
+        with second_process() as engine:
             yield engine
     else:
         yield cluster.building() if request.param == "building" else cluster.measuring(MACHINE)

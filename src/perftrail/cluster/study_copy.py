@@ -13,10 +13,18 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perftrail.builds.packing import SHARE, files_below, has_build, pack, pack_build, unpack, unpack_build
+from perftrail.builds.packing import (
+    SHARED_DIRECTORY,
+    files_below,
+    has_build,
+    pack,
+    pack_build,
+    unpack,
+    unpack_build,
+)
 from perftrail.cluster.values import Lacks, OutcomeWithFiles, Parcel
 from perftrail.errors import ClusterError
-from perftrail.file_tree import alone, remove_tree
+from perftrail.file_tree import exclusive_lock, remove_tree
 from perftrail.model.build import Built, content_key
 from perftrail.model.measurement import Measurement
 from perftrail.model.wording import quoted
@@ -65,7 +73,7 @@ class Grounds:
             if source.location.startswith("/") and not Path(source.location).exists():
                 raise ClusterError(
                     f"source.location {quoted(source.location)}: is not there on this machine; give an address that "
-                    f"every machine can reach, or {SHARE}"
+                    f"every machine can reach, or {SHARED_DIRECTORY}"
                 )
         return here
 
@@ -148,7 +156,7 @@ class Grounds:
     def _take_study(self, sent: dict[str, bytes]) -> bool:
         if STUDY not in sent:
             return False
-        with alone(self.root / "study.lock"):
+        with exclusive_lock(self.root / "study.lock"):
             if not self._study_here.is_dir():
                 arriving = self._study_here.with_suffix(".arriving")
                 remove_tree(arriving)
@@ -200,7 +208,7 @@ def study_digest(directory: Path) -> str:
 def pack_study(directory: Path) -> bytes:
     """Pack the files beside a study file. Raises `ClusterError` if they are too large."""
     names = sorted(each.name for each in directory.iterdir() if each.name not in LEFT_OUT)
-    return pack(directory, names, what="the files beside the study file", but=LEFT_OUT)
+    return pack(directory, names, what="the files beside the study file", exclude=LEFT_OUT)
 
 
 def _told(directory: Path) -> Iterator[list[str | int]]:

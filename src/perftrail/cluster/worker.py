@@ -24,7 +24,7 @@ from perftrail.cluster.dask import Offer
 from perftrail.cluster.study_copy import LOGS, Grounds
 from perftrail.cluster.values import Terms
 from perftrail.errors import ClusterError, MachineBusy, PerftrailError, UsageError
-from perftrail.file_tree import alone, claimed_directory, remove_left_over, together
+from perftrail.file_tree import claimed_directory, exclusive_lock, remove_left_over, shared_lock
 from perftrail.measure.build_workers import LocalBuildWorker, open_builder, sandboxes
 from perftrail.measure.invoker import log_name, open_invoker
 from perftrail.measure.sandboxes import remove_leftovers
@@ -34,7 +34,7 @@ from perftrail.model.measurement import FailedInvocation
 from perftrail.model.wording import quoted
 from perftrail.process.launcher import Launcher
 from perftrail.process.machine import read_machine
-from perftrail.process.sandbox.view import remove_left_over_rooms
+from perftrail.process.sandbox.view import remove_left_over_directories
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -54,7 +54,7 @@ def measuring(machine: str) -> Iterator[None]:
     It waits for running builds; later ones wait for the measurement.
     """
     home = _home(machine)
-    with alone(home / "turn.lock"), alone(home / "use.lock"):
+    with exclusive_lock(home / "turn.lock"), exclusive_lock(home / "use.lock"):
         yield
 
 
@@ -62,8 +62,8 @@ def measuring(machine: str) -> Iterator[None]:
 def building(machine: str) -> Iterator[None]:
     """Share the machine with other builds, but not with a measurement."""
     home = _home(machine)
-    with alone(home / "turn.lock"):
-        use = together(home / "use.lock")
+    with exclusive_lock(home / "turn.lock"):
+        use = shared_lock(home / "use.lock")
         use.__enter__()
     try:
         yield
@@ -88,7 +88,7 @@ def remove_left_over_of_workers(directory: Path) -> None:
     """Remove what killed workers left in a worker's directory."""
     remove_left_over(PREFIX, below=directory)
     if (directory / ROOMS).is_dir():
-        remove_left_over_rooms(directory / ROOMS)
+        remove_left_over_directories(directory / ROOMS)
 
 
 class JobRunner:
@@ -105,7 +105,7 @@ class JobRunner:
         self._bench = ExitStack()
         self._stop = Event()
         self._launcher = Launcher()
-        self._enclosing: Sandboxes | None = None
+        self._isolation: Sandboxes | None = None
         self._opened: Invoker | None = None
         self._cancels: dict[str, Callable[[], None]] = {}
 
@@ -117,7 +117,7 @@ class JobRunner:
     def make(self, making: Making, *, job: str) -> OutcomeWithFiles[Built | Failure]:
         """Build a subject. Raises `ClusterError` if the result would be another build than requested."""
         with self._hand(making, job) as hand:
-            return self._grounds.made(hand.make(making.subject, making.recipe), making.recipe)
+            return self._grounds.made(hand.build(making.subject, making.recipe), making.recipe)
 
     def relink(self, relinking: Relinking, *, job: str) -> OutcomeWithFiles[Mapping[int, Built | Failure]]:
         """Relink a subject; build it first if necessary. Raises `ClusterError` as `make` does."""
@@ -173,7 +173,7 @@ class JobRunner:
         locks = self._grounds.root / "builds" / "locks"
         try:
             # Others who see the same directory may relink the build there: not while it runs.
-            with together(locks / f"{ready.prepared.built.key}.lock"):
+            with shared_lock(locks / f"{ready.prepared.built.key}.lock"):
                 outcome = self._opened.invoke(replace(start, ready=ready))
         finally:
             del self._cancels[job]
@@ -187,15 +187,15 @@ class JobRunner:
 
     def _cancel(self) -> None:
         self._launcher.cancel()
-        if self._enclosing is not None:
-            self._enclosing.cancel()
+        if self._isolation is not None:
+            self._isolation.cancel()
 
     def stop(self) -> None:
         """Kill everything here, for good."""
         self._stop.set()
         self._launcher.close()
-        if self._enclosing is not None:
-            self._enclosing.end()
+        if self._isolation is not None:
+            self._isolation.end()
         for hand in tuple(self._hands):
             hand.stop()
 
@@ -209,14 +209,14 @@ class JobRunner:
         (root / LOGS).mkdir(parents=True, exist_ok=True)
         scratch = self._bench.enter_context(claimed_directory(PREFIX, below=self._terms.directory))
         starter = Stoppable(self._launcher, self._stop)
-        self._enclosing = sandboxes(study, root, self._launcher, rooms=self._rooms)
+        self._isolation = sandboxes(study, root, self._launcher, rooms=self._rooms)
         sources = open_sources(study, cache=str(root / "sources"), starter=starter, own=self.site.own)
         return self._bench.enter_context(
             open_invoker(
                 study,
-                open_builder(study, root, sources, starter, enclosing=self._enclosing),
+                open_builder(study, root, sources, starter, isolation=self._isolation),
                 self._launcher,
-                enclosing=self._enclosing,
+                isolation=self._isolation,
                 place=scratch,
                 logs=root / LOGS,
             )

@@ -16,7 +16,7 @@ from urllib3.exceptions import HTTPError
 from urllib3.util import Retry
 
 from perftrail.errors import CheckoutFailed, SourceError
-from perftrail.file_tree import alone
+from perftrail.file_tree import exclusive_lock
 from perftrail.model.build import content_key
 from perftrail.model.subject import Revision
 from perftrail.model.wording import quoted
@@ -78,7 +78,7 @@ def _downloaded(archive: Archive, address: str, cache: Path) -> Path:
     cached = cache / archive.sha256.lower()
     if cached.is_file():
         return cached
-    with alone(cache.with_name(f"{cache.name}.lock")):
+    with exclusive_lock(cache.with_name(f"{cache.name}.lock")):
         cache.mkdir(parents=True, exist_ok=True)
         if not cached.is_file():
             _download_checked(archive, address, cached)

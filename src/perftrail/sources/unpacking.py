@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from perftrail.errors import CheckoutFailed
-from perftrail.file_tree import date_alike
+from perftrail.file_tree import set_same_date
 from perftrail.model.wording import quoted
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def unpack(archive: Path, directory: Path) -> int:
             directory.mkdir(parents=True)
             _write(entries, directory)
             _refuse_links_outside(entries, directory)
-            date_alike(directory)
+            set_same_date(directory)
     except (OSError, EOFError, ValueError, RuntimeError, NotImplementedError, *_BROKEN) as error:
         raise CheckoutFailed(f"{archive.name}: cannot be unpacked: {error}") from error
     return sum(entry.kind is not _Kind.DIRECTORY for entry in entries)

@@ -19,8 +19,8 @@ from perftrail.process.machine.load import Watch
 from perftrail.process.machine.settings import (
     ChangedSettings,
     possible_changes,
-    put_back_left_over,
     read_settings,
+    restore_left_over,
     run_attached,
 )
 from perftrail.verbs.resolution import ResolutionJson, resolve
@@ -546,7 +546,7 @@ def examine(*, quick: bool = False, held: tuple[Change, ...] = ()) -> Report:
 
     Settings that a killed perftrail left changed are restored first.
     """
-    put_back = put_back_left_over()
+    put_back = restore_left_over()
     with Launcher() as launcher:
         signs = read_signs(launcher.start())
         resolution = None if quick else resolve(launcher)
@@ -583,7 +583,7 @@ def fixed() -> Iterator[tuple[Change, ...]]:
 
     Raises `SettingsError` if a change fails, after restoring all settings.
     """
-    put_back_left_over()
+    restore_left_over()
     changes = possible_changes()
     with ChangedSettings(changes):
         yield changes

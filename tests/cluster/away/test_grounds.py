@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from perftrail.builds.packing import MOST_BYTES, pack, unpack, unpack_logs
+from perftrail.builds.packing import MOST_TRANSFER_BYTES, pack, unpack, unpack_logs
 from perftrail.cluster.fleet import TOKEN, leave_sign, token_of
 from perftrail.cluster.study_copy import STUDY, Grounds, pack_study, study_digest
 from perftrail.cluster.values import Parcel, Site
@@ -84,8 +84,8 @@ def test_more_than_may_travel_is_refused_with_the_remedy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "large").write_bytes(bytes(range(256)) * 100)
-    assert MOST_BYTES == 64 << 20
-    monkeypatch.setattr("perftrail.builds.packing.MOST_BYTES", 100)
+    assert MOST_TRANSFER_BYTES == 64 << 20
+    monkeypatch.setattr("perftrail.builds.packing.MOST_TRANSFER_BYTES", 100)
     with pytest.raises(ClusterError, match=r"the file: packed it is more than.*--store"):
         pack(tmp_path, ["large"], what="the file")
 
@@ -96,7 +96,7 @@ def test_links_and_modes_arrive_as_they_were_and_what_is_named_is_left_out(tmp_p
     (home / "inside" / "program").write_text("#!/bin/sh\n")
     (home / "inside" / "program").chmod(0o755)
     (home / "inside" / "link").symlink_to("program")
-    unpack(pack(home, ["inside", "missing"], what="it", but=(".git",)), there)
+    unpack(pack(home, ["inside", "missing"], what="it", exclude=(".git",)), there)
     assert (there / "inside" / "link").readlink() == Path("program")
     assert (there / "inside" / "program").stat().st_mode & 0o111
     assert not (there / "inside" / ".git").exists()
@@ -144,7 +144,7 @@ def test_what_comes_as_a_log_leads_nowhere_else(tmp_path: Path) -> None:
 
 def test_what_leaves_its_directory_or_is_nothing_that_was_packed_is_refused(tmp_path: Path) -> None:
     for packed in (archive(tarfile.TarInfo("../outside")), b"nonsense", archive(tarfile.TarInfo("x"))[:20]):
-        with pytest.raises(ClusterError, match="what travelled cannot be unpacked"):
+        with pytest.raises(ClusterError, match="cannot be unpacked"):
             unpack(packed, tmp_path / "inside")
     assert not (tmp_path / "outside").exists()
 

@@ -210,5 +210,5 @@ def test_a_launcher_of_another_version_is_refused_with_the_remedy() -> None:
 
 
 def test_the_answer_to_another_job_is_an_error() -> None:
-    with pytest.raises(LauncherError, match="'2' was asked"):
+    with pytest.raises(LauncherError, match="'2' was read_platform"):
         read_result({"event": "result", "id": "1"}, id="2")

@@ -78,7 +78,7 @@ def command(
 
 
 def _shell(study: Study, revision: str, *, variant: str | None, store: str | None) -> None:
-    from perftrail.builds.interactive_shell import go_through, standard_input
+    from perftrail.builds.interactive_shell import run_shell, standard_input
     from perftrail.opening import open_build_view, results_directory, shell_prefix
     from perftrail.verbs.build import laid_out, subject_named
 
@@ -94,7 +94,7 @@ def _shell(study: Study, revision: str, *, variant: str | None, store: str | Non
             shell_prefix(study, place, store=store) as prefix,
         ):
             print_laid_out(subject, place)
-            code = go_through(place, given=given, prefix=prefix)
+            code = run_shell(place, given=given, prefix=prefix)
     if given == "commands" and code:
         raise click.exceptions.Exit(1)
 

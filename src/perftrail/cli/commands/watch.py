@@ -19,7 +19,7 @@ from perftrail.cli.options import (
     writing_options,
 )
 from perftrail.errors import PerftrailError, StudyError, UsageError
-from perftrail.file_tree import alone
+from perftrail.file_tree import exclusive_lock
 from perftrail.model.wording import escaped
 from perftrail.present.speech import after
 
@@ -108,7 +108,7 @@ def _look(study: Study, policy: WatchPolicy, writing: Writing) -> Watched:
     from perftrail.verbs.watch.watch import BranchCheck
 
     file = _file(study, policy, writing)
-    with alone(file.with_suffix(".lock")):
+    with exclusive_lock(file.with_suffix(".lock")):
         return writing.follow(
             study,
             lambda session: afresh(
@@ -133,7 +133,7 @@ def _tell(study: Study, policy: WatchPolicy, writing: Writing, *, once: bool, st
     file = _file(study, policy, writing)
     try:
         # What was taken is noted, so that it is not sent again.
-        with alone(file.with_suffix(".lock")), stop.soon():
+        with exclusive_lock(file.with_suffix(".lock")), stop.soon():
             state = deliver(
                 read_state(file),
                 Post.of(policy.notify, directory=study.directory).send,

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.errors import SourceError
-from perftrail.file_tree import alone
+from perftrail.file_tree import exclusive_lock
 from perftrail.model.build import content_key
 from perftrail.model.wording import quoted
 from perftrail.sources.client import LONG_SECONDS, Client, client_environment, refuse_control_characters
@@ -183,7 +183,7 @@ class FossilCopy:
         if self._fresh:
             return self.path
         local = self._local()
-        with alone(self._home / "lock"):
+        with exclusive_lock(self._home / "lock"):
             if local is not None:
                 self._copy_repository(local.file)
                 self._fresh = True
@@ -229,7 +229,7 @@ class FossilCopy:
             return False
         self.ready()
         if not self._fresh:
-            with alone(self._home / "lock"):
+            with exclusive_lock(self._home / "lock"):
                 self._transfer("pull", self._address, "--once", "-R", str(self.path))
             self._fresh = True
         return True
@@ -259,7 +259,7 @@ class FossilCopy:
 
     def _of_checkout(self, file: Path) -> _Place:
         """Return the repository of a check-out, from its own database."""
-        with alone(self._home / "lock"):
+        with exclusive_lock(self._home / "lock"):
             copy = self._home / "checkout.db"
             _copy_database(file, copy)
             with closing(sqlite3.connect(copy)) as database:

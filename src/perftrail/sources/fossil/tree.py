@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.errors import CheckoutFailed, SourceError
-from perftrail.file_tree import date_alike
+from perftrail.file_tree import set_same_date
 from perftrail.model.build import content_key
 from perftrail.model.source import matching
 from perftrail.model.wording import quoted
@@ -118,7 +118,7 @@ class FossilTrees:
         All get one date. Raises `CheckoutFailed` and `OSError`.
         """
         written = self.write_own(id_, directory) + self._manifest(id_, directory)
-        date_alike(directory)
+        set_same_date(directory)
         return written
 
     def write_own(self, id_: str, directory: Path) -> int:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.errors import CheckoutFailed, SourceError
-from perftrail.file_tree import alone, alone_if_free, together
+from perftrail.file_tree import exclusive_lock, shared_lock, try_exclusive_lock
 from perftrail.model.build import content_key
 from perftrail.model.wording import quoted
 from perftrail.sources.client import LONG_SECONDS
@@ -38,9 +38,9 @@ def add_worktree(mirror: Mirror, commit: str, directory: str, log: str, *, empty
     if Path(directory).exists():
         raise CheckoutFailed(f"{directory}: exists already; a revision needs a new directory")
     Path(directory).parent.mkdir(parents=True, exist_ok=True)
-    with together(mirror.lock):
+    with shared_lock(mirror.lock):
         # Git reads the records of all worktrees to add one, and fails at an incomplete record.
-        with alone(mirror.add_lock):
+        with exclusive_lock(mirror.add_lock):
             answer = mirror.git.run(
                 "worktree", "add", "--force", "--force", "--detach", "--no-checkout", "--", directory, commit,
                 repository=mirror.path, timeout_seconds=LONG_SECONDS, log=log,
@@ -59,7 +59,7 @@ def forget_removed_worktrees(mirror: Mirror) -> None:
     """Remove the mirror's records of deleted worktrees, unless another process creates worktrees now."""
     if not (mirror.path / _KNOWN).is_dir():
         return
-    with alone_if_free(mirror.lock) as free:
+    with try_exclusive_lock(mirror.lock) as free:
         if free:
             forget_unfinished_worktrees(mirror.path)
             mirror.git.run("worktree", "prune", repository=mirror.path)
@@ -128,7 +128,7 @@ class Mirror:
         """Create or update the mirror, and return its path. Raises `SourceError`."""
         origin = self._reach()
         if not self.path.is_dir():
-            with alone(self._home / "lock"):
+            with exclusive_lock(self._home / "lock"):
                 if not self.path.is_dir():
                     self._clone(origin)
         elif origin.lookup and not self._fetched:
@@ -259,7 +259,7 @@ class Mirror:
 
     def _fetch(self, origin: _Origin, refs: Sequence[str]) -> None:
         # Git reads the HEAD of every worktree when it fetches; an incomplete worktree has none yet.
-        with alone(self._home / "lock"), alone(self.lock):
+        with exclusive_lock(self._home / "lock"), exclusive_lock(self.lock):
             forget_unfinished_worktrees(self.path)
             answer = origin.git.run(
                 "fetch", "--quiet", "--prune", "--force", "--no-tags", "--no-auto-gc",

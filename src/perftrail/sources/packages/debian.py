@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.errors import CheckoutFailed, SourceError
-from perftrail.file_tree import alone, date_alike
+from perftrail.file_tree import exclusive_lock, set_same_date
 from perftrail.model.build import content_key
 from perftrail.model.wording import quoted
 from perftrail.sources.client import LONG_SECONDS, Client, client_environment
@@ -231,7 +231,7 @@ def update_archives(apt: Apt) -> None:
     if not apt.archives:
         return
     place = apt.directory
-    with alone(place.with_name(f"{place.name}.lock")):
+    with exclusive_lock(place.with_name(f"{place.name}.lock")):
         for name in ("lists/partial", "cache/archives/partial", "archives"):
             (place / name).mkdir(parents=True, exist_ok=True)
         (place / "status").touch()
@@ -338,7 +338,7 @@ class DebianSources:
         """Let apt download a version once, check it, and let dpkg-source unpack and patch it."""
         sha256 = self._description(id)
         kept = self._cache / sha256
-        with alone(self._cache.with_name(f"{self._cache.name}.lock")):
+        with exclusive_lock(self._cache.with_name(f"{self._cache.name}.lock")):
             if not kept.is_dir():
                 self._download(id, sha256, kept, log)
         (description,) = kept.glob("*.dsc")
@@ -353,7 +353,7 @@ class DebianSources:
             raise CheckoutFailed(
                 f"dpkg-source cannot unpack {self.package.name} {id}: {why_apt_failed(answer)}"
             )
-        date_alike(directory)
+        set_same_date(directory)
 
     def _download(self, id: str, sha256: str, kept: Path, log: str) -> None:
         spec = f"{self.package.name}={id}"

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perftrail.errors import CheckoutFailed, SourceError
-from perftrail.file_tree import alone
+from perftrail.file_tree import exclusive_lock
 from perftrail.model.build import content_key
 from perftrail.model.wording import quoted
 from perftrail.sources.client import LONG_SECONDS, Client, client_environment
@@ -57,7 +57,7 @@ class NpmPackages(SemanticRegistry):
         """Let npm download a release once, check it, and unpack it; none of its scripts run."""
         checksum = self._checksum(id)
         kept = self._cache / f"{checksum.digest.hex()}.tgz"
-        with alone(self._cache.with_name(f"{self._cache.name}.lock")):
+        with exclusive_lock(self._cache.with_name(f"{self._cache.name}.lock")):
             if not kept.is_file():
                 self._pack(id, checksum, kept, log)
         with Path(log).open("a", encoding="utf-8", errors="replace") as file:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.errors import SourceError, UsageError
-from perftrail.file_tree import alone
+from perftrail.file_tree import exclusive_lock
 from perftrail.model.build import content_key
 from perftrail.model.patch import Conflict, Patch, Patched
 from perftrail.model.wording import escaped, quoted
@@ -72,7 +72,7 @@ def make_patch(study: Study, wanted: Wanted, *, store: str | None) -> Carriage |
     """
     root = results_directory(study, store)
     cache = str(root / "sources")
-    with Launcher() as starter, alone(Path(cache) / "backports.lock"):
+    with Launcher() as starter, exclusive_lock(Path(cache) / "backports.lock"):
         _forget_left_over(root / "backports")
         source = open_source(study, cache=cache, starter=starter)
         onto = find_revision(study, source, wanted.onto)
