@@ -23,7 +23,7 @@ from perftrail.process.launcher import Launcher
 from perftrail.process.machine import read_machine
 from perftrail.process.machine.settings import restore_left_over
 from perftrail.sources.directory import ListedSource
-from perftrail.store import hold, on_server, open_shared, open_store, server_of, writing
+from perftrail.store import current_writer, lock_for_writing, on_server, open_shared, open_store, server_of
 from perftrail.studyfile import mistake
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from perftrail.model.patch import Patched
     from perftrail.model.study import Study
     from perftrail.ports import Builder, Store
-    from perftrail.store import Access, Back, Holder, ServerUnreachable
+    from perftrail.store import Access, Holder, ServerBack, ServerUnreachable
 
 RESULTS = ".perftrail"
 """The results directory, in the study file's directory, unless `--store` names another."""
@@ -214,7 +214,7 @@ def open_results(study: Study, *, store: str | None, access: Access = "read") ->
 
 def writer(study: Study, *, store: str | None) -> Holder | None:
     """Return who measures a study now, and since when; `None` if nobody does."""
-    return writing(str(results_directory(study, store) / DATABASE))
+    return current_writer(str(results_directory(study, store) / DATABASE))
 
 
 @contextmanager
@@ -223,7 +223,7 @@ def open_session(  # noqa: PLR0913 - each is a choice of the command line, named
     *,
     store: str | None,
     wait: bool = True,
-    on_wait: Callable[[Holder | ServerUnreachable | Back], None] = lambda _: None,
+    on_wait: Callable[[Holder | ServerUnreachable | ServerBack], None] = lambda _: None,
     on_noise: Callable[[Noise], None] = lambda _: None,
     retry_failed: bool = False,
     own: Patched | None = None,
@@ -361,7 +361,7 @@ def _held(
     machine: Machine,
     *,
     wait: bool,
-    on_wait: Callable[[Holder | ServerUnreachable | Back], None],
+    on_wait: Callable[[Holder | ServerUnreachable | ServerBack], None],
 ) -> Iterator[Store]:
     """Lock a study's results, and open them for writing on this machine.
 
@@ -370,7 +370,7 @@ def _held(
     root.mkdir(parents=True, exist_ok=True)
     _hide_from_git(root)
     with (
-        hold(str(root / DATABASE), wait=wait, on_wait=on_wait),
+        lock_for_writing(str(root / DATABASE), wait=wait, on_wait=on_wait),
         _refusing_removal(root / f"{DATABASE}.lock"),
         ExitStack() as stack,
     ):

@@ -109,7 +109,7 @@ def test_what_this_run_made_or_needs_stays_however_little_room_there_is(place: P
     assert there(earlier)
     assert all(isinstance(each, Built) and there(each) for each in made)
     (news,) = own.messages()
-    assert "more than build.disk" in news
+    assert "more than the quota of build.disk" in news
     own.close()
 
 
@@ -127,7 +127,7 @@ place = Place.__new__(Place)
 place.root, place.launcher = Path(sys.argv[1]), Launcher()
 place.repository = type("There", (), {"path": Path(sys.argv[1]) / "repository"})
 own = builder(place, disk_bytes=1e9)
-built = own.make(Subject(revision=Revision(id=sys.argv[2]), variant="plain"), BIG)
+built = own.build(Subject(revision=Revision(id=sys.argv[2]), variant="plain"), BIG)
 print(built.directory, flush=True)
 sys.stdin.read()
 """

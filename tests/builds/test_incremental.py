@@ -212,7 +212,7 @@ def test_a_submodules_tie_is_that_of_the_checkout_and_no_difference(place: Place
     assert [each["count"].count("made") for each in read] == [1, 1, 2]
     assert [each["state"] for each in read] == ["", "", ""]
     assert [said(each) for each in built] == ["1", "1", "2"]
-    assert "1 files differ" in Path(built[1].log).read_text()
+    assert "1 changed file" in Path(built[1].log).read_text()
     without = "program: main.c\n\techo 9 > $@\n\ttouch at count state\n"
     plain = made(place, place.commit({"main.c": main, "Makefile": without}), how)
     assert "clean tree" not in Path(plain.log).read_text()
@@ -224,7 +224,7 @@ def test_a_failure_is_believed_only_from_a_clean_tree(place: Place) -> None:
     made(place, place.commit(FILES), how)
     second = made(place, place.commit({**FILES, "number.h": "#define N 3\n"}), how)
     assert said(second) == "6"
-    assert "made again in a clean tree" in Path(second.log).read_text()
+    assert "built again in a clean tree" in Path(second.log).read_text()
     broken = place.commit({**FILES, "part.c": "int part(void) { return }\n"})
     failure = place.failed(broken, how)
     assert "part.c:1" in failure.message

@@ -68,7 +68,7 @@ def test_no_link_of_a_revision_leads_a_repair_out_of_its_tree(place: Place) -> N
         {**PROJECT, "sys": f"link:{outside}", "kept": f"link:{outside}/kept", "in": "link:lib", "lib/a": "a"}
     )
     assert (
-        "a link of this revision leads out of its tree"
+        "a link of this revision that leads out of its tree"
         in place.failed(revision, placed("sys/new", "file")).message
     )
     assert "leads out" in place.failed(revision, placed("sys/deep/new", "file")).message

@@ -86,7 +86,7 @@ def test_more_than_may_travel_is_refused_with_the_remedy(
     (tmp_path / "large").write_bytes(bytes(range(256)) * 100)
     assert MOST_TRANSFER_BYTES == 64 << 20
     monkeypatch.setattr("perftrail.builds.packing.MOST_TRANSFER_BYTES", 100)
-    with pytest.raises(ClusterError, match=r"the file: packed it is more than.*--store"):
+    with pytest.raises(ClusterError, match=r"the file: its packed size exceeds.*--store"):
         pack(tmp_path, ["large"], what="the file")
 
 

@@ -39,7 +39,7 @@ def test_a_process_that_ends_while_it_is_read_is_left_out(tmp_path: Path) -> Non
 
 def test_the_names_of_real_processes_are_found() -> None:
     with hog() as hogging, Watch() as looking:
-        # It is our own child: read_platform by somebody else, it is foreign.
+        # It is our own child: asked by somebody else, it is foreign.
         before = take_census(Path("/"))
         looking.busiest(seconds=0.3)
         found = busiest(before, take_census(Path("/")), seconds=0.3, own=NOBODY, most=1000)

@@ -155,11 +155,11 @@ def forget(study: str | None, age: str, yes: bool, store: str | None, as_json: b
     Without --yes, nothing is deleted. The next perftrail run measures again what the study's plan still needs.
     """
     from perftrail.store.upkeep import forget as take_away
-    from perftrail.store.upkeep import to_forget
+    from perftrail.store.upkeep import preview_forget
 
     before = moment_before(age)
     meant = named(study, store)
-    gone = take_away(meant.location, before) if yes else to_forget(meant.location, before)
+    gone = take_away(meant.location, before) if yes else preview_forget(meant.location, before)
     if as_json:
         print_json("store forget", gone.as_json())
         return

@@ -41,7 +41,7 @@ static void pause_ms(int milliseconds)
     nanosleep(&pause, NULL);
 }
 
-static void hold(void) /* until main has read_platform for what is held, and 20 ms more */
+static void hold(void) /* until main has asked for what is held, and 20 ms more */
 {
     atomic_store(&is_held, 1);
     while (!atomic_load(&is_asked_for))
