@@ -308,7 +308,9 @@ def _session(
         open_invoker(study, builder, starter, isolation=isolation, place=root, logs=logs, on_noise=on_noise)
     )
     if fleet is not None:
-        fleet.settle(study, root, own=own, outputs=lambda each: subject_builder.makings.recipe(each).outputs)
+        fleet.set_study(
+            study, root, own=own, outputs=lambda each: subject_builder.makings.recipe(each).outputs
+        )
     return Session(
         study=study,
         machine=place.machine,

@@ -9,7 +9,7 @@ import dask
 import pytest
 from distributed import Client, LocalCluster
 
-from perftrail.cluster.dask import Cluster, Offer, connected
+from perftrail.cluster.dask import Cluster, WorkerInfo, connected
 from perftrail.errors import ClusterError, MachineLeft
 from perftrail.local_engine import LocalEngine, second_process
 from perftrail.model.measurement import Machine
@@ -27,7 +27,7 @@ def doubled(number: int) -> int:
 @pytest.fixture(scope="module")
 def scheduler() -> Iterator[LocalCluster]:
     """A scheduler and one worker of ours, all of it in this process."""
-    offer = Offer(machine=MACHINE, builds=2, version="0.0.0")
+    offer = WorkerInfo(machine=MACHINE, builds=2, version="0.0.0")
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     with (
         dask.config.set({"distributed.scheduler.http.routes": []}),
@@ -49,7 +49,7 @@ def scheduler() -> Iterator[LocalCluster]:
 @pytest.fixture(scope="module")
 def cluster(scheduler: LocalCluster) -> Iterator[Cluster]:
     with Client(scheduler.scheduler_address, set_as_default=False) as client:
-        yield Cluster(client, patience_seconds=0.0)
+        yield Cluster(client, absence_seconds=0.0)
 
 
 @pytest.fixture(params=["local", "second_process", "building", "measuring"])
@@ -90,7 +90,7 @@ def test_what_performing_raises_comes_through(engine: Engine) -> None:
 
 
 def test_workers_say_which_machine_they_are_and_how_many_builds_they_make(cluster: Cluster) -> None:
-    (offer,) = cluster.offers()
+    (offer,) = cluster.worker_infos()
     assert (offer.machine, offer.builds, offer.version) == (MACHINE, 2, "0.0.0")
 
 
@@ -99,8 +99,8 @@ def test_workers_are_seen_at_every_look_whatever_dask_asks_for_itself(scheduler:
         dask.config.set({"distributed.client.scheduler-info-interval": "1ms"}),
         Client(scheduler.scheduler_address, set_as_default=False) as client,
     ):
-        cluster = Cluster(client, patience_seconds=0.0)
-        assert {len(cluster.offers()) for _ in range(300)} == {1}
+        cluster = Cluster(client, absence_seconds=0.0)
+        assert {len(cluster.worker_infos()) for _ in range(300)} == {1}
 
 
 def test_a_machine_that_has_no_worker_is_said_to_have_left(cluster: Cluster) -> None:
@@ -121,5 +121,5 @@ def test_workers_of_another_version_are_refused_by_name(scheduler: LocalCluster)
 
 def test_where_no_scheduler_answers_it_is_said_how_to_start_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("perftrail.cluster.dask.SECONDS_TO_CONNECT", 0.2)
-    with pytest.raises(ClusterError, match="no scheduler of Dask answers"), connected("tcp://127.0.0.1:1"):
+    with pytest.raises(ClusterError, match="no Dask scheduler answers"), connected("tcp://127.0.0.1:1"):
         pass

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-
 from perftrail.errors import StoreError, StoreUnreachable
 from perftrail.model.wording import duration
 

@@ -10,7 +10,7 @@ from perftrail.cli.help import Command
 from perftrail.cli.options import MOST_JOBS
 
 if TYPE_CHECKING:
-    from perftrail.cluster.dask import Offer
+    from perftrail.cluster.dask import WorkerInfo
 
 
 @click.command("worker", cls=Command)
@@ -65,6 +65,6 @@ def command(scheduler: str, builds: int, machine: str | None, directory: str | N
     )
 
 
-def _tell(offer: Offer) -> None:
+def _tell(offer: WorkerInfo) -> None:
     name = offer.machine.facts.get("name", offer.machine.id)
     click.echo(f"machine {name!r}: measures one thing at a time, {offer.builds} builds at once", err=True)
