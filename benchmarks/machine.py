@@ -6,7 +6,7 @@ import os
 from datetime import UTC, datetime
 
 from perftrail.process.machine import read_machine
-from perftrail.store.databases import looked_at
+from perftrail.store.databases import open_snapshot
 
 FACTS = ("cpu", "logical_cpus", "memory_gib", "kernel", "libc", "virtualisation")
 
@@ -25,7 +25,7 @@ def load() -> float:
 
 def database(location: str) -> str:
     """Name the database that a store is in, with its version, and of a server with what matters of its settings."""
-    with looked_at(location) as connection:
+    with open_snapshot(location) as connection:
         version = ".".join(map(str, connection.dialect.server_version_info or ()))
         if connection.dialect.name == "sqlite":
             return f"SQLite {version}"

@@ -44,7 +44,7 @@ static bool write_number(const struct leaf *leaf, const char *file, int64_t numb
     return file_write_in(leaf->path, file, digits);
 }
 
-/* Swap is part of the limit where the kernel counts it; its file is missing where it does not. */
+/* Swap is part of the limit if the kernel counts it; otherwise its file is missing. */
 static bool limit_memory(const struct leaf *leaf, int64_t bytes)
 {
     if (leaf->version == 2) {
@@ -98,7 +98,7 @@ static void kill_listed(const struct leaf *leaf)
     for (char *at = list; length > 0 && at < list + length; at++) {
         int64_t pid = number_in(at);
         at += strspn(at, "0123456789");
-        /* A list that did not fit may end within a number: it is read again in the next round. */
+        /* A truncated list may end within a number: the next round reads it again. */
         if (*at == '\n' && pid > 1 && pid != getpid())
             kill((pid_t)pid, SIGKILL);
     }
@@ -179,8 +179,8 @@ static void remove_children(const char *path)
     close(directory);
 }
 
-/* A leaf is busy until the kernel has let go of its last process, a moment after it was reaped,
- * and while it has children: a target that runs containers makes some. */
+/* A leaf is busy until the kernel has released its last process, a moment after it was reaped, and while it
+ * has children: a target that runs containers creates some. */
 static void remove_directory(const char *path)
 {
     struct timespec pause = {.tv_nsec = NS_PER_MS};

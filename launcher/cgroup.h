@@ -1,7 +1,7 @@
-/* The cgroups of one invocation: a leaf in each hierarchy that we may write to.
+/* The cgroups of one invocation: a leaf in each hierarchy that the launcher may write to.
  *
- * A leaf counts and holds the whole tree: memory as a sum over processes, CPU time also of those
- * nobody waited for, and (cgroup 2) a kill that no fork can outrun. */
+ * A leaf contains and counts the whole tree: memory as a sum over processes, and CPU time also of processes
+ * that no parent waited for. A leaf of cgroup 2 can be killed without a race against forks. */
 #ifndef PERFTRAIL_CGROUP_H
 #define PERFTRAIL_CGROUP_H
 
@@ -24,10 +24,10 @@ struct cgroups {
     int count;
 };
 
-/* Find where leaves can be made. All of them are named after `owner`, so that whoever survives can remove them. */
+/* Find where leaves can be created. Their names contain `owner`, so that a surviving process can remove them. */
 void cgroups_find(struct cgroups *cgroups, pid_t owner);
 
-/* Take a directory that whoever started us holds open, for a leaf of this name, where none can be found: in a sandbox. */
+/* In a sandbox: use an inherited descriptor of a directory for a leaf of this name. */
 void cgroups_take(struct cgroups *cgroups, const char *descriptor, const char *name);
 
 const struct leaf *cgroups_for_memory(const struct cgroups *cgroups);
@@ -35,23 +35,23 @@ const struct leaf *cgroups_for_cpu(const struct cgroups *cgroups);
 const struct leaf *cgroups_for_kill(const struct cgroups *cgroups);
 const struct leaf *cgroups_for_processes(const struct cgroups *cgroups);
 
-/* Make the leaves of one invocation, with those limits that are not 0. False, and nothing left, when one fails. */
+/* Create the leaves of one invocation, with the limits that are not 0. If one fails, remove all and return false. */
 bool cgroups_make(struct cgroups *cgroups, int64_t memory_limit_bytes, int64_t process_limit);
 
-/* Put the calling process in; async-signal-safe, for the child. 0 or an errno. */
+/* Move the calling process into the leaves; async-signal-safe, for the child. Return 0 or an errno. */
 int cgroups_enter(const struct cgroups *cgroups);
 
-/* Kill every member. Only sends the signals: wait for the ends elsewhere. */
+/* Send SIGKILL to every member; do not wait for their ends. */
 void cgroups_kill(const struct cgroups *cgroups);
 
-/* Figures of the invocation so far; -1 where there are none. */
+/* Counts of the invocation so far; -1 if not available. */
 int64_t cgroups_peak_memory_bytes(const struct cgroups *cgroups);
 int64_t cgroups_file_memory_bytes(const struct cgroups *cgroups);
 int64_t cgroups_cpu_ns(const struct cgroups *cgroups);
 int64_t cgroups_oom_kills(const struct cgroups *cgroups);
 int64_t cgroups_refused_processes(const struct cgroups *cgroups);
 
-/* Remove the leaves, with any that the target made below. */
+/* Remove the leaves, with any cgroups that the target created below. */
 void cgroups_remove(struct cgroups *cgroups);
 
 #endif

@@ -1,4 +1,5 @@
-/* Where this process may make cgroups: below its own, or (cgroup 2) below the nearest ancestor that hands memory on. */
+/* Find where this process may create cgroups: below its own, or (cgroup 2) below the nearest ancestor that delegates
+ * the memory controller. */
 #include "cgroup.h"
 
 #include "files.h"
@@ -45,7 +46,8 @@ static const char *next_line(const char *line)
     return newline ? newline + 1 : line + strlen(line);
 }
 
-/* Our path within the hierarchy of a cgroup 1 controller, or of cgroup 2 (controller NULL), from /proc/self/cgroup. */
+/* This process's path in the hierarchy of a cgroup 1 controller, or of cgroup 2 (controller NULL), from
+ * /proc/self/cgroup. */
 static const char *own_path(const char *table, const char *controller)
 {
     for (const char *line = table; *line; line = next_line(line)) {
@@ -69,11 +71,12 @@ static const char *word_at(const char *line, int count)
     return line;
 }
 
-/* The directory of `path` in the mounted hierarchy, as mountinfo has it: `… root mount … - type source options`. */
+/* Find the directory of `path` in the mounted hierarchy, from lines of mountinfo:
+ * `… root mount … - type source options`. */
 static bool find_directory(const char *mounts, const char *controller, const char *path, struct text *into)
 {
     for (const char *line = mounts; *line; line = next_line(line)) {
-        const char *type = word_at(line, 6); /* then come optional words, ended by a dash */
+        const char *type = word_at(line, 6); /* optional words follow, ended by a dash */
         while (*type && *type != '\n' && *type != '-')
             type = word_at(type, 1);
         type = word_at(type, 1);
@@ -85,7 +88,7 @@ static bool find_directory(const char *mounts, const char *controller, const cha
         const char *root = word_at(line, 3);
         size_t root_length = strcspn(root, " ");
         if (root_length == 1)
-            root_length = 0; /* mounted whole: "/" is no prefix to take off */
+            root_length = 0; /* the whole hierarchy is mounted: "/" is not a prefix to remove */
         if (strncmp(path, root, root_length) != 0)
             continue;
         add_up_to(into, word_at(line, 4), " ");
@@ -97,7 +100,7 @@ static bool find_directory(const char *mounts, const char *controller, const cha
     return false;
 }
 
-/* Whether a process can really be put there: delegation, ownership and "no inner processes" decide. */
+/* Whether a process can enter: this depends on delegation, ownership and the rule of no inner processes. */
 static bool can_enter(const char *leaf)
 {
     pid_t child = fork();
@@ -107,7 +110,7 @@ static bool can_enter(const char *leaf)
     return child > 0 && waitpid(child, &status, 0) == child && status == 0;
 }
 
-/* Try a leaf below `directory`; keeps it in `cgroups` when a process can enter it and it has the file `needed`. */
+/* Try a leaf below `directory`; add it to `cgroups` if a process can enter it and it has the file `needed`. */
 static bool try_leaf(struct cgroups *cgroups, const char *directory, pid_t owner, const char *needed, int version)
 {
     struct leaf *leaf = &cgroups->leaves[cgroups->count];
@@ -127,7 +130,7 @@ static bool try_leaf(struct cgroups *cgroups, const char *directory, pid_t owner
     return good;
 }
 
-/* Up from our own cgroup to the first ancestor that gives its children memory accounting. */
+/* Search upwards from this process's cgroup for the first ancestor with memory accounting for its children. */
 static bool try_ancestors(struct cgroups *cgroups, char *directory, pid_t owner)
 {
     for (;;) {
@@ -198,8 +201,8 @@ static bool has_file(const struct leaf *leaf, const char *name)
     return file_read_in(leaf->path, name, buffer, sizeof buffer) >= 0;
 }
 
-/* What a leaf is good for shows in the files that the kernel puts into it. */
-static void look_into(struct leaf *leaf)
+/* The kernel's files in a leaf show what it can count and limit. */
+static void detect_controllers(struct leaf *leaf)
 {
     leaf->version = has_file(leaf, "cgroup.controllers") ? 2 : 1;
     leaf->memory = has_file(leaf, leaf->version == 2 ? "memory.peak" : "memory.max_usage_in_bytes");
@@ -221,7 +224,7 @@ void cgroups_take(struct cgroups *cgroups, const char *descriptor, const char *n
     text_add(&path, name);
     if (path.cut || (mkdir(leaf->path, 0755) != 0 && access(leaf->path, F_OK) != 0))
         return;
-    look_into(leaf);
+    detect_controllers(leaf);
     bool useful = leaf->memory || leaf->cpu || leaf->processes;
     cgroups->count += useful && can_enter(leaf->path);
     rmdir(leaf->path);

@@ -3,7 +3,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* As in <linux/perf_event.h>, which musl's compiler wrapper does not find: the first published size. */
+/* The first published size of the structure in <linux/perf_event.h>, which musl's compiler wrapper does not find. */
 struct event {
     uint32_t type, size;
     uint64_t config, sample_period, sample_type, read_format, flags;
@@ -21,8 +21,7 @@ enum {
     ENABLE_ON_EXEC = 1 << 12,
 };
 
-/* The processor's counters are of user space alone: that needs no privilege, and is what a change of
- * the program changes. */
+/* The processor's counters count user space only: that needs no privilege, and depends on the program alone. */
 const char *const counter_names[COUNTER_COUNT] = {
     "instructions_user", "cycles_user", "cache_misses_user", "branch_misses_user",
     "task_clock_ns", "context_switches", "page_faults",
@@ -35,7 +34,7 @@ static const struct {
     {HARDWARE, 1}, {HARDWARE, 0}, {HARDWARE, 3}, {HARDWARE, 5}, {SOFTWARE, 1}, {SOFTWARE, 3}, {SOFTWARE, 2},
 };
 
-/* Opened on ourselves: we never exec, so that only children count, into the sum that is ours to read. */
+/* Open a counter on this process, which never executes another program: so only its children are counted. */
 static int open_counter(uint32_t type, uint64_t config)
 {
     uint64_t scope = type == HARDWARE ? EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR : 0;
@@ -52,7 +51,7 @@ void counters_open(struct counters *counters)
         counters->descriptors[i] = open_counter(kinds[i].type, kinds[i].config);
 }
 
-/* A counter that shared its place on the processor is scaled up to the whole time. */
+/* Scale up a counter that shared its hardware register to the whole time. */
 static int64_t read_counter(int descriptor)
 {
     uint64_t found[3]; /* value, time enabled, time running */

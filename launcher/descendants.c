@@ -23,7 +23,7 @@ static bool is_found(int64_t pid)
     return found[pid / CHAR_BIT] >> pid % CHAR_BIT & 1;
 }
 
-/* `pid (any name at all) state parent …`; -1 for a process that is gone or a zombie. */
+/* Return the parent, from `pid (any name) state parent …`; -1 for an ended process or a zombie. */
 static int64_t living_parent(const char *pid)
 {
     char path[64], stat[512];
@@ -46,7 +46,7 @@ struct pass {
     int visited;
 };
 
-static void look_at(const char *name, void *context)
+static void visit_entry(const char *name, void *context)
 {
     struct pass *pass = context;
     int64_t pid = number_in(name);
@@ -60,8 +60,8 @@ static void look_at(const char *name, void *context)
     pass->visited++;
 }
 
-/* /proc lists pids in ascending order and parents are mostly older than their children, so that
- * one pass mostly finds all; after pids wrapped around it takes another. */
+/* /proc lists pids in ascending order, and parents are usually older than their children. So one pass usually
+ * finds all; after pids wrapped around, another pass is needed. */
 void descendants_visit(visit_process *visit, void *context)
 {
     struct pass pass = {.root = getpid(), .visit = visit, .context = context};
@@ -70,10 +70,10 @@ void descendants_visit(visit_process *visit, void *context)
         return;
     do {
         before = pass.visited;
-        directory_visit(proc, true, look_at, &pass);
+        directory_visit(proc, true, visit_entry, &pass);
     } while (pass.visited > before);
     close(proc);
-    pages_release(found, sizeof found); /* which also zeroes them */
+    pages_release(found, sizeof found); /* also sets them to zero */
 }
 
 static void kill_process(pid_t process, void *context)

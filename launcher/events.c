@@ -12,7 +12,7 @@ int process_descriptor(int pid)
     return (int)syscall(SYS_pidfd_open, pid, 0);
 }
 
-/* Forget the signals that woke us; whoever is told must look for all ended children anyway. */
+/* Discard the signals; the caller looks for all ended children in any case. */
 static void drain_signals(int descriptor)
 {
     struct signalfd_siginfo signals[4];

@@ -1,4 +1,4 @@
-/* What can happen to a server: a child ends, the client speaks, the client or the guard is gone. */
+/* Events of a server: a child ends, the client sends a line, the client or the guard ends. */
 #ifndef PERFTRAIL_EVENTS_H
 #define PERFTRAIL_EVENTS_H
 
@@ -9,7 +9,7 @@
 enum {
     EVENT_CHILD = 1,  /* some child may have ended */
     EVENT_CANCEL = 2, /* the client wants the running job killed */
-    EVENT_GONE = 4,   /* nobody is left to work for: kill and leave */
+    EVENT_GONE = 4,   /* the client or the guard ended: kill the job and exit */
 };
 
 #define NEVER INT64_MAX
@@ -17,15 +17,15 @@ enum {
 struct events {
     struct input input; /* from the client, on standard input */
     int children;       /* signalfd of SIGCHLD */
-    int guard;          /* a pipe whose other end only the guard holds */
-    int client;         /* pidfd of the process that started us, or -1 */
+    int guard;          /* a pipe whose other end is open only in the guard */
+    int client;         /* pidfd of the process that started the launcher, or -1 */
     int64_t woken_ns;   /* when the last wait ended */
 };
 
 /* Wait for an event of a running job, or until a time of the monotonic clock. */
 int events_wait(struct events *events, int64_t until_ns);
 
-/* Wait for the client's next bytes between two jobs; false when it is gone. */
+/* Wait for the client's next bytes between two jobs; return false if the client ended. */
 bool events_wait_for_input(struct events *events);
 
 /* A descriptor that is readable once the process has ended, or -1. */

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Cgroup directories and /proc only. A page of stack more would be a page more in every figure. */
+/* For cgroup directories and /proc only. Each additional page of stack would count in every peak. */
 #define LONGEST_PATH 640
 
 static int open_in(const char *directory, const char *name, int flags)

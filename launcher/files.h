@@ -1,4 +1,4 @@
-/* Whole small files, as /proc and cgroups have them. */
+/* Read and write whole small files of /proc and cgroups. */
 #ifndef PERFTRAIL_FILES_H
 #define PERFTRAIL_FILES_H
 
@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Read what fits and end it with a NUL; the number of bytes, or -1. */
+/* Read as much as fits, and end it with a NUL. Return the number of bytes, or -1. */
 ssize_t file_read(const char *path, char *buffer, size_t size);
 
 /* The same for `directory/name`. */
@@ -14,7 +14,7 @@ ssize_t file_read_in(const char *directory, const char *name, char *buffer, size
 
 bool file_write_in(const char *directory, const char *name, const char *content);
 
-/* Write all of it to a pipe; false when nobody reads any more. */
+/* Write all bytes to a pipe; return false if its reading end is closed. */
 bool write_all(int descriptor, const char *bytes, size_t length);
 
 #endif

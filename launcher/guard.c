@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <sys/wait.h>
 
-#define GRACE_MS 500 /* the server kills its tree itself when the client is gone; it may be stuck, though */
+#define GRACE_MS 500 /* after the client's end the server kills its tree itself, unless it hangs */
 
 static bool reap(void *context)
 {
@@ -21,7 +21,7 @@ static bool reap(void *context)
     return process < 0;
 }
 
-/* True once the server has ended within the time; -1 waits without end. */
+/* Return whether the server ended within the time; -1 is no limit. */
 static bool wait_for_end(pid_t server, int server_fd, int client, int timeout_ms, int *status)
 {
     struct pollfd waiting[] = {{.fd = server_fd, .events = POLLIN}, {.fd = client, .events = POLLIN}};

@@ -8,23 +8,23 @@
 
 struct input {
     struct region memory;
-    size_t start, end;  /* what has been read and not yet taken */
+    size_t start, end;  /* the bytes that were read and not yet taken */
     bool skipping;      /* inside a line that was too long */
 };
 
 enum input_line { LINE_NONE, LINE_TAKEN, LINE_TOO_LONG };
 enum input_read { READ_SOME, READ_FULL, READ_CLOSED };
 
-/* One read(2) from the client. It may move what was read before: no pointer into a line survives it. */
+/* One read(2) from the client. It may move the earlier bytes: pointers into a line become invalid. */
 enum input_read input_read(struct input *input, int descriptor);
 
 /* Take the next whole line, ended by a NUL in place of its newline. */
 enum input_line input_take(struct input *input, char **line, size_t *length);
 
-/* Take the next line only if it is this one. */
+/* Take the next line only if it equals `wanted`. */
 bool input_take_if(struct input *input, const char *wanted);
 
-/* Give memory back once nothing is waiting in it. */
+/* Return memory to the kernel if no bytes wait in it. */
 void input_trim(struct input *input);
 
 #endif

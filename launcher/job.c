@@ -14,7 +14,7 @@ static int digit(char byte)
     return value < 16 ? value : value - 6;
 }
 
-/* Undo %xx in place. A NUL byte cannot stand in an argument, so neither raw nor as %00. */
+/* Decode %xx in place. An argument cannot contain a NUL byte, so neither a raw one nor %00 is valid. */
 static const char *unescape(char *value, size_t length)
 {
     char *to = value;
@@ -53,7 +53,7 @@ static const char *read_field(struct job *job, char *field, size_t length, uint3
     return key->read(job, value);
 }
 
-/* Back to the order given: programs may see it, and their layout depends on it. */
+/* Restore the given order: programs can see it, and their layout depends on it. */
 static void reverse(char **strings, size_t count)
 {
     for (size_t i = 0; i < count / 2; i++) {
@@ -63,7 +63,7 @@ static void reverse(char **strings, size_t count)
     }
 }
 
-/* The first bytes of a field decide where it goes; vectors are filled from both ends of the slots. */
+/* Sort fields by their first bytes; the two vectors are filled from both ends of the slots. */
 static const char *read_fields(struct job *job, char *line, size_t length, char **slots, size_t slot_count)
 {
     uint32_t seen = 0;
@@ -112,7 +112,7 @@ const char *job_parse(struct job *job, char *line, size_t length, struct region 
     if (!job->id[0])
         return "id: missing";
     if (!job->arguments[0])
-        return "arg: at least one is needed";
+        return "arg: at least one is required";
     if (!job->program)
         job->program = job->arguments[0];
     return NULL;

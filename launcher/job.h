@@ -21,7 +21,7 @@ struct job_limit {
     rlim_t value;
 };
 
-/* The strings stand in the line itself and die with it: once the target runs, only the plain values may be used. */
+/* The strings point into the line and become invalid with it: while the target runs, use only the other values. */
 struct job {
     char id[LONGEST_ID + 1];
     char **arguments;   /* ended by NULL */
@@ -41,8 +41,8 @@ struct job {
     size_t limit_count;
 };
 
-/* Read a line into `job`, rewriting the line in place. `slots` holds the argument and environment
- * vectors. Returns NULL, or what is wrong; `job->id` is set as soon as it was seen. */
+/* Parse a line into `job`, and rewrite the line in place. `slots` is the memory of the argument and environment
+ * vectors. Return NULL, or an error message; `job->id` is set as soon as it was read. */
 const char *job_parse(struct job *job, char *line, size_t length, struct region *slots);
 
 #endif

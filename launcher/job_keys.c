@@ -1,4 +1,4 @@
-/* The keys of a job line and what their values mean. */
+/* The keys of a job line, and the parsers of their values. */
 #include "job_keys.h"
 
 #include "text.h"
@@ -49,13 +49,13 @@ static const char *read_timeout(struct job *job, char *value)
     return wrong;
 }
 
-/* Until it execs, the child shares the launcher's memory, and the kernel's OOM killer would take
- * both: the new program's first pages (arguments, environment) must fit in any case. */
 static const char *read_process_limit(struct job *job, char *value)
 {
     return read_number(value, &job->process_limit, "process_limit: must be a number of processes");
 }
 
+/* Until it executes the program, the child shares the launcher's memory, and the kernel's OOM killer would kill
+ * both: the new program's first pages (arguments, environment) must fit in any case. */
 static const char *read_memory_limit(struct job *job, char *value)
 {
     const char *wrong =
@@ -169,7 +169,7 @@ static const char *read_limit(struct job *job, char *value)
         return "rlimit: the value must be a number or unlimited";
     limit.value = number < 0 ? RLIM_INFINITY : (rlim_t)number;
     if (job->limit_count == MOST_LIMITS)
-        return "rlimit: given too often";
+        return "rlimit: too many limits";
     job->limits[job->limit_count++] = limit;
     return NULL;
 }

@@ -1,4 +1,4 @@
-/* The keys of a job line that stand alone; `arg` and `env` make vectors and are read in job.c. */
+/* The keys of a job line except `arg` and `env`, which job.c reads into vectors. */
 #ifndef PERFTRAIL_JOB_KEYS_H
 #define PERFTRAIL_JOB_KEYS_H
 
@@ -6,13 +6,13 @@
 
 struct job_key {
     const char *name;
-    const char *(*read)(struct job *job, char *value); /* NULL, or what is wrong with the value */
+    const char *(*read)(struct job *job, char *value); /* returns NULL, or an error message */
     bool repeats;
 };
 
 const struct job_key *job_key_named(const char *name);
 
-/* A small number of its own for each key. */
+/* A different small number for each key. */
 int job_key_number(const struct job_key *key);
 
 #endif

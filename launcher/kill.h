@@ -1,4 +1,4 @@
-/* Ending a whole tree, certainly. */
+/* Kill a whole tree, without exception. */
 #ifndef PERFTRAIL_KILL_H
 #define PERFTRAIL_KILL_H
 
@@ -6,11 +6,11 @@
 
 #include <stdbool.h>
 
-/* Reap what has ended; true once this process has no child at all, which (it being a subreaper)
- * proves that it has no descendant either. */
+/* Reap ended children; return true if this process has no child. As it is a subreaper, it then has no
+ * descendant either. */
 typedef bool reap_children(void *context);
 
-/* Kill every descendant and every member of the cgroups until `reap` says that none is left. */
+/* Kill every descendant and every member of the cgroups until `reap` returns true. */
 void kill_tree(const struct cgroups *cgroups, reap_children *reap, void *context);
 
 #endif

@@ -1,4 +1,4 @@
-/* perftrail-launcher: starts programs and accounts for them and all their descendants.
+/* perftrail-launcher: start programs, and account for them and all their descendants.
  *
  * Reads job lines from standard input and answers each with one JSON line; see PROTOCOL.md. */
 #include "events.h"
@@ -24,17 +24,17 @@ static bool serve_line(char *line, size_t length, struct events *events, struct 
     static struct run run;
     static struct region slots;
     if (strcmp(line, "cancel") == 0)
-        return true; /* the job it was meant for has ended */
+        return true; /* its job has already ended */
     const char *wrong = job_parse(&job, line, length, &slots);
-    bool heard;
+    bool sent;
     if (wrong) {
-        heard = report_error(job.id[0] ? job.id : NULL, wrong);
+        sent = report_error(job.id[0] ? job.id : NULL, wrong);
     } else {
         run_job(&run, &job, events, cgroups);
-        heard = !run.abandoned && report_run(&run);
+        sent = !run.abandoned && report_run(&run);
     }
     region_trim(&slots);
-    return heard;
+    return sent;
 }
 
 static void serve(struct events *events, struct cgroups *cgroups)
@@ -43,14 +43,14 @@ static void serve(struct events *events, struct cgroups *cgroups)
         char *line;
         size_t length;
         enum input_line taken = input_take(&events->input, &line, &length);
-        bool on = true;
+        bool connected = true;
         if (taken == LINE_TAKEN)
-            on = serve_line(line, length, events, cgroups);
+            connected = serve_line(line, length, events, cgroups);
         else if (taken == LINE_TOO_LONG)
-            on = report_error(NULL, "the line is too long");
+            connected = report_error(NULL, "the line is too long");
         else
-            on = events_wait_for_input(events);
-        if (!on)
+            connected = events_wait_for_input(events);
+        if (!connected)
             return;
         input_trim(&events->input);
     }
@@ -59,7 +59,7 @@ static void serve(struct events *events, struct cgroups *cgroups)
 static int be_server(int guard_pipe, int client, pid_t guard, struct cgroups *cgroups)
 {
     struct events events = {.guard = guard_pipe, .client = client};
-    setpgid(0, 0); /* a signal to the guard's group shall not reach both */
+    setpgid(0, 0); /* so that a signal to the guard's group does not reach both */
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     signal(SIGPIPE, SIG_IGN);
     sigset_t child_ends;
@@ -69,14 +69,14 @@ static int be_server(int guard_pipe, int client, pid_t guard, struct cgroups *cg
     events.children = signalfd(-1, &child_ends, SFD_CLOEXEC | SFD_NONBLOCK);
     if (events.children < 0 || !spawn_prepare())
         return EXIT_CANNOT_START;
-    stack_release(); /* what the guard used of it to find the cgroups */
+    stack_release(); /* the guard used it to find the cgroups */
     forget_peak();
     if (report_hello(cgroups, guard))
         serve(&events, cgroups);
     return EXIT_DONE;
 }
 
-/* Only what we know of may reach a target. */
+/* Reset signals and descriptors, so that targets inherit nothing unknown. */
 static void clean_inheritance(void)
 {
     for (int number = 1; number < NSIG; number++)
@@ -88,10 +88,10 @@ static void clean_inheritance(void)
         fcntl(descriptor, F_SETFD, FD_CLOEXEC);
 }
 
-/* What whoever starts us in a sandbox hands over, since in there we could not find it. */
-struct handed {
+/* Resources from the process that starts the launcher in a sandbox, where the launcher could not find them. */
+struct inherited {
     bool any;
-    int client;       /* a pipe that closes when the client ends; -1: the client is our parent */
+    int client;       /* a pipe that closes when the client ends; -1: the client is the parent */
     const char *name; /* of the cgroups */
 };
 
@@ -101,19 +101,19 @@ static const char *value_of(const char *argument, const char *key)
     return strncmp(argument, key, length) == 0 ? argument + length : NULL;
 }
 
-/* The name comes before the directories of cgroups. False for an argument that is none of ours. */
-static bool take_handed(struct handed *handed, struct cgroups *cgroups, int count, char **arguments)
+/* Parse the arguments, the name before the directories of cgroups. Return false for an unknown argument. */
+static bool parse_arguments(struct inherited *inherited, struct cgroups *cgroups, int count, char **arguments)
 {
-    *handed = (struct handed){.any = count > 1, .client = -1, .name = "perftrail"};
+    *inherited = (struct inherited){.any = count > 1, .client = -1, .name = "perftrail"};
     for (int i = 1; i < count; i++) {
         const char *client = value_of(arguments[i], "client="), *name = value_of(arguments[i], "name=");
         const char *directory = value_of(arguments[i], "cgroup=");
         if (client)
-            handed->client = (int)number_in(client);
+            inherited->client = (int)number_in(client);
         else if (name)
-            handed->name = name;
+            inherited->name = name;
         else if (directory)
-            cgroups_take(cgroups, directory, handed->name);
+            cgroups_take(cgroups, directory, inherited->name);
         else
             return false;
     }
@@ -127,8 +127,8 @@ static int client_descriptor(void)
     return descriptor >= 0 && getppid() == client ? descriptor : -1;
 }
 
-/* Killing by name ("pkill -9 perftrail") shall not take the guard together with those it guards. */
-static void take_another_name(char *argument)
+/* Rename the guard, so that killing by name ("pkill -9 perftrail") does not kill it together with the server. */
+static void rename_guard(char *argument)
 {
     static const char name[] = "pt-guard";
     prctl(PR_SET_NAME, name, 0, 0, 0);
@@ -141,17 +141,17 @@ static void take_another_name(char *argument)
 int main(int count, char **arguments)
 {
     static struct cgroups cgroups;
-    static struct handed handed;
+    static struct inherited inherited;
     int lifeline[2];
     clean_inheritance();
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-    if (!take_handed(&handed, &cgroups, count, arguments))
+    if (!parse_arguments(&inherited, &cgroups, count, arguments))
         return EXIT_CANNOT_START;
-    if (handed.any)
-        prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* what we hold open leads out of the sandbox: /proc/PID/fd is for no target */
+    if (inherited.any)
+        prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* no target may use /proc/PID/fd, which leads out of the sandbox */
     else
         cgroups_find(&cgroups, getpid());
-    int client = handed.any ? handed.client : client_descriptor();
+    int client = inherited.any ? inherited.client : client_descriptor();
     if (pipe2(lifeline, O_CLOEXEC) != 0)
         return EXIT_CANNOT_START;
     pid_t guard = getpid();
@@ -164,6 +164,6 @@ int main(int count, char **arguments)
     close(STDIN_FILENO);
     close(STDOUT_FILENO);
     if (count > 0)
-        take_another_name(arguments[0]);
+        rename_guard(arguments[0]);
     return server < 0 ? EXIT_CANNOT_START : guard_server(server, client, &cgroups);
 }

@@ -7,7 +7,7 @@
 
 #define PAGE ((uintptr_t)4096)
 #define KEPT_BETWEEN_JOBS ((size_t)16384)
-#define STACK_PAGES 16 /* more than our deepest call takes */
+#define STACK_PAGES 16 /* more than the deepest call uses */
 
 bool region_reserve(struct region *region, size_t size)
 {
@@ -47,7 +47,7 @@ void pages_release(void *start, size_t size)
     madvise(start, size, MADV_DONTNEED);
 }
 
-/* The page below ours stays: the call that releases the others may stand in it. */
+/* The page below the current one stays: the call that releases the others may use it. */
 void stack_release(void)
 {
     char here;

@@ -1,9 +1,9 @@
-/* Memory that grows and is given back to the kernel.
+/* Memory that grows and is returned to the kernel.
  *
- * There is no malloc here: a child's peak memory is never below its parent's at exec, so what the
- * launcher once held for a long job line must not stay resident and show up in later figures. What
- * every job needs stays: the kernel counts pages by CPU and sums them in steps of 32, so that pages
- * given back on another CPU than they were taken on would add up to a floor of 128 KiB. */
+ * There is no malloc here: a child's peak memory is never below its parent's at exec. So memory that the
+ * launcher needed for a long job line must not stay resident and raise later peaks. Memory that every job
+ * needs stays: the kernel counts pages by CPU and sums them in steps of 32, so that pages released on another
+ * CPU than they were allocated on would add up to 128 KiB in every peak. */
 #ifndef PERFTRAIL_REGION_H
 #define PERFTRAIL_REGION_H
 
@@ -15,23 +15,23 @@ struct region {
     size_t size;
 };
 
-/* Make the region at least `size` bytes; its contents stay, its address may change. */
+/* Enlarge the region to at least `size` bytes; its contents stay, its address may change. */
 bool region_reserve(struct region *region, size_t size);
 
-/* Give everything back. */
+/* Return all memory to the kernel. */
 void region_release(struct region *region);
 
-/* Give everything back, and forget the peak, if it is more than an ordinary job needs. */
+/* If the region is larger than an ordinary job needs, return it all to the kernel, and reset the peak. */
 void region_trim(struct region *region);
 
-/* Give back the pages of a page-aligned array; they are zero when next touched. */
+/* Return the pages of a page-aligned array to the kernel; they are zero at the next access. */
 void pages_release(void *start, size_t size);
 
-/* Give back the stack that deeper calls have used and left. */
+/* Return the stack pages of earlier, deeper calls to the kernel. */
 void stack_release(void);
 
-/* Forget the high-water mark of our own resident size: after an exceptionally long line it would
- * be the floor of every later figure. */
+/* Reset the launcher's own peak resident size: after an exceptionally long line it would be the lower limit
+ * of every later peak. */
 void forget_peak(void);
 
 #endif

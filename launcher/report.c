@@ -36,7 +36,7 @@ static const char *version_name(const struct leaf *leaf)
     return !leaf ? NULL : leaf->version == 2 ? "cgroup2" : "cgroup1";
 }
 
-/* The high-water mark of our own resident size: what a target's peak can never be below. */
+/* The launcher's own peak resident size: the lower limit of a target's peak. */
 static int64_t own_peak_bytes(void)
 {
     if (file_read("/proc/self/status", buffer, sizeof buffer) <= 0)
@@ -125,7 +125,7 @@ static void add_usage(struct text *text, const struct usage *usage)
     text_number(text, "major_faults", usage->major_faults);
 }
 
-/* A single process's pages are all its own, so the tree never held less than its largest process. */
+/* The tree's memory is at least that of its largest process. */
 static void add_tree_memory(struct text *text, const struct run *run)
 {
     const struct sampling *sampling = &run->sampling;

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* At 2 GB/s a target prints 20 MB between two looks; looking costs 2 us. */
+/* At 2 GB/s, a target prints 20 MB between two checks; a check takes 2 us. */
 #define WATCH_INTERVAL (10 * NS_PER_MS)
 
 static int64_t nanoseconds(struct timeval time)
@@ -65,7 +65,7 @@ static void kill_all(struct run *run)
     static const struct cgroups none;
     run->killing = true;
     if (!run->main_ended)
-        kill(-run->spawned.pid, SIGKILL); /* a process group dies as one: no fork gets away */
+        kill(-run->spawned.pid, SIGKILL); /* a group is killed at once: no fork can escape */
     kill_tree(run->cgroups ? run->cgroups : &none, reap, run);
 }
 
@@ -88,8 +88,8 @@ static bool limited_by_cgroup(const struct run *run)
     return run->cgroups && run->job->memory_limit_bytes > 0;
 }
 
-/* The kernel kills one process at the limit; what the others then do is no result either. */
-static void look_for_oom(struct run *run)
+/* The kernel kills one process at the limit; the results of the others are not valid either. */
+static void check_oom(struct run *run)
 {
     if (limited_by_cgroup(run) && cgroups_oom_kills(run->cgroups) > 0)
         run->memory_exceeded = true;
@@ -100,7 +100,7 @@ static int64_t deadline_ns(const struct run *run)
     return run->job->timeout_ns ? run->spawned.pre_ns + run->job->timeout_ns : NEVER;
 }
 
-static int64_t next_look_ns(const struct run *run, int64_t now_ns)
+static int64_t next_check_ns(const struct run *run, int64_t now_ns)
 {
     bool output = run->job->output_cap_bytes && (run->spawned.stdout_fd >= 0 || run->spawned.stderr_fd >= 0);
     return output || limited_by_cgroup(run) ? now_ns + WATCH_INTERVAL : NEVER;
@@ -111,12 +111,12 @@ static int64_t earliest(int64_t one, int64_t other)
     return one < other ? one : other;
 }
 
-/* Until the tree has ended by itself, or there is a reason to end it. */
+/* Watch the tree until it ends, or until there is a reason to kill it. */
 static void watch(struct run *run)
 {
-    int64_t look_ns = next_look_ns(run, run->spawned.pre_ns);
+    int64_t check_ns = next_check_ns(run, run->spawned.pre_ns);
     for (;;) {
-        int64_t until_ns = earliest(deadline_ns(run), earliest(look_ns, run->sampling.next_ns));
+        int64_t until_ns = earliest(deadline_ns(run), earliest(check_ns, run->sampling.next_ns));
         int happened = events_wait(run->events, until_ns);
         int64_t now_ns = run->events->woken_ns;
         if (happened & EVENT_CHILD && reap(run))
@@ -126,10 +126,10 @@ static void watch(struct run *run)
         run->abandoned = happened & EVENT_GONE;
         run->cancelled = happened & EVENT_CANCEL;
         run->timed_out = now_ns >= deadline_ns(run) && !run->main_ended;
-        if (now_ns >= look_ns) {
+        if (now_ns >= check_ns) {
             cut_output(run);
-            look_for_oom(run);
-            look_ns = next_look_ns(run, clock_now_ns());
+            check_oom(run);
+            check_ns = next_check_ns(run, clock_now_ns());
         }
         if (run->abandoned || run->cancelled || run->memory_exceeded || now_ns >= deadline_ns(run))
             return;
@@ -138,13 +138,13 @@ static void watch(struct run *run)
     }
 }
 
-static void take_cgroup_figures(struct run *run)
+static void read_cgroup_counts(struct run *run)
 {
     run->tree_peak_bytes = cgroups_peak_memory_bytes(run->cgroups);
     run->tree_file_bytes = cgroups_file_memory_bytes(run->cgroups);
     run->tree_cpu_ns = cgroups_cpu_ns(run->cgroups);
     run->refused_processes = cgroups_refused_processes(run->cgroups);
-    look_for_oom(run);
+    check_oom(run);
 }
 
 void run_job(struct run *run, const struct job *job, struct events *events, struct cgroups *cgroups)
@@ -174,7 +174,7 @@ void run_job(struct run *run, const struct job *job, struct events *events, stru
     if (run->spawned.stderr_fd >= 0)
         close(run->spawned.stderr_fd);
     if (run->cgroups) {
-        take_cgroup_figures(run);
+        read_cgroup_counts(run);
         cgroups_remove(run->cgroups);
     }
 }

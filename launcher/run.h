@@ -1,4 +1,4 @@
-/* One invocation from its job to its figures. */
+/* One invocation, from its job to its measurements. */
 #ifndef PERFTRAIL_RUN_H
 #define PERFTRAIL_RUN_H
 
@@ -13,10 +13,10 @@
 #include <stdint.h>
 #include <sys/resource.h>
 
-/* Sums over the target and every orphan of its tree; a process's own figures include the children it waited for. */
+/* Sums over the target and every orphan of its tree; a process's usage includes the children it waited for. */
 struct usage {
     int64_t user_ns, system_ns;
-    int64_t max_rss_bytes; /* no sum: the largest process */
+    int64_t max_rss_bytes; /* not a sum: the largest process */
     int64_t minor_faults, major_faults;
     int64_t voluntary_switches, involuntary_switches;
 };
@@ -24,11 +24,11 @@ struct usage {
 struct run {
     const struct job *job;
     struct events *events;
-    struct cgroups *cgroups; /* NULL where none is used */
+    struct cgroups *cgroups; /* NULL if none is used */
     struct spawned spawned;
     struct usage usage;
     struct sampling sampling;
-    struct counters counters; /* where the job asks for them */
+    struct counters counters; /* if the job requests them */
     bool main_ended, childless, killing;
     int status;                  /* as wait4 gives it */
     int64_t end_ns, tree_end_ns; /* of the target, of the last of its tree */

@@ -8,7 +8,7 @@
 
 #define FIRST_AFTER (2 * NS_PER_MS)
 #define SHORTEST_INTERVAL (10 * NS_PER_MS)
-#define LARGEST_SHARE 20 /* sampling takes at most a twentieth of one CPU's time */
+#define LARGEST_SHARE 20 /* sampling uses at most a twentieth of one CPU's time */
 
 struct sampling sampling_from(int64_t start_ns)
 {

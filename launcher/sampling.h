@@ -1,4 +1,4 @@
-/* The tree's memory where no cgroup sums it: the proportional set sizes of all its processes, now and then. */
+/* The tree's memory without a cgroup: the sum of its processes' proportional set sizes, sampled at intervals. */
 #ifndef PERFTRAIL_SAMPLING_H
 #define PERFTRAIL_SAMPLING_H
 
@@ -7,8 +7,8 @@
 struct sampling {
     int64_t peak_bytes;
     int64_t samples;
-    int64_t spent_ns; /* of our CPU time; a target's memory map is locked for part of it */
-    int64_t next_ns;  /* when the next sample is due; NEVER where none is wanted */
+    int64_t spent_ns; /* the launcher's CPU time; a target's memory map is locked for part of it */
+    int64_t next_ns;  /* time of the next sample; NEVER without sampling */
 };
 
 struct sampling sampling_from(int64_t start_ns);

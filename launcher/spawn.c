@@ -16,16 +16,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What the child reports, in a page that it shares with us, hence volatile. */
-struct told {
+/* The child's report, in a page that it shares with the parent; hence volatile. */
+struct child_report {
     int64_t exec_ns;
     const char *stage;
     int error;
 };
 
-/* What the child needs. It has a copy of our memory, not our memory itself: what the kernel counts while it
- * execs would be counted as ours, on one CPU, and taken off on another, and what is left over in steps of
- * 128 KiB would be the floor of a target's peak. So few pages are copied in some ten microseconds. */
+/* The child's input. The child has a copy of the parent's memory. If they shared it, the kernel would count pages of
+ * the exec for the parent, on one CPU, and subtract them on another; the difference, in steps of 128 KiB, would be the
+ * lower limit of a target's peak. Copying these few pages takes about ten microseconds. */
 struct child {
     const struct job *job;
     const struct cgroups *cgroups;
@@ -34,19 +34,19 @@ struct child {
     bool limit_address_space;
 };
 
-#define LONGEST_PROGRAM 1024 /* found in PATH; on a stack whose pages count in every figure */
+#define LONGEST_PROGRAM 1024 /* found in PATH; on a stack whose pages count in every peak */
 
 static char child_stack[32768] __attribute__((aligned(64)));
-static volatile struct told *told;
+static volatile struct child_report *report;
 static unsigned long own_personality;
 static cpu_set_t all_cpus, current_cpus;
 
 bool spawn_prepare(void)
 {
-    void *shared = mmap(NULL, sizeof *told, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    void *shared = mmap(NULL, sizeof *report, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED)
         return false;
-    told = shared;
+    report = shared;
     own_personality = (unsigned long)personality(0xffffffff);
     sched_getaffinity(0, sizeof all_cpus, &all_cpus);
     current_cpus = all_cpus;
@@ -74,8 +74,8 @@ static bool set_aslr(bool on)
 
 static void stop(const char *stage)
 {
-    told->error = errno;
-    told->stage = stage;
+    report->error = errno;
+    report->stage = stage;
     _exit(127);
 }
 
@@ -84,7 +84,7 @@ static int child_main(void *context)
     const struct child *child = context;
     sigset_t none;
     sigemptyset(&none);
-    setpgid(0, 0); /* not setsid: a session is an autogroup of its own and gets another share of the CPU */
+    setpgid(0, 0); /* not setsid: a session is a new autogroup, with another share of the CPU */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (child->cgroups && (errno = cgroups_enter(child->cgroups)) != 0)
         stop("cgroup");
@@ -98,13 +98,13 @@ static int child_main(void *context)
         stop("dup2");
     signal(SIGPIPE, SIG_DFL);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    told->exec_ns = clock_now_ns();
+    report->exec_ns = clock_now_ns();
     execve(child->program, child->job->arguments, child->job->environment);
     stop("exec");
     return 0;
 }
 
-/* A target bound to one CPU is waited for on that CPU: its end is seen no later there, and no other is disturbed. */
+/* Wait for a target that is bound to one CPU on the same CPU: no later, and without disturbing another CPU. */
 static bool move_to_cpus(const struct job *job)
 {
     const cpu_set_t *wanted = job->cpus_chosen ? &job->cpus : &all_cpus;
@@ -116,7 +116,7 @@ static bool move_to_cpus(const struct job *job)
     return true;
 }
 
-/* Opened before the clone and without blocking: a FIFO nobody writes to must not hold us up. */
+/* Open files before the clone and without blocking: a FIFO without a writer must not stop the launcher. */
 static int open_file(const char *path, int flags)
 {
     int descriptor = open(path, flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666);
@@ -132,7 +132,7 @@ static int open_file(const char *path, int flags)
     return descriptor;
 }
 
-/* Appending makes cutting a file short effective while it is being written to. */
+/* Appending, because truncation is then effective while the target writes. */
 #define FOR_OUTPUT (O_WRONLY | O_CREAT | O_TRUNC | O_APPEND)
 
 static const char *open_files(struct child *child)
@@ -170,7 +170,7 @@ static const char *path_variable(char *const *environment)
     return "/usr/local/bin:/usr/bin:/bin";
 }
 
-/* A program named without a slash is looked for as a shell would, in absolute directories only. */
+/* Find a program without a slash in its name like a shell, but in absolute directories only. */
 static const char *find_program(const struct job *job, char *buffer, size_t size)
 {
     if (strchr(job->program, '/'))
@@ -215,12 +215,12 @@ struct spawned spawn(const struct job *job, const struct cgroups *cgroups, bool 
     spawned.error = spawned.stage ? errno : 0;
     spawned.pre_ns = spawned.exec_ns = clock_now_ns();
     if (!spawned.stage) {
-        *told = (struct told){0};
+        *report = (struct child_report){0};
         int flags = CLONE_VFORK | SIGCHLD;
         pid_t pid = clone(child_main, child_stack + sizeof child_stack, flags, &child);
-        spawned.stage = pid < 0 ? "clone" : told->stage;
-        spawned.error = pid < 0 ? errno : told->error;
-        spawned.exec_ns = told->exec_ns ? told->exec_ns : spawned.pre_ns;
+        spawned.stage = pid < 0 ? "clone" : report->stage;
+        spawned.error = pid < 0 ? errno : report->error;
+        spawned.exec_ns = report->exec_ns ? report->exec_ns : spawned.pre_ns;
         if (pid > 0 && spawned.stage)
             waitpid(pid, NULL, 0);
         else if (pid > 0)

@@ -1,6 +1,6 @@
-/* Building text in a fixed buffer: paths and JSON.
+/* Build text in a fixed buffer: paths and JSON.
  *
- * printf would do, but brings 20 KiB of code into a process whose resident size is a floor under every figure. */
+ * printf would add 20 KiB of code to a process whose resident size is the lower limit of every peak. */
 #ifndef PERFTRAIL_TEXT_H
 #define PERFTRAIL_TEXT_H
 
@@ -20,21 +20,21 @@ void text_add(struct text *text, const char *string);
 void text_add_number(struct text *text, int64_t number);
 
 /* A JSON string. Bytes outside ASCII are written as U+0080..U+00FF, one for one, so that the line
- * is valid JSON whatever bytes a path or a key holds. */
+ * is valid JSON for any bytes of a path or a key. */
 void text_quoted(struct text *text, const char *string);
 
-/* `"key":` with a comma before it where JSON needs one. */
+/* `"key":`, with a comma before it if JSON needs one. */
 void text_key(struct text *text, const char *key);
-void text_string(struct text *text, const char *key, const char *value); /* NULL gives null */
+void text_string(struct text *text, const char *key, const char *value); /* null for NULL */
 void text_number(struct text *text, const char *key, int64_t value);
 void text_flag(struct text *text, const char *key, bool value);
-void text_open(struct text *text, const char *key); /* `"key":{`, or `{` where key is NULL */
+void text_open(struct text *text, const char *key); /* `"key":{`, or `{` if key is NULL */
 void text_close(struct text *text);
 
-/* The number on the line that begins with `key`, as in `Pss:   123 kB`; -1 where there is no such line. */
+/* Return the number on the line that begins with `key`, as in `Pss:   123 kB`; -1 without such a line. */
 int64_t number_after(const char *content, const char *key);
 
-/* The leading decimal number of a string, or -1 where there is none. */
+/* Return the decimal number at the start of a string, or -1 if there is none. */
 int64_t number_in(const char *string);
 
 #endif

@@ -42,6 +42,6 @@ def test_a_directory_is_emptied_but_for_what_must_stay(tmp_path: Path, outside: 
     for name in ("a/b/kept", "a/b/gone", "a/c"):
         (room / name).mkdir(parents=True)
     (room / "link").symlink_to(outside)
-    empty_directory(room, but=[room / "a" / "b" / "kept"])
+    empty_directory(room, keep=[room / "a" / "b" / "kept"])
     assert sorted(str(path.relative_to(room)) for path in room.rglob("*")) == ["a", "a/b", "a/b/kept"]
     assert (outside / "kept").exists()

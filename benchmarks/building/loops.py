@@ -130,7 +130,7 @@ class OurLoop:
     def make(self, revision: Revision) -> Came:
         """Make one revision."""
         watch = Stopwatch(self._launcher)
-        made = self._builder.make(Subject(revision=revision, variant="plain"), self._recipe)
+        made = self._builder.build(Subject(revision=revision, variant="plain"), self._recipe)
         if not isinstance(made, Built):
             return watch.came(None)
         checked = "equal to the clean build" in Path(made.log).read_text(errors="replace")
@@ -151,14 +151,14 @@ class OurLoop:
             builder = self._opened(several)
             subjects = [(Subject(revision=each, variant="plain"), self._recipe) for each in revisions]
             builder.begin(subjects)
-            made = [builder.make(*each) for each in subjects]
+            made = [builder.build(*each) for each in subjects]
             builder.confirm()
         seconds = time.monotonic() - began
         return seconds, tuple(Path(each.directory) if isinstance(each, Built) else None for each in made)
 
     def _opened(self, several: BuildWorkers | None) -> Builder:
         return open_builder(
-            self._study, self._root, self._sources, self._launcher, enclosing=None, workers=several
+            self._study, self._root, self._sources, self._launcher, isolation=None, workers=several
         )
 
 

@@ -98,7 +98,7 @@ def fill(directory: Path, size: Size, *, seed: int, store: str | None = None) ->
     database = to_write(results_database(study, store))
     with Launcher() as starter, SqlStore(database) as results:
         sources = open_sources(study, cache=str(root / "sources"), starter=starter)
-        builder = open_builder(study, root, sources, starter, enclosing=None)
+        builder = open_builder(study, root, sources, starter, isolation=None)
         machine = read_machine()
         results.add_machine(machine)
         revisions = sources.walked.history()

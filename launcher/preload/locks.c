@@ -1,11 +1,11 @@
-/* perftrail-locks.so: counts what a program's threads do with mutexes, read-write locks and spin locks (pthread's and C11's).
+/* perftrail-locks.so: count a program's operations on mutexes, read-write locks and spin locks (pthread's and C11's).
  *
- * It is preloaded into a target (LD_PRELOAD). waits.c counts where threads wait for each other without a lock, slots.h
- * says where the counts go.
+ * It is preloaded into a target (LD_PRELOAD). waits.c counts waits for other threads without a lock; slots.h describes
+ * where the counts are stored.
  *
- * A lock is tried first. Only when it is held does it cost two looks at the clock. What is not seen: locks
- * inside the C library (malloc, stdio), futexes that a program uses by itself (Go, Rust's std::sync, OpenMP), and
- * programs that are static or not glibc's. */
+ * Each call first tries the lock. Only a contended lock costs two clock readings. Not counted are locks inside the C
+ * library (malloc, stdio), a program's own futexes (Go, Rust's std::sync, OpenMP), and programs that are static or do
+ * not use glibc. */
 #include "slots.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@ static bool is_taken(int result)
     return result == 0 || result == EOWNERDEAD;
 }
 
-/* A try found the lock held. */
+/* The lock was locked by another thread. */
 static void note_contended(void)
 {
     struct slot *slot = own_slot();
@@ -41,7 +41,7 @@ static void note_wait(uint64_t since_ns)
         slot->waited_ns += now_ns() - since_ns;
 }
 
-/* Try; where that finds the lock held, wait with the program's own call. */
+/* Try the lock; if it is locked, wait with the program's own call. */
 #define LOCK(try, held, wait)            \
     int result = (try);                  \
     if (result == (held)) {              \
@@ -103,7 +103,7 @@ FOR_USE int pthread_rwlock_timedwrlock(pthread_rwlock_t *lock, const struct time
     LOCK(ORIGINAL(pthread_rwlock_trywrlock)(lock), EBUSY, ORIGINAL(pthread_rwlock_timedwrlock)(lock, until));
 }
 
-/* A thread that spins is on its processor: this is no waiting, and is counted apart. */
+/* A spinning thread uses its processor: this is not a wait, and is counted separately. */
 FOR_USE int pthread_spin_lock(pthread_spinlock_t *lock)
 {
     int result = ORIGINAL(pthread_spin_trylock)(lock);

@@ -1,4 +1,4 @@
-/* The mapped slots of slots.h, and how the C library's own functions are found. */
+/* Map the slots of slots.h, and find the C library's own functions. */
 #include "slots.h"
 
 #include <dlfcn.h>
@@ -9,20 +9,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-struct head { /* in the place of the first slot */
-    uint64_t taken;     /* slots given out */
-    uint64_t processes; /* that this object was loaded into */
+struct head { /* at the position of the first slot */
+    uint64_t taken;     /* slots in use */
+    uint64_t processes; /* processes that loaded this object */
     uint64_t unused[14];
 };
 
-_Static_assert(sizeof(struct slot) == 128, "launcher/locks.py reads it");
-_Static_assert(sizeof(struct head) == sizeof(struct slot), "launcher/locks.py reads it");
+_Static_assert(sizeof(struct slot) == 128, "process/lock_counts.py reads it");
+_Static_assert(sizeof(struct head) == sizeof(struct slot), "process/lock_counts.py reads it");
 
 struct slot *slots;
 static uint64_t slot_count;
 __thread struct slot *own __attribute__((tls_model("initial-exec")));
 
-/* More threads than slots: they share the last one, and may then lose a count to each other. */
+/* If there are more threads than slots, some share the last one, and may lose counts. */
 struct slot *take_slot(void)
 {
     struct head *head = (struct head *)(void *)slots;
@@ -32,7 +32,7 @@ struct slot *take_slot(void)
 
 static void start_anew(void)
 {
-    own = NULL; /* the parent goes on counting into the slot that was ours */
+    own = NULL; /* the parent continues to use the old slot */
     if (slots)
         __atomic_add_fetch(&((struct head *)(void *)slots)->processes, 1, __ATOMIC_RELAXED);
 }
@@ -56,8 +56,8 @@ __attribute__((constructor)) static void begin(void)
     close(file);
 }
 
-/* At the first call, not in the constructor: a program that never waits pays nothing. None of what is counted may be
- * called by a signal handler, so that looking a name up in one is no question. */
+/* Look functions up at their first call, not in the constructor: so a program that never waits has no cost. Signal
+ * handlers may not call any counted function, so that no look-up happens in one. */
 void *original(void **kept, const char *name, const char *version)
 {
     void *found = __atomic_load_n(kept, __ATOMIC_ACQUIRE);

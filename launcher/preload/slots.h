@@ -1,8 +1,8 @@
-/* Where a program's threads count what they do with locks, and where they wait for each other.
+/* The slots in which a program's threads count their locks and waits.
  *
- * The client made a file, a head and then slots, all zero, and names it in PERFTRAIL_LOCKS. Each thread counts into a slot
- * of its own, mapped from that file, so that nothing has to be written at the end: _exit, exec and SIGKILL lose no count,
- * and threads do not contend for it. */
+ * The client creates a file with a head and slots, all zero, and names it in PERFTRAIL_LOCKS. Each thread counts into
+ * its own slot, mapped from that file. So nothing has to be written at the end: _exit, exec and SIGKILL lose no count,
+ * and threads do not contend for a slot. */
 #ifndef PERFTRAIL_SLOTS_H
 #define PERFTRAIL_SLOTS_H
 
@@ -13,12 +13,12 @@
 
 enum kind { CONDITION, BARRIER, SEMAPHORE, JOIN, SPIN, KINDS };
 
-struct slot { /* two cache lines, one thread; launcher/locks.py reads it */
+struct slot { /* two cache lines, one thread; process/lock_counts.py reads it */
     uint64_t locks, contended, waited_ns;
     struct {
         uint64_t number, ns;
     } waits[KINDS];
-    uint64_t open_since_ns, open_kind; /* the wait that goes on; no time where none does */
+    uint64_t open_since_ns, open_kind; /* the present wait; 0 ns without one */
     uint64_t unused;
 };
 
@@ -41,8 +41,8 @@ static inline uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* The C library's own function of that name, of that version where it has one. It is kept in *kept. ISO C has no way
- * from an object pointer to a function's. */
+/* Return the C library's own function of a name, in a version if it exists, and cache it in *kept. ISO C has no
+ * conversion from an object pointer to a function pointer. */
 void *original(void **kept, const char *name, const char *version);
 
 #define ORIGINAL_OF(name, version)                         \

@@ -1,9 +1,9 @@
-/* Counts where a program's threads wait for each other without a lock: at condition variables, barriers and semaphores, and
- * for the end of threads. See slots.h for where.
+/* Count waits of a program's threads for each other without a lock: at condition variables, barriers and
+ * semaphores, and for the end of threads. See slots.h.
  *
- * Each such wait costs two looks at the clock; a semaphore that is free costs none. Taking the mutex again is part of
- * waiting at a condition variable, and counted there: the C library does it inside. A wait that the program's end
- * breaks off is counted up to that end, one that cancellation ends is counted too. */
+ * Each such wait costs two clock readings; a free semaphore costs none. A wait at a condition variable includes
+ * the time to lock the mutex again, because the C library does that inside. A wait that the program's end
+ * interrupts is counted up to that end; a cancelled wait is counted, too. */
 #include "slots.h"
 
 #include <errno.h>
@@ -11,8 +11,8 @@
 #include <semaphore.h>
 #include <stddef.h>
 
-/* Without it dlsym may give that of 2.2.5, whose conditions look different. Who was linked before there was 2.3.2 gets the
- * new ones here. Machines that glibc came to later have no such version, and one kind of conditions. */
+/* Without a version, dlsym may return the function of 2.2.5, whose condition variables have another layout. Programs
+ * linked before 2.3.2 get the new ones here. Architectures that glibc supported later have only one kind. */
 #define CONDITIONS "GLIBC_2.3.2"
 
 struct wait {
@@ -65,7 +65,7 @@ FOR_USE int pthread_barrier_wait(pthread_barrier_t *barrier)
     WAIT(BARRIER, ORIGINAL(pthread_barrier_wait)(barrier));
 }
 
-/* Whether a semaphore was free. As sem_wait it may be where a cancelled thread ends, and leaves errno alone. */
+/* Return whether a semaphore was free. Like sem_wait, this is a cancellation point, and does not change errno. */
 static int is_free(sem_t *semaphore)
 {
     int before = errno;

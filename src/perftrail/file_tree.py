@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def remove_tree(path: Path) -> None:
-    """Remove whatever is at a path; of a link only the link. Nothing may change it meanwhile."""
+    """Remove a file, link or tree without following links. Nothing may change it meanwhile."""
     if path.is_symlink() or not path.is_dir():
         path.unlink(missing_ok=True)
         return
@@ -28,18 +28,18 @@ def remove_tree(path: Path) -> None:
     shutil.rmtree(path)
 
 
-def empty_directory(directory: Path, *, but: Collection[Path] = ()) -> None:
+def empty_directory(directory: Path, *, keep: Collection[Path] = ()) -> None:
     """Remove the content of a directory, but not the directory: something may be mounted on it.
 
-    The paths in `but` stay, with their parents.
+    The paths in `keep` stay, with their parents.
     """
     with os.scandir(directory) as entries:
         inside = [Path(entry.path) for entry in entries]
     for path in inside:
-        if path in but:
+        if path in keep:
             continue
-        if not path.is_symlink() and any(path in kept.parents for kept in but):
-            empty_directory(path, but=but)
+        if not path.is_symlink() and any(path in kept.parents for kept in keep):
+            empty_directory(path, keep=keep)
         else:
             remove_tree(path)
 
@@ -64,12 +64,12 @@ def claimed_directory(prefix: str, *, below: Path) -> Iterator[Path]:
 def claimed_file(prefix: str, *, below: Path) -> Iterator[Path]:
     """Yield a new, empty, private file, which is removed at the end."""
 
-    def made() -> Path:
+    def create() -> Path:
         descriptor, path = tempfile.mkstemp(prefix=prefix, dir=below)
         os.close(descriptor)
         return Path(path)
 
-    with _claimed(made) as path:
+    with _claimed(create) as path:
         yield path
 
 
@@ -77,7 +77,7 @@ def remove_left_over(prefix: str, *, below: Path) -> tuple[Path, ...]:
     """Remove and return the leftovers of this user's ended processes."""
     removed = []
     for path in sorted(below.glob(f"{prefix}*")):
-        # another user's, claimed by somebody, removed by another meanwhile, or still written by what is being killed
+        # Another user's, claimed, removed meanwhile, or an ending process still writes to it.
         with suppress(OSError):
             if _removed_unclaimed(path):
                 removed.append(path)
@@ -85,10 +85,10 @@ def remove_left_over(prefix: str, *, below: Path) -> tuple[Path, ...]:
 
 
 @contextmanager
-def _claimed(make: Callable[[], Path]) -> Iterator[Path]:
+def _claimed(create: Callable[[], Path]) -> Iterator[Path]:
     descriptor = -1
     while descriptor < 0:
-        path = make()
+        path = create()
         descriptor = _claim(path)
     try:
         yield path
@@ -102,14 +102,14 @@ def _claimed(make: Callable[[], Path]) -> Iterator[Path]:
 def _claim(path: Path) -> int:
     """Lock a new path; return -1 if another process removed it before.
 
-    The kernel releases the lock when its holder ends. A process id would be ambiguous: it differs between containers,
+    The kernel releases the lock when the process ends. A process id would be ambiguous: it differs between containers,
     and is reused.
     """
     try:
         descriptor = _open(path)
     except FileNotFoundError:
         return -1
-    with suppress(OSError):  # a file system without such locks, on which nobody else gets one either
+    with suppress(OSError):  # a file system without locks, where no other process gets one either
         fcntl.flock(descriptor, fcntl.LOCK_EX)
     if _leads_to(path, descriptor):
         return descriptor
@@ -133,7 +133,7 @@ def _removed_unclaimed(path: Path) -> bool:
 
 
 def _open(path: Path) -> int:
-    """Open a path that anybody may have created: never through a link, never waiting for a pipe."""
+    """Open a path that anybody may have created: never through a link, without waiting for a pipe."""
     return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
 
 
@@ -145,24 +145,24 @@ def _leads_to(path: Path, descriptor: int) -> bool:
 
 
 @contextmanager
-def alone(path: Path) -> Iterator[None]:
-    """Hold a lock file exclusively; waits for its holder."""
+def exclusive_lock(path: Path) -> Iterator[None]:
+    """Lock a file exclusively; wait for other locks of it to end."""
     with _opened(path) as number:
         fcntl.flock(number, fcntl.LOCK_EX)
         yield
 
 
 @contextmanager
-def together(path: Path) -> Iterator[None]:
-    """Hold a lock file shared with others, but not with a process that is `alone`."""
+def shared_lock(path: Path) -> Iterator[None]:
+    """Lock a file together with other readers, but not with an `exclusive_lock`."""
     with _opened(path) as number:
         fcntl.flock(number, fcntl.LOCK_SH)
         yield
 
 
 @contextmanager
-def alone_if_free(path: Path) -> Iterator[bool]:
-    """Hold a lock file exclusively if it is free, without waiting; yields whether it is held."""
+def try_exclusive_lock(path: Path) -> Iterator[bool]:
+    """Lock a file exclusively if it is free, without waiting; yield whether that succeeded."""
     with _opened(path) as number:
         try:
             fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -179,13 +179,13 @@ def _opened(path: Path) -> Iterator[int]:
         yield file.fileno()
 
 
-def date_alike(directory: Path) -> None:
-    """Give everything below a directory one date, the present.
+def set_same_date(directory: Path) -> None:
+    """Set the date of everything below a directory to the present.
 
     Otherwise, build tools would consider some files older than those generated from them, and generate these again:
     ``configure`` from ``configure.ac``, by a tool that may be missing.
     """
     now = time.time_ns()
-    for place, directories, names in os.walk(directory):
+    for parent, directories, names in os.walk(directory):
         for name in (*directories, *names):
-            os.utime(Path(place) / name, ns=(now, now), follow_symlinks=False)
+            os.utime(Path(parent) / name, ns=(now, now), follow_symlinks=False)

@@ -1,7 +1,7 @@
 """Perform jobs in this process one after another, so that perftrail does not disturb a measurement.
 
-`beside` starts a second process for computations while nothing is measured. It ends with this process in every case,
-because it ends when its input does.
+`second_process` starts a second process for computations while nothing is measured. It always ends with this process,
+because it ends at the end of its input.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class LocalEngine:
 
     def begin(self, perform: Callable[[Job], Done], job: Job) -> Pending[Done]:
         """Keep a job until its outcome is requested."""
-        return _Kept(perform, job)
+        return _Deferred(perform, job)
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept(Generic[Job, Done]):
+class _Deferred(Generic[Job, Done]):
     """A job that is performed when its outcome is requested."""
 
     perform: Callable[[Job], Done]
@@ -60,14 +60,14 @@ Answer = tuple[Any, Exception | None]
 
 
 @contextmanager
-def beside() -> Iterator[Engine]:
+def second_process() -> Iterator[Engine]:
     """Yield an engine with one more process, which ends with the block; on a single processor, a `LocalEngine`."""
     if len(os.sched_getaffinity(0)) < 2:
         yield LocalEngine()
         return
     process = _start()
     try:
-        yield BesideEngine(process)
+        yield SecondProcessEngine(process)
     finally:
         process.kill()
         process.communicate()
@@ -86,12 +86,12 @@ def _start() -> subprocess.Popen[bytes]:
         process_group=0,
     )
     assert process.stdin is not None
-    with suppress(OSError):  # whoever has many large pipes already gets a small one
+    with suppress(OSError):  # a user with many large pipes gets a small one
         fcntl.fcntl(process.stdin, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
     return process
 
 
-class BesideEngine:
+class SecondProcessEngine:
     """Performs jobs in one other process, in the order in which they began.
 
     Functions, jobs and results must be picklable. Jobs that a dead process cannot answer are performed here.
@@ -100,7 +100,7 @@ class BesideEngine:
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         assert process.stdin is not None
         assert process.stdout is not None
-        self._jobs, self._told = process.stdin, process.stdout
+        self._jobs, self._results = process.stdin, process.stdout
         self._begun = self._read = 0
         self._answers: dict[int, Answer] = {}
 
@@ -117,13 +117,13 @@ class BesideEngine:
         except OSError:
             return LocalEngine().begin(perform, job)
         self._begun += 1
-        return _Begun(self, self._begun, perform, job)
+        return _Sent(self, self._begun, perform, job)
 
     def answer(self, number: int) -> Answer | None:
         """Wait for the result of a job by its number; `None` if the process died."""
         while self._read < number:
             try:
-                result: Answer = pickle.load(self._told)  # noqa: S301 - our own process wrote it
+                result: Answer = pickle.load(self._results)  # noqa: S301 - our own process wrote it
             except (EOFError, OSError, pickle.UnpicklingError):
                 return None
             self._read += 1
@@ -132,10 +132,10 @@ class BesideEngine:
 
 
 @dataclass(frozen=True, slots=True)
-class _Begun(Generic[Job, Done]):
+class _Sent(Generic[Job, Done]):
     """A job that was sent."""
 
-    engine: BesideEngine
+    engine: SecondProcessEngine
     number: int
     perform: Callable[[Job], Done]
     job: Job
@@ -161,7 +161,7 @@ def serve() -> None:
     jobs: SimpleQueue[tuple[Callable[[Any], Any], Any]] = SimpleQueue()
     threading.Thread(target=_receive, args=(sys.stdin.buffer, jobs), daemon=True).start()
     with os.fdopen(os.dup(1), "wb") as answers:
-        os.dup2(2, 1)  # what a library prints does not come between the answers
+        os.dup2(2, 1)  # output of libraries must not mix with the answers
         while True:
             perform, job = jobs.get()
             pickle.dump(_performed(perform, job), answers, protocol=pickle.HIGHEST_PROTOCOL)
@@ -171,7 +171,7 @@ def serve() -> None:
 def _performed(perform: Callable[[Any], Any], job: object) -> Answer:
     try:
         return perform(job), None
-    except Exception as error:  # raised where its outcome is asked for
+    except Exception as error:  # raised again by `outcome`
         return None, error
 
 

@@ -21,9 +21,10 @@ from perftrail.model.source import ALONE, MAIN
 from perftrail.model.wording import counted
 from perftrail.process.launcher import Launcher
 from perftrail.process.machine import read_machine
-from perftrail.process.machine.settings import put_back_left_over
+from perftrail.process.machine.settings import restore_left_over
 from perftrail.sources.directory import ListedSource
-from perftrail.store import hold, on_server, open_shared, open_store, server_of, writing
+from perftrail.store import current_writer as stored_writer
+from perftrail.store import lock_for_writing, on_server, open_shared, open_store, server_of
 from perftrail.studyfile import mistake
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from perftrail.model.patch import Patched
     from perftrail.model.study import Study
     from perftrail.ports import Builder, Store
-    from perftrail.store import Access, Back, Holder, ServerUnreachable
+    from perftrail.store import Access, Holder, ServerBack, ServerUnreachable
 
 RESULTS = ".perftrail"
 """Name of the results directory in the study file's directory; `--store` replaces it."""
@@ -156,9 +157,9 @@ def open_build_view(study: Study, *, store: str | None) -> Iterator[BuildView]:
         )
         results = stack.enter_context(opened)
         starter = stack.enter_context(Launcher())
-        enclosing = sandboxes(study, root, starter)
+        isolation = sandboxes(study, root, starter)
         sources = open_sources(study, cache=str(root / SOURCES), starter=starter)
-        builder = open_builder(study, root, sources, starter, enclosing=enclosing)
+        builder = open_builder(study, root, sources, starter, isolation=isolation)
         subject_builder = _subject_builder(study, sources, builder, results, starter)
         with _errors_with_line(study):
             yield BuildView(
@@ -214,7 +215,7 @@ def open_results(study: Study, *, store: str | None, access: Access = "read") ->
 
 def current_writer(study: Study, *, store: str | None) -> Holder | None:
     """Return the process that measures a study now, and its start time; `None` without one."""
-    return writing(str(results_directory(study, store) / DATABASE))
+    return stored_writer(str(results_directory(study, store) / DATABASE))
 
 
 @contextmanager
@@ -223,7 +224,7 @@ def open_session(  # noqa: PLR0913 - each is an option of the command line
     *,
     store: str | None,
     wait: bool = True,
-    on_wait: Callable[[Holder | ServerUnreachable | Back], None] = lambda _: None,
+    on_wait: Callable[[Holder | ServerUnreachable | ServerBack], None] = lambda _: None,
     on_noise: Callable[[Noise], None] = lambda _: None,
     retry_failed: bool = False,
     patched: Patched | None = None,
@@ -240,7 +241,7 @@ def open_session(  # noqa: PLR0913 - each is an option of the command line
     """
     _refuse_samples(study)
     root = results_directory(study, store)
-    put_back_left_over()
+    restore_left_over()
     remove_leftovers()
     with ExitStack() as stack:
         fleet = _fleet(stack, engine, jobs=jobs)
@@ -298,19 +299,19 @@ def _session(
     """Connect the parts of a session."""
     study, root, fleet = resources.study, resources.root, resources.fleet
     starter = stack.enter_context(Launcher())
-    if (enclosing := sandboxes(study, root, starter)) is not None:
-        enclosing.prepare()
+    if (isolation := sandboxes(study, root, starter)) is not None:
+        isolation.prepare()
     sources = open_sources(study, cache=str(root / SOURCES), starter=starter, own=patched, asking="fresh")
-    builder = open_builder(study, root, sources, starter, enclosing=enclosing, workers=workers)
+    builder = open_builder(study, root, sources, starter, isolation=isolation, workers=workers)
     subject_builder = _subject_builder(
         study, sources, builder, resources.results, starter, retry_failed=retry_failed
     )
     logs = root / "logs"
     invoker = stack.enter_context(
-        open_invoker(study, builder, starter, enclosing=enclosing, place=root, logs=logs, on_noise=on_noise)
+        open_invoker(study, builder, starter, isolation=isolation, place=root, logs=logs, on_noise=on_noise)
     )
     if fleet is not None:
-        fleet.settle(
+        fleet.set_study(
             study, root, own=patched, outputs=lambda each: subject_builder.makings.recipe(each).outputs
         )
     return Session(
@@ -365,7 +366,7 @@ def _locked_results(
     machine: Machine,
     *,
     wait: bool,
-    on_wait: Callable[[Holder | ServerUnreachable | Back], None],
+    on_wait: Callable[[Holder | ServerUnreachable | ServerBack], None],
 ) -> Iterator[Store]:
     """Lock a study's results, and open them for writing on this machine.
 
@@ -374,7 +375,7 @@ def _locked_results(
     root.mkdir(parents=True, exist_ok=True)
     _hide_from_git(root)
     with (
-        hold(str(root / DATABASE), wait=wait, on_wait=on_wait),
+        lock_for_writing(str(root / DATABASE), wait=wait, on_wait=on_wait),
         _refusing_removal(root / f"{DATABASE}.lock"),
         ExitStack() as stack,
     ):
@@ -419,9 +420,9 @@ def shell_prefix(study: Study, prepared: ManualBuild, *, store: str | None) -> I
         yield ()
         return
     with Launcher() as starter:
-        enclosing = sandboxes(study, results_directory(study, store), starter)
-        assert enclosing is not None
-        with enclosing.prefix("build", [str(Path(prepared.log).parent)]) as words:
+        isolation = sandboxes(study, results_directory(study, store), starter)
+        assert isolation is not None
+        with isolation.prefix("build", [str(Path(prepared.log).parent)]) as words:
             yield (*words[:-1], "--chdir", str(Path(prepared.directory).resolve()), words[-1])
 
 

@@ -39,13 +39,13 @@ class Builder(Protocol):
         ...
 
     def begin(self, subjects: Iterable[tuple[Subject, Recipe]]) -> None:
-        """Start building subjects in parallel; `make` then waits for each outcome.
+        """Start building subjects in parallel; `build` then waits for each outcome.
 
         A builder without parallel builds does nothing here.
         """
         ...
 
-    def make(self, subject: Subject, recipe: Recipe) -> Built | Failure:
+    def build(self, subject: Subject, recipe: Recipe) -> Built | Failure:
         """Build a subject in a clean directory, or return its existing build."""
         ...
 
@@ -59,8 +59,8 @@ class Builder(Protocol):
         """Link the objects of a built subject again with the recipe's `relink` lines, once for each seed.
 
         Return each as a separate build with the recipe's outputs only; the subject's own build does not change.
-        Several seeds in one call share the cost of restoring the objects. After a failure, the remaining seeds are
-        missing.
+        Several seeds in one call share the cost of restoring the objects. After a failure, the result lacks the
+        remaining seeds.
         """
         ...
 
@@ -82,18 +82,18 @@ class Builder(Protocol):
         """
         ...
 
-    def need(self, subjects: Iterable[tuple[Subject, Recipe]]) -> None:
+    def protect(self, subjects: Iterable[tuple[Subject, Recipe]]) -> None:
         """Protect the builds of subjects that are used later; may be called repeatedly."""
         ...
 
-    def news(self) -> tuple[str, ...]:
+    def messages(self) -> tuple[str, ...]:
         """Return messages since the last call about work other than builds, for people."""
         ...
 
     def confirm(self, witnesses: Iterable[tuple[Subject, Recipe]] = ()) -> None:
         """Compare builds in reused trees with clean builds, and all witnesses too.
 
-        Raises `StaleBuilds` if they differ, as `make` may; these builds are then discarded.
+        Raises `StaleBuilds` if they differ, as `build` may; these builds are then discarded.
         """
         ...
 
@@ -109,8 +109,8 @@ class Builder(Protocol):
         """Return the content key of a benchmark build, as `prepare` would build it. Builds nothing."""
         ...
 
-    def lay_out(self, subject: Subject, recipe: Recipe, directory: str) -> ManualBuild:
-        """Check a subject out into a new directory below `directory` and repair it, as `make` does before its steps.
+    def check_out(self, subject: Subject, recipe: Recipe, directory: str) -> ManualBuild:
+        """Check a subject out into a new directory below `directory` and repair it, as `build` does before its steps.
 
         Stored builds do not change. A failure is returned together with the incomplete tree.
         """
@@ -151,7 +151,7 @@ class Engine(Protocol):
     def begin(self, perform: Callable[[Job], Done], job: Job) -> Pending[Done]:
         """Start a job. An engine without parallel work performs it when its outcome is requested.
 
-        A job whose outcome nobody keeps need not be performed. `outcome` raises `ClusterError` if no outcome is
+        A job need not be performed if its `Pending` is discarded. `outcome` raises `ClusterError` if no outcome is
         possible.
         """
         ...
@@ -168,7 +168,7 @@ class Starter(Protocol):
         ...
 
 
-class Enclosing(Protocol):
+class Isolation(Protocol):
     """Decides where processes run: directly on this machine, or in a sandbox."""
 
     def around(self, phase: Phase, writable: Sequence[str]) -> AbstractContextManager[Starter]:
@@ -231,7 +231,7 @@ class Source(Protocol):
     def touched(self, revisions: Sequence[Revision]) -> tuple[tuple[str, ...], ...]:
         """Return for each revision the paths that differ from the previous one in the sequence.
 
-        The first revision has none, and neither has a source that cannot tell.
+        Empty for the first revision, and if the source does not know the files.
         """
         ...
 
@@ -249,7 +249,7 @@ class Source(Protocol):
 
 @runtime_checkable
 class RemarkingSource(Protocol):
-    """A source that may correct a range, and says how in `remark` after `history`."""
+    """A source that may correct a range; `remark` then explains it after `history`."""
 
     remark: str
 
@@ -267,11 +267,11 @@ class PartialSource(Protocol):
 class CachedSource(Protocol):
     """A source that answers from a cache, and updates it if something is missing."""
 
-    def asked(self) -> str:
+    def updated(self) -> str:
         """Return when the cache was updated: ISO 8601; empty if by this process, or never."""
         ...
 
-    def ask_again(self) -> None:
+    def update(self) -> None:
         """Update the cache before the next answer."""
         ...
 
@@ -328,9 +328,9 @@ class Store(Protocol):
         ...
 
     def add_runnable(self, runnable: Runnable, *, last: bool = False) -> None:
-        """Keep which revision, variant, benchmark and point a runnable stands for, and its last origin.
+        """Store the revision, variant, benchmark, point and last origin of a runnable.
 
-        With `last`, it comes after all others from then on: it is what its cell runs now.
+        With `last`, it moves to the end of the order: it is the current runnable of its cell.
         """
         ...
 
@@ -422,9 +422,9 @@ __all__ = [
     "CachedSource",
     "Done",
     "EditableSource",
-    "Enclosing",
     "Engine",
     "GrowingSource",
+    "Isolation",
     "Job",
     "PartialSource",
     "Pending",

@@ -51,7 +51,7 @@ class Place:
         return self.root / "builds"
 
     def make(self, revision: Revision, recipe: Recipe, variant: str = "plain") -> Built | Failure:
-        return self.builder().make(Subject(revision=revision, variant=variant), recipe)
+        return self.builder().build(Subject(revision=revision, variant=variant), recipe)
 
     def made(self, revision: Revision, recipe: Recipe) -> Built:
         outcome = self.make(revision, recipe)

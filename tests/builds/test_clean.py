@@ -35,7 +35,7 @@ class Others:
         def perform(asked: Subject) -> Built | Failure:
             own = self._place.builder()
             assert own.key(asked, recipe) == key
-            made = own.make(asked, recipe)
+            made = own.build(asked, recipe)
             own.close()
             return made
 
@@ -57,7 +57,7 @@ def test_what_others_relink_is_there_as_if_it_had_been_relinked_here(place: Plac
     how = replace(BIG, relink=("make -B && echo {layout} >> big",))
     subject = Subject(revision=place.commit(PROJECT), variant="plain")
     builder = away(place, disk_mib=100)
-    built = builder.make(subject, how)
+    built = builder.build(subject, how)
     assert isinstance(built, Built)
     found = builder.relink(subject, how, built, (1, 2))
     assert [each.key for each in found.values() if isinstance(each, Built)] == [
@@ -77,11 +77,11 @@ def test_what_others_make_is_used_by_who_asked_and_makes_room_here(place: Place)
     builder = away(place, disk_mib=1.5)
     builder.begin([(new, BIG)])
     assert Users(place.builds).claimed() == {builder.key(new, BIG)}
-    built = builder.make(new, BIG)
+    built = builder.build(new, BIG)
     assert isinstance(built, Built)
     assert (there(earlier), there(built)) == (False, True)
-    (news,) = builder.news()
-    assert news.startswith("1 build removed to make room on the disk")
+    (news,) = builder.messages()
+    assert news.startswith("1 build removed to free disk space")
     builder.close()
     assert not Users(place.builds).claimed()
 
@@ -98,6 +98,6 @@ def away(place: Place, *, disk_mib: float) -> RemoteBuilder:
         cpus=2,
         others={},
         folders={},
-        enclosing=None,
+        isolation=None,
         disk_bytes=disk_mib * MIB / (1 - CACHE_SHARE),
     )

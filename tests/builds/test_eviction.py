@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from perftrail.builds.builder import LocalBuilder
-from perftrail.builds.quota import RemovableBuild, bytes_below, to_remove, worth
+from perftrail.builds.quota import RemovableBuild, bytes_below, items_to_remove, worth
 from perftrail.builds.trees import CACHE_SHARE
 from perftrail.model.build import Built, Recipe
 from perftrail.model.source import Source as Asked
@@ -51,7 +51,7 @@ def builder(place: Place, *, disk_bytes: float) -> LocalBuilder:
 
 def make(place: Place, revision: Revision, how: Recipe, *, disk_mib: float) -> Built:
     own = builder(place, disk_bytes=disk_mib * MIB / (1 - CACHE_SHARE))
-    built = own.make(Subject(revision=revision, variant="plain"), how)
+    built = own.build(Subject(revision=revision, variant="plain"), how)
     assert isinstance(built, Built), built
     own.close()
     return built
@@ -66,15 +66,15 @@ def test_what_is_cheap_large_and_long_unused_goes_first() -> None:
     cheap, dear = kept("cheap", size=10, seconds=1), kept("dear", size=10, seconds=9)
     large, old = kept("large", size=100, seconds=9), kept("old", size=10, seconds=9, used=-4 * week)
     assert worth(old, now=0.0) == worth(dear, now=0.0) / 16
-    order = [each.home.name for each in to_remove([dear, old, cheap, large], budget_bytes=0, now=0.0)]
+    order = [each.home.name for each in items_to_remove([dear, old, cheap, large], budget_bytes=0, now=0.0)]
     assert order == ["old", "large", "cheap", "dear"]
 
 
 def test_nothing_goes_that_fits_and_nothing_that_is_needed() -> None:
     some = [kept("a", size=4, seconds=1), kept("b", size=4, seconds=2)]
-    assert to_remove(some, budget_bytes=8, now=0.0) == []
-    assert to_remove(some, budget_bytes=7, now=0.0) == some[:1]
-    assert to_remove([replace(each, needed=True) for each in some], budget_bytes=0, now=0.0) == []
+    assert items_to_remove(some, budget_bytes=8, now=0.0) == []
+    assert items_to_remove(some, budget_bytes=7, now=0.0) == some[:1]
+    assert items_to_remove([replace(each, needed=True) for each in some], budget_bytes=0, now=0.0) == []
 
 
 def test_builds_of_earlier_runs_make_room_and_the_last_used_stays(place: Place) -> None:
@@ -104,12 +104,12 @@ def test_what_this_run_made_or_needs_stays_however_little_room_there_is(place: P
     revisions = [place.commit({**PROJECT, "README": f"{number}\n"}) for number in range(3)]
     earlier = make(place, revisions[0], BIG, disk_mib=100)
     own = builder(place, disk_bytes=0.5 * MIB)
-    own.need([(Subject(revision=revisions[0], variant="plain"), BIG)])
-    made = [own.make(Subject(revision=each, variant="plain"), BIG) for each in revisions[1:]]
+    own.protect([(Subject(revision=revisions[0], variant="plain"), BIG)])
+    made = [own.build(Subject(revision=each, variant="plain"), BIG) for each in revisions[1:]]
     assert there(earlier)
     assert all(isinstance(each, Built) and there(each) for each in made)
-    (news,) = own.news()
-    assert "more than build.disk" in news
+    (news,) = own.messages()
+    assert "more than the quota of build.disk" in news
     own.close()
 
 
@@ -127,7 +127,7 @@ place = Place.__new__(Place)
 place.root, place.launcher = Path(sys.argv[1]), Launcher()
 place.repository = type("There", (), {"path": Path(sys.argv[1]) / "repository"})
 own = builder(place, disk_bytes=1e9)
-built = own.make(Subject(revision=Revision(id=sys.argv[2]), variant="plain"), BIG)
+built = own.build(Subject(revision=Revision(id=sys.argv[2]), variant="plain"), BIG)
 print(built.directory, flush=True)
 sys.stdin.read()
 """

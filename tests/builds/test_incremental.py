@@ -44,7 +44,7 @@ INCREMENTAL = replace(recipe("make", outputs=("program",)), incremental=True)
 def made(place: Place | LocalBuilder, revision: Revision, how: Recipe = INCREMENTAL) -> Built:
     """Make a subject, as another perftrail each time unless a builder is given."""
     builder = place.builder() if isinstance(place, Place) else place
-    outcome = builder.make(Subject(revision=revision, variant="plain"), how)
+    outcome = builder.build(Subject(revision=revision, variant="plain"), how)
     assert isinstance(outcome, Built), outcome
     return outcome
 
@@ -104,7 +104,7 @@ def test_stale_objects_are_found_said_and_taken_back(place: Place) -> None:
     with pytest.raises(StaleBuilds) as taken_back:
         builder.confirm()
     assert taken_back.value.keys == (wrong.key,)
-    (news,) = builder.news()
+    (news,) = builder.messages()
     assert news.startswith("incremental builds are off")
     assert "program" in news
     right = made(place, two)
@@ -145,7 +145,7 @@ def test_a_check_that_is_passed_changes_nothing(place: Place) -> None:
     made(builder, one)
     second = made(builder, two)
     builder.confirm()
-    assert builder.news() == ()
+    assert builder.messages() == ()
     assert made(builder, two).reused
     assert said(second) == "6"
     third = made(place, place.commit({**FILES, "part.c": "int part(void) { return 7; }\n"}))
@@ -167,7 +167,7 @@ def test_a_witness_is_compared_itself_also_when_a_later_build_in_its_tree_was_ri
     with pytest.raises(StaleBuilds) as taken_back:
         builder.confirm([(Subject(revision=two, variant="plain"), INCREMENTAL)])
     assert taken_back.value.keys == (wrong.key,)
-    assert "incremental builds are off" in builder.news()[0]
+    assert "incremental builds are off" in builder.messages()[0]
     assert said(made(place, two)) == "8"
 
 
@@ -184,7 +184,7 @@ def test_a_witness_that_is_right_is_compared_once(place: Place) -> None:
     log.unlink()
     builder.confirm(witnesses)
     assert not log.exists()
-    assert builder.news() == ()
+    assert builder.messages() == ()
     assert said(made(place, place.commit({**FILES, "number.h": "#define N 6\n"}))) == "12"
 
 
@@ -212,7 +212,7 @@ def test_a_submodules_tie_is_that_of_the_checkout_and_no_difference(place: Place
     assert [each["count"].count("made") for each in read] == [1, 1, 2]
     assert [each["state"] for each in read] == ["", "", ""]
     assert [said(each) for each in built] == ["1", "1", "2"]
-    assert "1 files differ" in Path(built[1].log).read_text()
+    assert "1 changed file" in Path(built[1].log).read_text()
     without = "program: main.c\n\techo 9 > $@\n\ttouch at count state\n"
     plain = made(place, place.commit({"main.c": main, "Makefile": without}), how)
     assert "clean tree" not in Path(plain.log).read_text()
@@ -224,7 +224,7 @@ def test_a_failure_is_believed_only_from_a_clean_tree(place: Place) -> None:
     made(place, place.commit(FILES), how)
     second = made(place, place.commit({**FILES, "number.h": "#define N 3\n"}), how)
     assert said(second) == "6"
-    assert "made again in a clean tree" in Path(second.log).read_text()
+    assert "built again in a clean tree" in Path(second.log).read_text()
     broken = place.commit({**FILES, "part.c": "int part(void) { return }\n"})
     failure = place.failed(broken, how)
     assert "part.c:1" in failure.message
@@ -241,7 +241,7 @@ def test_outputs_that_name_their_directory_are_made_in_one_of_their_own(place: P
     built = made(builder, revision, how)
     assert not Path(built.directory).is_symlink()
     assert built.directory in Path(built.directory, "wrapper").read_text()
-    assert "name the directory" in builder.news()[0]
+    assert "contain the name of their build directory" in builder.messages()[0]
 
 
 def test_a_build_killed_in_a_used_tree_is_followed_by_a_clean_one(place: Place) -> None:

@@ -139,7 +139,7 @@ class Gone(InMemorySource):
 
 def test_a_revision_that_cannot_be_had_is_a_failure_of_the_checkout(place: Place) -> None:
     builder = place.builder(source=Gone([("1.0", PROJECT)]))
-    failure = builder.make(Subject(revision=Revision(id="1.0"), variant="plain"), MAKE)
+    failure = builder.build(Subject(revision=Revision(id="1.0"), variant="plain"), MAKE)
     assert isinstance(failure, Failure)
     assert (failure.stage, failure.message) == ("checkout", "1.0: the index has no file for it any more")
     assert failure.message in Path(failure.log).read_text()
@@ -257,7 +257,7 @@ def test_two_builders_at_once_make_a_build_once(place: Place) -> None:
 
     def make(_: int) -> Built | Failure:
         with Launcher() as own:
-            return place.builder(launcher=own).make(Subject(revision=revision, variant="plain"), how)
+            return place.builder(launcher=own).build(Subject(revision=revision, variant="plain"), how)
 
     with ThreadPoolExecutor(3) as pool:
         outcomes = list(pool.map(make, range(3)))

@@ -14,7 +14,7 @@ import pytest
 from perftrail.builds.artefact import read_finished
 from perftrail.builds.builder import LocalBuilder
 from perftrail.builds.incremental import read_state
-from perftrail.builds.relinking import ASIDE, changeable
+from perftrail.builds.relinking import ORIGINALS, working_copy
 from perftrail.builds.workers import BuildWorkers, CleanBuilder, LeadingBuilder
 from perftrail.errors import StaleBuilds
 from perftrail.model.build import Built, Failure, Prepared, Recipe
@@ -54,7 +54,7 @@ def subject(revision: Revision) -> Subject:
 def relinked(
     builder: LocalBuilder, revision: Revision, layouts: Sequence[int], how: Recipe = HOW
 ) -> Mapping[int, Built | Failure]:
-    built = builder.make(subject(revision), how)
+    built = builder.build(subject(revision), how)
     assert isinstance(built, Built), built
     return builder.relink(subject(revision), how, built, layouts)
 
@@ -95,13 +95,13 @@ def test_layouts_differ_in_the_order_of_functions_and_run_alike(place: Place) ->
 
 def test_the_build_as_linked_stays_as_it_was_with_its_dates(place: Place) -> None:
     builder, revision = place.builder(), place.commit(PROJECT)
-    built = builder.make(subject(revision), HOW)
+    built = builder.build(subject(revision), HOW)
     assert isinstance(built, Built)
     before = state_of(Path(built.directory))
     all_built(builder.relink(subject(revision), HOW, built, (1, 2)))
     assert state_of(Path(built.directory)) == before
-    assert not Path(built.directory).with_name(ASIDE).exists()
-    again = builder.make(subject(revision), HOW)
+    assert not Path(built.directory).with_name(ORIGINALS).exists()
+    again = builder.build(subject(revision), HOW)
     assert again == replace(built, reused=True)
 
 
@@ -185,13 +185,13 @@ def test_a_relink_that_fails_says_why_and_ends_the_visit(place: Place) -> None:
     assert failure.stage == "relink"
     assert "missing.o" in Path(failure.log).read_text()
     assert 3 not in found
-    assert said(builder.make(subject(revision), how)) == "8\n"  # type: ignore[arg-type] # it is built
+    assert said(builder.build(subject(revision), how)) == "8\n"  # type: ignore[arg-type] # it is built
 
 
 def test_a_relink_that_takes_too_long_is_a_failure(place: Place) -> None:
     builder, revision = place.builder(), place.commit(PROJECT)
     how = replace(HOW, relink=("sleep 30 # {layout}",), timeout_seconds=1.0)
-    built = builder.make(subject(revision), replace(how, timeout_seconds=60.0))
+    built = builder.build(subject(revision), replace(how, timeout_seconds=60.0))
     assert isinstance(built, Built)
     failure = builder.relink(subject(revision), how, built, (1,))[1]
     assert isinstance(failure, Failure)
@@ -212,7 +212,7 @@ def test_a_program_that_would_load_the_library_as_linked_is_refused(place: Place
     how = replace(recipe(*steps, outputs=("program", "liball.so")), relink=(*steps, ": {layout}"))
     failure = relinked(place.builder(), place.commit(PROJECT), (1,), how)[1]
     assert isinstance(failure, Failure)
-    assert failure.message.startswith("program names the directory that it was linked in")
+    assert failure.message.startswith("program contains the name of its build directory")
     own = tuple(each.replace("$PWD", "'$ORIGIN'") for each in steps)
     how = replace(recipe(*own, outputs=("program", "liball.so")), relink=(*own, ": {layout}"))
     (found,) = all_built(relinked(place.builder(), place.commit(PROJECT), (1,), how))
@@ -229,18 +229,18 @@ def test_a_program_that_only_prints_where_its_source_was_is_kept(place: Place) -
 
 def test_what_a_killed_relink_left_is_undone_before_the_build_is_used(place: Place) -> None:
     builder, revision = place.builder(), place.commit(PROJECT)
-    built = builder.make(subject(revision), HOW)
+    built = builder.build(subject(revision), HOW)
     assert isinstance(built, Built)
     tree = Path(built.directory)
     before = state_of(tree)
     child = os.fork()
     if child == 0:
-        with changeable(tree.parent):
+        with working_copy(tree.parent):
             (tree / "program").write_text("relinked")
             os._exit(0)  # as a kill would: nothing is put back
     os.waitpid(child, 0)
     assert (tree / "program").read_text() == "relinked"
-    again = place.builder().make(subject(revision), HOW)
+    again = place.builder().build(subject(revision), HOW)
     assert again == replace(built, reused=True)
     assert state_of(tree) == before
 
@@ -260,23 +260,23 @@ def test_the_objects_of_a_used_tree_are_relinked_and_the_tree_goes_on_as_it_was(
     builder = place.builder()
     revisions = [place.commit({**PROJECT, "number.h": f"#define N {n}\n"}) for n in (1, 2, 3, 4)]
     for revision in revisions[:3]:
-        assert isinstance(builder.make(subject(revision), INCREMENTAL), Built)
+        assert isinstance(builder.build(subject(revision), INCREMENTAL), Built)
     found = all_built(relinked(builder, revisions[0], range(1, 5), INCREMENTAL))
     assert {said(each) for each in found} == {"8\n"}
     assert len({each.artefact for each in found}) >= 2
     (state,) = (place.builds / "worktrees").glob("*/state.json")
     assert read_state(state).usable
-    fourth = builder.make(subject(revisions[3]), INCREMENTAL)
+    fourth = builder.build(subject(revisions[3]), INCREMENTAL)
     assert isinstance(fourth, Built)
     assert Path(fourth.log).read_text().count(" -c ") == 1
     clean = place.made(Revision(id=revisions[0].id), replace(INCREMENTAL, incremental=False))
-    assert clean.artefact == builder.make(subject(revisions[0]), INCREMENTAL).artefact  # type: ignore[union-attr]
+    assert clean.artefact == builder.build(subject(revisions[0]), INCREMENTAL).artefact  # type: ignore[union-attr]
 
 
 def test_a_used_tree_is_checked_as_if_nothing_had_been_relinked_in_it(place: Place) -> None:
     builder = place.builder()
     revisions = [place.commit({**PROJECT, "number.h": f"#define N {n}\n"}) for n in (1, 2, 3)]
-    builts = [builder.make(subject(revision), INCREMENTAL) for revision in revisions]
+    builts = [builder.build(subject(revision), INCREMENTAL) for revision in revisions]
     (state,) = (place.builds / "worktrees").glob("*/state.json")
     before = read_state(state)
     assert before.unchecked == tuple(each.key for each in builts[1:] if isinstance(each, Built))
@@ -288,13 +288,13 @@ def test_a_used_tree_is_checked_as_if_nothing_had_been_relinked_in_it(place: Pla
 
 def test_a_kill_while_a_used_tree_is_relinked_costs_nothing_but_the_relink(place: Place) -> None:
     builder, revision = place.builder(), place.commit(PROJECT)
-    assert isinstance(builder.make(subject(revision), INCREMENTAL), Built)
+    assert isinstance(builder.build(subject(revision), INCREMENTAL), Built)
     (state,) = (place.builds / "worktrees").glob("*/state.json")
     tree = state.with_name("tree")
     before = state_of(tree)
     child = os.fork()
     if child == 0:
-        with changeable(tree.parent):
+        with working_copy(tree.parent):
             shutil.rmtree(tree)
             os._exit(0)  # as a kill would: nothing is put back
     os.waitpid(child, 0)
@@ -306,7 +306,7 @@ def test_a_kill_while_a_used_tree_is_relinked_costs_nothing_but_the_relink(place
 
 def test_objects_are_built_in_a_clean_tree_where_used_ones_are_not_trusted(place: Place) -> None:
     builder, revision = place.builder(), place.commit(PROJECT)
-    built = builder.make(subject(revision), INCREMENTAL)
+    built = builder.build(subject(revision), INCREMENTAL)
     assert isinstance(built, Built)
     (state,) = (place.builds / "worktrees").glob("*/state.json")
     recipe_key = state.parent.name.rpartition("-")[0]
@@ -322,7 +322,7 @@ def test_stale_objects_of_a_used_tree_are_not_relinked(place: Place) -> None:
     builder = place.builder()
     first, second = (place.commit({**FORGETFUL, "number.h": f"#define N {number}\n"}) for number in (1, 2))
     for revision in (first, second):  # the second is linked from the objects of the first
-        assert isinstance(builder.make(subject(revision), INCREMENTAL), Built)
+        assert isinstance(builder.build(subject(revision), INCREMENTAL), Built)
     with pytest.raises(StaleBuilds):
         builder.confirm()
     found = all_built(relinked(place.builder(), second, (1, 2), INCREMENTAL))
@@ -332,7 +332,7 @@ def test_stale_objects_of_a_used_tree_are_not_relinked(place: Place) -> None:
 def test_layouts_of_a_build_that_was_taken_back_are_none_of_the_new_one(place: Place) -> None:
     builder = place.builder()
     first, second = (place.commit({**FORGETFUL, "number.h": f"#define N {number}\n"}) for number in (1, 2))
-    assert isinstance(builder.make(subject(first), INCREMENTAL), Built)
+    assert isinstance(builder.build(subject(first), INCREMENTAL), Built)
     (stale,) = all_built(relinked(builder, second, (1,), INCREMENTAL))
     assert said(stale) == "8\n"
     with pytest.raises(StaleBuilds):
@@ -350,14 +350,14 @@ def test_a_build_that_others_made_is_relinked_by_who_leads(place: Place) -> None
         "cpus": 1,
         "others": {},
         "folders": {},
-        "enclosing": None,
+        "isolation": None,
         "disk_bytes": None,
     }
     revision = place.commit(PROJECT)
     with Launcher() as other:
         source = GitSource(asked, cache=str(place.root / "cache"), starter=other)
         hand = CleanBuilder(source, other, **places)  # type: ignore[arg-type] # put together loosely
-        workers = BuildWorkers([_Stopping(hand)], said="")
+        workers = BuildWorkers([_Stopping(hand)], announcement="")
         leading = LeadingBuilder(source, place.launcher, workers=workers, **places)  # type: ignore[arg-type] # as above
         leading.begin([(subject(revision), HOW)])
         found = all_built(relinked(leading, revision, (1, 2, 3)))
@@ -371,14 +371,14 @@ class _Stopping:
     def __init__(self, builder: LocalBuilder) -> None:
         self._builder = builder
 
-    def make(self, subject: Subject, recipe: Recipe) -> Built | Failure:
-        return self._builder.make(subject, recipe)
+    def build(self, subject: Subject, recipe: Recipe) -> Built | Failure:
+        return self._builder.build(subject, recipe)
 
     def confirm(self) -> None:
         self._builder.confirm()
 
-    def news(self) -> tuple[str, ...]:
-        return self._builder.news()
+    def messages(self) -> tuple[str, ...]:
+        return self._builder.messages()
 
     def stop(self) -> None:
         """Stop nothing: it is idle."""
@@ -413,7 +413,7 @@ def test_layouts_count_for_the_quota_and_go_before_the_build(place: Place) -> No
     (last,) = all_built(relinked(tight, revision, (9,)))
     assert program(last).exists()
     assert sum(Path(each.directory).exists() for each in found) < len(found)
-    assert any("removed to make room" in news for news in tight.news())
+    assert any("removed to free disk space" in news for news in tight.messages())
 
 
 @pytest.mark.parametrize("name", ["plain", "with blank 'quote"])

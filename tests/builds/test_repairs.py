@@ -68,7 +68,7 @@ def test_no_link_of_a_revision_leads_a_repair_out_of_its_tree(place: Place) -> N
         {**PROJECT, "sys": f"link:{outside}", "kept": f"link:{outside}/kept", "in": "link:lib", "lib/a": "a"}
     )
     assert (
-        "a link of this revision leads out of its tree"
+        "a link of this revision that leads out of its tree"
         in place.failed(revision, placed("sys/new", "file")).message
     )
     assert "leads out" in place.failed(revision, placed("sys/deep/new", "file")).message
@@ -83,7 +83,7 @@ def test_no_link_of_a_revision_leads_a_repair_out_of_its_tree(place: Place) -> N
     ("where", "said"),
     [
         ("lib", 'overlay to "lib": this revision has a directory there'),
-        ("README/x", "what is a directory in that path is a file in this revision"),
+        ("README/x", "a directory of the path is a file in this revision"),
     ],
 )
 def test_a_place_that_a_tree_cannot_have_is_told(place: Place, where: str, said: str) -> None:
@@ -118,9 +118,9 @@ def test_a_patch_that_does_not_apply_says_which_hunk_and_why(place: Place) -> No
     assert failure.stage == "build"
     assert failure.message.splitlines() == [
         'fixes/old.patch: hunk 2 of "text" does not apply: this revision has no line "line thirty" '
-        "(sought near line 30)",
+        "(near line 30)",
         'fixes/old.patch: "gone.c" does not apply: this revision has no such file',
-        'fixes/old.patch: "README" does not apply: this revision has a file of that name already',
+        'fixes/old.patch: "README" does not apply: this revision already has a file of that name',
     ]
     log = Path(failure.log).read_text()
     assert "error: while searching for:\nline 29\nline thirty\nline 31\n" in log
@@ -130,7 +130,7 @@ def test_a_change_that_a_revision_has_already_is_told_so(place: Place) -> None:
     study_file(place, "fix.patch", FIX)
     later = place.commit({**PROJECT, "program.c": PROGRAM.replace("7", "8")})
     said = place.failed(later, patched("fix.patch")).message
-    assert said == "fix.patch: this revision has the change already; let its range end before"
+    assert said == "fix.patch: this revision already has the change; end the patch's range before it"
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_a_tree_is_laid_out_repaired_with_nothing_stored(place: Place) -> None:
         repairs=Repairs(patches=("fix.patch",)),
     )
     home = place.root / "by hand"
-    laid = place.builder().lay_out(Subject(revision=revision, variant="plain"), recipe, str(home))
+    laid = place.builder().check_out(Subject(revision=revision, variant="plain"), recipe, str(home))
     assert laid.directory == str(home / "tree")
     assert laid.lines == (f"make -C '{home}/tree'",)
     assert laid.environment["WHERE"] == str(home / "tree")
@@ -213,7 +213,7 @@ def test_a_tree_is_laid_out_repaired_with_nothing_stored(place: Place) -> None:
 def test_a_tree_that_cannot_be_repaired_is_laid_out_as_far_as_it_got(place: Place) -> None:
     study_file(place, "fix.patch", FIX.replace("7", "9"))
     subject = Subject(revision=Revision(id=place.commit().id), variant="plain")
-    laid = place.builder().lay_out(subject, patched("fix.patch"), str(place.root / "hand"))
+    laid = place.builder().check_out(subject, patched("fix.patch"), str(place.root / "hand"))
     assert laid.failure is not None
     assert "hunk 1" in laid.failure.message
     assert (Path(laid.directory) / "program.c.rej").exists()

@@ -67,7 +67,7 @@ def test_what_one_build_compiled_of_a_dependency_another_finds(
     first = place.made(place.commit(crate(vendor, 1)), how)
     second = place.made(place.commit(crate(vendor, 2)), how)
     assert (hits(first), hits(second)) == (0, 1)
-    assert f"rustc through sccache, kept in {place.builds / 'sccache'}" in Path(second.log).read_text()
+    assert f"rustc through sccache, stored in {place.builds / 'sccache'}" in Path(second.log).read_text()
     program = Path(second.directory, "target/release/program")
     assert subprocess.run([program], check=True, capture_output=True, text=True).stdout == "3\n"
 

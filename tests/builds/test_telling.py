@@ -7,7 +7,7 @@ import doctest
 import pytest
 
 import perftrail.builds.steps
-from perftrail.builds.steps import LONGEST_LINE, MOST_LINES, telling_lines
+from perftrail.builds.steps import LONGEST_LINE, MOST_LINES, log_excerpt
 
 GCC = """\
 checking for error.h... no
@@ -23,7 +23,7 @@ make: *** [Makefile:1: all] Error 2
 
 
 def test_a_compilers_errors_come_first_and_makes_last() -> None:
-    assert telling_lines(GCC).splitlines() == [
+    assert log_excerpt(GCC).splitlines() == [
         "foo.c:4:1: error: expected ';' before '}' token",
         "foo.c:9:1: error: unknown type name 'bar'",
         "make[1]: *** [Makefile:4: foo.o] Error 1",
@@ -67,12 +67,12 @@ def test_a_compilers_errors_come_first_and_makes_last() -> None:
     ],
 )
 def test_what_failed_is_found_in_many_tongues(output: str, telling: str) -> None:
-    assert telling_lines(output).startswith(telling)
+    assert log_excerpt(output).startswith(telling)
 
 
 def test_the_message_is_short_and_harmless_to_a_terminal() -> None:
     hostile = "".join(f"x{n}.c:1: error: \x1b[31mred\x1b[0m\x07 {'y' * 900}\n" for n in range(50))
-    message = telling_lines(hostile)
+    message = log_excerpt(hostile)
     assert "\x1b" not in message
     assert "\x07" not in message
     assert len(message.splitlines()) == MOST_LINES

@@ -53,7 +53,7 @@ class Beside:
         )
 
     def made(self, subject: Subject, how: Recipe) -> Built:
-        outcome = self.builder.make(subject, how)
+        outcome = self.builder.build(subject, how)
         assert isinstance(outcome, Built), outcome
         return outcome
 
@@ -141,10 +141,10 @@ def test_a_revision_that_cannot_be_had_fails_at_checkout(beside: Beside) -> None
         others={"app": folder},
     )
     # files that are not those that were listed are never passed off as the revision
-    failed = builder.make(subject, with_app(recipe("true"), Revision(id="0")))
+    failed = builder.build(subject, with_app(recipe("true"), Revision(id="0")))
     assert isinstance(failed, Failure)
     assert failed.stage == "checkout"
-    built = builder.make(subject, recipe("true"))
+    built = builder.build(subject, recipe("true"))
     assert isinstance(built, Built)
     unlinked = builder.prepare(
         built, steps=(), env={}, files=(), timeout_seconds=60.0, sources={"app": Revision(id="0")}

@@ -66,7 +66,7 @@ def test_a_copy_that_meets_something_else_exits_1_and_names_it(results: Path, tm
         store.add(measurement(key(0), wall=9.0))
     done = start("store", "copy", results, tmp_path / "other.db")
     assert done.returncode == 1
-    assert "other.db: it holds something else already as sample 0 of aaaaaaaaaaaa" in done.stderr
+    assert "other.db: its content differs for sample 0 of aaaaaaaaaaaa" in done.stderr
 
 
 def test_a_backup_is_brought_back_by_the_command_that_it_names(results: Path, tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_a_backup_is_brought_back_by_the_command_that_it_names(results: Path, tm
     assert "identical to the backup" in back.stdout
     again = start("store", "restore", tmp_path / "a copy", "--store", tmp_path / "new")
     assert again.returncode == 1
-    assert "something is kept here already" in again.stderr
+    assert "this store is not empty" in again.stderr
 
 
 def test_nothing_is_forgotten_without_yes(results: Path) -> None:
@@ -106,7 +106,7 @@ def test_a_server_that_is_not_there_is_one_sentence_with_its_remedy(tmp_path: Pa
     assert done.returncode == 1
     assert done.stdout == ""
     assert len(done.stderr.splitlines()) == 1
-    assert "is the server running, and is its address right?" in done.stderr
+    assert "check that the server runs, and its address" in done.stderr
     assert "secret" not in done.stderr
 
 

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from perftrail.local_engine import BesideEngine, LocalEngine, beside
+from perftrail.local_engine import LocalEngine, SecondProcessEngine, second_process
 
 SECONDS_TO_END = 2.0
 
 HOLDER = """
 import os, time
-from perftrail.local_engine import beside
-with beside() as engine:
+from perftrail.local_engine import second_process
+with second_process() as engine:
     print(engine.begin(os.getpgid, 0).outcome(), flush=True)
     engine.begin(time.sleep, 60)
     time.sleep(60)
@@ -27,13 +27,13 @@ with beside() as engine:
 
 
 def test_jobs_are_performed_in_another_process() -> None:
-    with beside() as engine:
-        assert isinstance(engine, BesideEngine)
+    with second_process() as engine:
+        assert isinstance(engine, SecondProcessEngine)
         assert engine.begin(os.getpgid, 0).outcome() != os.getpgid(0)
 
 
 def test_much_may_be_sent_before_anything_is_asked_for() -> None:
-    with beside() as engine:
+    with second_process() as engine:
         sent = [engine.begin(bytes, 1_000_000) for _ in range(5)]
         counted = [engine.begin(len, b"x" * 1_000_000) for _ in range(5)]
         assert [each.outcome() for each in counted] == [1_000_000] * 5
@@ -41,7 +41,7 @@ def test_much_may_be_sent_before_anything_is_asked_for() -> None:
 
 
 def test_what_it_cannot_answer_because_it_died_is_performed_here() -> None:
-    with beside() as engine:
+    with second_process() as engine:
         engine.begin(os._exit, 3)
         after = engine.begin(math.sqrt, 16.0)
         assert after.outcome() == 4.0
@@ -52,7 +52,7 @@ def test_with_one_processor_there_is_no_second_process() -> None:
     every = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(every)})
     try:
-        with beside() as engine:
+        with second_process() as engine:
             assert isinstance(engine, LocalEngine)
     finally:
         os.sched_setaffinity(0, every)
@@ -63,7 +63,7 @@ def test_no_module_of_the_directory_we_stand_in_is_taken(
 ) -> None:
     (tmp_path / "pickle.py").write_text("import os; os._exit(9)\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    with beside() as engine:
+    with second_process() as engine:
         assert engine.begin(os.getpgid, 0).outcome() != os.getpgid(0)
 
 

@@ -55,4 +55,4 @@ def test_a_gate_on_workers_builds_both_at_once_and_says_what_it_says_here(tmp_pa
 
 def test_all_workers_of_our_own_are_there_before_anything_is_begun(tmp_path: Path) -> None:
     with own_workers(2, home=tmp_path) as cluster:
-        assert [offer.builds for offer in cluster.offers()] == [1, 1]
+        assert [offer.builds for offer in cluster.worker_infos()] == [1, 1]

@@ -27,7 +27,7 @@ def test_what_a_worker_took_with_it_is_done_again_or_its_machine_has_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("perftrail.cluster.dask.SECONDS_TO_FETCH", 1.0)
-    monkeypatch.setattr("perftrail.cluster.dask.SECONDS_TO_COME_BACK", 60.0)
+    monkeypatch.setattr("perftrail.cluster.dask.SECONDS_TO_REAPPEAR", 60.0)
 
     def die_and_come_back() -> None:
         started.kill("one")
@@ -39,7 +39,7 @@ def test_what_a_worker_took_with_it_is_done_again_or_its_machine_has_left(
         death.start()
         assert pending.outcome() == 42
         death.join()
-        cluster.patience_seconds = 0.5
+        cluster.absence_seconds = 0.5
         pending = done_by_one_who_does_not_answer(cluster, started)
         death = threading.Timer(SECONDS_TO_BEGIN, started.kill, ("one",))
         death.start()
@@ -49,7 +49,7 @@ def test_what_a_worker_took_with_it_is_done_again_or_its_machine_has_left(
 
 
 def done_by_one_who_does_not_answer(cluster: Cluster, started: Machines) -> Pending[int]:
-    (offer,) = cluster.offers()
+    (offer,) = cluster.worker_infos()
     pending: Any = cluster.measuring(offer.machine).begin(abs, -42)
     until(lambda: pending._future.status == "finished")
     started.processes["one"].send_signal(signal.SIGSTOP)

@@ -192,7 +192,7 @@ def test_what_a_killed_command_had_begun_is_gone_soon(tmp_path: Path, four: Mach
 def test_when_the_machine_that_measures_leaves_another_one_measures_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("perftrail.cluster.dask.SECONDS_TO_COME_BACK", 0.5)
+    monkeypatch.setattr("perftrail.cluster.dask.SECONDS_TO_REAPPEAR", 0.5)
     repository = Repository(tmp_path / "repository")
     for number in range(3):
         repository.commit(program(100, name=f"revision {number}", body="sleep 0.3\n"))

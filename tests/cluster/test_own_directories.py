@@ -67,7 +67,7 @@ def test_builds_and_the_files_of_a_study_travel_and_logs_come_back(
             local = run(file, None, store=here)
             away = run(file, two.address.replace("tls://", "dask+tls://"))
         with (
-            pytest.raises(ClusterError, match=r"cannot be reached encrypted.*tls\.ca-file"),
+            pytest.raises(ClusterError, match=r"the encrypted connection failed.*tls\.ca-file"),
             connected(two.address),
         ):
             pass

@@ -39,7 +39,7 @@ def test_workers_say_how_to_get_it() -> None:
 
 @pytest.mark.parametrize("address", ["head:8786", "tcp://head", "tcp://", "tcp://head:x", "tls://head:99999"])
 def test_a_worker_is_given_the_address_of_a_scheduler(address: str) -> None:
-    with pytest.raises(UsageError, match="give tcp://HOST:PORT or tls://HOST:PORT"):
+    with pytest.raises(UsageError, match="write tcp://HOST:PORT or tls://HOST:PORT"):
         command.main([address], standalone_mode=False)
 
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import dask
 from distributed import Client, LocalCluster
 
-from perftrail.cluster.dask import Cluster, Offer
-from perftrail.local_engine import LocalEngine, beside
+from perftrail.cluster.dask import Cluster, WorkerInfo
+from perftrail.local_engine import LocalEngine, second_process
 from perftrail.model.measurement import Machine
 from perftrail.ports import Engine
 from tests.contracts.pages import importable
@@ -41,14 +41,14 @@ def in_this_process() -> Iterator[Case]:
 
 @contextmanager
 def in_a_second_process() -> Iterator[Case]:
-    with beside() as engine:
+    with second_process() as engine:
         yield Case(engine, cancels=False)  # the process has the job as soon as it began
 
 
 @contextmanager
 def one_worker() -> Iterator[LocalCluster]:
     """A scheduler of Dask and one worker with two builds, all of it in this process."""
-    offer = Offer(machine=MACHINE, builds=2, version="0.0.0")
+    offer = WorkerInfo(machine=MACHINE, builds=2, version="0.0.0")
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     with (
         dask.config.set({"distributed.scheduler.http.routes": []}),
@@ -70,7 +70,7 @@ def one_worker() -> Iterator[LocalCluster]:
 @contextmanager
 def on_dask(*, builds: bool) -> Iterator[Case]:
     with one_worker() as scheduler, Client(scheduler.scheduler_address, set_as_default=False) as client:
-        cluster = Cluster(client, patience_seconds=0.0)
+        cluster = Cluster(client, absence_seconds=0.0)
         known = scheduler.scheduler
         assert known is not None
 

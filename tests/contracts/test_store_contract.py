@@ -221,7 +221,7 @@ def test_an_outcome_whose_key_is_there_is_refused_and_changes_nothing(
     first = measurement(key(), wall=1.0)
     store.add(first)
     for again in (measurement(key(), wall=2.0), failed(key())):
-        with pytest.raises(StoreError, match=r"sample 0 of a{12} on machine 0123456789ab is there already"):
+        with pytest.raises(StoreError, match=r"sample 0 of a{12} on machine 0123456789ab exists already"):
             store.add(again)
     assert store.outcomes([RUNNABLE.key], MACHINE.id) == {RUNNABLE.key: (first,)}
     store.add(measurement(key(1)))
@@ -244,10 +244,10 @@ def test_a_method_without_a_value_is_refused(store: SqlStore | MemoryStore) -> N
 
 def test_an_outcome_of_an_unknown_machine_or_runnable_is_refused(empty: SqlStore | MemoryStore) -> None:
     empty.add_runnable(RUNNABLE)
-    with pytest.raises(StoreError, match="does not know this machine; keep it with add_machine"):
+    with pytest.raises(StoreError, match="does not know this machine; store it with add_machine"):
         empty.add(measurement(key()))
     empty.add_machine(MACHINE)
-    with pytest.raises(StoreError, match="does not know this runnable; keep it with add_runnable"):
+    with pytest.raises(StoreError, match="does not know this runnable; store it with add_runnable"):
         empty.add(measurement(key(runnable=OTHER_RUNNABLE)))
     empty.add(measurement(key()))
 
@@ -303,7 +303,9 @@ def test_what_was_drawn_comes_back(store: SqlStore | MemoryStore) -> None:
 
 @pytest.mark.parametrize("draw", [Draw(turn=2**15), Draw(seed=2**63), Draw(layout=-1)], ids=str)
 def test_a_draw_that_no_column_holds_is_refused(store: SqlStore | MemoryStore, draw: Draw) -> None:
-    with pytest.raises(StoreError, match=r"its (turn|seed|layout) is -?\d+; a store keeps numbers from 0 to"):
+    with pytest.raises(
+        StoreError, match=r"its (turn|seed|layout) is -?\d+; a store accepts numbers from 0 to"
+    ):
         store.add(replace(measurement(key()), draw=draw))
     assert store.outcomes([RUNNABLE.key], MACHINE.id) == {RUNNABLE.key: ()}
 
@@ -387,11 +389,11 @@ def test_text_that_no_database_takes_is_kept_escaped(store: SqlStore | MemorySto
 
 @pytest.mark.parametrize("name", ["\udc80", "a\x00b"])
 def test_names_that_others_are_looked_up_by_must_be_plain(store: SqlStore | MemoryStore, name: str) -> None:
-    with pytest.raises(StoreError, match="no store can keep"):
+    with pytest.raises(StoreError, match="no store can represent"):
         store.add_runnable(replace(RUNNABLE, key=name))
-    with pytest.raises(StoreError, match="no store can keep"):
+    with pytest.raises(StoreError, match="no store can represent"):
         store.add_machine(Machine(id=name, facts={}))
-    with pytest.raises(StoreError, match="no store can keep"):
+    with pytest.raises(StoreError, match="no store can represent"):
         store.add(replace(measurement(key()), values={name: 1.0}, methods={}))
 
 
@@ -437,26 +439,26 @@ def test_comparisons_come_in_the_order_of_their_ends(store: SqlStore | MemorySto
 
 
 def test_a_comparison_needs_a_known_machine_and_plain_data(store: SqlStore | MemoryStore) -> None:
-    with pytest.raises(StoreError, match="machine 'unknown' is unknown; keep it with add_machine first"):
+    with pytest.raises(StoreError, match="machine 'unknown' is unknown; store it with add_machine first"):
         store.add_comparison(replace(COMPARISON, machine="unknown"))
-    with pytest.raises(StoreError, match=r"comparison: .*only plain data can be kept"):
+    with pytest.raises(StoreError, match=r"comparison: .*only JSON data can be stored"):
         store.add_comparison(replace(COMPARISON, result={"rows": object()}))  # type: ignore[dict-item] # not plain
     assert store.comparisons() == []
 
 
 def test_a_search_that_was_never_begun_has_no_steps_and_no_answer(store: SqlStore | MemoryStore) -> None:
-    with pytest.raises(StoreError, match="was never begun; open it with open_search first"):
+    with pytest.raises(StoreError, match="is unknown; open it with open_search first"):
         store.add_step(SEARCH.key, MACHINE.id, step(1))
-    with pytest.raises(StoreError, match="was never begun"):
+    with pytest.raises(StoreError, match="is unknown; open it"):
         store.close_search(SEARCH.key, "unknown", {})
-    with pytest.raises(StoreError, match="machine 'unknown' is unknown; keep it with add_machine first"):
+    with pytest.raises(StoreError, match="machine 'unknown' is unknown; store it with add_machine first"):
         store.open_search(replace(SEARCH, machine="unknown"))
 
 
 def test_what_is_not_plain_data_is_refused(store: SqlStore | MemoryStore) -> None:
     store.open_search(SEARCH)
     odd = replace(step(1), news={"odd": object()})  # type: ignore[dict-item]  # wrong on purpose
-    with pytest.raises(StoreError, match=r"step 1: .* only plain data can be kept"):
+    with pytest.raises(StoreError, match=r"step 1: .* only JSON data can be stored"):
         store.add_step(SEARCH.key, MACHINE.id, odd)
     assert store.steps(SEARCH.key, MACHINE.id) == []
 
@@ -490,7 +492,7 @@ def test_a_note_is_kept_as_far_as_a_database_can_and_says_what_is_known(
     note = RegressionNote(regression="r", status="new", text="b\udce9b\x00", author="", written="")
     store.add_note(note)
     assert store.notes()[0].text == "b\\udce9b\\x00"
-    with pytest.raises(StoreError, match="none of new"):
+    with pytest.raises(StoreError, match="is not valid; choose new"):
         store.add_note(replace(note, status="gone"))  # type: ignore[arg-type] # what a form may send
 
 

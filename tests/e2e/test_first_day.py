@@ -65,7 +65,7 @@ def test_a_range_that_does_not_exist_is_named_with_its_line(study: Path) -> None
     study = replaced(study, "[build]", 'range = "v1.0..HEAD"\n\n[build]')
     for command in ("check", "run", "find"):
         done = perftrail(command, study, expect=2)
-        assert ':5: source.range: no revision "v1.0", or more than one begins so' in done.stderr
+        assert ':5: source.range: no revision "v1.0", or several begin with it' in done.stderr
 
 
 def test_the_results_stay_out_of_git_status(study: Path) -> None:

@@ -71,7 +71,7 @@ class FakeBuilder:
     def key(self, subject: Subject, recipe: Recipe) -> str:
         return content_key(self.source.content(subject.revision), list(recipe.steps), dict(recipe.env))
 
-    def make(self, subject: Subject, recipe: Recipe) -> Built | Failure:
+    def build(self, subject: Subject, recipe: Recipe) -> Built | Failure:
         self.made.append(subject.revision.id)
         if subject.revision.id in self.broken:
             return Failure(stage="build", message="error: expected ';'", log="/logs/build.log", seconds=1.0)
@@ -127,16 +127,16 @@ class FakeBuilder:
     ) -> Prepared | Failure:
         return Prepared(built=built, out=f"{built.directory}/out", artefact="")
 
-    def need(self, subjects: Iterable[tuple[Subject, Recipe]]) -> None:
+    def protect(self, subjects: Iterable[tuple[Subject, Recipe]]) -> None:
         pass
 
-    def news(self) -> tuple[str, ...]:
+    def messages(self) -> tuple[str, ...]:
         return ()
 
     def confirm(self, witnesses: Iterable[tuple[Subject, Recipe]] = ()) -> None:
         self.witnesses += [subject.revision.id for subject, _ in witnesses]
 
-    def lay_out(self, subject: Subject, recipe: Recipe, directory: str) -> ManualBuild:
+    def check_out(self, subject: Subject, recipe: Recipe, directory: str) -> ManualBuild:
         raise NotImplementedError
 
     def command_placeholders(self, prepared: Prepared) -> Mapping[str, str]:

@@ -68,14 +68,14 @@ def test_the_only_item_of_a_figure_needs_no_name() -> None:
 @pytest.mark.parametrize(
     ("metric", "message"),
     [
-        (Metric(reads="go", unit="s"), "it: the output has several items, so that item must name one"),
+        (Metric(reads="go", unit="s"), "it: the output has several items; set item to one of them"),
         (
             Metric(reads="go", item="Lang[threads=1]"),
             'it: the output has no item "Lang[threads=1]"; did you mean',
         ),
         (Metric(reads="go", item=SUM, figure="wal"), 'no item "wal"; it has "wall" and "B/op"'),
         (Metric(reads="go", item=SUM, unit="ms"), 'is in "s"; write this as its unit'),
-        (Metric(reads="jmh", item=SUM), "it: the output: line 1: is no JSON"),
+        (Metric(reads="jmh", item=SUM), "it: the output: line 1: is not valid JSON"),
     ],
 )
 def test_what_is_not_there_is_a_failure_that_says_what_is(metric: Metric, message: str) -> None:

@@ -11,7 +11,7 @@ import pytest
 import perftrail
 from perftrail.errors import NoAnswer, StudyError, UsageError
 from perftrail.opening import DATABASE
-from perftrail.store import hold, open_store
+from perftrail.store import lock_for_writing, open_store
 from perftrail.store.databases import to_write
 from tests.notebook.example import write_study
 
@@ -92,7 +92,7 @@ def test_results_may_live_elsewhere(measured: Path, tmp_path: Path) -> None:
 
 def test_looking_neither_waits_for_a_writer_nor_changes_anything(measured: Path) -> None:
     database = str(measured / ".perftrail" / DATABASE)
-    with hold(database, wait=False), open_store(database, access="write") as store:
+    with lock_for_writing(database, wait=False), open_store(database, access="write") as store:
         rows = perftrail.open(measured).samples().num_rows
         [runnable, *_] = store.runnables()
         before = files(measured)

@@ -146,7 +146,7 @@ def test_an_archive_that_swells_is_given_up(
 def test_a_checksum_is_compared_before_anything_is_unpacked(put: Put, tmp_path: Path) -> None:
     content = tar_of({"a": "1"})
     right = hashlib.sha256(content).hexdigest()
-    with pytest.raises(CheckoutFailed, match=f"is not what was promised for one: its SHA-256 is {right}"):
+    with pytest.raises(CheckoutFailed, match=f"wrong checksum for one: its SHA-256 is {right}"):
         put(content, one="0" * 64)
     assert names(put(content, one=right.upper())) == ["a"]
 
@@ -185,7 +185,7 @@ def test_a_download_is_checked_and_made_once(tmp_path: Path) -> None:
             source.materialise(source.history()[0], str(tmp_path / f"tree{number}"), str(tmp_path / "log"))
         assert asked == ["/dist/x-1.tgz"]
         for version, words in (
-            ("2", "is not what was promised"),
+            ("2", "wrong checksum"),
             ("3", "cannot be downloaded: .*404"),
         ):
             fresh = source_of(

@@ -99,15 +99,15 @@ def test_archives_that_are_not_there_are_explained(opened: Open, tmp_path: Path)
 def test_what_the_archives_said_is_kept_with_its_age_and_asked_again_on_demand(
     opened: Open, archive: DebianArchive
 ) -> None:
-    assert opened().asked() == ""
+    assert opened().updated() == ""
     before = ids(opened().history())
     archive.add(NAME, "1.11-1", {"planted.c": "new"})
     kept = opened()
-    told = datetime.fromisoformat(kept.asked())
+    told = datetime.fromisoformat(kept.updated())
     assert abs((datetime.now(tz=UTC) - told).total_seconds()) < 600
     assert ids(kept.history()) == before
-    kept.ask_again()
-    assert kept.asked() == ""
+    kept.update()
+    assert kept.updated() == ""
     assert ids(kept.history()) == ["1.9-1", "1.10-1", "1.10-1+deb12u1", "1.11-1", "1:0.5-1"]
     assert ids(opened().history()) == ids(kept.history())
 
@@ -119,7 +119,7 @@ def test_what_is_kept_needs_no_archive(opened: Open, archive: DebianArchive) -> 
     assert kept.history() == before
     assert kept.content(before[0])
     with pytest.raises(SourceError, match="cannot read these archives"):
-        kept.ask_again()
+        kept.update()
 
 
 def test_the_archives_are_asked_again_for_what_is_not_kept(opened: Open, archive: DebianArchive) -> None:

@@ -12,7 +12,7 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from perftrail.store import hold, open_store
+from perftrail.store import lock_for_writing, open_store
 from tests.store.examples import MACHINE, RUNNABLE, acquaint, key, measurement
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def say(word: object) -> None:
 
 def holds(path: str) -> None:
     """Hold the lock until told to let go."""
-    with hold(path, wait=False):
+    with lock_for_writing(path, wait=False):
         say("held")
         sys.stdin.readline()
     say("free")
@@ -67,7 +67,7 @@ def holds(path: str) -> None:
 
 def forks(path: str) -> None:
     """Hold the lock, and have a child that lives until this one's standard input ends."""
-    with hold(path, wait=False):
+    with lock_for_writing(path, wait=False):
         if os.fork() == 0:
             say(f"child {os.getpid()}")
             sys.stdin.readline()
@@ -77,7 +77,7 @@ def forks(path: str) -> None:
 
 def waits(path: str) -> None:
     """Wait for the lock."""
-    with hold(path, wait=True, on_wait=lambda holder: say(f"waiting for {holder.pid}")):
+    with lock_for_writing(path, wait=True, on_wait=lambda holder: say(f"waiting for {holder.pid}")):
         say("held")
 
 
@@ -86,7 +86,7 @@ def writes(path: str) -> None:
     import perftrail.store.sql  # noqa: F401  # so that it takes none of the time from here to "ready"
 
     say("started")
-    with hold(path, wait=False), open_store(path, access="write") as store:
+    with lock_for_writing(path, wait=False), open_store(path, access="write") as store:
         acquaint(store)
         done = len(store.outcomes([RUNNABLE.key], MACHINE.id)[RUNNABLE.key])
         say("ready")

@@ -16,7 +16,7 @@ from perftrail.model.measurement import Machine
 from perftrail.store import open_store
 from perftrail.store.backup import backup, restore
 from perftrail.store.copying import digests
-from perftrail.store.databases import looked_at
+from perftrail.store.databases import open_snapshot
 from tests.store.examples import MACHINE, RUNNABLE, key, measurement
 from tests.store.processes import heard, start
 from tests.store.server import until_waiting
@@ -129,7 +129,7 @@ def test_a_restore_that_was_cut_short_leaves_nothing_in_a_server(saved: Path, po
 
     with pytest.raises(InterruptedError):
         restore(saved, postgresql, tell=stop)
-    with looked_at(postgresql) as connection:
+    with open_snapshot(postgresql) as connection:
         assert sum(digest.rows for digest in digests(connection).values()) == 0
     restore(saved, postgresql)
     with open_store(postgresql, access="read") as store:
@@ -162,7 +162,7 @@ def test_who_writes_into_a_server_that_is_being_restored_waits_for_its_end(
 
 def test_a_backup_with_a_row_less_is_refused_and_nothing_restored(saved: Path, tmp_path: Path) -> None:
     change(saved, "DELETE FROM value WHERE invocation_id = 5", "DELETE FROM invocation WHERE id = 5")
-    with pytest.raises(StoreError, match=r"saved: 4 invocations where the backup of .* noted 5"):
+    with pytest.raises(StoreError, match=r"saved: 4 invocations instead of 5 as in the backup of"):
         restore(saved, str(tmp_path / "again.db"))
     assert not (tmp_path / "again.db").exists()
 
@@ -180,7 +180,9 @@ def test_a_backup_with_a_row_less_is_refused_and_nothing_restored(saved: Path, t
 )
 def test_a_backup_whose_note_cannot_be_read_is_refused(saved: Path, tmp_path: Path, statement: str) -> None:
     change(saved, statement)
-    with pytest.raises(StoreError, match=r"saved: what this backup notes of itself cannot be read .*another"):
+    with pytest.raises(
+        StoreError, match=r"saved: this backup's description of its content is not readable .*another"
+    ):
         restore(saved, str(tmp_path / "again.db"))
 
 
@@ -193,7 +195,7 @@ def test_a_backup_with_rows_that_mean_nothing_is_refused(saved: Path, tmp_path: 
 def test_a_backup_that_notes_rows_of_an_unknown_kind_is_refused(saved: Path, tmp_path: Path) -> None:
     added = """json_set(digests, '$.spells', json('[3, "0"]'))"""
     change(saved, f"UPDATE perftrail_backup SET digests = {added}")
-    with pytest.raises(StoreError, match=r"saved: 0 spells where the backup of .* noted 3"):
+    with pytest.raises(StoreError, match=r"saved: 0 spells instead of 3 as in the backup of"):
         restore(saved, str(tmp_path / "again.db"))
 
 
@@ -210,13 +212,13 @@ def test_a_backup_that_notes_rows_of_an_unknown_kind_is_refused(saved: Path, tmp
 )
 def test_a_backup_with_a_row_that_was_changed_is_refused(saved: Path, tmp_path: Path, statement: str) -> None:
     change(saved, statement)
-    with pytest.raises(StoreError, match=r"saved: its \w+ are not those that the backup of .* noted"):
+    with pytest.raises(StoreError, match=r"saved: its \w+ differ from those of the backup of"):
         restore(saved, str(tmp_path / "again.db"))
 
 
 def test_a_backup_whose_rows_refer_to_missing_ones_is_refused(saved: Path, tmp_path: Path) -> None:
     change(saved, "DELETE FROM machine WHERE id = 1")
-    with pytest.raises(StoreError, match="this backup is not whole, rows refer to missing ones"):
+    with pytest.raises(StoreError, match="this backup is incomplete, rows refer to missing ones"):
         restore(saved, str(tmp_path / "again.db"))
 
 
@@ -242,7 +244,7 @@ def test_a_store_is_no_backup_and_a_missing_file_neither(saved: Path, tmp_path: 
 
 def test_a_backup_of_a_newer_schema_is_refused(saved: Path, tmp_path: Path) -> None:
     change(saved, "UPDATE perftrail_backup SET version = 999")
-    with pytest.raises(StoreError, match="a newer perftrail has written this store"):
+    with pytest.raises(StoreError, match="this store has the format of a newer perftrail"):
         restore(saved, str(tmp_path / "again.db"))
 
 
@@ -250,9 +252,7 @@ def test_a_backup_of_a_newer_schema_is_refused(saved: Path, tmp_path: Path) -> N
 
 
 def test_a_store_that_holds_something_is_not_restored_over(saved: Path, location: str) -> None:
-    with pytest.raises(
-        StoreError, match="something is kept here already; restore to another place with --store"
-    ):
+    with pytest.raises(StoreError, match="this store is not empty; restore to another place with --store"):
         restore(saved, location)
     with open_store(location, access="read") as store:
         assert_filled(store)
@@ -268,17 +268,17 @@ def test_an_empty_store_is_restored_over(saved: Path, tmp_path: Path) -> None:
 
 def test_a_file_that_is_there_is_not_written_over(saved: Path, tmp_path: Path) -> None:
     content = saved.read_bytes()
-    with pytest.raises(StoreError, match="it is there already; name another file"):
+    with pytest.raises(StoreError, match="exists already; name another file"):
         backup(str(tmp_path / "source.db"), saved)
     assert saved.read_bytes() == content
 
 
 def test_a_backup_of_nothing_leaves_no_file(tmp_path: Path) -> None:
-    with pytest.raises(NoAnswer, match="nothing is kept here yet"):
+    with pytest.raises(NoAnswer, match="the store is empty"):
         backup(str(tmp_path / "results.db"), tmp_path / "saved")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_backup_where_no_file_can_be_made_is_said_so(saved: Path, tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="it cannot be made"):
+    with pytest.raises(StoreError, match="cannot be created"):
         backup(str(tmp_path / "source.db"), saved / "below")

@@ -1,4 +1,4 @@
-"""Copying one store into another: nothing is lost, nothing twice, and what differs is said."""
+"""StoreCopy one store into another: nothing is lost, nothing twice, and what differs is said."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from perftrail import __version__
 from perftrail.errors import NoAnswer, StoreError, StoreLocked, UsageError
 from perftrail.model.build import Failure
 from perftrail.model.measurement import Draw
-from perftrail.store import hold, open_store
+from perftrail.store import lock_for_writing, open_store
 from perftrail.store import outcomes as kept
-from perftrail.store.copying import Copying, copy_store, digests
-from perftrail.store.databases import looked_at, to_write
+from perftrail.store.copying import StoreCopy, copy_store, digests
+from perftrail.store.databases import open_snapshot, to_write
 from tests.store.examples import (
     BUILD,
     BUILT,
@@ -58,7 +58,7 @@ def place(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[[str, str]
 
 
 def contents(location: str) -> Mapping[str, Digest]:
-    with looked_at(location) as connection:
+    with open_snapshot(location) as connection:
         return digests(connection)
 
 
@@ -156,7 +156,7 @@ def test_what_differs_under_one_key_is_named_and_left_and_all_else_is_copied(tmp
         f"search {SEARCH.key} on machine {MACHINE.id}",
         f"step 1 of search {SEARCH.key} on machine {MACHINE.id}",
     ]
-    with pytest.raises(StoreError, match=r"other\.db: it holds something else already as sample 0 of a"):
+    with pytest.raises(StoreError, match=r"other\.db: its content differs for sample 0 of a"):
         done.refuse_differences(other)
     with open_store(other, access="read") as store:
         kept = store.outcomes([RUNNABLE.key], MACHINE.id)[RUNNABLE.key]
@@ -236,12 +236,12 @@ def test_a_copy_into_a_file_that_another_writes_to_is_refused(tmp_path: Path) ->
     one, other = str(tmp_path / "one.db"), str(tmp_path / "other.db")
     with open_store(one, access="write") as store:
         fill(store)
-    with hold(other, wait=False), pytest.raises(StoreLocked):
+    with lock_for_writing(other, wait=False), pytest.raises(StoreLocked):
         copy_store(one, other)
 
 
 def test_a_copy_of_nothing_or_onto_itself_makes_no_sense(tmp_path: Path) -> None:
-    with pytest.raises(NoAnswer, match="nothing is kept here yet"):
+    with pytest.raises(NoAnswer, match="the store is empty"):
         copy_store(str(tmp_path / "one.db"), str(tmp_path / "other.db"))
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(UsageError, match="A and B are the same store"):
@@ -257,8 +257,8 @@ def test_a_copy_sees_one_state_of_what_others_go_on_writing_to(postgresql: str, 
             store.add(measurement(key(10_000 + done)))
 
         target = to_write(str(tmp_path / "other.db"))
-        with looked_at(postgresql) as connection:
-            done = Copying(connection, target, tell=add_more).run()
+        with open_snapshot(postgresql) as connection:
+            done = StoreCopy(connection, target, tell=add_more).run()
         target.close()
     assert done.added["invocations"] == 1500
 
@@ -289,8 +289,8 @@ def test_of_two_copies_at_once_nothing_is_there_twice(postgresql: str, tmp_path:
         store.add_build(BUILD)
     with open_store(postgresql, access="write") as store:
         store.add_build(replace(BUILD, key="0" * 32))
-    with looked_at(one) as held:
-        done = beside(one, postgresql, lambda connection: Copying(held, connection).run())
+    with open_snapshot(one) as held:
+        done = beside(one, postgresql, lambda connection: StoreCopy(held, connection).run())
     assert (done.added["builds"], done.there["builds"]) == (0, 2)
     assert contents(postgresql)["builds"].rows == 3
 

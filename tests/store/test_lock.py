@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from perftrail.errors import StoreError, StoreLocked
-from perftrail.store import Holder, hold, open_store
+from perftrail.store import Holder, lock_for_writing, open_store
 from tests.store.processes import heard, start, tell
 
 if TYPE_CHECKING:
@@ -24,10 +24,10 @@ def test_a_second_writer_is_told_who_holds_the_store_and_since_when(tmp_path: Pa
     path = tmp_path / "results.db"
     with start("holds", path) as holder:
         assert heard(holder) == "held"
-        with pytest.raises(StoreLocked) as refusal, hold(str(path), wait=False):
+        with pytest.raises(StoreLocked) as refusal, lock_for_writing(str(path), wait=False):
             pass
     assert re.fullmatch(
-        rf"{re.escape(str(path))}: process {holder.pid} \(.*processes\.py holds .*\), since 20\d\d-.*, "
+        rf"{re.escape(str(path))}: process {holder.pid} \(.*processes\.py holds .*\), started 20\d\d-.*, "
         "writes to it; wait for its end, or name another with --store",
         str(refusal.value),
     )
@@ -37,7 +37,7 @@ def test_a_writer_that_is_just_leaving_is_waited_for(tmp_path: Path) -> None:
     with (tmp_path / "results.db.lock").open("ab") as leaving:  # it has wiped out its name already
         fcntl.flock(leaving, fcntl.LOCK_EX)
         threading.Timer(0.1, fcntl.flock, (leaving.fileno(), fcntl.LOCK_UN)).start()
-        with hold(str(tmp_path / "results.db"), wait=False):
+        with lock_for_writing(str(tmp_path / "results.db"), wait=False):
             pass
 
 
@@ -51,13 +51,16 @@ def test_a_second_writer_that_waits_is_told_once_and_comes_in_when_the_first_end
             told.append(who)
             tell(holder, "let go")
 
-        with hold(str(path), wait=True, on_wait=let_go):
+        with lock_for_writing(str(path), wait=True, on_wait=let_go):
             assert heard(holder) == "free"
     assert [who.pid for who in told] == [holder.pid]
 
 
 def test_two_stores_in_one_directory_do_not_wait_for_each_other(tmp_path: Path) -> None:
-    with hold(str(tmp_path / "a.db"), wait=False), hold(str(tmp_path / "b.db"), wait=False):
+    with (
+        lock_for_writing(str(tmp_path / "a.db"), wait=False),
+        lock_for_writing(str(tmp_path / "b.db"), wait=False),
+    ):
         pass
 
 
@@ -65,7 +68,7 @@ def test_a_store_has_one_lock_whatever_name_it_is_reached_by(tmp_path: Path) -> 
     (tmp_path / "link.db").symlink_to(tmp_path / "results.db")
     with start("holds", tmp_path / "results.db") as holder:
         assert heard(holder) == "held"
-        with pytest.raises(StoreLocked), hold(str(tmp_path / "link.db"), wait=False):
+        with pytest.raises(StoreLocked), lock_for_writing(str(tmp_path / "link.db"), wait=False):
             pass
 
 
@@ -74,7 +77,7 @@ def test_a_killed_holder_frees_the_store(tmp_path: Path) -> None:
     with start("holds", path) as holder:
         assert heard(holder) == "held"
     assert holder.returncode == -signal.SIGKILL
-    with hold(str(path), wait=False):
+    with lock_for_writing(str(path), wait=False):
         pass
 
 
@@ -85,7 +88,7 @@ def test_a_killed_holder_frees_the_store_even_if_a_child_of_its_own_lives_on(tmp
         holder.kill()
         holder.wait()
         os.kill(child, 0)
-        with hold(str(path), wait=False):
+        with lock_for_writing(str(path), wait=False):
             pass
 
 
@@ -105,9 +108,9 @@ def test_a_wait_ends_at_ctrl_c(tmp_path: Path) -> None:
 def test_one_process_that_asks_twice_is_refused_instead_of_waiting_for_itself(tmp_path: Path) -> None:
     path = str(tmp_path / "results.db")
     with (
-        hold(path, wait=False),
-        pytest.raises(StoreLocked, match="this very process writes to it already"),
-        hold(path, wait=True),
+        lock_for_writing(path, wait=False),
+        pytest.raises(StoreLocked, match="this process already writes to it"),
+        lock_for_writing(path, wait=True),
     ):
         pass
 
@@ -117,7 +120,7 @@ def test_the_lock_file_says_who_holds_it_and_nothing_afterwards(tmp_path: Path) 
     lock = tmp_path / "results.db.lock"
 
     def measure_in_vain() -> None:
-        with hold(str(path), wait=False):
+        with lock_for_writing(str(path), wait=False):
             words = json.loads(lock.read_text())
             assert set(words) == {"pid", "command", "started"}
             assert words["pid"] == os.getpid()
@@ -126,7 +129,7 @@ def test_the_lock_file_says_who_holds_it_and_nothing_afterwards(tmp_path: Path) 
     with pytest.raises(InterruptedError):
         measure_in_vain()
     assert lock.read_text() == ""
-    with hold(str(path), wait=False):
+    with lock_for_writing(str(path), wait=False):
         pass
     assert lock.read_text() == ""
 
@@ -136,7 +139,10 @@ def test_one_that_was_refused_leaves_the_words_of_the_holder(tmp_path: Path) -> 
     with start("holds", path) as holder:
         assert heard(holder) == "held"
         for _ in range(2):
-            with pytest.raises(StoreLocked, match=f"process {holder.pid} "), hold(str(path), wait=False):
+            with (
+                pytest.raises(StoreLocked, match=f"process {holder.pid} "),
+                lock_for_writing(str(path), wait=False),
+            ):
                 pass
 
 
@@ -146,7 +152,10 @@ def test_a_holder_that_does_not_say_who_it_is_is_respected_all_the_same(tmp_path
     with start("holds", path) as holder:
         assert heard(holder) == "held"
         (tmp_path / "results.db.lock").write_text(content)
-        with pytest.raises(StoreLocked, match="does not say who it is"), hold(str(path), wait=False):
+        with (
+            pytest.raises(StoreLocked, match="another process"),
+            lock_for_writing(str(path), wait=False),
+        ):
             pass
 
 
@@ -162,8 +171,8 @@ def test_reading_needs_no_lock(tmp_path: Path) -> None:
 def test_a_lock_file_that_cannot_be_made_is_said_so(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with (
-        pytest.raises(StoreError, match=r"the lock file cannot be made: .*with --store"),
-        hold(str(tmp_path / "file/results.db"), wait=False),
+        pytest.raises(StoreError, match=r"the lock file cannot be created: .*with --store"),
+        lock_for_writing(str(tmp_path / "file/results.db"), wait=False),
     ):
         pass
 
@@ -173,7 +182,7 @@ def test_the_lock_file_holds_no_password_of_the_command_line(
 ) -> None:
     address = "postgresql://ada:secret@host/db?sslmode=require"
     monkeypatch.setattr("sys.argv", ["perftrail", "run", "--store", address, f"--store={address}"])
-    with hold(str(tmp_path / "results.db"), wait=False):
+    with lock_for_writing(str(tmp_path / "results.db"), wait=False):
         words = json.loads((tmp_path / "results.db.lock").read_text())["command"]
     shown = "postgresql://ada@host/db?sslmode=require"
     assert words == ["perftrail", "run", "--store", shown, f"--store={shown}"]

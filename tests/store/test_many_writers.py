@@ -87,7 +87,7 @@ def test_of_two_writers_with_one_key_one_is_told_that_it_is_taken(postgresql: st
 
     with ThreadPoolExecutor(2) as threads:
         said = sorted(threads.map(measure, (1.0, 2.0)), reverse=True)
-    assert said[1] == "kept" or "is there already" in said[1]
+    assert said[1] == "kept" or "exists already" in said[1]
     assert sorted(each == "kept" for each in said) == [False, True]
     with open_store(postgresql, access="write") as store:
         assert written(store, MACHINE) == [0]
@@ -125,7 +125,7 @@ def test_two_transactions_that_wait_for_each_other_both_end(postgresql: str) -> 
             try:
                 store.add_all(measurement(key(ordinal), wall=number + 1.0) for ordinal in order)
             except StoreError as error:
-                assert "is there already" in str(error)
+                assert "exists already" in str(error)
                 return False
             return True
 
@@ -161,8 +161,8 @@ def shared(
 def test_a_second_perftrail_of_a_machine_is_told_who_measures(postgresql: str) -> None:
     with shared(postgresql), pytest.raises(StoreLocked) as refused:
         shared(postgresql)
-    assert f"process {os.getpid()} (perftrail), since 20" in str(refused.value)
-    assert "measures on this machine into the same results" in str(refused.value)
+    assert f"process {os.getpid()} (perftrail), started 20" in str(refused.value)
+    assert "measures on this machine into the same store" in str(refused.value)
     shared(postgresql).close()
 
 

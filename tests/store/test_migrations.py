@@ -339,5 +339,5 @@ def test_a_migration_may_remake_a_table_that_others_refer_to(tmp_path: Path) -> 
 def test_an_older_store_is_not_read_but_says_how_it_can_be(tmp_path: Path) -> None:
     path = tmp_path / "results.db"
     open_to_write(str(path), migrations=[FIRST]).dispose()
-    with pytest.raises(StoreError, match="`perftrail run` brings it up to date and keeps every sample"):
+    with pytest.raises(StoreError, match="`perftrail run` upgrades it and keeps every sample"):
         open_to_read(str(path), newest=2)

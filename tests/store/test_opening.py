@@ -107,7 +107,7 @@ def test_what_is_opened_to_be_read_cannot_be_written(filled: Path, write: Callab
     for path in (filled, filled.with_name("missing.db")):
         with (
             open_store(str(path), access="read") as store,
-            pytest.raises(StoreError, match="it was opened to be read"),
+            pytest.raises(StoreError, match="the store is open for reading only"),
         ):
             write(store)
     assert not filled.with_name("missing.db").exists()
@@ -116,7 +116,7 @@ def test_what_is_opened_to_be_read_cannot_be_written(filled: Path, write: Callab
 def test_asking_for_the_package_or_for_a_missing_store_does_not_import_sqlalchemy(path: Path) -> None:
     script = (
         "import sys\n"
-        "from perftrail.store import hold, open_store\n"
+        "from perftrail.store import lock_for_writing, open_store\n"
         f"open_store({str(path)!r}, access='read').close()\n"
         "print(sorted({name.split('.')[0] for name in sys.modules} & {'sqlalchemy', 'numpy', 'asyncio'}))"
     )
@@ -214,7 +214,7 @@ def test_a_database_of_something_else_is_refused_and_left_alone(path: Path) -> N
         database.commit()
     content = path.read_bytes()
     for access in ("read", "write"):
-        with pytest.raises(StoreError, match="belongs to something else, with tables cookies"):
+        with pytest.raises(StoreError, match="belongs to another program, with tables cookies"):
             open_store(str(path), access=access)
     assert path.read_bytes() == content
 
@@ -226,7 +226,7 @@ def test_a_store_of_a_newer_perftrail_is_refused_and_left_alone(filled: Path) ->
     content = filled.read_bytes()
     for access in ("read", "write"):
         with pytest.raises(
-            StoreError, match=r"a newer perftrail has written this store: .*install a newer one"
+            StoreError, match=r"this store has the format of a newer perftrail: .*install a newer one"
         ):
             open_store(str(filled), access=access)
     assert filled.read_bytes() == content
@@ -249,8 +249,8 @@ def test_a_directory_in_place_of_the_file_is_refused(path: Path) -> None:
 def test_a_directory_that_may_not_be_written_is_said_so(public_directory: Path) -> None:
     public_directory.chmod(0o555)
     with without_rights():
-        with pytest.raises(StoreError, match="may you write there"):
+        with pytest.raises(StoreError, match="is writable"):
             open_store(str(public_directory / "results.db"), access="write")
-        with pytest.raises(StoreError, match="its directory cannot be made: Permission denied"):
+        with pytest.raises(StoreError, match="its directory cannot be created: Permission denied"):
             open_store(str(public_directory / "new/results.db"), access="write")
     public_directory.chmod(0o755)

@@ -52,7 +52,7 @@ def assert_secret_kept(text: str) -> None:
 def test_a_database_without_tables_reads_as_empty_and_is_left_alone(postgresql: str) -> None:
     with open_store(postgresql, access="read") as store:
         assert store.machines() == {}
-        with pytest.raises(StoreError, match="it was opened to be read") as refused:
+        with pytest.raises(StoreError, match="the store is open for reading only") as refused:
             store.add_machine(MACHINE)
     assert_secret_kept(str(refused.value))
     assert tables(postgresql) == []
@@ -63,7 +63,7 @@ def test_a_store_that_is_there_is_read_and_not_written(postgresql: str) -> None:
         fill(store)
     with open_store(postgresql, access="read") as store:
         assert_filled(store)
-        with pytest.raises(StoreError, match="it was opened to be read"):
+        with pytest.raises(StoreError, match="the store is open for reading only"):
             store.add(measurement(key(99)))
 
 
@@ -91,18 +91,18 @@ def test_the_password_may_come_from_the_environment(postgresql: str, monkeypatch
 
 def test_a_missing_database_is_said_with_the_command_that_makes_it(postgresql_server: Server) -> None:
     said = refusal(postgresql_server.url("nowhere"))
-    assert 'database "nowhere" does not exist: make it (createdb NAME)' in said
+    assert 'database "nowhere" does not exist: create it (createdb NAME)' in said
 
 
 def test_a_server_that_is_not_there_is_said(tmp_path: Path) -> None:
     url = f"postgresql://ada:{quote(PASSWORD, safe='')}@/t1?host={tmp_path}"
-    assert "is the server running, and is its address right?" in refusal(url)
+    assert "check that the server runs, and its address" in refusal(url)
     with pytest.raises(StoreUnreachable):
         open_store(url, access="read")
 
 
 def test_a_host_that_nobody_knows_is_said() -> None:
-    assert "is the host's name right" in refusal("postgresql://ada:se%20cret@host.invalid/t1")
+    assert "check the host's name" in refusal("postgresql://ada:se%20cret@host.invalid/t1")
 
 
 def test_a_user_who_may_not_make_tables_is_told_what_to_grant(postgresql_server: Server) -> None:
@@ -122,7 +122,7 @@ def test_a_database_of_something_else_is_refused_and_left_alone(postgresql: str)
     with psycopg.connect(postgresql) as connection:
         connection.execute("CREATE TABLE cookies (name text)")
     for access in ACCESSES:
-        assert "belongs to something else, with tables cookies" in refusal(postgresql, access)
+        assert "belongs to another program, with tables cookies" in refusal(postgresql, access)
     assert tables(postgresql) == ["cookies"]
 
 
@@ -131,7 +131,7 @@ def test_a_store_of_a_newer_perftrail_is_refused(postgresql: str) -> None:
     with psycopg.connect(postgresql) as connection:
         connection.execute("INSERT INTO perftrail_schema VALUES (999, 'later', '9')")
     for access in ACCESSES:
-        assert "a newer perftrail has written this store" in refusal(postgresql, access)
+        assert "this store has the format of a newer perftrail" in refusal(postgresql, access)
 
 
 def test_an_unknown_parameter_is_said_with_the_one_that_was_meant(postgresql: str) -> None:
@@ -145,7 +145,7 @@ def test_a_parameter_that_has_another_meaning_than_it_should_is_said(postgresql:
 
 def test_a_percent_sign_that_stands_for_nothing_is_said_without_showing_it() -> None:
     address = "postgresql://ada:%zz@127.0.0.1:1/t1"
-    assert "a % is written %25" in refusal(address)
+    assert "write %25 for %" in refusal(address)
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_an_address_of_which_a_password_cannot_be_told_is_refused_unseen(address
 
 
 def test_an_address_of_another_kind_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"--store mysql://…: results live in a directory, or in PostgreSQL"):
+    with pytest.raises(UsageError, match=r"--store mysql://…: results are in a directory, or in PostgreSQL"):
         server_of("mysql://ada:secret@host/db")
     assert server_of("some/directory") is None
     assert server_of(None) is None
@@ -257,7 +257,7 @@ def test_a_migration_that_fails_changes_nothing(postgresql: str) -> None:
 
 def test_an_older_store_is_not_read_but_says_how_it_can_be(postgresql: str) -> None:
     open_to_write(postgresql, migrations=[FIRST]).dispose()
-    with pytest.raises(StoreError, match="`perftrail run` brings it up to date and keeps every sample"):
+    with pytest.raises(StoreError, match="`perftrail run` upgrades it and keeps every sample"):
         open_to_read(postgresql, newest=2)
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from perftrail.errors import StoreError, StoreLocked, StoreUnreachable
 from perftrail.model.search_record import RegressionNote
-from perftrail.store import Back, ServerUnreachable, open_shared, open_store
+from perftrail.store import ServerBack, ServerUnreachable, open_shared, open_store
 from perftrail.store.backup import backup, restore
 from tests.store.examples import BUILD, MACHINE, RUNNABLE, acquaint, key, measurement
 from tests.store.line import line_to
@@ -81,7 +81,7 @@ def test_what_is_added_while_the_server_is_away_is_there_once_it_is_back(server:
         while_away(server, told, lambda: store.add(measurement(key(1))))
         store.add(measurement(key(2)))
     assert ordinals(url) == [0, 1, 2]
-    assert [type(each) for each in told] == [ServerUnreachable, Back]
+    assert [type(each) for each in told] == [ServerUnreachable, ServerBack]
     assert "cret" not in repr(told)
 
 
@@ -90,7 +90,7 @@ def test_what_is_read_while_the_server_is_away_is_given_once_it_is_back(server: 
     with shared(url, told) as store:
         acquaint(store)
         assert while_away(server, told, lambda: store.runnables("mt")) == [RUNNABLE]
-    assert [type(each) for each in told] == [ServerUnreachable, Back]
+    assert [type(each) for each in told] == [ServerUnreachable, ServerBack]
 
 
 def test_a_restart_that_nobody_noticed_is_not_told(server: Server, url: str) -> None:
@@ -112,10 +112,11 @@ def test_a_server_that_stays_away_is_an_error_with_its_remedy(server: Server, ur
         server.stop()
         try:
             with pytest.raises(
-                StoreError, match=r"has not answered for .*; start it; the same command then resumes"
+                StoreError,
+                match=r"has not answered for .*; start it and repeat the command, which then resumes",
             ):
                 store.add(measurement(key(0)))
-            with pytest.raises(StoreUnreachable, match="is the server running"):
+            with pytest.raises(StoreUnreachable, match="check that the server runs"):
                 reader.machines()
         finally:
             server.start()
@@ -218,7 +219,7 @@ def test_another_outcome_under_the_key_is_no_proof_of_an_unanswered_commit(serve
         with open_store(url, access="write") as other:
             other.add(measurement(key(0), wall=9.0))
         line.cut_after = b"INSERT INTO invocation"
-        with pytest.raises(StoreError, match="is there already"):
+        with pytest.raises(StoreError, match="exists already"):
             store.add(measurement(key(0), wall=1.0))
     assert line.cuts == 1
 
@@ -231,7 +232,7 @@ def test_a_restore_into_a_server_that_goes_away_says_so_and_leaves_nothing(
         store.add(measurement(key(0)))
     backup(str(tmp_path / "results.db"), tmp_path / "saved")
     try:
-        with pytest.raises(StoreUnreachable, match=r"postgresql://.*is the server running"):
+        with pytest.raises(StoreUnreachable, match=r"postgresql://.*check that the server runs"):
             restore(tmp_path / "saved", url, tell=lambda *_: server.stop())
     finally:
         server.start()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from perftrail.store.lock import LOCK, Turn
+from perftrail.store.lock import LOCK, MachineLock
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,12 +34,12 @@ class FakeConnection:
 @pytest.mark.parametrize("again", [False, True])
 def test_a_holder_that_has_just_let_go_is_nobody_who_measures(again: bool) -> None:
     told: list[Holder] = []
-    turn = Turn("0123456789abcdef", where="postgresql://db/x", wait=False, on_wait=told.append)
+    turn = MachineLock("0123456789abcdef", where="postgresql://db/x", wait=False, on_wait=told.append)
     if again:
         take(turn, [True])
     take(turn, [False, False, True])
     assert told == []
 
 
-def take(turn: Turn, taken: Sequence[bool]) -> None:
-    turn.take(cast("psycopg.Connection", FakeConnection(taken)))
+def take(turn: MachineLock, taken: Sequence[bool]) -> None:
+    turn.acquire(cast("psycopg.Connection", FakeConnection(taken)))

@@ -10,8 +10,8 @@ import psycopg
 import pytest
 
 from perftrail.errors import NoAnswer, StoreLocked
-from perftrail.store import hold, open_store
-from perftrail.store.upkeep import compact, forget, statistics, to_forget
+from perftrail.store import lock_for_writing, open_store
+from perftrail.store.upkeep import compact, forget, preview_forget, statistics
 from tests.store.examples import (
     MACHINE,
     OTHER_MACHINE,
@@ -87,12 +87,12 @@ def test_a_time_that_nobody_noted_is_neither_the_first_nor_the_last(aged: str) -
 
 
 def test_statistics_of_nothing_say_what_to_do(location: str) -> None:
-    with pytest.raises(NoAnswer, match="nothing is kept here yet; perftrail run or perftrail find"):
+    with pytest.raises(NoAnswer, match="the store is empty; measure with: perftrail run"):
         statistics(location)
 
 
 def test_what_would_go_is_said_and_stays(aged: str) -> None:
-    gone = to_forget(aged, "2024-06-01")
+    gone = preview_forget(aged, "2024-06-01")
     assert (gone.invocations, gone.values, gone.done) == (4, 9, False)
     assert [(part.name, part.invocations) for part in gone.machines] == [
         (MACHINE.id, 3),
@@ -134,8 +134,8 @@ def test_an_old_sample_that_is_added_meanwhile_stays_whole(postgresql: str) -> N
 
 
 def test_the_moment_itself_is_not_before_it(aged: str) -> None:
-    assert to_forget(aged, OLD).invocations == 0
-    assert to_forget(aged, "2024-01-01T00:00:00.001+00:00").invocations == 4
+    assert preview_forget(aged, OLD).invocations == 0
+    assert preview_forget(aged, "2024-01-01T00:00:00.001+00:00").invocations == 4
 
 
 def test_a_compacted_store_is_smaller_and_holds_the_same(location: str) -> None:
@@ -155,7 +155,7 @@ def test_a_file_that_another_writes_to_is_left_alone(tmp_path: Path, change: obj
     path = str(tmp_path / "results.db")
     with open_store(path, access="write") as store:
         fill(store)
-    with hold(path, wait=False), pytest.raises(StoreLocked):
+    with lock_for_writing(path, wait=False), pytest.raises(StoreLocked):
         change(path)  # type: ignore[operator]  # both take a path
     with pytest.raises(NoAnswer):
         change(str(tmp_path / "none.db"))  # type: ignore[operator]  # as above

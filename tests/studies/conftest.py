@@ -9,7 +9,7 @@ import pytest
 
 from perftrail import studyfile
 from perftrail.errors import SourceError
-from perftrail.file_tree import alone
+from perftrail.file_tree import exclusive_lock
 from perftrail.opening import open_session
 from tests.e2e.printing import perftrail
 
@@ -28,7 +28,7 @@ def allocators(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path
     shared = (base if worker_id == "master" else base.parent) / "tcl"
     shared.mkdir(exist_ok=True)
     place = shared / "study"
-    with alone(shared / "lock"):
+    with exclusive_lock(shared / "lock"):
         if not (shared / "done").exists():
             shutil.rmtree(place, ignore_errors=True)
             _run(place)

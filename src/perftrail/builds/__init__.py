@@ -2,24 +2,24 @@
 
 from perftrail.builds.builder import LocalBuilder
 from perftrail.builds.workers import (
+    BuilderOptions,
     BuildWorkers,
     CleanBuilder,
     LeadingBuilder,
-    Places,
     RemoteBuilder,
     RemoteBuildWorkers,
     Stoppable,
-    StoppableEnclosing,
+    StoppableIsolation,
 )
 
 __all__ = [
     "BuildWorkers",
+    "BuilderOptions",
     "CleanBuilder",
     "LeadingBuilder",
     "LocalBuilder",
-    "Places",
     "RemoteBuildWorkers",
     "RemoteBuilder",
     "Stoppable",
-    "StoppableEnclosing",
+    "StoppableIsolation",
 ]

@@ -22,14 +22,14 @@ from perftrail.builds.artefact import (
 )
 from perftrail.builds.incremental import Job, ReusedTrees
 from perftrail.builds.quota import Disk, bytes_below
-from perftrail.builds.relinking import changeable, keep_outputs, put_back
+from perftrail.builds.relinking import keep_outputs, restore_trees, working_copy
 from perftrail.builds.repairs import repairs_key
 from perftrail.builds.steps import Log
-from perftrail.builds.trees import NO_SOURCES, NO_TREES, Trees, beside_link
+from perftrail.builds.trees import NO_SOURCES, NO_TREES, Trees, link_source_trees
 from perftrail.builds.users import Users
-from perftrail.builds.workbench import Place, Workbench, artefact_of, workplace
+from perftrail.builds.workbench import Place, Workbench, artefact_of, manual_build
 from perftrail.errors import StaleBuilds
-from perftrail.file_tree import alone, remove_tree
+from perftrail.file_tree import exclusive_lock, remove_tree
 from perftrail.model.build import Built, Failure, Prepared, content_key
 from perftrail.model.placeholders import names
 from perftrail.model.wording import counted, quantity
@@ -37,10 +37,10 @@ from perftrail.model.wording import counted, quantity
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from perftrail.builds.incremental import Made
+    from perftrail.builds.incremental import JobResult
     from perftrail.model.build import ManualBuild, Recipe
     from perftrail.model.subject import Revision, Subject
-    from perftrail.ports import Enclosing, Source, Starter
+    from perftrail.ports import Isolation, Source, Starter
 
 
 class DiskQuota:
@@ -48,29 +48,30 @@ class DiskQuota:
 
     def __init__(self, builds: Path, users: Users, *, budget_bytes: float | None) -> None:
         self._disk = Disk(builds, users, budget_bytes=budget_bytes) if budget_bytes else None
-        self._told_over = False
+        self._reported_over = False
 
     @property
     def bounded(self) -> bool:
         """Whether there is a quota."""
         return self._disk is not None
 
-    def make(self) -> list[str]:
+    def enforce(self) -> list[str]:
         """Remove builds beyond the quota; return messages about it."""
         shrunk = self._disk.shrink() if self._disk is not None else None
         if shrunk is None:
             return []
-        news = []
+        messages = []
         if shrunk.removed:
             gone = quantity(shrunk.removed_bytes, "B")
-            news.append(f"{counted(shrunk.removed, 'build')} removed to make room on the disk ({gone})")
-        if shrunk.over and not self._told_over:
-            self._told_over = True
+            messages.append(f"{counted(shrunk.removed, 'build')} removed to free disk space ({gone})")
+        if shrunk.over and not self._reported_over:
+            self._reported_over = True
             needed, allowed = quantity(shrunk.needed_bytes, "B"), quantity(shrunk.budget_bytes, "B")
-            news.append(
-                f"the builds in use need {needed}, more than build.disk leaves them ({allowed}): they stay"
+            messages.append(
+                f"the builds in use need {needed}, more than the quota of build.disk ({allowed}): "
+                "none of them was removed"
             )
-        return news
+        return messages
 
 
 _FORM = 1
@@ -95,10 +96,10 @@ class LocalBuilder:
         cpus: int,
         others: Mapping[str, Source] = NO_TREES,
         folders: Mapping[str, Source] = NO_TREES,
-        enclosing: Enclosing | None = None,
+        isolation: Isolation | None = None,
         disk_bytes: float | None = None,
     ) -> None:
-        self._enclosing = enclosing
+        self._isolation = isolation
         self._builds = Path(builds).absolute()
         self._logs = Path(logs).absolute()
         self._study = Path(study_directory).absolute()
@@ -108,22 +109,22 @@ class LocalBuilder:
             builds=self._builds,
             study=self._study,
             cpus=cpus,
-            enclosing=enclosing,
+            isolation=isolation,
             disk_bytes=disk_bytes,
         )
         self._users = Users(self._builds)
-        self._room = DiskQuota(self._builds, self._users, budget_bytes=disk_bytes)
-        self._news: list[str] = []
+        self._quota = DiskQuota(self._builds, self._users, budget_bytes=disk_bytes)
+        self._messages: list[str] = []
         self._reused = ReusedTrees(self._builds, self._users)
         self._stale: tuple[str, ...] = ()
 
     def key(self, subject: Subject, recipe: Recipe) -> str:
         """Return the content key of the tree, the recipe with the study's files that it names, and its tools."""
-        tied = any("revision" in names(text) for text in (*recipe.steps, *recipe.env.values()))
+        names_revision = any("revision" in names(text) for text in (*recipe.steps, *recipe.env.values()))
         return content_key(
             _FORM,
             self._bench.trees.content_of(subject.revision, recipe),
-            subject.revision.id if tied else "",
+            subject.revision.id if names_revision else "",
             *self._inputs(recipe),
         )
 
@@ -140,7 +141,7 @@ class LocalBuilder:
             *repairs_key(recipe.repairs, self._study),
             *self._bench.trees.content(recipe.sources),
             *(["only outputs"] if recipe.incremental else []),
-            *(self._enclosing.sees("build") if self._enclosing is not None else ()),
+            *(self._isolation.sees("build") if self._isolation is not None else ()),
         )
 
     @property
@@ -151,35 +152,35 @@ class LocalBuilder:
     def begin(self, subjects: Iterable[tuple[Subject, Recipe]]) -> None:
         """Do nothing: this builder builds each subject on request."""
 
-    def is_made(self, key: str) -> bool:
+    def is_built(self, key: str) -> bool:
         """Return whether a finished build exists."""
         return (self._builds / key / "built.json").is_file()
 
-    def make(self, subject: Subject, recipe: Recipe) -> Built | Failure:
+    def build(self, subject: Subject, recipe: Recipe) -> Built | Failure:
         """Build a subject in ``builds/KEY/tree``, or return its existing build."""
         key = self.key(subject, recipe)
         place = self._place(key)
         home = place.home
-        with alone(self._lock(key)):
+        with exclusive_lock(self._lock(key)):
             self._users.claim(key)
-            put_back(home)
+            restore_trees(home)
             finished = read_finished(place.marker)
             if finished is not None and (home / "tree").is_dir():
                 os.utime(place.marker)
                 return built_of(key, finished, str(place.home / "tree"), reused=True)
             began = time.monotonic()
-            outcome = self._make(key, place, subject, recipe)
+            outcome = self._build(key, place, subject, recipe)
             seconds = time.monotonic() - began
             if isinstance(outcome, Failure):
                 remove_tree(home)
                 return Failure(
                     stage=outcome.stage, message=outcome.message, log=str(place.log), seconds=seconds
                 )
-            room = bytes_below(place.home)
-            finished = Finished(artefact=outcome, seconds=seconds, log=str(place.log), bytes=room)
+            size = bytes_below(place.home)
+            finished = Finished(artefact=outcome, seconds=seconds, log=str(place.log), bytes=size)
             write_finished(place.marker, finished)
-        self._take_back()
-        self._news += self._room.make()
+        self._raise_if_stale()
+        self._messages += self._quota.enforce()
         return built_of(key, finished, str(place.home / "tree"), reused=False)
 
     def layout_key(self, built: Built, recipe: Recipe, layout: int) -> str:
@@ -210,7 +211,7 @@ class LocalBuilder:
         missing = {layout: key for layout, key in keys.items() if layout not in found}
         if missing:
             found |= self._relink(subject, recipe, built, missing)
-            self._news += self._room.make()
+            self._messages += self._quota.enforce()
         return {layout: found[layout] for layout in layouts if layout in found}
 
     def _relink(
@@ -219,7 +220,7 @@ class LocalBuilder:
         """Relink in a copy of the tree with the objects; the layouts share the cost of that copy equally."""
         found: dict[int, Built | Failure] = {}
         began = time.monotonic()
-        with alone(self._lock(built.key)), self._objects(subject, recipe, built) as at:
+        with exclusive_lock(self._lock(built.key)), self._objects(subject, recipe, built) as at:
             if isinstance(at, Failure):
                 layout, key = next(iter(missing.items()))
                 place = self._place(key)
@@ -243,10 +244,10 @@ class LocalBuilder:
         log.begin()
         log.note(f"# {subject.revision.id} as {subject.variant}, relinked with layout {layout}")
         began = time.monotonic()
-        trouble = self._bench.run(
+        failure = self._bench.run(
             self._bench.filled(subject, recipe, at, layout=layout), replace(at, log=place.log)
         )
-        message = trouble.message if trouble is not None else ""
+        message = failure.message if failure is not None else ""
         artefact = ""
         if not message:
             try:
@@ -271,7 +272,7 @@ class LocalBuilder:
         """Yield a place with a build's objects, which may be changed: its own, or a reused tree, built again."""
         place = self._place(built.key)
         if not (place.home / "tree").is_symlink():
-            with changeable(place.home):
+            with working_copy(place.home):
                 yield place
             return
         job = self._job(built.key, place, subject, recipe)
@@ -316,63 +317,63 @@ class LocalBuilder:
             log=self._logs / f"{built.key}-{key}.log",
             temporary=bench / f"{key}.tmp",
         )
-        with alone(self._lock(built.key)):
+        with exclusive_lock(self._lock(built.key)):
             finished = read_finished(place.marker)
             if finished is None:
                 began = time.monotonic()
                 if steps or sources:
                     Log(path=place.log).begin()
-                trouble = self._bench.lay(built, place, sources) or self._bench.link(
+                failure = self._bench.lay(built, place, sources) or self._bench.link(
                     built, place, steps=steps, env=env, timeout_seconds=timeout_seconds
                 )
                 seconds = time.monotonic() - began
-                if trouble is not None:
+                if failure is not None:
                     remove_tree(place.home)
-                    remove_tree(beside_link(place.home))
+                    remove_tree(link_source_trees(place.home))
                     return Failure(
-                        stage=trouble.stage, message=trouble.message, log=str(place.log), seconds=seconds
+                        stage=failure.stage, message=failure.message, log=str(place.log), seconds=seconds
                     )
                 artefact = self._link_artefact(built, key, place, files)
-                room = bytes_below(place.home) + bytes_below(beside_link(place.home))
-                finished = Finished(artefact=artefact, seconds=seconds, log=str(place.log), bytes=room)
+                size = bytes_below(place.home) + bytes_below(link_source_trees(place.home))
+                finished = Finished(artefact=artefact, seconds=seconds, log=str(place.log), bytes=size)
                 write_finished(place.marker, finished)
         return Prepared(built=built, out=str(place.home), artefact=finished.artefact)
 
     def confirm(self, witnesses: Iterable[tuple[Subject, Recipe]] = ()) -> None:
         """Compare unchecked builds in reused trees, and all witnesses, with clean builds."""
-        self._take_in(self._reused.confirm())
+        self._record(self._reused.confirm())
         for subject, recipe in witnesses:
             if recipe.incremental:
                 key = self.key(subject, recipe)
-                with alone(self._lock(key)):
-                    vouched = self._reused.vouch(self._job(key, self._place(key), subject, recipe))
-                self._take_in(vouched)
+                with exclusive_lock(self._lock(key)):
+                    result = self._reused.check_build(self._job(key, self._place(key), subject, recipe))
+                self._record(result)
 
-    def need(self, subjects: Iterable[tuple[Subject, Recipe]]) -> None:
+    def protect(self, subjects: Iterable[tuple[Subject, Recipe]]) -> None:
         """Protect existing builds of subjects from removal until this process ends."""
-        if self._room.bounded:
+        if self._quota.bounded:
             for subject, recipe in subjects:
                 self._users.claim(self.key(subject, recipe))
 
-    def news(self) -> tuple[str, ...]:
+    def messages(self) -> tuple[str, ...]:
         """Return messages since the last call about work other than builds."""
-        news, self._news = tuple(self._news), []
-        return news
+        messages, self._messages = tuple(self._messages), []
+        return messages
 
     def close(self) -> None:
         """Release the builds that were used here; the end of the process does so, too."""
         self._users.close()
 
-    def _take_in(self, made: Made) -> None:
-        self._stale = made.stale
-        self._news += made.news
-        self._take_back()
+    def _record(self, result: JobResult) -> None:
+        self._stale = result.stale
+        self._messages += result.messages
+        self._raise_if_stale()
 
     def _place(self, key: str) -> Place:
         home, log = self._builds / key, self._logs / f"{key}.log"
         return Place(home=home, marker=home / "built.json", log=log, temporary=home / "tmp")
 
-    def _take_back(self) -> None:
+    def _raise_if_stale(self) -> None:
         """Discard builds that a check found to be wrong. Raises `StaleBuilds` if there are any."""
         stale, self._stale = self._stale, ()
         for key in stale:
@@ -384,45 +385,47 @@ class LocalBuilder:
         """Return the values of the machine's placeholders and ``{out}`` in the benchmark's command."""
         return self._bench.link_values(Path(prepared.built.directory), Path(prepared.out))
 
-    def lay_out(self, subject: Subject, recipe: Recipe, directory: str) -> ManualBuild:
-        """Write a subject's repaired tree into ``DIRECTORY/tree``, with its log beside it; stores nothing."""
+    def check_out(self, subject: Subject, recipe: Recipe, directory: str) -> ManualBuild:
+        """Write a subject's repaired tree into ``DIRECTORY/tree`` and its log into ``DIRECTORY/log``; store nothing."""
         home = Path(directory).absolute()
         place = Place(home=home, marker=home / "built.json", log=home / "log", temporary=home / "tmp")
         tree = self._bench.tree(place, subject, recipe)
         place.temporary.mkdir()
-        return workplace(self._bench.filled(subject, recipe, place), place, tree)
+        return manual_build(self._bench.filled(subject, recipe, place), place, tree)
 
-    def _make(self, key: str, place: Place, subject: Subject, recipe: Recipe) -> str | Failure:
+    def _build(self, key: str, place: Place, subject: Subject, recipe: Recipe) -> str | Failure:
         """Build a subject and return its artefact."""
-        if (outcome := self._reusing(key, place, subject, recipe)) is not None:
+        if (outcome := self._build_in_reused_tree(key, place, subject, recipe)) is not None:
             return outcome
         tree = self._bench.tree(place, subject, recipe)
         if isinstance(tree, Failure):
             return tree
-        trouble = self._bench.run(self._bench.filled(subject, recipe, place), place)
-        if trouble is not None:
-            return Failure(stage="build", message=trouble.message)
+        failure = self._bench.run(self._bench.filled(subject, recipe, place), place)
+        if failure is not None:
+            return Failure(stage="build", message=failure.message)
         return artefact_of(key, tree, recipe.outputs, Log(path=place.log))
 
-    def _reusing(self, key: str, place: Place, subject: Subject, recipe: Recipe) -> str | Failure | None:
+    def _build_in_reused_tree(
+        self, key: str, place: Place, subject: Subject, recipe: Recipe
+    ) -> str | Failure | None:
         """Build a subject in a reused tree; `None` if it needs a clean one."""
         if not recipe.incremental or recipe.sources:
             return None
-        made = self._reused.make(self._job(key, place, subject, recipe), place.home)
-        self._stale, self._news = made.stale, [*self._news, *made.news]
-        return made.outcome
+        result = self._reused.build(self._job(key, place, subject, recipe), place.home)
+        self._stale, self._messages = result.stale, [*self._messages, *result.messages]
+        return result.outcome
 
     def _job(self, key: str, place: Place, subject: Subject, recipe: Recipe) -> Job:
         def build(at: Place) -> str:
-            trouble = self._bench.run(self._bench.filled(subject, recipe, at), at)
-            return trouble.message if trouble else ""
+            failure = self._bench.run(self._bench.filled(subject, recipe, at), at)
+            return failure.message if failure else ""
 
         return Job(
             key=key,
             recipe=content_key(_FORM, recipe.root, *self._inputs(recipe)),
             outputs=recipe.outputs,
             log=place.log,
-            lay_out=lambda at: self._bench.tree(at, subject, recipe),
+            check_out=lambda at: self._bench.tree(at, subject, recipe),
             build=build,
         )
 
@@ -432,9 +435,9 @@ class LocalBuilder:
         A program linked against a shared library is the same for every subject: only the library's path in it shows
         that it is a different program.
         """
-        made = content_of(place.home, None, keys=[built.key, key])
-        subject = built.artefact if made.mentions_build else ""
-        return content_key(made.digest, content_of_files(files, below=self._study), subject)
+        content = content_of(place.home, None, keys=[built.key, key])
+        subject = built.artefact if content.mentions_build else ""
+        return content_key(content.digest, content_of_files(files, below=self._study), subject)
 
     def _lock(self, key: str) -> Path:
         return self._builds / "locks" / f"{key}.lock"

@@ -19,11 +19,12 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from perftrail.builds.artefact import content_of, write_durably
-from perftrail.builds.relinking import changeable, put_back
+from perftrail.builds.relinking import restore_trees, working_copy
 from perftrail.builds.steps import Log
 from perftrail.builds.workbench import Place
-from perftrail.file_tree import alone, alone_if_free, remove_tree
+from perftrail.file_tree import exclusive_lock, remove_tree, try_exclusive_lock
 from perftrail.model.build import Failure
+from perftrail.model.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,52 +34,53 @@ if TYPE_CHECKING:
     from perftrail.builds.users import Users
 
 
-TIE = ".git"
-"""File that ties a tree to its mirror, and a submodule to its own; it differs between checkouts."""
+GIT_LINK = ".git"
+"""File that links a tree to its mirror, and a submodule to its own; it differs between checkouts."""
 
-_TIED = "tie"
+_LINKED = "tie"
 
 
 def listing(tree: Path) -> dict[str, str]:
     """Return a digest for each file and link of a fresh tree: path, kind and content.
 
-    Ties count as equal: their content is no difference between revisions.
+    ``.git`` files count as equal: they differ between checkouts, not between revisions.
     """
     return {
-        name: _TIED if _is_tie(tree / name) else _digest(tree / name) for name in sorted(_names(tree, ""))
+        name: _LINKED if _is_git_link(tree / name) else _digest(tree / name)
+        for name in sorted(_names(tree, ""))
     }
 
 
 def move(tree: Path, fresh: Path, *, before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
     """Turn the tree of revision `before` into that of revision `now`, taken from `fresh`; return the changed paths.
 
-    A file that is equal in both revisions keeps its date and everything that a build made from it. All other files
-    get one date, later than all build results, because build systems compare dates. Ties come from `fresh`, with
-    their dates.
+    A file that is equal in both revisions keeps its date, so that its build results stay valid. All other files get
+    one date, later than all build results, because build systems compare dates. ``.git`` files come from `fresh`,
+    with their dates.
     """
     gone = [name for name in before if name not in now]
     for name in gone:
         _remove(tree, name)
-    ties = [name for name, content in now.items() if content == _TIED]
-    changed = [name for name, content in now.items() if before.get(name) != content and content != _TIED]
+    links = [name for name, content in now.items() if content == _LINKED]
+    changed = [name for name, content in now.items() if before.get(name) != content and content != _LINKED]
     stamp = time.time_ns()
     for name in changed:
-        target = _room(tree, name)
+        target = _free_path(tree, name)
         shutil.copy2(fresh / name, target, follow_symlinks=False)
         os.utime(target, ns=(stamp, stamp), follow_symlinks=False)
-    for name in ties:
-        shutil.copy2(fresh / name, _room(tree, name))
+    for name in links:
+        shutil.copy2(fresh / name, _free_path(tree, name))
     return [*gone, *changed]
 
 
-def take(tree: Path, fresh: Path) -> None:
-    """Replace a tree by a fresh one; the old ties stay behind, where mirrors look for them."""
-    ties = [name for name in _names(fresh, "") if _is_tie(fresh / name)]
+def replace_tree(tree: Path, fresh: Path) -> None:
+    """Replace a tree by a fresh one; copies of its ``.git`` files stay in `fresh`, where mirrors look for them."""
+    links = [name for name in _names(fresh, "") if _is_git_link(fresh / name)]
     remove_tree(tree)
     fresh.rename(tree)
     fresh.mkdir()
-    for name in ties:
-        shutil.copy2(tree / name, _room(fresh, name))
+    for name in links:
+        shutil.copy2(tree / name, _free_path(fresh, name))
 
 
 def _remove(tree: Path, name: str) -> None:
@@ -94,8 +96,8 @@ def _remove(tree: Path, name: str) -> None:
         directory.rmdir()
 
 
-def _room(tree: Path, name: str) -> Path:
-    """Make a path free: remove what a build put there, for example a link."""
+def _free_path(tree: Path, name: str) -> Path:
+    """Return a path after removing what a build created there, for example a link."""
     *parents, _ = name.split("/")
     directory = tree
     for parent in parents:
@@ -111,8 +113,8 @@ def _is_directory(path: Path) -> bool:
     return path.is_dir() and not path.is_symlink()
 
 
-def _is_tie(path: Path) -> bool:
-    return path.name == TIE and path.is_file() and not path.is_symlink()
+def _is_git_link(path: Path) -> bool:
+    return path.name == GIT_LINK and path.is_file() and not path.is_symlink()
 
 
 def _digest(path: Path) -> str:
@@ -135,7 +137,7 @@ def _names(root: Path, prefix: str) -> Iterator[str]:
 
 FIRST_CHECK = 10
 """Number of the first incremental build that is compared with a clean one. Each passed check doubles the
-distance to the next, because the same rules of the same project made all builds in between.
+distance to the next, because the same rules of the same project determine all builds in between.
 """
 
 RAREST_CHECK = 64
@@ -193,14 +195,14 @@ MOST_TREES = 64
 """Maximum number of trees of one recipe, and so of parallel incremental builds."""
 
 USED = "used"
-"""File beside an incremental build that was not compared itself; it contains the recipe's content key."""
+"""File in the directory of an incremental build that was not compared itself: the recipe's content key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """A build in a reused tree.
 
-    `recipe` is the content key of all inputs except the revision: builds with equal recipes share trees. `lay_out`
+    `recipe` is the content key of all inputs except the revision: builds with equal recipes share trees. `check_out`
     checks the revision out into a place; `build` runs the recipe there and returns the reason of a failure.
     """
 
@@ -208,28 +210,28 @@ class Job:
     recipe: str
     outputs: Sequence[str]
     log: Path
-    lay_out: Callable[[Place], Path | Failure]
+    check_out: Callable[[Place], Path | Failure]
     build: Callable[[Place], str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
+class JobResult:
     """Outcome of a job: an artefact or a failure; neither if the build needs a clean tree.
 
-    `stale` names earlier builds that may be wrong, as a check found; `news` has the message about them.
+    `stale` names earlier builds that may be wrong, as a check found; `messages` has the message about them.
     """
 
     outcome: str | Failure | None
     stale: tuple[str, ...] = ()
-    news: tuple[str, ...] = ()
+    messages: tuple[str, ...] = ()
 
 
 class _Distrust(Exception):
     """Trees of a recipe must not be reused; the text says why."""
 
-    def __init__(self, why: str, made: Made) -> None:
+    def __init__(self, why: str, result: JobResult) -> None:
         super().__init__(why)
-        self.made = made
+        self.result = result
 
 
 class ReusedTrees:
@@ -246,17 +248,17 @@ class ReusedTrees:
         path = self._distrust(recipe)
         return path.read_text("utf-8", errors="replace").strip() if path.is_file() else ""
 
-    def make(self, job: Job, home: Path) -> Made:
+    def build(self, job: Job, home: Path) -> JobResult:
         """Build a subject, with its outputs at ``home/tree``."""
         if self.distrusted(job.recipe):
-            return Made(outcome=None)
+            return JobResult(outcome=None)
         log = Log(path=job.log)
         with self._tree(job) as place:
             try:
-                return Made(outcome=self._in_tree(job, place, home, log))
+                return JobResult(outcome=self._in_tree(job, place, home, log))
             except _Distrust as distrust:
                 self._end_trust(job, place, str(distrust), log)
-                return replace(distrust.made, news=(_off(str(distrust)),))
+                return replace(distrust.result, messages=(_switched_off(str(distrust)),))
 
     @contextmanager
     def objects(self, job: Job, *, artefact: str) -> Iterator[Place | Failure]:
@@ -267,12 +269,12 @@ class ReusedTrees:
         """
         log = Log(path=job.log)
         with self._tree(job) as place:
-            fresh = job.lay_out(replace(place, home=place.home / "incoming"))
+            fresh = job.check_out(replace(place, home=place.home / "incoming"))
             if isinstance(fresh, Failure):
                 yield fresh
                 return
             state = read_state(place.marker)
-            with changeable(place.home):
+            with working_copy(place.home):
                 content: Content | Failure | None = None
                 if state.usable and not self.distrusted(job.recipe):
                     move(place.home / "tree", fresh, before=state.files, now=listing(fresh))
@@ -283,35 +285,39 @@ class ReusedTrees:
             if not state.usable:
                 remove_tree(place.home / "tree")
 
-    def confirm(self) -> Made:
+    def confirm(self) -> JobResult:
         """Compare unchecked builds with clean ones; return those that may be wrong."""
         last, self._last = self._last, {}
         stale: list[str] = []
         for home, job in last.items():
             checked = replace(job, log=job.log.with_suffix(".check.log"))
-            with alone_if_free(self._lock(home)) as free:
+            with try_exclusive_lock(self._lock(home)) as free:
                 if free:
                     stale += self._confirmed(checked, _place(home, checked))
         why = {self.distrusted(job.recipe) for job in last.values()} if stale else set()
-        return Made(outcome=None, stale=tuple(stale), news=tuple(map(_off, sorted(why - {""}))))
+        return JobResult(
+            outcome=None, stale=tuple(stale), messages=tuple(map(_switched_off, sorted(why - {""})))
+        )
 
-    def vouch(self, job: Job) -> Made:
-        """Compare a build with a clean one, unless that was done; a difference discredits all incremental builds."""
+    def check_build(self, job: Job) -> JobResult:
+        """Compare a build with a clean one, unless that was done; a difference invalidates all incremental builds."""
         if not (self._builds / job.key / USED).is_file() or self.distrusted(job.recipe):
-            return Made(outcome=None)
+            return JobResult(outcome=None)
         checked = replace(job, log=job.log.with_suffix(".check.log"))
         with self._tree(checked) as place:
-            why = self._vouched(checked, place)
+            why = self._checked_build(checked, place)
         if not why:
-            return Made(outcome=None)
+            return JobResult(outcome=None)
         used = sorted(path for path in self._builds.glob(f"*/{USED}") if path.read_text() == job.recipe)
-        return Made(outcome=None, stale=tuple(path.parent.name for path in used), news=(_off(why),))
+        return JobResult(
+            outcome=None, stale=tuple(path.parent.name for path in used), messages=(_switched_off(why),)
+        )
 
-    def _vouched(self, job: Job, place: Place) -> str:
+    def _checked_build(self, job: Job, place: Place) -> str:
         """Build again in a clean tree; describe how the stored build differs, empty if it does not."""
         state, log = read_state(place.marker), Log(path=job.log)
         write_state(place.marker, replace(state, usable=False))
-        fresh = job.lay_out(replace(place, home=place.home / "incoming"))
+        fresh = job.check_out(replace(place, home=place.home / "incoming"))
         if isinstance(fresh, Failure):
             return ""
         now = listing(fresh)
@@ -326,7 +332,7 @@ class ReusedTrees:
 
     def _in_tree(self, job: Job, place: Place, home: Path, log: Log) -> str | Failure:
         incoming = replace(place, home=place.home / "incoming")
-        fresh = job.lay_out(incoming)
+        fresh = job.check_out(incoming)
         if isinstance(fresh, Failure):
             return fresh
         now, state, tree = listing(fresh), read_state(place.marker), place.home / "tree"
@@ -334,10 +340,10 @@ class ReusedTrees:
         write_state(place.marker, replace(state, usable=False, files=now))
         if state.usable:
             changed = move(tree, fresh, before=state.files, now=now)
-            log.note(f"# built on in {tree}: {len(changed)} files differ from the revision before")
+            log.note(f"# built in the reused tree {tree}: {counted(len(changed), 'changed file')}")
             content = _attempt(job, place, log)
             if isinstance(content, Failure):
-                log.note("[it is made again in a clean tree before that is believed]")
+                log.note("[built again in a clean tree, to confirm the failure]")
                 state = replace(state, usable=False)
             elif state.check_due:
                 content = self._checked(job, place, home, log, state=state, found=content)
@@ -351,7 +357,7 @@ class ReusedTrees:
         if isinstance(content, Failure):
             return content
         if content.names_build:
-            raise _Distrust("the outputs name the directory that they were built in", Made(outcome=None))
+            raise _Distrust("the outputs contain the name of their build directory", JobResult(outcome=None))
         write_state(place.marker, replace(state, usable=True, files=now))
         self._last[place.home] = job
         name = self._keep(content, tree, home, digits=len(job.key))
@@ -366,13 +372,13 @@ class ReusedTrees:
         clean = _clean(job, place, log)
         why = _difference(found, clean)
         if isinstance(clean, Failure):
-            raise _Distrust(why, Made(outcome=clean, stale=state.unchecked))
+            raise _Distrust(why, JobResult(outcome=clean, stale=state.unchecked))
         if not why:
-            log.note("# checked, as one in many is: equal to the clean build")
+            log.note("# checked: equal to the clean build")
             return clean
         tree = place.home / "tree"
         outcome = None if clean.names_build else self._keep(clean, tree, home, digits=len(job.key))
-        raise _Distrust(why, Made(outcome=outcome, stale=state.unchecked))
+        raise _Distrust(why, JobResult(outcome=outcome, stale=state.unchecked))
 
     def _confirmed(self, job: Job, place: Place) -> tuple[str, ...]:
         """Compare the last build of a tree with a clean one; return the builds that may be wrong."""
@@ -382,7 +388,7 @@ class ReusedTrees:
         found = content_of(tree, job.outputs, keys=[place.home.name])
         write_state(place.marker, replace(state, usable=False))
         log = Log(path=job.log)
-        fresh = job.lay_out(replace(place, home=place.home / "incoming"))
+        fresh = job.check_out(replace(place, home=place.home / "incoming"))
         clean = fresh if isinstance(fresh, Failure) else _clean(job, place, log)
         if isinstance(clean, Failure) and clean.stage == "checkout":
             return ()
@@ -394,7 +400,7 @@ class ReusedTrees:
         return ()
 
     def _end_trust(self, job: Job, place: Place, why: str, log: Log) -> None:
-        log.note(f"[{why}; from now on each build has its own clean tree]")
+        log.note(f"[{why}; from now on, perftrail builds each revision in a clean tree]")
         self._distrust(job.recipe).write_text(why, encoding="utf-8")
         for path in (place.home / "tree", place.home / "incoming"):
             remove_tree(path)
@@ -403,7 +409,7 @@ class ReusedTrees:
         """Copy outputs to the directory of their digest, unless it exists; link the subject to it."""
         name = content.digest[:digits]
         kept = self._builds / "artefacts" / name
-        with alone(self._builds / "locks" / "artefacts.lock"):
+        with exclusive_lock(self._builds / "locks" / "artefacts.lock"):
             if not kept.is_dir():
                 ours = kept.with_name(f"{name}.{uuid.uuid4().hex}")
                 for each in content.parts:
@@ -418,17 +424,17 @@ class ReusedTrees:
 
     @contextmanager
     def _tree(self, job: Job) -> Iterator[Place]:
-        """Return the first of a recipe's trees in which nobody builds."""
+        """Yield the first of a recipe's trees that no other build uses."""
         for number in range(MOST_TREES):
             home = self._home / f"{job.recipe}-{number}"
-            with alone_if_free(self._lock(home)) as free:
+            with try_exclusive_lock(self._lock(home)) as free:
                 if free:
                     self._users.claim(home.name)
                     home.mkdir(parents=True, exist_ok=True)
-                    put_back(home)
+                    restore_trees(home)
                     yield _place(home, job)
                     return
-        raise OSError(f"{self._home}: {MOST_TREES} simultaneous builds of one recipe are the limit")
+        raise OSError(f"{self._home}: more than {MOST_TREES} parallel builds of one recipe")
 
     def _lock(self, home: Path) -> Path:
         return self._builds / "locks" / f"{home.name}.lock"
@@ -437,7 +443,7 @@ class ReusedTrees:
         return self._home / f"{recipe}.distrusted"
 
 
-def _off(why: str) -> str:
+def _switched_off(why: str) -> str:
     return f"incremental builds are off: {why}"
 
 
@@ -447,7 +453,7 @@ def _place(home: Path, job: Job) -> Place:
 
 def _clean(job: Job, place: Place, log: Log) -> Content | Failure:
     tree = place.home / "tree"
-    take(tree, place.home / "incoming" / "tree")
+    replace_tree(tree, place.home / "incoming" / "tree")
     log.note(f"# built in the clean tree {tree}")
     return _attempt(job, place, log)
 
@@ -472,9 +478,9 @@ def _name(content: Content, job: Job) -> str:
 def _difference(found: Content, clean: Content | Failure) -> str:
     """Describe how an incremental build differs from the clean one; empty if it does not."""
     if isinstance(clean, Failure):
-        return "a build that went on in a used tree succeeded where a clean one fails"
+        return "a build in a reused tree succeeded, but the clean build fails"
     if clean.digest == found.digest:
         return ""
     names = found.parts.keys() | clean.parts.keys()
     differing = sorted(name for name in names if found.parts.get(name) != clean.parts.get(name))
-    return f"a build that went on in a used tree differs from a clean one: {', '.join(differing[:5])}"
+    return f"a build in a reused tree differs from the clean build: {', '.join(differing[:5])}"

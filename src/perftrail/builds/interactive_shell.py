@@ -1,4 +1,4 @@
-"""Run a recipe by hand: a shell on the user's terminal, or for commands from a pipe.
+"""Run a recipe by number: a shell on the user's terminal, or for commands from a pipe.
 
 The shell runs on its own terminal, so that it cannot inject input into the user's. When it ends, or when perftrail
 ends, none of its processes survives.
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from perftrail.model.build import ManualBuild
 
 
-_PDEATHSIG = 1
 _READ_BYTES = 65536
 _NO_SIZE = bytes(8)
 
@@ -39,11 +38,11 @@ def run_on_own_terminal(arguments: Sequence[str], *, directory: str, environment
     """Run a program on a new terminal, pass input and output on, and return its exit code."""
     program, terminal = pty.fork()
     if program == 0:
-        _become(arguments, directory=directory, environment=environment)
+        _exec(arguments, directory=directory, environment=environment)
     ended = False
     try:
-        with _typed_through(terminal):
-            _pass_on(terminal)
+        with _raw_terminal(terminal):
+            _relay(terminal)
         code = os.waitstatus_to_exitcode(os.waitpid(program, 0)[1])
         ended = True
         return code
@@ -54,30 +53,30 @@ def run_on_own_terminal(arguments: Sequence[str], *, directory: str, environment
             os.waitpid(program, 0)
 
 
-def _become(arguments: Sequence[str], *, directory: str, environment: Mapping[str, str]) -> NoReturn:
+def _exec(arguments: Sequence[str], *, directory: str, environment: Mapping[str, str]) -> NoReturn:
     try:
-        ctypes.CDLL(None).prctl(_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        _prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)
         os.chdir(directory)
         os.execve(arguments[0], list(arguments), dict(environment))  # noqa: S606 - a list of words
     finally:
         os._exit(127)
 
 
-def _pass_on(terminal: int) -> None:
+def _relay(terminal: int) -> None:
     """Pass bytes in both directions until the terminal is closed, or input ends."""
-    ours, said = sys.stdin.fileno(), sys.stdout.fileno()
-    sources = [ours, terminal]
+    stdin, stdout = sys.stdin.fileno(), sys.stdout.fileno()
+    sources = [stdin, terminal]
     while True:
         ready = select.select(sources, (), ())[0]
         if terminal in ready:
             piece = b""
-            with contextlib.suppress(OSError):  # how the end of a terminal is told
+            with contextlib.suppress(OSError):  # the terminal was closed
                 piece = os.read(terminal, _READ_BYTES)
             if not piece:
                 return
-            _write(said, piece)
-        if ours in ready:
-            typed = os.read(ours, _READ_BYTES)
+            _write(stdout, piece)
+        if stdin in ready:
+            typed = os.read(stdin, _READ_BYTES)
             if not typed:
                 sources = [terminal]
                 typed = b"\x04"
@@ -91,28 +90,28 @@ def _write(target: int, piece: bytes) -> None:
 
 
 @contextmanager
-def _typed_through(terminal: int) -> Iterator[None]:
-    """Pass every key on to a terminal, also Ctrl-C, and keep its size equal to ours."""
-    ours = sys.stdin.fileno()
+def _raw_terminal(terminal: int) -> Iterator[None]:
+    """Pass every key on to a terminal, also Ctrl-C, and set its size to that of the user's terminal."""
+    stdin = sys.stdin.fileno()
 
     def resize(_number: int = 0, _frame: FrameType | None = None) -> None:
         with contextlib.suppress(OSError):
-            fcntl.ioctl(terminal, termios.TIOCSWINSZ, fcntl.ioctl(ours, termios.TIOCGWINSZ, _NO_SIZE))
+            fcntl.ioctl(terminal, termios.TIOCSWINSZ, fcntl.ioctl(stdin, termios.TIOCGWINSZ, _NO_SIZE))
 
     resize()
-    before, mode = signal.signal(signal.SIGWINCH, resize), termios.tcgetattr(ours)
-    tty.setraw(ours)
+    before, mode = signal.signal(signal.SIGWINCH, resize), termios.tcgetattr(stdin)
+    tty.setraw(stdin)
     try:
         yield
     finally:
-        termios.tcsetattr(ours, termios.TCSAFLUSH, mode)
+        termios.tcsetattr(stdin, termios.TCSAFLUSH, mode)
         signal.signal(signal.SIGWINCH, before)
 
 
 _SET_DEATH_SIGNAL, _SUBREAPER = 1, 36
 """PR_SET_PDEATHSIG and PR_SET_CHILD_SUBREAPER of prctl(2)."""
 
-_HEARD = (signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+_SIGNALS = (signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
 
 def run_guarded(arguments: Sequence[str], *, directory: str, environment: Mapping[str, str]) -> int:
@@ -121,10 +120,10 @@ def run_guarded(arguments: Sequence[str], *, directory: str, environment: Mappin
     A guard process between perftrail and the program kills all descendants when the program or perftrail ends, and
     before `KeyboardInterrupt` propagates. Only one thread may exist.
     """
-    us = os.getpid()
+    parent = os.getpid()
     guard = os.fork()
     if guard == 0:
-        _guard(arguments, directory=directory, environment=environment, parent=us)
+        _guard(arguments, directory=directory, environment=environment, parent=parent)
     try:
         return os.waitstatus_to_exitcode(os.waitpid(guard, 0)[1])
     except BaseException:
@@ -138,13 +137,13 @@ def _guard(
 ) -> NoReturn:
     code = 1
     try:
-        signal.pthread_sigmask(signal.SIG_BLOCK, _HEARD)
-        _control(_SUBREAPER, 1)
-        _control(_SET_DEATH_SIGNAL, signal.SIGTERM)
+        signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+        _prctl(_SUBREAPER, 1)
+        _prctl(_SET_DEATH_SIGNAL, signal.SIGTERM)
         if os.getppid() == parent:
             code = _watched(arguments, directory=directory, environment=environment)
     finally:
-        _end_all()
+        _kill_descendants()
         os._exit(code)
 
 
@@ -154,23 +153,23 @@ def _watched(arguments: Sequence[str], *, directory: str, environment: Mapping[s
         arguments,
         cwd=directory,
         env=environment,
-        start_new_session=True,  # a program in a sandbox must not type into the terminal that we may be on
+        start_new_session=True,  # a program in a sandbox must not inject input into perftrail's terminal
         preexec_fn=_unblock,  # noqa: PLW1509 - a fork has one thread
     )
-    while signal.sigwait(_HEARD) == signal.SIGCHLD:
+    while signal.sigwait(_SIGNALS) == signal.SIGCHLD:
         code = program.poll()
         if code is not None:
             return code if code >= 0 else 128 - code
-        _reap(but=program.pid)
+        _reap(exclude=program.pid)
     return 128 + signal.SIGTERM
 
 
 def _unblock() -> None:
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, _HEARD)
-    _control(_SET_DEATH_SIGNAL, signal.SIGKILL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+    _prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)
 
 
-def _end_all() -> None:
+def _kill_descendants() -> None:
     """Kill all descendants until none is left; orphans become children of this process."""
     while True:
         for pid in _children():
@@ -182,10 +181,10 @@ def _end_all() -> None:
             return
 
 
-def _reap(*, but: int) -> None:
+def _reap(*, exclude: int) -> None:
     """Reap ended orphans; the caller waits for the program itself."""
     for pid in _children():
-        if pid != but:
+        if pid != exclude:
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(pid, os.WNOHANG)
 
@@ -195,7 +194,7 @@ def _children() -> list[int]:
     return [int(word) for word in Path(f"/proc/{own}/task/{own}/children").read_text().split()]
 
 
-def _control(option: int, value: int) -> None:
+def _prctl(option: int, value: int) -> None:
     ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
@@ -203,11 +202,8 @@ Input = Literal["terminal", "commands", "nothing"]
 """Kind of standard input: a terminal, commands from a file or pipe, or nothing."""
 
 PROMPT = "perftrail$ "
-LAST_SECONDS = 1.0
-"""Time for a shell to end after it was asked to."""
-
-_DEATH_SIGNAL = 1
-"""PR_SET_PDEATHSIG of prctl(2)."""
+HANGUP_SECONDS = 1.0
+"""Time for a shell to end after a hang-up signal."""
 
 
 def standard_input() -> Input:
@@ -222,12 +218,12 @@ def standard_input() -> Input:
     return "commands" if is_stream else "nothing"
 
 
-def go_through(
+def run_shell(
     place: ManualBuild, *, given: Literal["terminal", "commands"], prefix: Sequence[str] = ()
 ) -> int:
     """Run a shell in the directory and environment of the steps, and return its exit code.
 
-    It reads no start-up files of the user, keeps no history and ends with perftrail. The words of `prefix` start it
+    It reads no start-up files of the user, stores no history and ends with perftrail. The words of `prefix` start it
     in a sandbox, where it has its own terminal. Raises `KeyboardInterrupt` if a stop is requested.
     """
     environment = dict(place.environment)
@@ -237,7 +233,7 @@ def go_through(
         arguments = [bash, "--noprofile", "--norc", "-i"] if bash else ["/bin/sh", "-i"]
         environment |= {"TERM": os.environ.get("TERM", "dumb"), "PS1": PROMPT, "HISTFILE": ""}
     words = [*prefix, *arguments]
-    with _leaving_interrupts_to_the_shell(given):
+    with _signal_handlers(given):
         if given == "commands":
             return run_guarded(words, directory=place.directory, environment=environment)
         if prefix:
@@ -263,13 +259,13 @@ def _end(shell: subprocess.Popen[bytes]) -> None:
         return
     shell.send_signal(signal.SIGHUP)
     with suppress(subprocess.TimeoutExpired):
-        shell.wait(LAST_SECONDS)
+        shell.wait(HANGUP_SECONDS)
     shell.kill()
     shell.wait()
 
 
 @contextmanager
-def _leaving_interrupts_to_the_shell(given: Literal["terminal", "commands"]) -> Iterator[None]:
+def _signal_handlers(given: Literal["terminal", "commands"]) -> Iterator[None]:
     """Leave Ctrl-C to a shell on a terminal; handle a closed terminal and requests to end here."""
 
     def ignore(_number: int, _frame: FrameType | None) -> None:
@@ -290,4 +286,4 @@ def _leaving_interrupts_to_the_shell(given: Literal["terminal", "commands"]) -> 
 
 
 def _die_with_parent() -> None:
-    ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGHUP, 0, 0, 0)
+    _prctl(_SET_DEATH_SIGNAL, signal.SIGHUP)

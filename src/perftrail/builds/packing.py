@@ -1,4 +1,4 @@
-"""Builds that travel: packed where they were made, unpacked where others use them, whole or not at all."""
+"""Pack builds on the machine that built them, and unpack them on others: complete or not at all."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from perftrail.builds.artefact import content_of, read_finished, write_finished
 from perftrail.builds.trees import content_of_outputs
 from perftrail.errors import ClusterError
-from perftrail.file_tree import alone, remove_tree
+from perftrail.file_tree import exclusive_lock, remove_tree
 from perftrail.model.wording import quantity
 
 if TYPE_CHECKING:
@@ -20,37 +20,40 @@ if TYPE_CHECKING:
 
     from perftrail.model.build import Built, Prepared
 
-MOST_BYTES = 64 << 20
-"""So much of one build, or of a study's own files, travels through a scheduler, packed; above that, and for
-builds that name their own directory, machines must see one directory."""
+MOST_TRANSFER_BYTES = 64 << 20
+"""Maximum packed size of one build, or of a study's own files, that perftrail sends through a scheduler. For larger
+builds, and for those that contain the name of their own directory, machines need a shared directory."""
 
-SHARE = "use --store with a directory that every machine sees by the same path, or move the study there"
+SHARED_DIRECTORY = (
+    "use --store with a directory that every machine can reach by the same path, or move the study there"
+)
+"""Remedy in messages."""
 
 _TIE = ".git"
 _BENCH = "bench"
 _MARKER = "built.json"
 
 
-def pack(root: Path, names: Sequence[str], *, what: str, but: Sequence[str] = ()) -> bytes:
-    """Pack files and directories below `root` by their names; `but` are names left out wherever they are.
+def pack(root: Path, names: Sequence[str], *, what: str, exclude: Sequence[str] = ()) -> bytes:
+    """Pack files and directories below `root`, without those of a name in `exclude`, at any depth.
 
-    Raises `ClusterError` with the remedy when it would be more than may travel. `what` is how it is called.
+    Raises `ClusterError` with the remedy if the result is larger than `MOST_TRANSFER_BYTES`; it then calls it `what`.
     """
     packed = _Bounded(what)
     with tarfile.open(fileobj=packed, mode="w:gz", compresslevel=1) as archive:
         for name in names:
             if (root / name).exists() or (root / name).is_symlink():
-                archive.add(root / name, arcname=name, filter=lambda each: _kept(each, but))
+                archive.add(root / name, arcname=name, filter=lambda each: _kept(each, exclude))
     return packed.getvalue()
 
 
 def unpack(packed: bytes, root: Path) -> None:
-    """Unpack what `pack` packed; nothing leaves the directory by its name. Raises `ClusterError` for anything else."""
+    """Unpack a result of `pack`; no name leads out of the directory. Raises `ClusterError` for anything else."""
     _extract(packed, root, tarfile.tar_filter)
 
 
 def unpack_logs(packed: bytes, root: Path, *, below: str) -> None:
-    """Unpack files that lie in the directory `below` of `root`, and nothing beside them. Raises `ClusterError`."""
+    """Unpack only files of the directory `below` in `root`. Raises `ClusterError` for other content."""
 
     def kept(member: tarfile.TarInfo, destination: str) -> tarfile.TarInfo:
         parts = Path(member.name).parts
@@ -69,19 +72,19 @@ def _extract(
             archive.extractall(root, filter=kept)  # noqa: S202 - each filter ends in tarfile's own
     except (tarfile.TarError, EOFError, zlib.error) as error:
         raise ClusterError(
-            f"what travelled cannot be unpacked: {error}; is the other side of this version?"
+            f"files from another machine cannot be unpacked: {error}; use the same perftrail version on all machines"
         ) from error
 
 
 def pack_build(builds: Path, built: Built, *, links: Sequence[str], outputs: Sequence[str]) -> bytes:
-    """Pack a build with some of its benchmarks' own; raises `ClusterError` where it cannot be used elsewhere."""
+    """Pack a build with some of its benchmark builds. Raises `ClusterError` if other machines could not use it."""
     home = builds / built.key
     found = content_of_outputs(home / "tree", outputs, keys=[built.key]) if outputs else None
     linked = [content_of(home / _BENCH / link, None, keys=[built.key]) for link in links]
     if any(each.names_build for each in (*linked, *([found] if found else []))):
         raise ClusterError(
-            f"build {built.key[:12]}: what comes out of it names the directory that it was made in, so it cannot be "
-            f"used in another one; {SHARE}"
+            f"build {built.key[:12]}: its outputs contain the name of the build directory, so they cannot be used in "
+            f"another one; {SHARED_DIRECTORY}"
         )
     own = [f"{built.key}/{each.name}" for each in sorted(home.iterdir()) if each.name not in {_BENCH, "tmp"}]
     beside = [
@@ -89,71 +92,73 @@ def pack_build(builds: Path, built: Built, *, links: Sequence[str], outputs: Seq
         for link in links
         for each in sorted((home / _BENCH).glob(f"{link}*"))
     ]
-    return pack(builds, [*own, *beside], what=f"build {built.key[:12]}", but=(_TIE,))
+    return pack(builds, [*own, *beside], what=f"build {built.key[:12]}", exclude=(_TIE,))
 
 
 def unpack_build(packed: bytes, builds: Path, built: Built, *, log: str) -> None:
-    """Put a packed build where it belongs, unless it is there; its marker says that its log is `log`."""
-    home, arriving = builds / built.key, builds / f"{built.key}.arriving"
-    with alone(builds / "locks" / f"{built.key}.lock"):
-        remove_tree(arriving)
-        unpack(packed, arriving)
-        came = arriving / built.key
-        marker = came / _MARKER
+    """Unpack a build into its directory unless it exists; its marker names `log` as its log."""
+    home, incoming = builds / built.key, builds / f"{built.key}.incoming"
+    with exclusive_lock(builds / "locks" / f"{built.key}.lock"):
+        remove_tree(incoming)
+        unpack(packed, incoming)
+        received = incoming / built.key
+        marker = received / _MARKER
         finished = read_finished(marker)
         if finished is None:
-            raise ClusterError(f"build {built.key[:12]}: came unfinished from where it was made")
+            raise ClusterError(f"build {built.key[:12]}: the received build is not finished")
         write_finished(marker, replace(finished, log=log))
         if read_finished(home / _MARKER) is None:
             remove_tree(home)
-            came.replace(home)
+            received.replace(home)
         else:
-            _add_links(came / _BENCH, home / _BENCH)
-        remove_tree(arriving)
+            _add_links(received / _BENCH, home / _BENCH)
+        remove_tree(incoming)
 
 
 def has_build(builds: Path, prepared: Prepared) -> bool:
-    """Whether a build is there, finished, with a benchmark's own."""
+    """Return whether a finished build exists, with a benchmark build."""
     home = builds / prepared.built.key
     link = Path(prepared.out).name
     return (home / _MARKER).is_file() and (home / _BENCH / f"{link}.json").is_file()
 
 
-def _add_links(came: Path, there: Path) -> None:
+def _add_links(received: Path, there: Path) -> None:
     there.mkdir(exist_ok=True)
-    # markers come last, as they do when a benchmark is made
-    for each in sorted(came.iterdir() if came.is_dir() else (), key=lambda path: path.suffix == ".json"):
+    # The markers come last, so that a killed copy does not count as finished.
+    for each in sorted(
+        received.iterdir() if received.is_dir() else (), key=lambda path: path.suffix == ".json"
+    ):
         if not (there / each.name).exists():
             each.replace(there / each.name)
 
 
-def _kept(member: tarfile.TarInfo, but: Sequence[str]) -> tarfile.TarInfo | None:
-    return None if Path(member.name).name in but or not _travels(member) else member
+def _kept(member: tarfile.TarInfo, exclude: Sequence[str]) -> tarfile.TarInfo | None:
+    return None if Path(member.name).name in exclude or not _is_portable(member) else member
 
 
-def _travels(member: tarfile.TarInfo) -> bool:
+def _is_portable(member: tarfile.TarInfo) -> bool:
     return member.isfile() or member.isdir() or member.issym() or member.islnk()
 
 
 class _Bounded(io.BytesIO):
-    """A file in memory that refuses to become larger than what may travel."""
+    """A file in memory with at most `MOST_TRANSFER_BYTES`."""
 
     def __init__(self, what: str) -> None:
         super().__init__()
         self._what = what
 
     def write(self, data: object) -> int:
-        written = super().write(data)  # type: ignore[arg-type] # whatever the archive writes is bytes
-        if self.tell() > MOST_BYTES:
+        written = super().write(data)  # type: ignore[arg-type] # archives write bytes
+        if self.tell() > MOST_TRANSFER_BYTES:
             raise ClusterError(
-                f"{self._what}: packed it is more than the {quantity(float(MOST_BYTES), 'B')} that travel to a machine "
-                f"that does not see it; {SHARE}"
+                f"{self._what}: its packed size exceeds {quantity(float(MOST_TRANSFER_BYTES), 'B')}, the limit for "
+                f"copies to other machines; {SHARED_DIRECTORY}"
             )
         return written
 
 
 def files_below(root: Path, prefix: str) -> Iterator[str]:
-    """Name the files below `root` whose names begin so, relative to it."""
+    """Yield the files below `root` whose relative names begin with a prefix."""
     directory = (root / prefix).parent
     if directory.is_dir():
         yield from (

@@ -18,14 +18,14 @@ from perftrail.builds.artefact import read_finished, sync_directory
 from perftrail.builds.incremental import read_state
 from perftrail.builds.trees import CACHE_SHARE
 from perftrail.builds.users import Users
-from perftrail.file_tree import alone, alone_if_free, remove_tree
+from perftrail.file_tree import exclusive_lock, remove_tree, try_exclusive_lock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
 
-HALF_AS_LIKELY_SECONDS = 7 * 86400.0
+HALF_LIFE_SECONDS = 7 * 86400.0
 """A build that was not used for this time is half as likely to be used again as one that was used now."""
 
 _KEY = re.compile(r"[0-9a-f]{32}")
@@ -63,23 +63,25 @@ class Shrunk:
         return self.needed_bytes > self.budget_bytes
 
 
-def worth(kept: RemovableBuild, *, now: float) -> float:
+def worth(item: RemovableBuild, *, now: float) -> float:
     """Return the value of an item: seconds to build it × probability of use / bytes."""
-    idle = max(0.0, now - kept.used)
-    return kept.seconds * math.exp2(-idle / HALF_AS_LIKELY_SECONDS) / max(1.0, kept.bytes)
+    idle = max(0.0, now - item.used)
+    return item.seconds * math.exp2(-idle / HALF_LIFE_SECONDS) / max(1.0, item.bytes)
 
 
-def to_remove(all_kept: Iterable[RemovableBuild], *, budget_bytes: float, now: float) -> list[RemovableBuild]:
+def items_to_remove(
+    items: Iterable[RemovableBuild], *, budget_bytes: float, now: float
+) -> list[RemovableBuild]:
     """Return what to remove, the least valuable first, until the rest fits or only items in use are left."""
-    everything = list(all_kept)
+    everything = list(items)
     over = sum(each.bytes for each in everything) - budget_bytes
     chosen: list[RemovableBuild] = []
-    for kept in sorted(everything, key=lambda each: worth(each, now=now)):
+    for item in sorted(everything, key=lambda each: worth(each, now=now)):
         if over <= 0:
             break
-        if not kept.needed:
-            chosen.append(kept)
-            over -= kept.bytes
+        if not item.needed:
+            chosen.append(item)
+            over -= item.bytes
     return chosen
 
 
@@ -99,16 +101,16 @@ class Disk:
     def shrink(self, *, clock: Callable[[], float] = time.time) -> Shrunk | None:
         """Remove what does not fit; `None` if another perftrail process is doing so now."""
         removed, removed_bytes = 0, 0.0
-        with alone_if_free(self._builds / "locks" / "eviction.lock") as free:
+        with try_exclusive_lock(self._builds / "locks" / "eviction.lock") as free:
             if not free:
                 return None
             self._empty_trash()
             budget = self._budget - bytes_below(self._builds / "sccache")
             while True:
-                everything = self._survey()
+                everything = self._items()
                 gone = [
                     each
-                    for each in to_remove(everything, budget_bytes=budget, now=clock())
+                    for each in items_to_remove(everything, budget_bytes=budget, now=clock())
                     if self._remove(each)
                 ]
                 removed += len(gone)
@@ -122,7 +124,7 @@ class Disk:
             removed_bytes=removed_bytes,
         )
 
-    def _survey(self) -> list[RemovableBuild]:
+    def _items(self) -> list[RemovableBuild]:
         claimed = self._users.claimed()
         homes = [path for path in self._builds.iterdir() if _KEY.fullmatch(path.name) and path.is_dir()]
         leading = {home: _artefact(home) for home in homes}
@@ -163,25 +165,25 @@ class Disk:
             needed=home.name in self._users.claimed(),
         )
 
-    def _remove(self, kept: RemovableBuild) -> bool:
+    def _remove(self, item: RemovableBuild) -> bool:
         """Remove one item, unless somebody builds it or has just started to use it."""
-        with alone_if_free(kept.lock) as free:
-            if not free or kept.home.name in self._users.claimed():
+        with try_exclusive_lock(item.lock) as free:
+            if not free or item.home.name in self._users.claimed():
                 return False
-            kept.marker.unlink(missing_ok=True)
-            sync_directory(kept.home)
-            self._put_away(kept.home)
-        if kept.shared is not None:
-            self._remove_artefact(kept.shared)
+            item.marker.unlink(missing_ok=True)
+            sync_directory(item.home)
+            self._move_to_trash(item.home)
+        if item.shared is not None:
+            self._remove_artefact(item.shared)
         return True
 
     def _remove_artefact(self, artefact: Path) -> None:
-        with alone(self._builds / "locks" / "artefacts.lock"):
+        with exclusive_lock(self._builds / "locks" / "artefacts.lock"):
             homes = [path for path in self._builds.iterdir() if _KEY.fullmatch(path.name)]
             if artefact.is_dir() and all(_artefact(home) != artefact for home in homes):
-                self._put_away(artefact)
+                self._move_to_trash(artefact)
 
-    def _put_away(self, path: Path) -> None:
+    def _move_to_trash(self, path: Path) -> None:
         self._trash.mkdir(exist_ok=True)
         aside = self._trash / f"{path.name}.{uuid.uuid4().hex}"
         path.rename(aside)

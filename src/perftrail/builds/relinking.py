@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.builds.artefact import content_of, loader_texts
-from perftrail.builds.trees import beside_build, content_of_outputs, outputs_by_tree
+from perftrail.builds.trees import build_source_trees, content_of_outputs, outputs_by_tree
 from perftrail.file_tree import remove_tree
 
 if TYPE_CHECKING:
@@ -23,41 +23,38 @@ if TYPE_CHECKING:
 
     from perftrail.builds.artefact import Content
 
-ASIDE = "as-linked"
+ORIGINALS = "as-linked"
 """Name of a tree that was moved aside while its copy is relinked."""
 
 _CLONE = 0x40049409
 """FICLONE of ioctl(2): both files share their blocks until one of them changes."""
 
 _ELF = b"\x7fELF"
-_RUN_BY_SOMEBODY = 0o111
+_EXECUTABLE = 0o111
 
 
 @contextmanager
-def changeable(home: Path) -> Iterator[None]:
-    """Yield with a copy in the place of ``home/tree`` and the other sources' trees.
-
-    Afterwards restore the originals.
-    """
-    put_back(home)
-    aside = home / ASIDE
+def working_copy(home: Path) -> Iterator[None]:
+    """Replace ``home/tree`` and the other sources' trees by copies; restore the originals at the end."""
+    restore_trees(home)
+    aside = home / ORIGINALS
     aside.mkdir()
     try:
-        for tree in (home / "tree", beside_build(home / "tree")):
+        for tree in (home / "tree", build_source_trees(home / "tree")):
             if tree.is_dir():
                 tree.rename(aside / tree.name)
                 _copy_tree(aside / tree.name, tree)
         yield
     finally:
-        put_back(home)
+        restore_trees(home)
 
 
-def put_back(home: Path) -> None:
+def restore_trees(home: Path) -> None:
     """Restore trees that were moved aside, and remove their copies.
 
     After a process was killed while relinking, the next user of the build does this.
     """
-    aside = home / ASIDE
+    aside = home / ORIGINALS
     if not aside.is_dir():
         return
     for tree in sorted(aside.iterdir()):
@@ -79,26 +76,26 @@ def keep_outputs(tree: Path, outputs: Sequence[str], *, below: Path, key: str) -
     for name, globs in kept.items():
         root, target = _tree_of(tree, name), _tree_of(below, name)
         found = content_of(root, globs, keys=[key])
-        _refuse_leading_back(root, found, key)
+        _refuse_paths_into_tree(root, found, key)
         for each in found.parts:
             place = target / each
             place.parent.mkdir(parents=True, exist_ok=True)
             _copy(str(root / each), str(place))
     below.mkdir(parents=True, exist_ok=True)
-    beside = beside_build(tree)
+    beside = build_source_trees(tree)
     for other in sorted(beside.iterdir()) if beside.is_dir() else ():
         if other.name not in kept:
-            beside_build(below).mkdir(exist_ok=True)
-            there = os.path.relpath(other, beside_build(below))
-            (beside_build(below) / other.name).symlink_to(there)
+            build_source_trees(below).mkdir(exist_ok=True)
+            there = os.path.relpath(other, build_source_trees(below))
+            (build_source_trees(below) / other.name).symlink_to(there)
     return content.digest[: len(key)]
 
 
 def _tree_of(tree: Path, source: str) -> Path:
-    return beside_build(tree) / source if source else tree
+    return build_source_trees(tree) / source if source else tree
 
 
-def _refuse_leading_back(root: Path, content: Content, key: str) -> None:
+def _refuse_paths_into_tree(root: Path, content: Content, key: str) -> None:
     """Raise `LookupError` if a program among the outputs would load files of the tree in which it was linked.
 
     Texts that a program only prints, for example names of source files, do no harm.
@@ -107,15 +104,15 @@ def _refuse_leading_back(root: Path, content: Content, key: str) -> None:
         path = root / name
         if path.is_symlink():
             named = key in str(path.readlink())
-        elif path.stat().st_mode & _RUN_BY_SOMEBODY:
+        elif path.stat().st_mode & _EXECUTABLE:
             data = path.read_bytes()
             named = key.encode() in (loader_texts(data) if data.startswith(_ELF) else data)
         else:
             named = False
         if named:
             raise LookupError(
-                f"{name} names the directory that it was linked in, so a relinked copy would use files of the build as "
-                "linked; use relative paths, for example -Wl,-rpath,'$ORIGIN/lib' "
+                f"{name} contains the name of its build directory, so a relinked copy would load files of the original "
+                "build; use relative paths, for example -Wl,-rpath,'$ORIGIN/lib' "
                 "(CMake: -DCMAKE_BUILD_RPATH_USE_ORIGIN=ON)"
             )
 
@@ -125,7 +122,7 @@ def _copy_tree(tree: Path, target: Path) -> None:
 
 
 def _special(directory: str, names: list[str]) -> set[str]:
-    """Return the kind of a file that cannot be copied: socket, pipe or device. No link step reads these."""
+    """Return the names that cannot be copied: sockets, pipes and devices. No link step reads these."""
     paths = ((name, Path(directory, name)) for name in names)
     return {name for name, path in paths if not (path.is_symlink() or path.is_file() or path.is_dir())}
 

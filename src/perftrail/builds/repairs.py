@@ -30,16 +30,18 @@ SECONDS = 300.0
 LARGEST_FILE_BYTES = 16 << 20
 """Larger files are not searched for the missing lines of a hunk."""
 
-_SOUGHT = re.compile(r"^error: while searching for:\n(.*?)\n?^error: patch failed: (.*):(\d+)$", re.M | re.S)
+_MISSING_LINES = re.compile(
+    r"^error: while searching for:\n(.*?)\n?^error: patch failed: (.*):(\d+)$", re.M | re.S
+)
 _ABSENT = re.compile(r"^error: (.*): No such file or directory$", re.M)
-_THERE = re.compile(r"^error: (.*): already exists in working directory$", re.M)
+_EXISTING = re.compile(r"^error: (.*): already exists in working directory$", re.M)
 _COMPLAINT = re.compile(r"^(?:error|fatal): (.*)$", re.M)
 _APPLYING = re.compile(r"^Applying patch (.*) with \d+ rejects?\.\.\.$")
 _REJECTED = re.compile(r"^Rejected hunk #(\d+)\.$")
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _GitResult:
     """Result of git: success, and its output."""
 
     done: bool
@@ -62,14 +64,14 @@ class Patcher:
         If it does not apply, the fitting hunks are applied and the others are in ``.rej`` files.
         """
         if self._program is None:
-            return f"{self._named}: git is not installed, and patches are applied with it"
+            return f"{self._named}: patches need git, which is not installed"
         strip = self._strip(tree)
         said = self._git(tree, strip, "--verbose")
         log.note(said.errors.rstrip())
         if said.done:
             return ""
         if self._git(tree, strip, "--reverse", "--check").done:
-            return f"{self._named}: this revision has the change already; let its range end before"
+            return f"{self._named}: this revision already has the change; end the patch's range before it"
         left = self._git(tree, strip, "--reject", "--verbose")
         reasons = list(dict.fromkeys(self._reasons(left.errors, tree)))
         return "\n".join(f"{self._named}: {reason}" for reason in reasons[:MOST_LINES])
@@ -82,27 +84,27 @@ class Patcher:
             paths = [field.split("\t", 2)[-1] for field in said.output.split("\0")[:-1]]
             if said.done:
                 return sum((tree / path).exists() for path in paths)
-            # git says of a broken patch what is wrong with it only where its paths make sense
+            # Git explains a broken patch only with a strip count that fits its paths.
             return -2 if "unable to find filename" in said.errors else -1
 
         return max((1, 0), key=known)
 
     def _reasons(self, said: str, tree: Path) -> Iterator[str]:
         numbers = _rejected(said)
-        for sought, path, line in _SOUGHT.findall(said):
+        for sought, path, line in _MISSING_LINES.findall(said):
             hunks = numbers.get(path, [])
             which = f"hunk {hunks.pop(0)} of {quoted(path)}" if hunks else quoted(path)
             why = _why(sought.splitlines(), tree, path)
-            yield f"{which} does not apply: {why} (sought near line {line})"
+            yield f"{which} does not apply: {why} (near line {line})"
         for path in _ABSENT.findall(said):
             yield f"{quoted(path)} does not apply: this revision has no such file"
-        for path in _THERE.findall(said):
-            yield f"{quoted(path)} does not apply: this revision has a file of that name already"
-        if not any(each.search(said) for each in (_SOUGHT, _ABSENT, _THERE)):
+        for path in _EXISTING.findall(said):
+            yield f"{quoted(path)} does not apply: this revision already has a file of that name"
+        if not any(each.search(said) for each in (_MISSING_LINES, _ABSENT, _EXISTING)):
             complaint = _COMPLAINT.search(said)
             yield f"cannot be applied: {quoted(complaint[1] if complaint else said.strip())}"
 
-    def _git(self, tree: Path, strip: int, *words: str) -> _Said:
+    def _git(self, tree: Path, strip: int, *words: str) -> _GitResult:
         """Run ``git apply`` on a plain directory: without a repository, settings or the user's variables."""
         assert self._program is not None
         with tempfile.TemporaryDirectory(prefix="perftrail-patch-") as scratch:
@@ -125,7 +127,7 @@ class Patcher:
                     tree_memory="off",
                 )
             )  # fmt: skip
-            return _Said(done=ran.ended == Exited(code=0), output=_text(output), errors=_text(errors))
+            return _GitResult(done=ran.ended == Exited(code=0), output=_text(output), errors=_text(errors))
 
 
 def _rejected(said: str) -> dict[str, list[int]]:
@@ -145,7 +147,7 @@ def _why(sought: list[str], tree: Path, path: str) -> str:
     file = tree / path
     inside = file.resolve().is_relative_to(tree.resolve())
     if not inside or not file.is_file() or file.stat().st_size > LARGEST_FILE_BYTES:
-        return "the lines that it changes are not there"
+        return "the lines that it changes are missing"
     there = set(_text(file).splitlines())
     lacking = next((line for line in sought if line.strip() and line not in there), None)
     if lacking is None:
@@ -176,33 +178,33 @@ def repair(repairs: Repairs, tree: Path, *, study: Path, starter: Starter, log: 
     """
     for place, file in repairs.overlay.items():
         log.note(f"# {file} of the study, copied to {place}")
-        if trouble := _put(study / file, tree, place):
-            log.note(f"[{trouble}]")
-            return trouble
+        if failure := _copy_overlay(study / file, tree, place):
+            log.note(f"[{failure}]")
+            return failure
     for file in repairs.patches:
         log.note(f"# {file} of the study applied")
-        if trouble := Patcher(starter, study / file, named=file).apply(tree, log):
-            log.note(f"[{trouble}]")
-            return trouble
+        if failure := Patcher(starter, study / file, named=file).apply(tree, log):
+            log.note(f"[{failure}]")
+            return failure
     return ""
 
 
-def _put(file: Path, tree: Path, place: str) -> str:
+def _copy_overlay(file: Path, tree: Path, place: str) -> str:
     """Copy a file to its place and replace what is there; links on the way must stay inside the tree."""
     target = tree / place
     shown = f"overlay to {quoted(place)}"
     if not target.parent.resolve().is_relative_to(tree.resolve()):
-        return f"{shown}: a link of this revision leads out of its tree there"
+        return f"{shown}: the path contains a link of this revision that leads out of its tree"
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         if target.is_dir() and not target.is_symlink():
             return f"{shown}: this revision has a directory there"
-        # A link is replaced and not followed, a file that others share is not written into.
+        # A link is replaced, not followed; a hard-linked file is not written to.
         target.unlink(missing_ok=True)
         shutil.copyfile(file, target)
         target.chmod(0o755 if _is_program(file) else 0o644)
     except (FileExistsError, NotADirectoryError):
-        return f"{shown}: what is a directory in that path is a file in this revision"
+        return f"{shown}: a directory of the path is a file in this revision"
     except OSError as error:
         return f"{shown}: {(error.strerror or str(error)).lower()}"
     return ""

@@ -1,6 +1,6 @@
 """Run the shell lines of a recipe one by one, and write their output to a log.
 
-`telling_lines` finds the lines of the output that explain a failure, which are seldom the last ones. Builds run in a
+`log_excerpt` finds the lines of the output that explain a failure, which are seldom the last ones. Builds run in a
 small, clean environment that is the same for everybody.
 """
 
@@ -38,31 +38,31 @@ _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)
 _KINDS = tuple(
     re.compile(pattern)
     for pattern in (
-        # What a compiler, a linker or an interpreter says of the first thing it cannot do.
+        # First errors of compilers, linkers and interpreters.
         r"\bfatal error\b|: error[:\s]|^error(\[\w+\])?:|\bundefined reference\b|cannot find -l"
         r"|multiple definition of|^\S*Error:|^\S*Exception:|^panicked at|^E\s{2,}",
-        # What configure scripts, build systems and shells say.
+        # Errors of configure scripts, build systems and shells.
         r"^configure: error|CMake Error|^meson\.build:\d+|\bERROR:|^fatal:|^error:|: not found$"
         r"|Could not resolve host|No such file or directory|command not found|Permission denied|No space left on device"
         r"|No rule to make target|unbound variable|parameter not set|Killed\b|Segmentation fault",
-        # Any complaint at all.
+        # Any other error message.
         r"(?i)\berror\b|\bfailed\b|\bcannot\b",
-        # What only says that something failed before.
+        # Messages that something failed before.
         r"^g?make(\[\d+\])?: \*\*\*|^ninja: build stopped",
     )
 )
 """Patterns of lines that explain a failure, the most specific first."""
 
-_EMPTY_TALK = re.compile(
+_UNINFORMATIVE = re.compile(
     r"(?i)\b0 errors?\b|\bno errors?\b|-Werror|checking |\berror\.[cho]\b|errors?\.o\b"
     r"|^npm (?:error|ERR!) (?:code|errno|syscall|path|command|A complete log)\b"
 )
 
 
-def telling_lines(output: str) -> str:
+def log_excerpt(output: str) -> str:
     r"""Return the few lines that best explain a failed build, the first error first.
 
-    >>> telling_lines("cc -c a.c\na.c:1:1: error: unknown type\nmake: *** [a.o] Error 1\n")
+    >>> log_excerpt("cc -c a.c\na.c:1:1: error: unknown type\nmake: *** [a.o] Error 1\n")
     'a.c:1:1: error: unknown type\nmake: *** [a.o] Error 1'
     """
     lines = [line for line in map(_clean, output.splitlines()) if line]
@@ -80,7 +80,7 @@ def _by_kind(lines: Sequence[str]) -> list[list[str]]:
             groups[last].append(line)
             continue
         kind = next((number for number, wanted in enumerate(_KINDS[:last]) if wanted.search(line)), None)
-        if kind is not None and not (kind == last - 1 and _EMPTY_TALK.search(line)):
+        if kind is not None and not (kind == last - 1 and _UNINFORMATIVE.search(line)):
             groups[kind].append(line)
     return groups
 
@@ -116,7 +116,7 @@ class Log:
         with self.path.open("ab") as file:
             file.write(f"{text}\n".encode(errors="surrogateescape"))
 
-    def take(self, output: Path) -> None:
+    def append(self, output: Path) -> None:
         """Add a program's output from a file."""
         if output.exists():
             with self.path.open("ab") as file, output.open("rb") as printed:
@@ -141,9 +141,9 @@ class Steps:
                 late = describe_end(TimedOut(), timeout_seconds=self.timeout_seconds)
                 log.note(f"[not started: {late}]")
                 return late
-            trouble = self._run_line(starter, log, line, left)
-            if trouble:
-                return trouble
+            failure = self._run_line(starter, log, line, left)
+            if failure:
+                return failure
         return ""
 
     def _run_line(self, starter: Starter, log: Log, line: str, seconds: float) -> str:
@@ -163,22 +163,22 @@ class Steps:
             )
         )
         ended = describe_end(ran.ended, timeout_seconds=self.timeout_seconds)
-        log.take(output)
+        log.append(output)
         if ran.refused:
             log.note(f"[{with_refusals('', ran.refused)}]")
         log.note(f"[{ended or 'done'}, {time.monotonic() - began:.2f} s]")
-        said = _read_ends(output)
+        text = _read_ends(output)
         output.unlink(missing_ok=True)
         if not ended:
             return ""
-        telling = "" if isinstance(ran.ended, TimedOut) else telling_lines(said)
-        return with_refusals(telling or f"{ended}: {line}", ran.refused)
+        excerpt = "" if isinstance(ran.ended, TimedOut) else log_excerpt(text)
+        return with_refusals(excerpt or f"{ended}: {line}", ran.refused)
 
 
 def version_of(starter: Starter, program: str, argument: str, environment: Mapping[str, str]) -> str:
-    """Return the complete output of a program that is asked for its version."""
+    """Return the complete output of a program's version query."""
     with tempfile.TemporaryDirectory(prefix="perftrail-version-") as scratch:
-        output = Path(scratch) / "said"
+        output = Path(scratch) / "output"
         starter.run(
             Command(
                 arguments=(program, argument),
@@ -204,7 +204,7 @@ def _read_ends(output: Path) -> str:
         return (start + file.read()).decode("utf-8", errors="replace")
 
 
-_FROM_OURS = (
+_INHERITED = (
     "HOME",
     "SSL_CERT_FILE",
     "SSL_CERT_DIR",
@@ -227,7 +227,7 @@ def search_path() -> str:
 
 def build_environment(*, temporary: Path) -> dict[str, str]:
     """Return the variables of a build line, before the recipe's own."""
-    ours = {name: os.environ[name] for name in _FROM_OURS if name in os.environ}
+    ours = {name: os.environ[name] for name in _INHERITED if name in os.environ}
     user = pwd.getpwuid(os.getuid()).pw_name
     return {
         "HOME": "/",

@@ -32,7 +32,7 @@ NO_SOURCES: Mapping[str, Revision] = MappingProxyType({})
 NO_TREES: Mapping[str, Source] = MappingProxyType({})
 """No other sources or folders."""
 
-_BESIDE = "sources"
+_SOURCES = "sources"
 _OUTPUT = re.compile(r"\{source\.([^{}]+)\}/+(.+)", re.DOTALL)
 _OWN = ""
 
@@ -77,14 +77,14 @@ class Trees:
             self._others[name].materialise(revision, str(directory / name), str(log))
 
 
-def beside_build(tree: Path) -> Path:
+def build_source_trees(tree: Path) -> Path:
     """Return the directory of other sources' trees that a build names; `tree` is the build's own tree."""
-    return tree.with_name(_BESIDE)
+    return tree.with_name(_SOURCES)
 
 
-def beside_link(out: Path) -> Path:
+def link_source_trees(out: Path) -> Path:
     """Return the directory of other sources' trees that only a benchmark names; `out` is its output directory."""
-    return out.with_name(f"{out.name}.{_BESIDE}")
+    return out.with_name(f"{out.name}.{_SOURCES}")
 
 
 def values_of(directory: Path) -> dict[str, str]:
@@ -107,7 +107,7 @@ def outputs_by_tree(outputs: Sequence[str]) -> Mapping[str, Sequence[str]]:
 def content_of_outputs(tree: Path, outputs: Sequence[str], *, keys: Sequence[str]) -> Content:
     """Return the digest of outputs in a build's tree and, as ``{source.NAME}/GLOB``, in other sources' trees."""
     parts = {
-        name: content_of(beside_build(tree) / name if name else tree, each, keys=keys)
+        name: content_of(build_source_trees(tree) / name if name else tree, each, keys=keys)
         for name, each in outputs_by_tree(outputs).items()
     }
     if list(parts) == [_OWN]:
@@ -145,8 +145,8 @@ class Caches:
             found |= {
                 "PATH": f"{_CCACHE_LINKS}{os.pathsep}{base['PATH']}",
                 "CCACHE_DIR": str(self.ccache),
-                # The build directory only gets into debug information, which no artefact counts; with it in the
-                # hash nothing that is compiled with -g would ever be found again.
+                # The build directory gets only into debug information, which artefacts ignore. If ccache hashed it,
+                # no object compiled with -g would ever be reused.
                 "CCACHE_NOHASHDIR": "1",
             }
         if self.sccache is not None:
@@ -164,7 +164,7 @@ class Caches:
 
     def __str__(self) -> str:
         data = {"compilers through ccache": self.ccache, "rustc through sccache": self.sccache}
-        return "; ".join(f"{what}, kept in {where}" for what, where in data.items() if where is not None)
+        return "; ".join(f"{what}, stored in {where}" for what, where in data.items() if where is not None)
 
 
 def has_ccache() -> bool:
@@ -184,11 +184,11 @@ def write_wrapper(sccache: Path) -> None:
 
 
 def _wrapper(sccache: Path) -> Path:
-    """Return the script's path beside the cache; inside, sccache would take it for an entry."""
+    """Return the script's path next to the cache; inside, sccache would consider it an entry."""
     return sccache.with_name("sccache.sh")
 
 
-def fits_sccache(said: str) -> bool:
+def fits_sccache(version: str) -> bool:
     """Return whether an sccache with this version output is usable."""
-    found = _SCCACHE_VERSION.search(said)
+    found = _SCCACHE_VERSION.search(version)
     return found is not None and (int(found[1]), int(found[2])) >= _SCCACHE_OLDEST

@@ -8,7 +8,7 @@ import uuid
 import weakref
 from typing import TYPE_CHECKING
 
-from perftrail.file_tree import alone
+from perftrail.file_tree import exclusive_lock
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,7 +21,7 @@ class Users:
         self._home = builds / "locks" / "users"
         self._lock = builds / "locks" / "users.lock"
         self._file: int | None = None
-        self._let_go: weakref.finalize[[int], Users] | None = None
+        self._release: weakref.finalize[[int], Users] | None = None
         self._ours: set[str] = set()
 
     def claim(self, key: str) -> None:
@@ -36,23 +36,23 @@ class Users:
     def claimed(self) -> frozenset[str]:
         """Return the keys that living processes use; remove the files of dead ones."""
         keys = set(self._ours)
-        with alone(self._lock):
+        with exclusive_lock(self._lock):
             for path in self._home.glob("*.keys"):
                 keys.update(_keys_of_living(path))
         return frozenset(keys)
 
     def close(self) -> None:
         """Release all builds; the end of the process does so, too."""
-        if self._let_go is not None:
-            self._let_go()
-        self._file, self._let_go, self._ours = None, None, set()
+        if self._release is not None:
+            self._release()
+        self._file, self._release, self._ours = None, None, set()
 
     def _open(self) -> int:
         self._home.mkdir(parents=True, exist_ok=True)
-        with alone(self._lock):
+        with exclusive_lock(self._lock):
             file = os.open(self._home / f"{uuid.uuid4().hex}.keys", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
             fcntl.flock(file, fcntl.LOCK_EX)
-        self._let_go = weakref.finalize(self, os.close, file)
+        self._release = weakref.finalize(self, os.close, file)
         return file
 
 

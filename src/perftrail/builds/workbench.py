@@ -23,11 +23,11 @@ from perftrail.builds.steps import Log, Steps, build_environment, search_path, v
 from perftrail.builds.trees import (
     CACHE_SHARE,
     Caches,
-    beside_build,
-    beside_link,
+    build_source_trees,
     content_of_outputs,
     fits_sccache,
     has_ccache,
+    link_source_trees,
     values_of,
     write_wrapper,
 )
@@ -36,6 +36,7 @@ from perftrail.file_tree import remove_tree
 from perftrail.model.build import Failure, ManualBuild
 from perftrail.model.measurement import MISSING_TOOL
 from perftrail.model.placeholders import LAYOUT, fill, study_files
+from perftrail.model.wording import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from perftrail.builds.trees import Trees
     from perftrail.model.build import Built, Recipe, Stage
     from perftrail.model.subject import Revision, Subject
-    from perftrail.ports import Enclosing, Starter
+    from perftrail.ports import Isolation, Starter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +57,7 @@ class Place:
     log: Path
     temporary: Path
 
-    def holds(self, directory: Path) -> bool:
+    def contains(self, directory: Path) -> bool:
         """Return whether a path is a directory inside `home`, also through symbolic links."""
         return directory.is_dir() and directory.resolve().is_relative_to(self.home.resolve())
 
@@ -87,10 +88,10 @@ class Lines:
         )
 
 
-def workplace(run: Steps, place: Place, tree: Path | Failure) -> ManualBuild:
-    """Return the place in which a person can run the steps; the tree's root if the steps' directory is missing."""
+def manual_build(run: Steps, place: Place, tree: Path | Failure) -> ManualBuild:
+    """Return the directory in which a person can run the steps; the tree's root if the steps' directory is missing."""
     root = place.home / "tree"
-    here = run.directory if place.holds(run.directory) else root if root.is_dir() else place.home
+    here = run.directory if place.contains(run.directory) else root if root.is_dir() else place.home
     return ManualBuild(
         directory=str(here),
         environment=run.environment,
@@ -122,15 +123,15 @@ _ARGUMENTS = {
 _WORD = re.compile(r"[A-Za-z0-9_+.-]+")
 _VERSION_SUFFIX = re.compile(r"-?\d+(\.\d+)*$")
 
-Ask = Callable[[str, str], str]
+VersionQuery = Callable[[str, str], str]
 """Runs a program with one argument and returns its output."""
 
 
 class Toolchain:
     """The versions of tools, each determined once."""
 
-    def __init__(self, ask: Ask, *, path: str) -> None:
-        self._ask = ask
+    def __init__(self, ask: VersionQuery, *, path: str) -> None:
+        self._query = ask
         self._path = path
         self._known: dict[str, str] = {}
 
@@ -143,8 +144,8 @@ class Toolchain:
     def _version(self, tool: str) -> str:
         if tool not in self._known:
             program = shutil.which(tool, path=self._path)
-            said = f": {self._ask(program, _arguments(tool))}" if program else MISSING_TOOL
-            self._known[tool] = f"{tool}{said}"
+            version = f": {self._query(program, _arguments(tool))}" if program else MISSING_TOOL
+            self._known[tool] = f"{tool}{version}"
         return self._known[tool]
 
 
@@ -161,7 +162,7 @@ def _arguments(tool: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trouble:
+class StepFailure:
     """The reason of a failed build, before its stage is known."""
 
     message: str
@@ -179,13 +180,13 @@ class Workbench:
         builds: Path,
         study: Path,
         cpus: int,
-        enclosing: Enclosing | None,
+        isolation: Isolation | None,
         disk_bytes: float | None,
     ) -> None:
         self.trees = trees
         self.tools = local_tools(starter)
         self._starter = starter
-        self._enclosing = enclosing
+        self._isolation = isolation
         self._builds = builds
         self._study = study
         self._cpus = cpus
@@ -202,7 +203,7 @@ class Workbench:
         tree = place.home / "tree"
         try:
             source.materialise(subject.revision, str(tree), str(place.log))
-            self.trees.lay(recipe.sources, beside_build(tree), place.log)
+            self.trees.lay(recipe.sources, build_source_trees(tree), place.log)
         except CheckoutFailed as error:
             log.note(f"[{error}]")
             return Failure(stage="checkout", message=str(error))
@@ -210,15 +211,15 @@ class Workbench:
             return Failure(stage="build", message=message)
         return tree
 
-    def lay(self, built: Built, place: Place, sources: Mapping[str, Revision]) -> Trouble | None:
+    def lay(self, built: Built, place: Place, sources: Mapping[str, Revision]) -> StepFailure | None:
         """Check out the other sources' trees that a benchmark needs and that the build does not have."""
-        there = beside_build(Path(built.directory))
+        there = build_source_trees(Path(built.directory))
         wanted = {name: revision for name, revision in sources.items() if not (there / name).is_dir()}
         try:
-            self.trees.lay(wanted, beside_link(place.home), place.log)
+            self.trees.lay(wanted, link_source_trees(place.home), place.log)
         except CheckoutFailed as error:
             Log(path=place.log).note(f"[{error}]")
-            return Trouble(message=str(error), stage="checkout")
+            return StepFailure(message=str(error), stage="checkout")
         return None
 
     def link(
@@ -229,7 +230,7 @@ class Workbench:
         steps: Sequence[str],
         env: Mapping[str, str],
         timeout_seconds: float,
-    ) -> Trouble | None:
+    ) -> StepFailure | None:
         """Run a benchmark's build lines against a built subject, in an empty directory."""
         remove_tree(place.home)
         place.home.mkdir(parents=True)
@@ -254,35 +255,35 @@ class Workbench:
             values[LAYOUT] = str(layout)
         return lines.filled(place, values, caches=self.caches)
 
-    def run(self, run: Steps, place: Place) -> Trouble | None:
+    def run(self, run: Steps, place: Place) -> StepFailure | None:
         """Run shell lines; return the reason if they cannot run or one of them fails."""
         log = Log(path=place.log)
-        if not place.holds(run.directory):
-            message = f"build.directory {run.directory.name!r}: no such directory in this revision"
+        if not place.contains(run.directory):
+            message = f"build.directory {quoted(run.directory.name)}: no such directory in this revision"
             log.note(f"[{message}]")
-            return Trouble(message=message)
+            return StepFailure(message=message)
         if run.lines and (text := str(self.caches)):
             log.note(f"# {text}")
         remove_tree(place.temporary)
         place.temporary.mkdir()
-        with self._around(place, run.directory) as starter:
+        with self._isolated(place, run.directory) as starter:
             message = place.shortened(run.run(starter, log))
         remove_tree(place.temporary)
-        return Trouble(message=message) if message else None
+        return StepFailure(message=message) if message else None
 
-    def _around(self, place: Place, directory: Path) -> AbstractContextManager[Starter]:
+    def _isolated(self, place: Place, directory: Path) -> AbstractContextManager[Starter]:
         """Return a starter that can write to the trees, the outputs and the temporary files.
 
         Each directory is named itself instead of its parent, so that none can be replaced by a link.
         """
-        if self._enclosing is None:
+        if self._isolation is None:
             return nullcontext(self._starter)
         link = directory == place.home
         tree = (place.home.parent.parent if link else place.home) / "tree"
-        own = (place.home, beside_link(place.home)) if link else ()
-        places = (tree, beside_build(tree), *own, place.temporary)
+        own = (place.home, link_source_trees(place.home)) if link else ()
+        places = (tree, build_source_trees(tree), *own, place.temporary)
         writable = [str(each) for each in places if each.is_dir() and not each.is_symlink()]
-        return self._enclosing.around("build", writable)
+        return self._isolation.around("build", writable)
 
     @property
     def caches(self) -> Caches:
@@ -299,17 +300,17 @@ class Workbench:
     @cached_property
     def _has_sccache(self) -> bool:
         """Whether sccache is usable: not in a sandbox, where a build writes nothing that another build reads."""
-        program = None if self._enclosing is not None else shutil.which("sccache", path=search_path())
+        program = None if self._isolation is not None else shutil.which("sccache", path=search_path())
         return program is not None and fits_sccache(self._version(program, "--version"))
 
     def values(self, tree: Path) -> dict[str, str]:
         """Return the values of placeholders in a build in this tree."""
-        beside = values_of(beside_build(tree))
+        beside = values_of(build_source_trees(tree))
         return {"build": str(tree), "study": str(self._study), "cpus": str(self._cpus), **beside}
 
     def link_values(self, tree: Path, out: Path) -> dict[str, str]:
         """Return the values of placeholders in a benchmark's build lines and command."""
-        return {**self.values(tree), **values_of(beside_link(out)), "out": str(out)}
+        return {**self.values(tree), **values_of(link_source_trees(out)), "out": str(out)}
 
     def named_files(self, texts: Iterable[str]) -> str:
         """Return the digest of the study's files that texts name."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from perftrail.model.process import Command, Ran
     from perftrail.model.study import Phase
     from perftrail.model.subject import Subject
-    from perftrail.ports import Enclosing, Pending, Source, Starter
+    from perftrail.ports import Isolation, Pending, Source, Starter
 
 
 Work = TypeVar("Work")
@@ -39,31 +39,31 @@ class BuildQueue(Generic[Work]):
 
     def __init__(self) -> None:
         self._waiting: dict[int, Work] = {}
-        self._came = 0
+        self._added = 0
         self._at: dict[int, int] = {}
 
     def add(self, work: Work) -> None:
         """Add work at the end."""
-        self._waiting[self._came] = work
-        self._came += 1
+        self._waiting[self._added] = work
+        self._added += 1
 
-    def take(self, hand: int) -> Work:
+    def take(self, number: int) -> Work:
         """Return the next work of a worker, by its number. Raises `LookupError` if nothing waits."""
-        following = self._at.get(hand, self._came) + 1
-        place = following if following in self._waiting else self._elsewhere()
-        self._at[hand] = place
+        following = self._at.get(number, self._added) + 1
+        place = following if following in self._waiting else self._next_range()
+        self._at[number] = place
         return self._waiting.pop(place)
 
-    def _elsewhere(self) -> int:
+    def _next_range(self) -> int:
         if not self._waiting:
             raise LookupError("nothing waits")
-        stretches: list[list[int]] = []
+        ranges: list[list[int]] = []
         for place in self._waiting:
-            if stretches and place == stretches[-1][-1] + 1:
-                stretches[-1].append(place)
+            if ranges and place == ranges[-1][-1] + 1:
+                ranges[-1].append(place)
             else:
-                stretches.append([place])
-        longest = max(stretches, key=len)
+                ranges.append([place])
+        longest = max(ranges, key=len)
         return longest[len(longest) // 2 if longest[0] - 1 in self._at.values() else 0]
 
 
@@ -74,7 +74,7 @@ SECONDS_BETWEEN_STOPS = 0.05
 class BuildWorker(Protocol):
     """A build worker with its own launcher; one thread at a time uses it."""
 
-    def make(self, subject: Subject, recipe: Recipe) -> Built | Failure:
+    def build(self, subject: Subject, recipe: Recipe) -> Built | Failure:
         """Build a subject, as in `ports.Builder`."""
         ...
 
@@ -82,7 +82,7 @@ class BuildWorker(Protocol):
         """Check builds of this worker, as in `ports.Builder`."""
         ...
 
-    def news(self) -> tuple[str, ...]:
+    def messages(self) -> tuple[str, ...]:
         """Return messages about work other than builds."""
         ...
 
@@ -98,70 +98,70 @@ class BuildWorker(Protocol):
 class BuildWorkers:
     """Parallel build workers, each in a thread; closing it leaves no process behind."""
 
-    def __init__(self, workers: Sequence[BuildWorker], *, said: str) -> None:
+    def __init__(self, workers: Sequence[BuildWorker], *, announcement: str) -> None:
         self._workers = tuple(workers)
-        self._said = said
-        self._news: list[str] = []
+        self._announcement = announcement
+        self._messages: list[str] = []
         self._idle = list(range(len(workers)))
-        self._rota: BuildQueue[tuple[Future[Built | Failure], Subject, Recipe]] = BuildQueue()
-        self._taking = Lock()
+        self._queue: BuildQueue[tuple[Future[Built | Failure], Subject, Recipe]] = BuildQueue()
+        self._lock = Lock()
         self._pool = ThreadPoolExecutor(len(workers), thread_name_prefix="build")
-        self._begun: dict[str, Future[Built | Failure]] = {}
+        self._started: dict[str, Future[Built | Failure]] = {}
         self._running: set[Future[None]] = set()
 
     def __len__(self) -> int:
         return len(self._workers)
 
-    def begin(self, asked: Sequence[tuple[str, Subject, Recipe]]) -> None:
+    def begin(self, subjects: Sequence[tuple[str, Subject, Recipe]]) -> None:
         """Start building subjects, each with its key, unless they were started before."""
-        fresh = [each for each in asked if each[0] not in self._begun]
-        if fresh and self._said:
-            self._news.append(self._said)
-            self._said = ""
-        with self._taking:
+        fresh = [each for each in subjects if each[0] not in self._started]
+        if fresh and self._announcement:
+            self._messages.append(self._announcement)
+            self._announcement = ""
+        with self._lock:
             for key, subject, recipe in fresh:
-                self._begun[key] = Future()
-                self._rota.add((self._begun[key], subject, recipe))
+                self._started[key] = Future()
+                self._queue.add((self._started[key], subject, recipe))
         for _ in fresh:
-            self._submit(self._make_one)
+            self._submit(self._build_next)
 
     def outcome(self, key: str) -> Built | Failure | None:
         """Wait for a started build and return its outcome; `None` if it was not started, or was returned before.
 
         Raises `StaleBuilds` if a check found wrong builds; then nothing is built any more.
         """
-        future = self._begun.pop(key, None)
+        future = self._started.pop(key, None)
         if future is None:
             return None
         try:
             return future.result()
         except StaleBuilds as stale:
-            others = list(self._begun.values())
-            self._begun.clear()
+            others = list(self._started.values())
+            self._started.clear()
             for other in others:
                 other.cancel()
             raise StaleBuilds(_keys(stale.keys, others)) from stale
 
     def confirm(self) -> tuple[str, ...]:
         """Let all workers check their builds in parallel; return the builds that may be wrong."""
-        return _keys((), [self._submit(hand.confirm) for hand in self._workers])
+        return _keys((), [self._submit(worker.confirm) for worker in self._workers])
 
-    def news(self) -> tuple[str, ...]:
+    def messages(self) -> tuple[str, ...]:
         """Return the workers' messages; the first one says how many workers there are."""
-        news = [*self._news, *(text for hand in self._workers for text in hand.news())]
-        self._news.clear()
-        return tuple(dict.fromkeys(news))
+        messages = [*self._messages, *(text for worker in self._workers for text in worker.messages())]
+        self._messages.clear()
+        return tuple(dict.fromkeys(messages))
 
     def close(self) -> None:
         """Kill running builds and wait until all processes have ended."""
         self._pool.shutdown(wait=False, cancel_futures=True)
         while self._running:
-            for hand in self._workers:
-                hand.stop()
+            for worker in self._workers:
+                worker.stop()
             wait(tuple(self._running), timeout=SECONDS_BETWEEN_STOPS)
         self._pool.shutdown(wait=True)
-        for hand in self._workers:
-            hand.close()
+        for worker in self._workers:
+            worker.close()
 
     def _submit(self, work: Callable[[], None]) -> Future[None]:
         future = self._pool.submit(work)
@@ -169,21 +169,21 @@ class BuildWorkers:
         future.add_done_callback(self._running.discard)
         return future
 
-    def _make_one(self) -> None:
-        with self._taking:
+    def _build_next(self) -> None:
+        with self._lock:
             number = self._idle.pop()
-            outcome, subject, recipe = self._rota.take(number)
+            outcome, subject, recipe = self._queue.take(number)
         try:
             if outcome.set_running_or_notify_cancel():
-                outcome.set_result(self._workers[number].make(subject, recipe))
-        except BaseException as problem:  # told to whoever waits for the outcome
+                outcome.set_result(self._workers[number].build(subject, recipe))
+        except BaseException as problem:  # raised again in the thread that waits for the outcome
             outcome.set_exception(problem)
         finally:
-            with self._taking:
+            with self._lock:
                 self._idle.append(number)
 
 
-class Places(TypedDict):
+class BuilderOptions(TypedDict):
     """Parameters of a builder about the machine and the study, as in `LocalBuilder`."""
 
     builds: str
@@ -192,7 +192,7 @@ class Places(TypedDict):
     cpus: int
     others: Mapping[str, Source]
     folders: Mapping[str, Source]
-    enclosing: Enclosing | None
+    isolation: Isolation | None
     disk_bytes: float | None
 
 
@@ -200,7 +200,7 @@ class LeadingBuilder(LocalBuilder):
     """A builder whose workers build the started subjects; it builds the others itself."""
 
     def __init__(
-        self, source: Source, starter: Starter, *, workers: BuildWorkers, **places: Unpack[Places]
+        self, source: Source, starter: Starter, *, workers: BuildWorkers, **places: Unpack[BuilderOptions]
     ) -> None:
         super().__init__(source, starter, **places)
         self._workers = workers
@@ -213,12 +213,12 @@ class LeadingBuilder(LocalBuilder):
     def begin(self, subjects: Iterable[tuple[Subject, Recipe]]) -> None:
         """Let the workers build the subjects that do not exist yet."""
         keyed = {self.key(subject, recipe): (subject, recipe) for subject, recipe in subjects}
-        self._workers.begin([(key, *each) for key, each in keyed.items() if not self.is_made(key)])
+        self._workers.begin([(key, *each) for key, each in keyed.items() if not self.is_built(key)])
 
-    def make(self, subject: Subject, recipe: Recipe) -> Built | Failure:
+    def build(self, subject: Subject, recipe: Recipe) -> Built | Failure:
         """Return the workers' build of a subject, or build it."""
         outcome = self._workers.outcome(self.key(subject, recipe))
-        return outcome if outcome is not None else super().make(subject, recipe)
+        return outcome if outcome is not None else super().build(subject, recipe)
 
     def confirm(self, witnesses: Iterable[tuple[Subject, Recipe]] = ()) -> None:
         """Check incremental builds, also those of the workers, and all witnesses."""
@@ -230,9 +230,9 @@ class LeadingBuilder(LocalBuilder):
         if stale:
             raise StaleBuilds(tuple(dict.fromkeys(stale)))
 
-    def news(self) -> tuple[str, ...]:
+    def messages(self) -> tuple[str, ...]:
         """Return messages about work other than builds, also those of the workers."""
-        return tuple(dict.fromkeys((*super().news(), *self._workers.news())))
+        return tuple(dict.fromkeys((*super().messages(), *self._workers.messages())))
 
 
 class Stoppable:
@@ -244,32 +244,32 @@ class Stoppable:
 
     def run(self, command: Command) -> Ran:
         """Start a process, as in `ports.Starter`."""
-        self._look()
+        self._check()
         ran = self._starter.run(command)
-        self._look()
+        self._check()
         return ran
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         if self._stop.is_set():
             raise KeyboardInterrupt
 
 
-class StoppableEnclosing:
+class StoppableIsolation:
     """Sandboxes that start no process after `stop`."""
 
-    def __init__(self, enclosing: Enclosing, stop: Event) -> None:
-        self._enclosing = enclosing
+    def __init__(self, isolation: Isolation, stop: Event) -> None:
+        self._isolation = isolation
         self._stop = stop
 
     @contextmanager
     def around(self, phase: Phase, writable: Sequence[str]) -> Iterator[Starter]:
-        """Yield a starter in a sandbox, as in `ports.Enclosing`."""
-        with self._enclosing.around(phase, writable) as starter:
+        """Yield a starter in a sandbox, as in `ports.Isolation`."""
+        with self._isolation.around(phase, writable) as starter:
             yield Stoppable(starter, self._stop)
 
     def sees(self, phase: Phase) -> Sequence[object]:
         """Return the visible settings for a content key."""
-        return self._enclosing.sees(phase)
+        return self._isolation.sees(phase)
 
 
 def _keys(known: Sequence[str], futures: Iterable[Future[Built | Failure] | Future[None]]) -> tuple[str, ...]:
@@ -288,9 +288,9 @@ def _keys(known: Sequence[str], futures: Iterable[Future[Built | Failure] | Futu
 class CleanBuilder(LocalBuilder):
     """A builder that always uses clean trees, also for incremental recipes."""
 
-    def _reusing(
+    def _build_in_reused_tree(
         self,
-        key: str,  # noqa: ARG002 - as the builder that it is calls it
+        key: str,  # noqa: ARG002 - the signature of the base class
         place: Place,  # noqa: ARG002
         subject: Subject,  # noqa: ARG002
         recipe: Recipe,  # noqa: ARG002
@@ -324,11 +324,16 @@ class RemoteBuilder(LocalBuilder):
     """A builder whose subjects are all built elsewhere; it runs benchmark builds here."""
 
     def __init__(
-        self, source: Source, starter: Starter, *, workers: RemoteBuildWorkers, **places: Unpack[Places]
+        self,
+        source: Source,
+        starter: Starter,
+        *,
+        workers: RemoteBuildWorkers,
+        **places: Unpack[BuilderOptions],
     ) -> None:
         super().__init__(source, starter, **places)
         self._workers = workers
-        self._begun: dict[str, Pending[Built | Failure]] = {}
+        self._started: dict[str, Pending[Built | Failure]] = {}
 
     @property
     def parallel_builds(self) -> int:
@@ -340,17 +345,17 @@ class RemoteBuilder(LocalBuilder):
         for subject, recipe in subjects:
             key = self.key(subject, recipe)
             self._users.claim(key)
-            if key not in self._begun and not self.is_made(key):
-                self._begun[key] = self._workers.begin(key, subject, recipe)
+            if key not in self._started and not self.is_built(key):
+                self._started[key] = self._workers.begin(key, subject, recipe)
 
-    def make(self, subject: Subject, recipe: Recipe) -> Built | Failure:
+    def build(self, subject: Subject, recipe: Recipe) -> Built | Failure:
         """Return the build of a subject, or wait for it."""
         self.begin([(subject, recipe)])
-        begun = self._begun.pop(self.key(subject, recipe), None)
-        if begun is None:
-            return super().make(subject, recipe)
-        outcome = begun.outcome()
-        self._news += self._room.make()
+        pending = self._started.pop(self.key(subject, recipe), None)
+        if pending is None:
+            return super().build(subject, recipe)
+        outcome = pending.outcome()
+        self._messages += self._quota.enforce()
         return outcome
 
     def _relink(

@@ -1,3 +1,3 @@
-"""Build and measure on other machines: what is sent there, what runs there, and what comes back."""
+"""Build and measure on other machines: jobs, workers, and the transfer of studies, builds and results."""
 
 from __future__ import annotations

@@ -19,15 +19,15 @@ from perftrail.errors import ClusterError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from perftrail.cluster.dask import Offer
+    from perftrail.cluster.dask import WorkerInfo
 
 SECONDS_TO_JOIN = 60.0
 """Time to wait for the scheduler, which may start a little later."""
 
-SECONDS_TO_LEAVE = 5.0
+SECONDS_TO_END = 5.0
 
-MILLISECONDS_BETWEEN_LOOKS = 500
-"""Time between two checks whether the worker's jobs are still wanted."""
+MILLISECONDS_BETWEEN_CHECKS = 500
+"""Time between two checks for cancelled jobs."""
 
 
 class WorkerState(Protocol):
@@ -42,43 +42,43 @@ class WorkerState(Protocol):
         ...
 
 
-class _Attending(Worker):
+class _ClusterWorker(Worker):
     """A worker that kills the processes of its jobs as soon as it closes: the client starts these jobs elsewhere."""
 
-    def __init__(self, address: str, *, desk: WorkerState, **options: Any) -> None:  # noqa: ANN401 - Dask's own options
-        self.desk = desk
+    def __init__(self, address: str, *, state: WorkerState, **options: Any) -> None:  # noqa: ANN401 - Dask's own options
+        self.shared = state
         super().__init__(address, **options)
-        every = PeriodicCallback(self._drop_unwanted, MILLISECONDS_BETWEEN_LOOKS)
+        every = PeriodicCallback(self._drop_unwanted, MILLISECONDS_BETWEEN_CHECKS)
         self.periodic_callbacks["perftrail"] = every
 
     def _drop_unwanted(self) -> None:
         """Stop jobs whose clients do not wait any more; Dask only forgets their outcomes."""
         for job, task in tuple(self.state.tasks.items()):
             if task.state == "cancelled":
-                self.desk.drop(str(job))
+                self.shared.drop(str(job))
 
     async def close(self, *_: Any, **options: Any) -> Any:  # noqa: ANN401 - Dask's own options
         """Leave without waiting for jobs."""
-        self.desk.stop()
-        options |= {"executor_wait": False, "timeout": SECONDS_TO_LEAVE}
+        self.shared.stop()
+        options |= {"executor_wait": False, "timeout": SECONDS_TO_END}
         return await super().close(**options)
 
 
 _serving: ContextVar[WorkerState | None] = ContextVar("_serving", default=None)
 
 
-def serve_here(desk: WorkerState) -> None:
+def serve_here(state: WorkerState) -> None:
     """Let the calling thread perform jobs that share a state: for workers of other engines than Dask."""
-    _serving.set(desk)
+    _serving.set(state)
 
 
-def present_desk() -> object:
+def present_worker_state() -> object:
     """Return the state of the worker that performs the calling job."""
-    if (desk := _serving.get()) is not None:
-        return desk
+    if (state := _serving.get()) is not None:
+        return state
     worker = get_worker()
-    assert isinstance(worker, _Attending), "jobs of perftrail are performed by its own workers"
-    return worker.desk
+    assert isinstance(worker, _ClusterWorker), "jobs of perftrail are performed by its own workers"
+    return worker.shared
 
 
 def present_job() -> str:
@@ -88,7 +88,7 @@ def present_job() -> str:
     return str(get_worker().get_current_task())
 
 
-def attend(address: str, offer: Offer, desk: WorkerState, *, directory: Path) -> None:
+def run_worker(address: str, info: WorkerInfo, state: WorkerState, *, directory: Path) -> None:
     """Work for a scheduler; return when SIGTERM or SIGINT asks to stop.
 
     Raises `ClusterError` if the scheduler cannot be reached or is lost. The processes of running jobs are killed
@@ -96,29 +96,29 @@ def attend(address: str, offer: Offer, desk: WorkerState, *, directory: Path) ->
     """
     silence(logging.ERROR)
     try:
-        asyncio.run(_attend(address, offer, desk, directory))
+        asyncio.run(_run_worker(address, info, state, directory))
     finally:
-        desk.stop()
+        state.stop()
 
 
-async def _attend(address: str, offer: Offer, desk: WorkerState, directory: Path) -> None:
+async def _run_worker(address: str, info: WorkerInfo, state: WorkerState, directory: Path) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     stopped = asyncio.ensure_future(stop.wait())
-    worker = _Attending(
+    worker = _ClusterWorker(
         address,
-        desk=desk,
-        nthreads=offer.builds + 1,
-        resources=offer.resources(),
-        name=f"{offer.machine.facts.get('name', offer.machine.id)}-{os.getpid()}",
+        state=state,
+        nthreads=info.builds + 1,
+        resources=info.resources(),
+        name=f"{info.machine.facts.get('name', info.machine.id)}-{os.getpid()}",
         local_directory=str(directory),
         memory_limit=0,
         dashboard=False,
         death_timeout=SECONDS_TO_JOIN,
         security=Security(require_encryption=True) if address.startswith("tls://") else Security(),
-        startup_information={FACTS: lambda _: offer.facts()},
+        startup_information={FACTS: lambda _: info.facts()},
     )
     joining = asyncio.ensure_future(_joined(worker, address))
     await asyncio.wait({joining, stopped}, return_when=asyncio.FIRST_COMPLETED)
@@ -127,7 +127,7 @@ async def _attend(address: str, offer: Offer, desk: WorkerState, directory: Path
         closed = asyncio.ensure_future(worker.finished())  # type: ignore[no-untyped-call] # of Dask
         await asyncio.wait({closed, stopped}, return_when=asyncio.FIRST_COMPLETED)
     if not stopped.done():
-        raise ClusterError(f"{address}: the scheduler is gone, or has let this worker go; start it again")
+        raise ClusterError(f"{address}: the scheduler ended, or removed this worker; start it again")
     await worker.close()
 
 
@@ -136,6 +136,6 @@ async def _joined(worker: Worker, address: str) -> None:
         await worker
     except (*LOST, RuntimeError, TypeError, ValueError) as error:
         raise ClusterError(
-            f"{address}: no scheduler of Dask answers there ({str(error) or type(error).__name__}); start one with "
+            f"{address}: no Dask scheduler answers ({str(error) or type(error).__name__}); start one with "
             '"dask scheduler"'
         ) from error

@@ -54,8 +54,8 @@ MOST_WORKERS = 64
 _FORMS = "dask://HOST:PORT, dask+tls://HOST:PORT or dask:local:N"
 _PLACE = r"([^/\s@?#]+:([0-9]{1,5}))/?"
 _SCHEDULER = re.compile(rf"dask(\+tls)?://{_PLACE}")
-_AS_DASK_HAS_IT = re.compile(rf"(tcp|tls)://{_PLACE}")
-_HERE = re.compile(r"dask:local:([0-9]{1,4})")
+_DASK_SCHEDULER = re.compile(rf"(tcp|tls)://{_PLACE}")
+_LOCAL = re.compile(r"dask:local:([0-9]{1,4})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +76,7 @@ Address = Scheduler | OwnWorkers
 
 
 def parse_address(text: str) -> Address:
-    """Read what ``--engine`` says. Raises `UsageError`.
+    """Parse the value of ``--engine``. Raises `UsageError`.
 
     >>> parse_address("dask+tls://head:8786").address
     'tls://head:8786'
@@ -85,23 +85,23 @@ def parse_address(text: str) -> Address:
     """
     if (named := _SCHEDULER.fullmatch(text)) and _is_port(named[3]):
         return Scheduler(address=f"{'tls' if named[1] else 'tcp'}://{named[2]}")
-    if here := _HERE.fullmatch(text):
+    if here := _LOCAL.fullmatch(text):
         count = int(here[1])
         if not 1 <= count <= MOST_WORKERS:
             raise UsageError(f"--engine {quoted(text)}: 1 to {MOST_WORKERS} local workers are possible")
         return OwnWorkers(count=count)
-    raise UsageError(f"--engine {quoted(text)}: give {_FORMS}")
+    raise UsageError(f"--engine {quoted(text)}: write {_FORMS}")
 
 
 def parse_scheduler(text: str) -> str:
-    """Read the address that a worker is given of its scheduler. Raises `UsageError`.
+    """Parse the address of a worker's scheduler. Raises `UsageError`.
 
     >>> parse_scheduler("tls://head:8786/")
     'tls://head:8786'
     """
-    named = _AS_DASK_HAS_IT.fullmatch(text)
+    named = _DASK_SCHEDULER.fullmatch(text)
     if named is None or not _is_port(named[3]):
-        raise UsageError(f"SCHEDULER {quoted(text)}: give tcp://HOST:PORT or tls://HOST:PORT")
+        raise UsageError(f"SCHEDULER {quoted(text)}: write tcp://HOST:PORT or tls://HOST:PORT")
     return f"{named[1]}://{named[2]}"
 
 
@@ -109,13 +109,13 @@ def _is_port(digits: str) -> bool:
     return 0 < int(digits) < 1 << 16
 
 
-_SPEAKERS = ("distributed", "tornado", "asyncio")
+_LOGGERS = ("distributed", "tornado", "asyncio")
 
 
 def silence(level: int = logging.CRITICAL) -> None:
     """Silence Dask's own messages below a level; each of its loggers has its own level."""
-    for name in (*_SPEAKERS, *logging.root.manager.loggerDict):
-        if name.partition(".")[0] in _SPEAKERS:
+    for name in (*_LOGGERS, *logging.root.manager.loggerDict):
+        if name.partition(".")[0] in _LOGGERS:
             logging.getLogger(name).setLevel(level)
 
 
@@ -124,7 +124,7 @@ FACTS = "perftrail"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Offer:
+class WorkerInfo:
     """Description of a worker: its machine, its parallel builds, its version of perftrail."""
 
     machine: Machine
@@ -141,17 +141,17 @@ class Offer:
         return {"bench": 1, "build": self.builds, resource_of(self.machine): 1}
 
 
-def told_machine(machine: Machine) -> str:
+def machine_name(machine: Machine) -> str:
     """Return a machine's name for people: its own name if it has one."""
     return quoted(machine.facts.get("name", machine.id))
 
 
-def read_offer(facts: Mapping[str, object]) -> Offer:
+def read_worker_info(facts: Mapping[str, object]) -> WorkerInfo:
     """Return the description of a worker; another version may describe less."""
     machine, builds = facts.get("machine"), facts.get("builds")
     kept = machine if isinstance(machine, dict) else {}
     result = kept.get("facts")
-    return Offer(
+    return WorkerInfo(
         machine=Machine(
             id=str(kept.get("id", "")),
             facts={str(name): str(fact) for name, fact in result.items()} if isinstance(result, dict) else {},
@@ -162,21 +162,21 @@ def read_offer(facts: Mapping[str, object]) -> Offer:
 
 
 def resource_of(machine: Machine) -> str:
-    """Return the resource that only workers of a machine offer."""
+    """Return the resource that only workers of a machine info."""
     return f"machine {machine.id}"
 
 
 SECONDS_TO_CONNECT = 10.0
-SECONDS_TO_COME = 30.0
+SECONDS_TO_APPEAR = 30.0
 """Time to wait for the first worker, for example if one script starts both."""
 
-SECONDS_TO_COME_BACK = 30.0
+SECONDS_TO_REAPPEAR = 30.0
 """Time to wait for a machine without workers: a supervisor starts another one."""
 
 SECONDS_TO_FETCH = 10.0
 """Time to wait for an outcome before checking whether it can still come."""
 
-SECONDS_BETWEEN_LOOKS = 1.0
+SECONDS_BETWEEN_CHECKS = 1.0
 
 MOST_WORKER_DEATHS = 8
 """Number of times that a job is started again after it was on as many dying workers as the scheduler allows."""
@@ -187,23 +187,23 @@ LOST = (OSError, CommClosedError, TimeoutError, CancelledError, TaskCancelled)
 class Cluster:
     """The workers of a scheduler, and engines that use them."""
 
-    def __init__(self, client: Client, *, patience_seconds: float) -> None:
+    def __init__(self, client: Client, *, absence_seconds: float) -> None:
         self._client = client
         self.address = str(client.scheduler.address) if client.scheduler is not None else ""
-        self.patience_seconds = patience_seconds
+        self.absence_seconds = absence_seconds
 
-    def offers(self) -> tuple[Offer, ...]:
+    def worker_infos(self) -> tuple[WorkerInfo, ...]:
         """Return the descriptions of all present workers. Raises `ClusterError` if the scheduler is lost."""
         scheduler = self._client.scheduler
         if scheduler is None:
             raise self.lost()
         try:
-            # Not `scheduler_info`: Dask's own timer may just have replaced its answer by one that has no workers.
+            # Not `scheduler_info`: Dask's own timer may just have replaced its answer by one without workers.
             result = self._client.sync(scheduler.identity, n_workers=-1)
         except LOST as error:
             raise self.lost() from error
         facts = (worker.get(FACTS) for worker in dict(result["workers"]).values())
-        return tuple(read_offer(each) for each in facts if isinstance(each, dict))
+        return tuple(read_worker_info(each) for each in facts if isinstance(each, dict))
 
     def building(self) -> DaskEngine:
         """Return the engine that builds on any free worker."""
@@ -219,12 +219,12 @@ class Cluster:
         """Submit a job."""
         key = f"perftrail-{uuid.uuid4().hex}"
         try:
-            handed: Future[Done] = self._client.submit(
+            future: Future[Done] = self._client.submit(
                 perform, job, key=key, resources=dict(resources), pure=False
             )
         except (*LOST, RuntimeError) as error:
             raise self.lost() from error
-        return handed
+        return future
 
     def wait(self, future: Future[Done], machine: Machine | None) -> None:
         """Wait for the end of a job, and check meanwhile whether it can still end."""
@@ -232,36 +232,36 @@ class Cluster:
         while True:
             try:
                 with self._client.as_current():
-                    wait_for(future, timeout=SECONDS_BETWEEN_LOOKS)
+                    wait_for(future, timeout=SECONDS_BETWEEN_CHECKS)
             except TimeoutError:
                 pass
             except (CancelledError, TaskCancelled) as error:
                 raise self.lost() from error
             else:
                 return
-            offers = self.offers()
-            if any(machine is None or offer.machine.id == machine.id for offer in offers):
+            infos = self.worker_infos()
+            if any(machine is None or info.machine.id == machine.id for info in infos):
                 absent_since = None
                 continue
             absent_since = absent_since or time.monotonic()
-            if time.monotonic() - absent_since > self.patience_seconds:
-                raise self._left(machine)
+            if time.monotonic() - absent_since > self.absence_seconds:
+                raise self._machine_left(machine)
 
     def lost(self) -> ClusterError:
         """Return the error of a lost cluster."""
         return ClusterError(
             f"{self.address}: the scheduler does not answer any more; all samples are stored. "
-            "Start it again, with its workers; the same command resumes"
+            "Start it again, with its workers, and repeat the command, which resumes"
         )
 
-    def _left(self, machine: Machine | None) -> ClusterError:
+    def _machine_left(self, machine: Machine | None) -> ClusterError:
         if machine is None:
             return ClusterError(
                 f"{self.address}: no worker is left; all builds and samples are stored. Start one with "
-                f'"perftrail worker {self.address}"; the same command resumes'
+                f'"perftrail worker {self.address}", and repeat the command, which resumes'
             )
         return MachineLeft(
-            f"machine {told_machine(machine)} has no worker any more, for {self.patience_seconds:.0f} s; what it "
+            f"machine {machine_name(machine)} has no worker any more, for {self.absence_seconds:.0f} s; what it "
             f'measured is kept. Start one there with "perftrail worker {self.address}"'
         )
 
@@ -282,7 +282,7 @@ class DaskEngine:
 
     def begin(self, perform: Callable[[Job], Done], job: Job) -> Pending[Done]:
         """Submit a job; it waits at the scheduler for a worker with the resources."""
-        return _Handed(self, perform, job)
+        return _SubmittedJob(self, perform, job)
 
     def submit(self, perform: Callable[[Job], Done], job: Job) -> Future[Done]:
         """Submit a job to Dask."""
@@ -297,7 +297,7 @@ class DaskEngine:
         return self._cluster.lost()
 
 
-class _Handed(Generic[Job, Done]):
+class _SubmittedJob(Generic[Job, Done]):
     """A job that was submitted to Dask."""
 
     def __init__(self, engine: DaskEngine, perform: Callable[[Job], Done], job: Job) -> None:
@@ -311,7 +311,7 @@ class _Handed(Generic[Job, Done]):
         seconds = SECONDS_TO_FETCH
         while True:
             self._engine.wait(self._future)
-            if self._began_again():
+            if self._resubmitted():
                 continue
             ended = self._future.status == "error"
             try:
@@ -321,13 +321,13 @@ class _Handed(Generic[Job, Done]):
             except (TimeoutError, KilledWorker):
                 if ended:
                     raise
-                # The line is slow, or who has it died: the job is done again then, where somebody is left to do it.
+                # The connection is slow, or the worker with the outcome died: then another worker repeats the job.
                 seconds *= 2
                 continue
             return done
 
-    def _began_again(self) -> bool:
-        """Submit the job again after its workers died; after too many times, the job is blamed."""
+    def _resubmitted(self) -> bool:
+        """Submit the job again after its workers died; raise `ClusterError` if that happened too often."""
         if self._future.status != "error":
             return False
         why = self._future.exception()
@@ -336,8 +336,8 @@ class _Handed(Generic[Job, Done]):
         self._deaths += 1
         if self._deaths > MOST_WORKER_DEATHS:
             raise ClusterError(
-                f"a job was on {self._deaths * (why.allowed_failures + 1)} workers that died, so it is likely what "
-                "kills them: look at their logs, and at the memory that they have"
+                f"{self._deaths * (why.allowed_failures + 1)} workers died with the same job, which probably causes "
+                "it: check their logs and their memory"
             ) from why
         self._future = self._engine.submit(self._perform, self._job)
         return True
@@ -345,7 +345,7 @@ class _Handed(Generic[Job, Done]):
 
 @contextmanager
 def connected(address: str, *, security: Security | None = None, workers: int = 1) -> Iterator[Cluster]:
-    """Connect to a scheduler, and wait until it has enough perftrail workers, or at least one when the time is over.
+    """Connect to a scheduler; wait until it has enough perftrail workers, or at least one at the time limit.
 
     Raises `ClusterError` with the remedy.
     """
@@ -357,8 +357,8 @@ def connected(address: str, *, security: Security | None = None, workers: int = 
     except (*LOST, TypeError, ValueError, RuntimeError) as error:
         raise ClusterError(_unreachable(address, error)) from error
     try:
-        cluster = Cluster(client, patience_seconds=SECONDS_TO_COME_BACK)
-        _refuse_unfit(cluster, _awaited(cluster, workers))
+        cluster = Cluster(client, absence_seconds=SECONDS_TO_REAPPEAR)
+        _refuse_unfit(cluster, _wait_for_workers(cluster, workers))
         yield cluster
     finally:
         with suppress(*LOST):
@@ -368,35 +368,35 @@ def connected(address: str, *, security: Security | None = None, workers: int = 
 def _unreachable(address: str, error: BaseException) -> str:
     if address.startswith("tls://") and not isinstance(error, OSError):
         return (
-            f"{address}: cannot be reached encrypted: {error}. Set Dask's own distributed.comm.tls.ca-file, "
+            f"{address}: the encrypted connection failed: {error}. Set Dask's distributed.comm.tls.ca-file, "
             ".client.cert and .client.key, as DASK_DISTRIBUTED__COMM__TLS__CA_FILE and so on"
         )
     return (
-        f"{address}: no scheduler of Dask answers there ({_told(error)}); start one with "
+        f"{address}: no Dask scheduler answers ({_error_text(error)}); start one with "
         '"dask scheduler", and on each machine "perftrail worker ADDRESS"'
     )
 
 
-def _awaited(cluster: Cluster, workers: int) -> tuple[Offer, ...]:
+def _wait_for_workers(cluster: Cluster, workers: int) -> tuple[WorkerInfo, ...]:
     began = time.monotonic()
-    while len(offers := cluster.offers()) < workers:
-        if time.monotonic() - began > SECONDS_TO_COME:
-            if offers:
+    while len(infos := cluster.worker_infos()) < workers:
+        if time.monotonic() - began > SECONDS_TO_APPEAR:
+            if infos:
                 break
             raise ClusterError(
                 f"{cluster.address}: the scheduler has no worker of perftrail; start one on each machine: "
                 f"perftrail worker {cluster.address}"
             )
-        time.sleep(SECONDS_BETWEEN_LOOKS / 4)
-    return offers
+        time.sleep(SECONDS_BETWEEN_CHECKS / 4)
+    return infos
 
 
-def _refuse_unfit(cluster: Cluster, offers: Iterable[Offer]) -> None:
+def _refuse_unfit(cluster: Cluster, infos: Iterable[WorkerInfo]) -> None:
     """Refuse workers of another version, which would read the same data differently."""
     others = sorted(
         {
-            f"{told_machine(each.machine)} has {quoted(each.version)}"
-            for each in offers
+            f"{machine_name(each.machine)} has {quoted(each.version)}"
+            for each in infos
             if each.version != __version__
         }
     )
@@ -407,11 +407,11 @@ def _refuse_unfit(cluster: Cluster, offers: Iterable[Offer]) -> None:
         )
 
 
-def _told(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     return str(error) or type(error).__name__
 
 
-SECONDS_TO_LEAVE = 10.0
+SECONDS_TO_END = 10.0
 
 ALLOWED_FAILURES = 20
 """Number of workers that may die with one job before the scheduler blames the job."""
@@ -437,7 +437,7 @@ def own_workers(count: int, *, home: Path) -> Iterator[Cluster]:
         raise ClusterError(
             "--engine dask:local needs cryptography: pip install 'perftrail[cluster]'"
         ) from error
-    # Its web server serves nothing: it has no password.
+    # Its web server has no password, so it serves no pages.
     quiet = {
         "distributed.scheduler.allowed-failures": ALLOWED_FAILURES,
         "distributed.scheduler.http.routes": [],
@@ -491,7 +491,7 @@ def _end(started: list[subprocess.Popen[bytes]]) -> None:
         process.terminate()
     for process in started:
         try:
-            process.wait(SECONDS_TO_LEAVE)
+            process.wait(SECONDS_TO_END)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

@@ -15,10 +15,17 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from perftrail._version import __version__
 from perftrail.builds.packing import pack_build, unpack_build, unpack_logs
-from perftrail.cluster.attendance import present_desk
+from perftrail.cluster.attendance import present_worker_state
 from perftrail.cluster.dask import OwnWorkers, Scheduler, connected, own_workers, parse_address
-from perftrail.cluster.study_copy import LOGS, STUDY, build_parcel, pack_study, study_digest
-from perftrail.cluster.values import Lacks, Making, OutcomeWithFiles, Parcel, Relinking, Site
+from perftrail.cluster.study_copy import LOGS, STUDY, build_name, pack_study, study_digest
+from perftrail.cluster.values import (
+    BuildRequest,
+    MissingFiles,
+    OutcomeWithFiles,
+    PackedFiles,
+    RelinkRequest,
+    RemoteStudy,
+)
 from perftrail.cluster.worker import StudyWorker
 from perftrail.errors import ClusterError
 from perftrail.file_tree import claimed_directory
@@ -31,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
-    from perftrail.cluster.dask import Offer
+    from perftrail.cluster.dask import WorkerInfo
     from perftrail.measure.invoker import Invoker
     from perftrail.measure.subjects import PlannedInvocation
     from perftrail.model.build import Failure, Recipe
@@ -43,181 +50,183 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Make:
+class BuildJob:
     """Builds subjects on the worker on which it runs."""
 
-    site: Site
-    parcels: tuple[Parcel, ...] = ()
+    site: RemoteStudy
+    files: tuple[PackedFiles, ...] = ()
 
-    def __call__(self, making: Making) -> OutcomeWithFiles[Built | Failure] | Lacks:
+    def __call__(self, request: BuildRequest) -> OutcomeWithFiles[Built | Failure] | MissingFiles:
         """Build a subject on the worker."""
-        return _desk().make(self.site, self.parcels, making)
+        return _worker().build(self.site, self.files, request)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Relink:
+class RelinkJob:
     """Relinks subjects on the worker on which it runs."""
 
-    site: Site
-    parcels: tuple[Parcel, ...] = ()
+    site: RemoteStudy
+    files: tuple[PackedFiles, ...] = ()
 
-    def __call__(self, relinking: Relinking) -> OutcomeWithFiles[Mapping[int, Built | Failure]] | Lacks:
+    def __call__(
+        self, request: RelinkRequest
+    ) -> OutcomeWithFiles[Mapping[int, Built | Failure]] | MissingFiles:
         """Relink a subject on the worker."""
-        return _desk().relink(self.site, self.parcels, relinking)
+        return _worker().relink(self.site, self.files, request)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Invoke:
+class InvokeJob:
     """Starts a ready benchmark on the worker on which it runs."""
 
-    site: Site
-    parcels: tuple[Parcel, ...] = ()
+    site: RemoteStudy
+    files: tuple[PackedFiles, ...] = ()
 
-    def __call__(self, start: PlannedInvocation) -> OutcomeWithFiles[Outcome] | Lacks:
+    def __call__(self, start: PlannedInvocation) -> OutcomeWithFiles[Outcome] | MissingFiles:
         """Start a benchmark on the worker."""
-        return _desk().invoke(self.site, self.parcels, start)
+        return _worker().invoke(self.site, self.files, start)
 
 
-def greet(site: Site) -> Lacks | None:
+def missing_files(site: RemoteStudy) -> MissingFiles | None:
     """Return what a worker lacks before it can work on a study; empty if it has everything."""
-    return _desk().greet(site)
+    return _worker().missing_files(site)
 
 
-def _desk() -> StudyWorker:
-    desk = present_desk()
-    assert isinstance(desk, StudyWorker)
-    return desk
+def _worker() -> StudyWorker:
+    state = present_worker_state()
+    assert isinstance(state, StudyWorker)
+    return state
 
 
 T = TypeVar("T")
 
-MOST_SENDINGS = 5
-"""Maximum number of times a job is sent, because each time another worker may take it that lacks something."""
+MOST_ATTEMPTS = 5
+"""Maximum number of times that a job is sent: each time, another worker that lacks files may receive it."""
 
 
-class Supplier:
+class JobSender:
     """Lets workers perform the jobs of one study. `outputs` returns the usable outputs of a subject's build."""
 
-    def __init__(self, site: Site, outputs: Callable[[Subject], Sequence[str]]) -> None:
+    def __init__(self, site: RemoteStudy, outputs: Callable[[Subject], Sequence[str]]) -> None:
         self._site = site
         self._root = Path(site.root)
         self._outputs = outputs
-        self._study: Parcel | None = None
-        self._first: tuple[Parcel, ...] = ()
+        self._study: PackedFiles | None = None
+        self._first: tuple[PackedFiles, ...] = ()
 
-    def greet(self, engine: Engine) -> None:
-        """Ask a worker what it lacks, so that the first jobs bring it: the next worker probably lacks the same."""
-        lacks = engine.begin(greet, self._site).outcome()
-        self._first = (self._study_parcel(),) if lacks is not None else ()
+    def send_missing_files(self, engine: Engine) -> None:
+        """Query one worker, and send missing files with the first jobs: other workers probably lack the same files."""
+        missing = engine.begin(missing_files, self._site).outcome()
+        self._first = (self._packed_study(),) if missing is not None else ()
 
-    def make(self, engine: Engine, making: Making) -> Pending[Built | Failure]:
+    def build(self, engine: Engine, request: BuildRequest) -> Pending[Built | Failure]:
         """Let a worker build a subject, and copy the build here if the worker's directory is not visible here."""
 
-        def send(parcels: tuple[Parcel, ...]) -> Pending[OutcomeWithFiles[Built | Failure] | Lacks]:
-            return engine.begin(Make(site=self._site, parcels=parcels or self._first), making)
+        def send(files: tuple[PackedFiles, ...]) -> Pending[OutcomeWithFiles[Built | Failure] | MissingFiles]:
+            return engine.begin(BuildJob(site=self._site, files=files or self._first), request)
 
-        return _Supplied(send, lambda _: (self._study_parcel(),), self._take_build)
+        return _SentJob(send, lambda _: (self._packed_study(),), self._receive_build)
 
-    def relink(self, engine: Engine, relinking: Relinking) -> Pending[Mapping[int, Built | Failure]]:
+    def relink(self, engine: Engine, request: RelinkRequest) -> Pending[Mapping[int, Built | Failure]]:
         """Let a worker relink a subject, and copy its layouts here if the worker's directory is not visible here."""
 
         def send(
-            parcels: tuple[Parcel, ...],
-        ) -> Pending[OutcomeWithFiles[Mapping[int, Built | Failure]] | Lacks]:
-            return engine.begin(Relink(site=self._site, parcels=parcels or self._first), relinking)
+            files: tuple[PackedFiles, ...],
+        ) -> Pending[OutcomeWithFiles[Mapping[int, Built | Failure]] | MissingFiles]:
+            return engine.begin(RelinkJob(site=self._site, files=files or self._first), request)
 
-        return _Supplied(send, lambda _: (self._study_parcel(),), self._take_layouts)
+        return _SentJob(send, lambda _: (self._packed_study(),), self._receive_layouts)
 
     def begin(self, engine: Engine, start: PlannedInvocation) -> Pending[Outcome]:
         """Submit an invocation."""
 
-        def send(parcels: tuple[Parcel, ...]) -> Pending[OutcomeWithFiles[Outcome] | Lacks]:
-            return engine.begin(Invoke(site=self._site, parcels=parcels), start)
+        def send(files: tuple[PackedFiles, ...]) -> Pending[OutcomeWithFiles[Outcome] | MissingFiles]:
+            return engine.begin(InvokeJob(site=self._site, files=files), start)
 
-        return _Supplied(send, lambda lacks: self._parcels(lacks, start), self._take)
+        return _SentJob(send, lambda missing: self._files_for(missing, start), self._receive)
 
-    def _take(self, carried: OutcomeWithFiles[T]) -> T:
-        """Store the logs that came with an outcome."""
-        if carried.logs:
-            unpack_logs(carried.logs, self._root, below=LOGS)
-        return carried.outcome
+    def _receive(self, result: OutcomeWithFiles[T]) -> T:
+        """Store the logs that received with an outcome."""
+        if result.logs:
+            unpack_logs(result.logs, self._root, below=LOGS)
+        return result.outcome
 
-    def _take_build(self, carried: OutcomeWithFiles[Built | Failure]) -> Built | Failure:
-        self._take_files(carried.files, [carried.outcome])
-        return self._take(carried)
+    def _receive_build(self, result: OutcomeWithFiles[Built | Failure]) -> Built | Failure:
+        self._receive_files(result.files, [result.outcome])
+        return self._receive(result)
 
-    def _take_layouts(
-        self, carried: OutcomeWithFiles[Mapping[int, Built | Failure]]
+    def _receive_layouts(
+        self, result: OutcomeWithFiles[Mapping[int, Built | Failure]]
     ) -> Mapping[int, Built | Failure]:
-        self._take_files(carried.files, carried.outcome.values())
-        return self._take(carried)
+        self._receive_files(result.files, result.outcome.values())
+        return self._receive(result)
 
-    def _take_files(self, files: Sequence[Parcel], outcomes: Iterable[Built | Failure]) -> None:
-        """Store the builds that came with an outcome."""
+    def _receive_files(self, files: Sequence[PackedFiles], outcomes: Iterable[Built | Failure]) -> None:
+        """Store the builds that received with an outcome."""
         builts = {each.key: each for each in outcomes if isinstance(each, Built)}
-        for parcel in files:
-            built = builts[parcel.name]
-            unpack_build(parcel.packed, self._root / "builds", built, log=built.log)
+        for packed in files:
+            built = builts[packed.name]
+            unpack_build(packed.packed, self._root / "builds", built, log=built.log)
 
-    def _parcels(self, lacks: Lacks, start: PlannedInvocation) -> tuple[Parcel, ...]:
+    def _files_for(self, missing: MissingFiles, start: PlannedInvocation) -> tuple[PackedFiles, ...]:
         prepared = start.ready.prepared
         wanted = []
-        if STUDY in lacks.names:
-            wanted.append(self._study_parcel())
-        if (name := build_parcel(prepared)) in lacks.names:
+        if STUDY in missing.names:
+            wanted.append(self._packed_study())
+        if (name := build_name(prepared)) in missing.names:
             packed = pack_build(
                 self._root / "builds",
                 prepared.built,
                 links=(Path(prepared.out).name,),
                 outputs=self._outputs(start.ready.cell.subject),
             )
-            wanted.append(Parcel(name=name, packed=packed))
+            wanted.append(PackedFiles(name=name, packed=packed))
         return tuple(wanted)
 
-    def _study_parcel(self) -> Parcel:
+    def _packed_study(self) -> PackedFiles:
         if self._study is None:
-            self._study = Parcel(name=STUDY, packed=pack_study(Path(self._site.study.directory)))
+            self._study = PackedFiles(name=STUDY, packed=pack_study(Path(self._site.study.directory)))
         return self._study
 
 
-class _Supplied(Generic[T]):
+class _SentJob(Generic[T]):
     """A job that is sent again, with what its worker lacks, until it is done."""
 
     def __init__(
         self,
-        send: Callable[[tuple[Parcel, ...]], Pending[OutcomeWithFiles[T] | Lacks]],
-        parcels: Callable[[Lacks], tuple[Parcel, ...]],
+        send: Callable[[tuple[PackedFiles, ...]], Pending[OutcomeWithFiles[T] | MissingFiles]],
+        files: Callable[[MissingFiles], tuple[PackedFiles, ...]],
         take: Callable[[OutcomeWithFiles[T]], T],
     ) -> None:
         self._send = send
-        self._parcels = parcels
-        self._take = take
+        self._files_for = files
+        self._receive = take
         self._pending = send(())
 
     def outcome(self) -> T:
-        lacks = Lacks(names=())
-        for _ in range(MOST_SENDINGS):
-            came = self._pending.outcome()
-            if not isinstance(came, Lacks):
-                return self._take(came)
-            lacks = came
-            self._pending = self._send(self._parcels(lacks))
+        missing = MissingFiles(names=())
+        for _ in range(MOST_ATTEMPTS):
+            received = self._pending.outcome()
+            if not isinstance(received, MissingFiles):
+                return self._receive(received)
+            missing = received
+            self._pending = self._send(self._files_for(missing))
         raise ClusterError(
-            f"workers still lack {', '.join(lacks.names)}, which was sent {MOST_SENDINGS} times"
+            f"workers still lack {', '.join(missing.names)}, which was sent {MOST_ATTEMPTS} times"
         )
 
 
 TOKEN = "cluster.id"  # noqa: S105 - it names a directory, and opens nothing
 """File with the identity of a results directory."""
 
-SIGN = "cluster.sign."
+MARKER = "cluster.sign."
 """Prefix of the file by which a command marks its results directory."""
 
 
 class Workers(Protocol):
     """The workers behind ``--engine``, and the engines that use them."""
 
-    def offers(self) -> tuple[Offer, ...]:
+    def worker_infos(self) -> tuple[WorkerInfo, ...]:
         """Return the descriptions of all present workers. Raises `ClusterError` if none can be reached any more."""
         ...
 
@@ -231,23 +240,23 @@ class Workers(Protocol):
 
 
 class Fleet:
-    """The machines of a cluster, by name: all build, and one measures. Implements `builder.RemoteBuildWorkers`."""
+    """The machines of a cluster, by name: all build, and one measures. Implements `builds.RemoteBuildWorkers`."""
 
     def __init__(self, cluster: Workers) -> None:
         self._cluster = cluster
         self._building = cluster.building()
-        machines = {offer.machine.id: offer.machine for offer in cluster.offers()}.values()
+        machines = {info.machine.id: info.machine for info in cluster.worker_infos()}.values()
         self.machines: tuple[Machine, ...] = tuple(
             sorted(machines, key=lambda each: (each.facts.get("name", ""), each.id))
         )
-        self._supplier: Supplier | None = None
+        self._jobs: JobSender | None = None
 
     @property
     def parallel_builds(self) -> int:
         """Number of parallel builds of all present workers."""
-        return max(1, sum(offer.builds for offer in self._cluster.offers()))
+        return max(1, sum(info.builds for info in self._cluster.worker_infos()))
 
-    def settle(
+    def set_study(
         self,
         study: Study,
         root: Path,
@@ -257,30 +266,30 @@ class Fleet:
     ) -> None:
         """Set the study of all jobs; call it before any job. `root` is the results directory."""
         token = token_of(root)
-        site = Site(
+        site = RemoteStudy(
             study=study,
             root=str(root),
             token=token,
-            sign=leave_sign(root, token),
+            marker=write_marker(root, token),
             digest=study_digest(Path(study.directory)),
             version=__version__,
             own=own,
         )
-        self._supplier = Supplier(site, outputs)
-        self._supplier.greet(self._building)
+        self._jobs = JobSender(site, outputs)
+        self._jobs.send_missing_files(self._building)
 
     def begin(self, key: str, subject: Subject, recipe: Recipe) -> Pending[Built | Failure]:
         """Let a free worker build a subject."""
-        making = Making(key=key, subject=subject, recipe=recipe)
-        return self._settled.make(self._building, making)
+        request = BuildRequest(key=key, subject=subject, recipe=recipe)
+        return self._sender.build(self._building, request)
 
     def relink(
         self, built: Built, subject: Subject, recipe: Recipe, layouts: Mapping[int, str]
     ) -> Pending[Mapping[int, Built | Failure]]:
         """Let a free worker relink a subject."""
-        making = Making(key=built.key, subject=subject, recipe=recipe)
-        relinking = Relinking(making=making, artefact=built.artefact, layouts=dict(layouts))
-        return self._settled.relink(self._building, relinking)
+        build = BuildRequest(key=built.key, subject=subject, recipe=recipe)
+        request = RelinkRequest(build=build, artefact=built.artefact, layouts=dict(layouts))
+        return self._sender.relink(self._building, request)
 
     def measuring(self, known: Sequence[str]) -> Machine:
         """Return the machine that measures: the last present one of those with samples (`known`), else the first."""
@@ -295,13 +304,13 @@ class Fleet:
             engine=LocalEngine(),
             invoker=invoker,
             machine=machine,
-            begin=partial(self._settled.begin, self._cluster.measuring(machine)),
+            begin=partial(self._sender.begin, self._cluster.measuring(machine)),
         )
 
     @property
-    def _settled(self) -> Supplier:
-        assert self._supplier is not None, "settle comes first"
-        return self._supplier
+    def _sender(self) -> JobSender:
+        assert self._jobs is not None, "set_study comes first"
+        return self._jobs
 
 
 @contextmanager
@@ -334,19 +343,19 @@ def token_of(root: Path) -> str:
     """Return the identity of the results directory; write it at the first call."""
     path = root / TOKEN
     known = path.read_text(encoding="ascii") if path.exists() else ""
-    if not known:  # nothing is there, or a disk was full when it was to be written
+    if not known:  # there is no file, or the disk was full when it was written
         known = uuid.uuid4().hex
         path.write_text(known, encoding="ascii")
     return known
 
 
-def leave_sign(root: Path, token: str) -> str:
+def write_marker(root: Path, token: str) -> str:
     """Write a file with a new name into the results directory, which this process has locked.
 
     Earlier copies lack it.
     """
-    for old in root.glob(f"{SIGN}*"):
+    for old in root.glob(f"{MARKER}*"):
         old.unlink(missing_ok=True)
-    name = f"{SIGN}{uuid.uuid4().hex}"
+    name = f"{MARKER}{uuid.uuid4().hex}"
     (root / name).write_text(token, encoding="ascii")
     return name

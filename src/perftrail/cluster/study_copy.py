@@ -1,8 +1,8 @@
-"""The place of a study on a worker's machine: the command's own directory, or one of the worker's.
+"""A study on a worker's machine: in the command's own directory, or in one of the worker's.
 
-A worker that can read the file that the command has just written works in the command's directory. Otherwise it has
-the study's files, sources and builds in its own directory, and the command sends what is missing. `study_digest`
-and `pack_study` describe and pack the files beside the study file, which builds and benchmarks may use.
+A worker that can read the command's marker file works in the command's directory. Otherwise it has the study's files,
+sources and builds in its own directory, and the command sends missing ones. `study_digest` and `pack_study` describe
+and pack the files beside the study file, which builds and benchmarks may use.
 """
 
 from __future__ import annotations
@@ -13,10 +13,18 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perftrail.builds.packing import SHARE, files_below, has_build, pack, pack_build, unpack, unpack_build
-from perftrail.cluster.values import Lacks, OutcomeWithFiles, Parcel
+from perftrail.builds.packing import (
+    SHARED_DIRECTORY,
+    files_below,
+    has_build,
+    pack,
+    pack_build,
+    unpack,
+    unpack_build,
+)
+from perftrail.cluster.values import MissingFiles, OutcomeWithFiles, PackedFiles
 from perftrail.errors import ClusterError
-from perftrail.file_tree import alone, remove_tree
+from perftrail.file_tree import exclusive_lock, remove_tree
 from perftrail.model.build import Built, content_key
 from perftrail.model.measurement import Measurement
 from perftrail.model.wording import quoted
@@ -24,7 +32,7 @@ from perftrail.model.wording import quoted
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from perftrail.cluster.values import Site
+    from perftrail.cluster.values import RemoteStudy
     from perftrail.model.build import Failure, Prepared, Recipe
     from perftrail.model.measurement import Outcome
     from perftrail.model.source import Source
@@ -35,17 +43,17 @@ LOGS = "logs"
 """Name of the directory of logs in a results directory."""
 
 STUDY = "study"
-"""Name of the parcel with the files beside a study file."""
+"""Name of the packed with the files beside a study file."""
 
 
-class Grounds:
+class StudyCopy:
     """The directories of one study on one machine."""
 
-    def __init__(self, site: Site, directory: Path, *, apart: bool) -> None:
+    def __init__(self, site: RemoteStudy, directory: Path, *, apart: bool) -> None:
         self._site = site
-        self.shared = not apart and _read(Path(site.root, site.sign)) == site.token
+        self.shared = not apart and _read(Path(site.root, site.marker)) == site.token
         own = directory / "studies" / content_key(site.token)[:16]
-        self._study_here = own / f"study-{site.digest[:16]}"
+        self._study_directory = own / f"study-{site.digest[:16]}"
         self.root = Path(site.root) if self.shared else own
 
     @cached_property
@@ -56,48 +64,50 @@ class Grounds:
             return study
         here = replace(
             study,
-            file=str(self._study_here / Path(study.file).name),
-            directory=str(self._study_here),
+            file=str(self._study_directory / Path(study.file).name),
+            directory=str(self._study_directory),
             source=self._source(study.source),
             sources={name: self._source(source) for name, source in study.sources.items()},
         )
         for source in here.every_source.values():
             if source.location.startswith("/") and not Path(source.location).exists():
                 raise ClusterError(
-                    f"source.location {quoted(source.location)}: is not there on this machine; give an address that "
-                    f"every machine can reach, or {SHARE}"
+                    f"source.location {quoted(source.location)}: does not exist on this machine; use an address that "
+                    f"every machine can reach, or {SHARED_DIRECTORY}"
                 )
         return here
 
-    def lacks(self, parcels: Sequence[Parcel], prepared: Prepared | None = None) -> Lacks | None:
+    def missing_files(
+        self, files: Sequence[PackedFiles], prepared: Prepared | None = None
+    ) -> MissingFiles | None:
         """Store what was sent, and return what is still missing."""
         if self.shared:
             return None
-        sent = {parcel.name: parcel.packed for parcel in parcels}
+        sent = {packed.name: packed.packed for packed in files}
         lacking = []
-        if not self._study_here.is_dir() and not self._take_study(sent):
+        if not self._study_directory.is_dir() and not self._receive_study(sent):
             lacking.append(STUDY)
         if prepared is not None and not has_build(self.root / "builds", prepared):
-            name = build_parcel(prepared)
+            name = build_name(prepared)
             if name in sent:
                 log = self.root / LOGS / Path(prepared.built.log).name
                 unpack_build(sent[name], self.root / "builds", prepared.built, log=str(log))
             else:
                 lacking.append(name)
-        return Lacks(names=tuple(lacking)) if lacking else None
+        return MissingFiles(names=tuple(lacking)) if lacking else None
 
     def here(self, prepared: Prepared) -> Prepared:
         """Return a ready benchmark with its paths on this machine."""
-        built = replace(prepared.built, directory=self._moved(prepared.built.directory))
-        return replace(prepared, built=built, out=self._moved(prepared.out))
+        built = replace(prepared.built, directory=self._path_here(prepared.built.directory))
+        return replace(prepared, built=built, out=self._path_here(prepared.out))
 
-    def made(self, outcome: Built | Failure, recipe: Recipe) -> OutcomeWithFiles[Built | Failure]:
+    def built(self, outcome: Built | Failure, recipe: Recipe) -> OutcomeWithFiles[Built | Failure]:
         """Return the outcome of a build as the command knows it, with the build itself if the command cannot see it."""
         if self.shared:
             return OutcomeWithFiles(outcome=outcome)
         return OutcomeWithFiles(
-            outcome=self._told(outcome),
-            files=self._packed([outcome], recipe),
+            outcome=self._as_command_sees(outcome),
+            files=self._pack_builds([outcome], recipe),
             logs=self._pack_logs([f"{LOGS}/{Path(outcome.log).name}"]),
         )
 
@@ -108,21 +118,23 @@ class Grounds:
         if self.shared:
             return OutcomeWithFiles(outcome=outcomes)
         return OutcomeWithFiles(
-            outcome={layout: self._told(outcome) for layout, outcome in outcomes.items()},
-            files=self._packed(outcomes.values(), recipe),
+            outcome={layout: self._as_command_sees(outcome) for layout, outcome in outcomes.items()},
+            files=self._pack_builds(outcomes.values(), recipe),
             logs=self._pack_logs([f"{LOGS}/{Path(outcome.log).name}" for outcome in outcomes.values()]),
         )
 
-    def _told(self, outcome: Built | Failure) -> Built | Failure:
-        result = replace(outcome, log=self._back(outcome.log))
+    def _as_command_sees(self, outcome: Built | Failure) -> Built | Failure:
+        result = replace(outcome, log=self._path_at_command(outcome.log))
         return (
-            replace(result, directory=self._back(result.directory)) if isinstance(result, Built) else result
+            replace(result, directory=self._path_at_command(result.directory))
+            if isinstance(result, Built)
+            else result
         )
 
-    def _packed(self, outcomes: Iterable[Built | Failure], recipe: Recipe) -> tuple[Parcel, ...]:
+    def _pack_builds(self, outcomes: Iterable[Built | Failure], recipe: Recipe) -> tuple[PackedFiles, ...]:
         builds = self.root / "builds"
         return tuple(
-            Parcel(name=each.key, packed=pack_build(builds, each, links=(), outputs=recipe.outputs))
+            PackedFiles(name=each.key, packed=pack_build(builds, each, links=(), outputs=recipe.outputs))
             for each in outcomes
             if isinstance(each, Built)
         )
@@ -136,24 +148,24 @@ class Grounds:
             return OutcomeWithFiles(outcome=outcome)
         result: Outcome
         if isinstance(outcome, Measurement):
-            result = replace(outcome, log=self._back(outcome.log) if outcome.log else "")
+            result = replace(outcome, log=self._path_at_command(outcome.log) if outcome.log else "")
         else:
-            failure = replace(outcome.failure, log=self._back(outcome.failure.log))
+            failure = replace(outcome.failure, log=self._path_at_command(outcome.failure.log))
             result = replace(outcome, failure=failure)
         return OutcomeWithFiles(outcome=result, logs=self._pack_logs(list(files_below(self.root, log))))
 
     def _pack_logs(self, names: Sequence[str]) -> bytes:
         return pack(self.root, names, what="a log")
 
-    def _take_study(self, sent: dict[str, bytes]) -> bool:
+    def _receive_study(self, sent: dict[str, bytes]) -> bool:
         if STUDY not in sent:
             return False
-        with alone(self.root / "study.lock"):
-            if not self._study_here.is_dir():
-                arriving = self._study_here.with_suffix(".arriving")
-                remove_tree(arriving)
-                unpack(sent[STUDY], arriving)
-                arriving.replace(self._study_here)
+        with exclusive_lock(self.root / "study.lock"):
+            if not self._study_directory.is_dir():
+                incoming = self._study_directory.with_suffix(".incoming")
+                remove_tree(incoming)
+                unpack(sent[STUDY], incoming)
+                incoming.replace(self._study_directory)
         return True
 
     def _source(self, source: Source) -> Source:
@@ -163,21 +175,21 @@ class Grounds:
         directory = self._site.study.directory
         location = Path(source.location)
         if location.is_absolute() and location.is_relative_to(directory):
-            return replace(source, location=str(self._study_here / location.relative_to(directory)))
+            return replace(source, location=str(self._study_directory / location.relative_to(directory)))
         return source
 
-    def _moved(self, path: str) -> str:
+    def _path_here(self, path: str) -> str:
         return path if self.shared else str(self.root / Path(path).relative_to(self._site.root))
 
-    def _back(self, path: str) -> str:
+    def _path_at_command(self, path: str) -> str:
         there = Path(path)
         return (
             str(self._site.root / there.relative_to(self.root)) if there.is_relative_to(self.root) else path
         )
 
 
-def build_parcel(prepared: Prepared) -> str:
-    """Return the name of the parcel with a build and one benchmark build."""
+def build_name(prepared: Prepared) -> str:
+    """Return the name of the packed files with a build and one benchmark build."""
     return f"{prepared.built.key}/{Path(prepared.out).name}"
 
 
@@ -188,24 +200,24 @@ def _read(path: Path) -> str:
         return ""
 
 
-LEFT_OUT = (".perftrail", ".git", "__pycache__")
+EXCLUDED = (".perftrail", ".git", "__pycache__")
 """Results, a repository's own files, and files that Python creates again."""
 
 
 def study_digest(directory: Path) -> str:
     """Return the digest of names, sizes and times of the files beside a study file."""
-    return content_key(sorted(_told(directory)))
+    return content_key(sorted(_file_states(directory)))
 
 
 def pack_study(directory: Path) -> bytes:
     """Pack the files beside a study file. Raises `ClusterError` if they are too large."""
-    names = sorted(each.name for each in directory.iterdir() if each.name not in LEFT_OUT)
-    return pack(directory, names, what="the files beside the study file", but=LEFT_OUT)
+    names = sorted(each.name for each in directory.iterdir() if each.name not in EXCLUDED)
+    return pack(directory, names, what="the files beside the study file", exclude=EXCLUDED)
 
 
-def _told(directory: Path) -> Iterator[list[str | int]]:
+def _file_states(directory: Path) -> Iterator[list[str | int]]:
     for here, inside, names in os.walk(directory):
-        inside[:] = [name for name in inside if name not in LEFT_OUT]
+        inside[:] = [name for name in inside if name not in EXCLUDED]
         for name in names:
             path = Path(here, name)
             state = path.lstat()

@@ -20,10 +20,10 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Site:
+class RemoteStudy:
     """A study as the command sees it; `version` is the command's perftrail version.
 
-    `root` is the results directory and `token` its identity, whichever command uses it. `sign` is a file that this
+    `root` is the results directory and `token` its identity, whichever command uses it. `marker` is a file that this
     command wrote there: a process that can read it sees the same directory, and not a copy. `digest` describes the
     files beside the study file. `own` is a patched revision.
     """
@@ -31,14 +31,14 @@ class Site:
     study: Study
     root: str
     token: str
-    sign: str = field(compare=False)
+    marker: str = field(compare=False)
     digest: str
     version: str
     own: Patched | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Making:
+class BuildRequest:
     """A job: build this subject; `key` is the command's content key of the build."""
 
     key: str
@@ -47,19 +47,19 @@ class Making:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Relinking:
+class RelinkRequest:
     """A job: relink this subject with each of these seeds; `layouts` has the command's content keys.
 
     `artefact` is that of the subject's build, if the command has it.
     """
 
-    making: Making
+    build: BuildRequest
     artefact: str
     layouts: Mapping[int, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parcel:
+class PackedFiles:
     """Packed files below one directory that both sides know by their own paths."""
 
     name: str
@@ -74,20 +74,20 @@ class OutcomeWithFiles(Generic[T]):
     """
 
     outcome: T
-    files: tuple[Parcel, ...] = ()
+    files: tuple[PackedFiles, ...] = ()
     logs: bytes = b""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lacks:
-    """A worker with its own directory lacks these names; nothing was done. Send them."""
+class MissingFiles:
+    """The names of files that a worker with its own directory lacks; the job did not run. Send them."""
 
     names: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
-    """Terms of a worker: its machine, its parallel builds, and the directory of its own files.
+class WorkerOptions:
+    """WorkerOptions of a worker: its machine, its parallel builds, and the directory of its own files.
 
     `apart`: use that directory even if the command's own directory is visible. `version` is the worker's perftrail
     version.

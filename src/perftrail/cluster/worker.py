@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING
 
 from perftrail._version import __version__
 from perftrail.builds.workers import CleanBuilder, Stoppable
-from perftrail.cluster.attendance import attend, present_job
-from perftrail.cluster.dask import Offer
-from perftrail.cluster.study_copy import LOGS, Grounds
-from perftrail.cluster.values import Terms
+from perftrail.cluster.attendance import present_job, run_worker
+from perftrail.cluster.dask import WorkerInfo
+from perftrail.cluster.study_copy import LOGS, StudyCopy
+from perftrail.cluster.values import WorkerOptions
 from perftrail.errors import ClusterError, MachineBusy, PerftrailError, UsageError
-from perftrail.file_tree import alone, claimed_directory, remove_left_over, together
+from perftrail.file_tree import claimed_directory, exclusive_lock, remove_left_over, shared_lock
 from perftrail.measure.build_workers import LocalBuildWorker, open_builder, sandboxes
 from perftrail.measure.invoker import log_name, open_invoker
 from perftrail.measure.sandboxes import remove_leftovers
@@ -34,12 +34,19 @@ from perftrail.model.measurement import FailedInvocation
 from perftrail.model.wording import quoted
 from perftrail.process.launcher import Launcher
 from perftrail.process.machine import read_machine
-from perftrail.process.sandbox.view import remove_left_over_rooms
+from perftrail.process.sandbox.view import remove_left_over_directories
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from perftrail.cluster.values import Lacks, Making, OutcomeWithFiles, Parcel, Relinking, Site
+    from perftrail.cluster.values import (
+        BuildRequest,
+        MissingFiles,
+        OutcomeWithFiles,
+        PackedFiles,
+        RelinkRequest,
+        RemoteStudy,
+    )
     from perftrail.measure.invoker import Invoker
     from perftrail.measure.sandboxes import Sandboxes
     from perftrail.measure.subjects import PlannedInvocation
@@ -54,7 +61,7 @@ def measuring(machine: str) -> Iterator[None]:
     It waits for running builds; later ones wait for the measurement.
     """
     home = _home(machine)
-    with alone(home / "turn.lock"), alone(home / "use.lock"):
+    with exclusive_lock(home / "turn.lock"), exclusive_lock(home / "use.lock"):
         yield
 
 
@@ -62,8 +69,8 @@ def measuring(machine: str) -> Iterator[None]:
 def building(machine: str) -> Iterator[None]:
     """Share the machine with other builds, but not with a measurement."""
     home = _home(machine)
-    with alone(home / "turn.lock"):
-        use = together(home / "use.lock")
+    with exclusive_lock(home / "turn.lock"):
+        use = shared_lock(home / "use.lock")
         use.__enter__()
     try:
         yield
@@ -72,7 +79,7 @@ def building(machine: str) -> Iterator[None]:
 
 
 def _home(machine: str) -> Path:
-    """Return a directory that this user's processes share and nobody else can enter."""
+    """Return a directory that only this user's processes can enter."""
     own = os.environ.get("XDG_RUNTIME_DIR")
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     home = (Path(own) if own and Path(own).is_dir() else cache) / "perftrail" / "machines" / machine
@@ -88,116 +95,118 @@ def remove_left_over_of_workers(directory: Path) -> None:
     """Remove what killed workers left in a worker's directory."""
     remove_left_over(PREFIX, below=directory)
     if (directory / ROOMS).is_dir():
-        remove_left_over_rooms(directory / ROOMS)
+        remove_left_over_directories(directory / ROOMS)
 
 
 class JobRunner:
     """Builds and starts the jobs of one study. Several threads call it; one of them starts benchmarks at a time."""
 
-    def __init__(self, site: Site, terms: Terms) -> None:
+    def __init__(self, site: RemoteStudy, options: WorkerOptions) -> None:
         self.site = site
-        self._terms = terms
-        self._grounds = Grounds(site, terms.directory, apart=terms.apart)
-        self._arriving = Lock()
-        self._rooms = terms.directory / ROOMS
-        self._hands: list[LocalBuildWorker] = []
+        self._options = options
+        self._copy = StudyCopy(site, options.directory, apart=options.apart)
+        self._transfer = Lock()
+        self._rooms = options.directory / ROOMS
+        self._workers: list[LocalBuildWorker] = []
         self._idle: SimpleQueue[LocalBuildWorker] = SimpleQueue()
         self._bench = ExitStack()
         self._stop = Event()
         self._launcher = Launcher()
-        self._enclosing: Sandboxes | None = None
+        self._isolation: Sandboxes | None = None
         self._opened: Invoker | None = None
         self._cancels: dict[str, Callable[[], None]] = {}
 
-    def lacks(self, parcels: Sequence[Parcel], prepared: Prepared | None = None) -> Lacks | None:
+    def missing_files(
+        self, files: Sequence[PackedFiles], prepared: Prepared | None = None
+    ) -> MissingFiles | None:
         """Store what was sent, and return what is still missing."""
-        with self._arriving:
-            return self._grounds.lacks(parcels, prepared)
+        with self._transfer:
+            return self._copy.missing_files(files, prepared)
 
-    def make(self, making: Making, *, job: str) -> OutcomeWithFiles[Built | Failure]:
+    def build(self, request: BuildRequest, *, job: str) -> OutcomeWithFiles[Built | Failure]:
         """Build a subject. Raises `ClusterError` if the result would be another build than requested."""
-        with self._hand(making, job) as hand:
-            return self._grounds.made(hand.make(making.subject, making.recipe), making.recipe)
+        with self._reserved_worker(request, job) as worker:
+            return self._copy.built(worker.build(request.subject, request.recipe), request.recipe)
 
-    def relink(self, relinking: Relinking, *, job: str) -> OutcomeWithFiles[Mapping[int, Built | Failure]]:
-        """Relink a subject; build it first if necessary. Raises `ClusterError` as `make` does."""
-        making = relinking.making
-        with self._hand(making, job) as hand:
-            outcomes = hand.relink(
-                making.subject, making.recipe, tuple(relinking.layouts), artefact=relinking.artefact
+    def relink(self, request: RelinkRequest, *, job: str) -> OutcomeWithFiles[Mapping[int, Built | Failure]]:
+        """RelinkJob a subject; build it first if necessary. Raises `ClusterError` as `build` does."""
+        build = request.build
+        with self._reserved_worker(build, job) as worker:
+            outcomes = worker.relink(
+                build.subject, build.recipe, tuple(request.layouts), artefact=request.artefact
             )
             for layout, outcome in outcomes.items():
-                if isinstance(outcome, Built) and outcome.key != relinking.layouts[layout]:
-                    raise _another(making)
-            return self._grounds.relinked(outcomes, making.recipe)
+                if isinstance(outcome, Built) and outcome.key != request.layouts[layout]:
+                    raise _different_build(build)
+            return self._copy.relinked(outcomes, build.recipe)
 
     @contextmanager
-    def _hand(self, making: Making, job: str) -> Iterator[LocalBuildWorker]:
+    def _reserved_worker(self, request: BuildRequest, job: str) -> Iterator[LocalBuildWorker]:
         """Yield a build worker for a job. Raises `ClusterError` if it would build something else than requested."""
-        hand = self._free_hand()
-        self._cancels[job] = hand.cancel
+        worker = self._free_worker()
+        self._cancels[job] = worker.cancel
         try:
-            if hand.builder.key(making.subject, making.recipe) != making.key:
-                raise _another(making)
-            yield hand
+            if worker.builder.key(request.subject, request.recipe) != request.key:
+                raise _different_build(request)
+            yield worker
         finally:
             del self._cancels[job]
-            hand.let_go()
-            self._idle.put(hand)
+            worker.let_go()
+            self._idle.put(worker)
 
-    def _free_hand(self) -> LocalBuildWorker:
+    def _free_worker(self) -> LocalBuildWorker:
         """Wait for a free build worker; they are created at the first job, when the study has arrived."""
-        with self._arriving:
-            while len(self._hands) < self._terms.builds:
-                self._hands.append(
+        with self._transfer:
+            while len(self._workers) < self._options.builds:
+                self._workers.append(
                     LocalBuildWorker(
-                        self._grounds.study,
-                        self._grounds.root,
+                        self._copy.study,
+                        self._copy.root,
                         own=self.site.own,
-                        cpus=max(1, len(os.sched_getaffinity(0)) // self._terms.builds),
+                        cpus=max(1, len(os.sched_getaffinity(0)) // self._options.builds),
                         kind=CleanBuilder,
                         rooms=self._rooms,
                     )
                 )
-                self._idle.put(self._hands[-1])
+                self._idle.put(self._workers[-1])
         return self._idle.get()
 
     def invoke(self, start: PlannedInvocation, *, job: str) -> OutcomeWithFiles[Outcome]:
         """Start a benchmark once."""
-        if start.key.machine != self._terms.machine.id:
-            raise ClusterError(f"what is measured on {start.key.machine} was sent to another machine")
+        if start.key.machine != self._options.machine.id:
+            raise ClusterError(f"an invocation for machine {start.key.machine} was sent to another machine")
         if self._opened is None:
             self._opened = self._open()
-        ready = replace(start.ready, prepared=self._grounds.here(start.ready.prepared))
+        ready = replace(start.ready, prepared=self._copy.here(start.ready.prepared))
         self._cancels[job] = self._cancel
-        locks = self._grounds.root / "builds" / "locks"
+        locks = self._copy.root / "builds" / "locks"
         try:
-            # Others who see the same directory may relink the build there: not while it runs.
-            with together(locks / f"{ready.prepared.built.key}.lock"):
+            # Processes that share the directory may relink the build, but not while it runs.
+            with shared_lock(locks / f"{ready.prepared.built.key}.lock"):
                 outcome = self._opened.invoke(replace(start, ready=ready))
         finally:
             del self._cancels[job]
-        return self._grounds.started(outcome, f"{LOGS}/{log_name(start.key)}.")
+        return self._copy.started(outcome, f"{LOGS}/{log_name(start.key)}.")
 
     def drop(self, job: str) -> None:
-        """Kill the processes of a job if it runs here, because nobody wants its outcome."""
+        """Kill the processes of a job if it runs here, because no client waits for its outcome."""
         cancel = self._cancels.get(job)
         if cancel is not None:
             cancel()
 
     def _cancel(self) -> None:
         self._launcher.cancel()
-        if self._enclosing is not None:
-            self._enclosing.cancel()
+        if self._isolation is not None:
+            self._isolation.cancel()
 
     def stop(self) -> None:
         """Kill everything here, for good."""
         self._stop.set()
         self._launcher.close()
-        if self._enclosing is not None:
-            self._enclosing.end()
-        for hand in tuple(self._hands):
-            hand.stop()
+        if self._isolation is not None:
+            self._isolation.end()
+        for worker in tuple(self._workers):
+            worker.stop()
 
     def close(self) -> None:
         """Remove temporary files, when nothing runs here any more."""
@@ -205,120 +214,120 @@ class JobRunner:
 
     def _open(self) -> Invoker:
         """Open the invoker, with its own scratch directory: others may measure in the same results directory."""
-        study, root = self._grounds.study, self._grounds.root
+        study, root = self._copy.study, self._copy.root
         (root / LOGS).mkdir(parents=True, exist_ok=True)
-        scratch = self._bench.enter_context(claimed_directory(PREFIX, below=self._terms.directory))
+        scratch = self._bench.enter_context(claimed_directory(PREFIX, below=self._options.directory))
         starter = Stoppable(self._launcher, self._stop)
-        self._enclosing = sandboxes(study, root, self._launcher, rooms=self._rooms)
+        self._isolation = sandboxes(study, root, self._launcher, rooms=self._rooms)
         sources = open_sources(study, cache=str(root / "sources"), starter=starter, own=self.site.own)
         return self._bench.enter_context(
             open_invoker(
                 study,
-                open_builder(study, root, sources, starter, enclosing=self._enclosing),
+                open_builder(study, root, sources, starter, isolation=self._isolation),
                 self._launcher,
-                enclosing=self._enclosing,
+                isolation=self._isolation,
                 place=scratch,
                 logs=root / LOGS,
             )
         )
 
 
-def _another(making: Making) -> ClusterError:
+def _different_build(request: BuildRequest) -> ClusterError:
     return ClusterError(
-        f"{making.subject} would be another build than where perftrail was started: its tools, its source "
-        "or the study's files differ; install the same compilers and tools on every machine"
+        f"{request.subject}: the build here would differ from the command's: the tools, the source or the study's "
+        "files differ; install the same compilers and tools on every machine"
     )
 
 
-SECONDS_OF_DOUBT = 0.3
+STOP_SIGNAL_SECONDS = 0.3
 """A batch system signals a worker and its builds at once; the worker notices well within this time."""
 
 
 class StudyWorker:
-    """Performs jobs of any study; implements `engines.attendance.Desk`. Several threads call it.
+    """Performs jobs of any study; implements `attendance.WorkerState`. Several threads call it.
 
     While one job measures, no other job of this user's workers on this machine runs.
     """
 
-    def __init__(self, terms: Terms) -> None:
-        self._terms = terms
-        self._outposts: list[JobRunner] = []
+    def __init__(self, options: WorkerOptions) -> None:
+        self._options = options
+        self._runners: list[JobRunner] = []
         self._opening = Lock()
         self._stopping = Event()
 
-    def greet(self, site: Site) -> Lacks | None:
+    def missing_files(self, site: RemoteStudy) -> MissingFiles | None:
         """Return what is missing before a study can be built here."""
-        with self._refusing(site):
-            return self._outpost(site).lacks(())
+        with self._translated_errors(site):
+            return self._runner(site).missing_files(())
 
-    def make(
-        self, site: Site, parcels: Sequence[Parcel], making: Making
-    ) -> OutcomeWithFiles[Built | Failure] | Lacks:
+    def build(
+        self, site: RemoteStudy, files: Sequence[PackedFiles], request: BuildRequest
+    ) -> OutcomeWithFiles[Built | Failure] | MissingFiles:
         """Build a subject in a clean tree. Raises `ClusterError` if the result would be another build here."""
-        with self._refusing(site):
-            outpost = self._outpost(site)
-            if (lacks := outpost.lacks(parcels)) is not None:
-                return lacks
-            with building(self._terms.machine.id):
-                carried = outpost.make(making, job=present_job())
-            if isinstance(carried.outcome, Failure):
-                self._doubt()
-            return carried
+        with self._translated_errors(site):
+            runner = self._runner(site)
+            if (missing := runner.missing_files(files)) is not None:
+                return missing
+            with building(self._options.machine.id):
+                result = runner.build(request, job=present_job())
+            if isinstance(result.outcome, Failure):
+                self._wait_for_stop_signal()
+            return result
 
     def relink(
-        self, site: Site, parcels: Sequence[Parcel], relinking: Relinking
-    ) -> OutcomeWithFiles[Mapping[int, Built | Failure]] | Lacks:
-        """Relink a subject. Raises `ClusterError` if the result would be a different build here."""
-        with self._refusing(site):
-            outpost = self._outpost(site)
-            if (lacks := outpost.lacks(parcels)) is not None:
-                return lacks
-            with building(self._terms.machine.id):
-                carried = outpost.relink(relinking, job=present_job())
-            if any(isinstance(outcome, Failure) for outcome in carried.outcome.values()):
-                self._doubt()
-            return carried
+        self, site: RemoteStudy, files: Sequence[PackedFiles], request: RelinkRequest
+    ) -> OutcomeWithFiles[Mapping[int, Built | Failure]] | MissingFiles:
+        """RelinkJob a subject. Raises `ClusterError` if the result would be a different build here."""
+        with self._translated_errors(site):
+            runner = self._runner(site)
+            if (missing := runner.missing_files(files)) is not None:
+                return missing
+            with building(self._options.machine.id):
+                result = runner.relink(request, job=present_job())
+            if any(isinstance(outcome, Failure) for outcome in result.outcome.values()):
+                self._wait_for_stop_signal()
+            return result
 
     def invoke(
-        self, site: Site, parcels: Sequence[Parcel], start: PlannedInvocation
-    ) -> OutcomeWithFiles[Outcome] | Lacks:
+        self, site: RemoteStudy, files: Sequence[PackedFiles], start: PlannedInvocation
+    ) -> OutcomeWithFiles[Outcome] | MissingFiles:
         """Start a benchmark once and return the outcome."""
-        with self._refusing(site):
-            outpost = self._outpost(site)
-            with measuring(self._terms.machine.id):
-                # Whoever builds may remove a build to make room: what is there is known only while nobody does.
-                if (lacks := outpost.lacks(parcels, start.ready.prepared)) is not None:
-                    return lacks
-                carried = outpost.invoke(start, job=present_job())
-            if isinstance(carried.outcome, FailedInvocation):
-                self._doubt()
-            return carried
+        with self._translated_errors(site):
+            runner = self._runner(site)
+            with measuring(self._options.machine.id):
+                # Builds of other jobs may remove a build to free disk space, so check only without running builds.
+                if (missing := runner.missing_files(files, start.ready.prepared)) is not None:
+                    return missing
+                result = runner.invoke(start, job=present_job())
+            if isinstance(result.outcome, FailedInvocation):
+                self._wait_for_stop_signal()
+            return result
 
     def drop(self, job: str) -> None:
         """Kill the processes of a job for which nobody waits, because the command was interrupted or died."""
-        for outpost in tuple(self._outposts):
-            outpost.drop(job)
+        for runner in tuple(self._runners):
+            runner.drop(job)
 
     def stop(self) -> None:
         """Kill everything, for good; outcomes of running jobs are meaningless."""
         self._stopping.set()
         with self._opening:
-            for outpost in self._outposts:
-                outpost.stop()
+            for runner in self._runners:
+                runner.stop()
 
     def close(self) -> None:
         """Remove temporary files, when no job runs any more."""
-        for outpost in self._outposts:
-            outpost.close()
+        for runner in self._runners:
+            runner.close()
 
     @contextmanager
-    def _refusing(self, site: Site) -> Iterator[None]:
+    def _translated_errors(self, site: RemoteStudy) -> Iterator[None]:
         """Raise errors in a form that can be sent, with the machine's name."""
-        named = quoted(self._terms.machine.facts.get("name", self._terms.machine.id))
-        if site.version != self._terms.version:
+        named = quoted(self._options.machine.facts.get("name", self._options.machine.id))
+        if site.version != self._options.version:
             raise ClusterError(
-                f"machine {named} has perftrail {self._terms.version}, and the command is {site.version}; install the "
-                "same version everywhere"
+                f"machine {named} has perftrail {self._options.version}, but the command has {site.version}; install "
+                "the same version everywhere"
             )
         try:
             yield
@@ -330,32 +339,32 @@ class StudyWorker:
         except OSError as error:
             self._wait_for_the_end()
             raise ClusterError(
-                f"machine {named}: {error}; check the disk of its worker, or give the worker another one with "
-                "--directory; the same command resumes"
+                f"machine {named}: {error}; check the disk of its worker, or start the worker with another "
+                "--directory; then repeat the command, which resumes"
             ) from None
         except KeyboardInterrupt:
             self._wait_for_the_end()
             raise ClusterError(f"machine {named}: the job was cancelled") from None
 
-    def _doubt(self) -> None:
+    def _wait_for_stop_signal(self) -> None:
         """Wait a moment before a failure counts: a signal to this worker may also have ended its processes."""
-        self._stopping.wait(SECONDS_OF_DOUBT)
+        self._stopping.wait(STOP_SIGNAL_SECONDS)
         self._wait_for_the_end()
 
     def _wait_for_the_end(self) -> None:
-        """Return no outcome for a job that was interrupted because this worker leaves: another one performs it."""
+        """Return no outcome for a job that was interrupted by this worker's end: another worker performs it."""
         while self._stopping.is_set():
             time.sleep(1.0)
 
-    def _outpost(self, site: Site) -> JobRunner:
+    def _runner(self, site: RemoteStudy) -> JobRunner:
         with self._opening:
             if self._stopping.is_set():
                 raise KeyboardInterrupt
-            for outpost in self._outposts:
-                if outpost.site == site:
-                    return outpost
-            self._outposts.append(JobRunner(site, self._terms))
-            return self._outposts[-1]
+            for runner in self._runners:
+                if runner.site == site:
+                    return runner
+            self._runners.append(JobRunner(site, self._options))
+            return self._runners[-1]
 
 
 def work(
@@ -365,7 +374,7 @@ def work(
     machine: str | None,
     directory: str | None,
     apart: bool,
-    on_begin: Callable[[Offer], None],
+    on_begin: Callable[[WorkerInfo], None],
 ) -> None:
     """Work for a scheduler; return when a signal asks to stop. `on_begin` is called with the worker's description.
 
@@ -379,14 +388,16 @@ def work(
     remove_left_over_of_workers(own)
     name = socket.gethostname() if machine is None else machine
     here = read_machine(name=name)
-    terms = Terms(machine=here, builds=builds, directory=own.absolute(), apart=apart, version=__version__)
-    offer = Offer(machine=here, builds=builds, version=__version__)
-    on_begin(offer)
-    desk = StudyWorker(terms)
+    options = WorkerOptions(
+        machine=here, builds=builds, directory=own.absolute(), apart=apart, version=__version__
+    )
+    info = WorkerInfo(machine=here, builds=builds, version=__version__)
+    on_begin(info)
+    state = StudyWorker(options)
     try:
-        attend(address, offer, desk, directory=terms.directory)
+        run_worker(address, info, state, directory=options.directory)
     finally:
-        desk.close()
+        state.close()
 
 
 def _refuse_unfit(own: Path) -> None:
@@ -396,10 +407,10 @@ def _refuse_unfit(own: Path) -> None:
         own.mkdir(parents=True, exist_ok=True, mode=0o700)
         state = own.stat()
     except OSError as error:
-        raise UsageError(f"{named}: cannot be made: {error.strerror}; name another one") from error
+        raise UsageError(f"{named}: cannot be created: {error.strerror}; name another one") from error
     if state.st_uid != os.geteuid() or state.st_mode & stat.S_IWOTH:
         raise UsageError(
-            f"{named}: others may write there, and could change what is run; name a new one, below it perhaps"
+            f"{named}: others may write there, and could change what runs; name a new one, for example below it"
         )
 
 

@@ -29,9 +29,9 @@ FORMATS: Mapping[str, str] = {
     "asv": "asv's results of one commit (results/MACHINE/COMMIT-ENVIRONMENT.json)",
     "criterion": "criterion.rs's sample.json, or cargo-criterion's messages (--message-format=json)",
     "rebench": "ReBench's data file",
-    "tclbench": "what tclbench's runbench.tcl prints (text, list or csv)",
-    "go": "what go test -bench prints",
-    "criterion-text": "what criterion.rs prints",
+    "tclbench": "printed output of tclbench's runbench.tcl (text, list or csv)",
+    "go": "printed output of go test -bench",
+    "criterion-text": "printed output of criterion.rs",
     "jsonl": 'JSON lines with "benchmark", "metric" and "value", and "point", an object',
     "parquet": "Parquet with the columns of the CSV",
     "csv": "CSV with the columns benchmark, metric and value",
@@ -81,15 +81,13 @@ def read(content: bytes, *, name: str, format: str | None = None, place: Place =
     """
     chosen = format or recognise(content, name)
     if chosen is None:
-        raise FormatError(
-            f"{name}: is in no format that is known; they are {listed(FORMATS)}; choose one by its name"
-        )
+        raise FormatError(f"{name}: unknown format; name the format if it is {listed(FORMATS)}")
     if chosen not in FORMATS:
         raise FormatError(f"no format {quoted(chosen)}{suggestion(chosen, FORMATS)}")
     try:
         return Read(format=chosen, series=_format(chosen).read(content, place))
     except (FormatError, ValueError) as error:
-        raise FormatError(f"{name}: {error}; is it {FORMATS[chosen]}?") from error
+        raise FormatError(f"{name}: {error}; the expected format is {FORMATS[chosen]}") from error
 
 
 def read_file(path: Path, *, name: str | None = None, format: str | None = None) -> Read:
@@ -114,7 +112,7 @@ def files_in(directory: Path) -> tuple[Path, ...]:
             continue
         found.append(path)
         if len(found) > MOST_FILES:
-            raise FormatError(f"{directory}: has more than {MOST_FILES} files; name those that are meant")
+            raise FormatError(f"{directory}: has more than {MOST_FILES} files; name the result files")
     samples = tuple(path for path in found if path.name == "sample.json" and path.parent.name != "base")
     return samples or tuple(found)
 

@@ -57,7 +57,7 @@ def read(content: bytes, place: Place = NOWHERE) -> tuple[Series, ...]:
     document = parse(content)
     version = document["version"]
     if version.number() != _VERSION:
-        raise version.complaint(f"is not {_VERSION}; bring the results to this form with `asv update`")
+        raise version.complaint(f"is not {_VERSION}; upgrade the results with `asv update`")
     about = place.beside("../benchmarks.json")
     known = {} if about is None else dict(parse(about).members())
     columns = [each.text() for each in document["result_columns"].elements()]
@@ -70,7 +70,7 @@ def read(content: bytes, place: Place = NOWHERE) -> tuple[Series, ...]:
 
 
 class _Commit:
-    """What all results of a file have in common."""
+    """The common properties of all results of a file."""
 
     def __init__(self, document: Node) -> None:
         self.subject = document["commit_hash"].text()
@@ -92,7 +92,7 @@ class _Commit:
         samples = _elements(row.get("samples"))
         for index, point in enumerate(_points(row, about, len(results))):
             result = results[index] if index < len(results) else None
-            taken = _numbers(samples[index]) if index < len(samples) else ()
+            raw = _numbers(samples[index]) if index < len(samples) else ()
             if result is None or result.value is None or _is_nan(result):
                 continue
             yield Series(
@@ -101,11 +101,11 @@ class _Commit:
                 subject=self.subject,
                 metric=_METRICS.get(kind, "value"),
                 unit=known.name,
-                values=known.scaled(taken or (result.number(),)),
+                values=known.scaled(raw or (result.number(),)),
                 when=self.when,
                 machine=self.machine,
-                summary=not taken and kind in ("time", "timeraw"),
-                note=None if taken or kind not in ("time", "timeraw") else "median",
+                summary=not raw and kind in ("time", "timeraw"),
+                note=None if raw or kind not in ("time", "timeraw") else "median",
             )
 
 
@@ -180,7 +180,7 @@ def write(samples: Sequence[Exported], study: Study) -> dict[str, bytes]:
         results[machine, each.subject.revision.id, each.subject.variant].append(each)
     known = {name: _Benchmark(name, those) for name, those in benchmarks.items()}
     files = {
-        "asv.conf.json": _json(_settings(study)),
+        "asv.conf.json": _json(_configuration(study)),
         "results/benchmarks.json": _json(
             {**{each.name: each.description() for each in known.values()}, "version": 2}
         ),
@@ -221,7 +221,7 @@ class _Benchmark:
     @property
     def parameters(self) -> list[Json]:
         """The values of each parameter, as asv writes them."""
-        return [[_written(value) for value in values] for values in self._values]
+        return [[_literal(value) for value in values] for values in self._values]
 
     @property
     def version(self) -> str:
@@ -264,27 +264,27 @@ def _result(machine: str, samples: Sequence[Exported], known: Mapping[str, _Benc
 
 def _columns(benchmark: _Benchmark, samples: Mapping[Point, Exported]) -> list[Json]:
     """Return asv's columns of a benchmark; empty at points without samples."""
-    held = [samples.get(point) for point in benchmark.points]
-    started = min((each.started for each in held if each is not None and each.started), default="")
-    sure = [None if each is None else _sure(each.numbers) for each in held]
-    spread = [None if each is None or len(each.values) == 1 else each for each in held]
+    by_point = [samples.get(point) for point in benchmark.points]
+    started = min((each.started for each in by_point if each is not None and each.started), default="")
+    intervals = [None if each is None else _interval(each.numbers) for each in by_point]
+    spread = [None if each is None or len(each.values) == 1 else each for each in by_point]
     return [
-        [None if each is None else each.median for each in held],
+        [None if each is None else each.median for each in by_point],
         benchmark.parameters,
         benchmark.version,
         _milliseconds(started),
         None,
-        [None if each is None else each.low for each in sure],
-        [None if each is None else each.high for each in sure],
+        [None if each is None else each.low for each in intervals],
+        [None if each is None else each.high for each in intervals],
         [None if each is None else _quantile(each.numbers, 0.25) for each in spread],
         [None if each is None else _quantile(each.numbers, 0.75) for each in spread],
-        [None if each is None else 1 for each in held],
-        [None if each is None else len(each.values) for each in held],
-        [None if each is None else list(each.numbers) for each in held],
+        [None if each is None else 1 for each in by_point],
+        [None if each is None else len(each.values) for each in by_point],
+        [None if each is None else list(each.numbers) for each in by_point],
     ]
 
 
-def _sure(numbers: Sequence[float]) -> Estimate | None:
+def _interval(numbers: Sequence[float]) -> Estimate | None:
     """Return asv's 99 % interval; `None` if the values are too few for it."""
     found = estimate(numbers, confidence=0.99)
     return found if found.confidence == 0.99 else None
@@ -306,12 +306,12 @@ def _milliseconds(moment: str) -> int | None:
         return None
 
 
-def _written(value: Value) -> str:
+def _literal(value: Value) -> str:
     return repr(value)
 
 
-def _settings(study: Study) -> dict[str, Json]:
-    """Return what asv publish needs in addition to results: project and repository."""
+def _configuration(study: Study) -> dict[str, Json]:
+    """Return asv publish's configuration: project and repository."""
     return {
         "version": 1,
         "project": study.title,
@@ -325,7 +325,7 @@ def _settings(study: Study) -> dict[str, Json]:
 
 
 def _branch(range: str) -> str:
-    """Return the branch from which asv walks the history: the newer end of the range, if it has ends."""
+    """Return the branch whose history asv reads: the newer end of the range, if it has ends."""
     _, dots, new = range.partition("..")
     return new if dots and new else "HEAD"
 

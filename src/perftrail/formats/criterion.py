@@ -35,7 +35,7 @@ def read(content: bytes, place: Place = NOWHERE) -> tuple[Series, ...]:
     about = place.beside("benchmark.json")
     if about is None:
         raise sample.complaint(
-            "benchmark.json is not beside it, which has the benchmark's name; keep criterion's tree"
+            "benchmark.json, which has the benchmark's name, is not in its directory; keep criterion's tree"
         )
     known = parse(about)
     return (
@@ -96,7 +96,7 @@ def _series(
     """Divide the time of each sample by its iterations."""
     totals, counts = times.numbers(), iterations.numbers()
     if len(totals) != len(counts) or not totals or min(counts) <= 0:
-        raise times.complaint("must be as many as there are numbers of iterations, which are above 0")
+        raise times.complaint("must have one time for each number of iterations, and these must be above 0")
     known = unit(time_unit)
     return Series(
         benchmark=name,

@@ -1,6 +1,6 @@
 """JSON documents with a path to every value for error messages, and the place of content.
 
-A format may read a file's first bytes, its name, and the files beside it.
+A format may read a file's first bytes, its name, and other files of its directory.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Node:
         try:
             return datetime.fromisoformat(self.text())
         except ValueError:
-            raise self._not("a time as 2026-01-31T12:00:00") from None
+            raise self._not("a time such as 2026-01-31T12:00:00") from None
 
     def complaint(self, what: str) -> FormatError:
         """Return an error about this value."""
@@ -101,7 +101,7 @@ class Node:
     def _not(self, wanted: str) -> FormatError:
         kind = type(self.value)
         is_what = _KINDS[kind] if kind in _KINDS else quoted(str(self.value)[:80])
-        return self.complaint(f"must be {wanted}, and is {is_what}")
+        return self.complaint(f"must be {wanted}, but is {is_what}")
 
 
 def parse(content: bytes, *, line: int = 1) -> Node:
@@ -109,10 +109,13 @@ def parse(content: bytes, *, line: int = 1) -> Node:
     try:
         return Node(json.loads(content))
     except json.JSONDecodeError as error:
-        raise FormatError(f"line {line + error.lineno - 1}: is no JSON: {error.msg.lower()}") from error
+        raise FormatError(
+            f"line {line + error.lineno - 1}: is not valid JSON: {error.msg.lower()}"
+        ) from error
     except (UnicodeDecodeError, RecursionError, ValueError) as error:
-        why = "too deep" if isinstance(error, RecursionError) else "no text, or a number of too many digits"
-        raise FormatError(f"line {line}: is no JSON that can be read: {why}") from error
+        deep = isinstance(error, RecursionError)
+        why = "nested too deeply" if deep else "not UTF-8 text, or a number with too many digits"
+        raise FormatError(f"line {line}: is not valid JSON: {why}") from error
 
 
 def decoded(content: bytes) -> str:
@@ -121,7 +124,7 @@ def decoded(content: bytes) -> str:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise FormatError(f"line {line}: is no UTF-8 text; convert it") from error
+        raise FormatError(f"line {line}: is not UTF-8 text; convert it") from error
 
 
 HEAD_BYTES = 1 << 16
@@ -130,7 +133,7 @@ HEAD_BYTES = 1 << 16
 _MARK = b"\xef\xbb\xbf"
 
 
-def _nothing(path: str) -> None:  # noqa: ARG001 - there is nothing, wherever
+def _nothing(path: str) -> None:  # noqa: ARG001 - content without a file has no other files
     return None
 
 

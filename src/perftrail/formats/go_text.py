@@ -61,12 +61,12 @@ def read(content: bytes, _place: Place = NOWHERE) -> tuple[Series, ...]:
         elif found := _DIRECTION.fullmatch(line):
             printed.better[found[1]] = "higher" if found[2] == "higher" else "lower"
         elif found := _RESULT.fullmatch(line):
-            _take(printed, found[1], found[3].split(), number)
+            _add_values(printed, found[1], found[3].split(), number)
     packages = {place.package for place in printed.values}
     return tuple(_series(printed, with_package=len(packages) > 1))
 
 
-def _take(printed: _Printed, name: str, words: list[str], line: int) -> None:
+def _add_values(printed: _Printed, name: str, words: list[str], line: int) -> None:
     for text, metric in zip(words[::2], words[1::2], strict=True):
         place = _Place(
             package=printed.settings.get("pkg", ""),
@@ -88,17 +88,17 @@ def _series(printed: _Printed, *, with_package: bool) -> Iterator[Series]:
         benchmark, point = _split(place.name)
         above, _, below = place.metric.partition("/")
         known = unit(above)
-        figure = known.name
+        unit_name = known.name
         if below == "s":
-            figure = f"{known.name}/s"
+            unit_name = f"{known.name}/s"
         elif below != "op":
-            known, figure = unit(""), place.metric
+            known, unit_name = unit(""), place.metric
         yield Series(
             benchmark=f"{place.package}.{benchmark}" if with_package and place.package else benchmark,
             point=point,
             subject=place.commit,
             metric="wall" if place.metric == _TIME else place.metric,
-            unit=figure,
+            unit=unit_name,
             better=printed.better.get(place.metric, "higher" if below == "s" else "lower"),
             values=known.scaled(values),
         )

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
     from perftrail.formats.document import Node, Place
 
-_HOW_LONG = ("min_time", "min_warmup_time", "iterations", "repeats")
+_RUN_OPTIONS = ("min_time", "min_warmup_time", "iterations", "repeats")
 _TIMES = {"real_time": "wall", "cpu_time": "cpu"}
-_NO_FIGURES = {
+_NOT_METRICS = {
     *_TIMES,
     "family_index",
     "per_family_instance_index",
@@ -71,7 +71,7 @@ def _run_name(entry: Node) -> str:
 def _benchmark(
     name: str, entries: Iterable[Node], *, when: datetime | None, machine: str | None
 ) -> Iterator[Series]:
-    sound = [entry for entry in entries if not _stopped(entry)]
+    sound = [entry for entry in entries if not _failed(entry)]
     aggregates = {aggregate: entry for entry in sound if (aggregate := _aggregate(entry))}
     chosen, note = [entry for entry in sound if not _aggregate(entry)], None
     if not chosen:
@@ -80,12 +80,12 @@ def _benchmark(
             return
         chosen = [aggregates[note]]
     benchmark, point = _split(name)
-    for metric, (figure_unit, values) in _figures(chosen).items():
+    for metric, (metric_unit, values) in _metrics(chosen).items():
         yield Series(
             benchmark=benchmark,
             point=point,
             metric=metric,
-            unit=figure_unit,
+            unit=metric_unit,
             better="higher" if metric.endswith("_per_second") else "lower",
             values=tuple(values),
             when=when,
@@ -95,7 +95,7 @@ def _benchmark(
         )
 
 
-def _stopped(entry: Node) -> bool:
+def _failed(entry: Node) -> bool:
     """Whether a benchmark stopped itself, with or without an error."""
     return any(
         (said := entry.get(key)) is not None and bool(said.value) for key in ("error_occurred", "skipped")
@@ -111,21 +111,21 @@ def _aggregate(entry: Node) -> str:
     return found[2] if found else ""
 
 
-def _figures(entries: Iterable[Node]) -> dict[str, tuple[str | None, list[float]]]:
-    figures: dict[str, tuple[str | None, list[float]]] = {}
+def _metrics(entries: Iterable[Node]) -> dict[str, tuple[str | None, list[float]]]:
+    metrics: dict[str, tuple[str | None, list[float]]] = {}
     for entry in entries:
         time_unit = entry.get("time_unit")
         time = unit("ns" if time_unit is None else time_unit.text())
         for key, metric in _TIMES.items():
-            figures.setdefault(metric, (time.name, []))[1].extend(time.scaled((entry[key].number(),)))
+            metrics.setdefault(metric, (time.name, []))[1].extend(time.scaled((entry[key].number(),)))
         for key, value in entry.members():
             if (
                 isinstance(value.value, int | float)
                 and not isinstance(value.value, bool)
-                and key not in _NO_FIGURES
+                and key not in _NOT_METRICS
             ):
-                figures.setdefault(key, (_rate(key), []))[1].append(value.number())
-    return figures
+                metrics.setdefault(key, (_rate(key), []))[1].append(value.number())
+    return metrics
 
 
 def _rate(counter: str) -> str | None:
@@ -146,7 +146,7 @@ def _split(name: str) -> tuple[str, tuple[tuple[str, str], ...]]:
     for part in name.split("/"):
         key, colon, value = part.partition(":")
         if benchmark and colon and re.fullmatch(r"\w+", key) and value and not value.startswith(":"):
-            if key not in _HOW_LONG:
+            if key not in _RUN_OPTIONS:
                 point[key] = value
         elif benchmark and re.fullmatch(r"-?\d+", part):
             unnamed += 1

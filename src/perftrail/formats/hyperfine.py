@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from perftrail.model.study import Study
 
 
-UNTRUSTWORTHY = "hyperfine's: a command's peak memory is never below that of one before it"
+MEMORY_NOTE = "hyperfine's: a command's peak memory is never below that of earlier commands"
 
-_OTHERS = ("user", "system")
+_CPU_TIMES = ("user", "system")
 
 
 def knows(head: bytes, _name: str) -> bool:
@@ -71,12 +71,12 @@ def _series(result: Node, subject: str) -> Iterator[Series]:
         yield series("wall", times.numbers())
     else:
         yield series("wall", (result["mean"].number(),), summary=True, note="mean")
-    for name in _OTHERS:
+    for name in _CPU_TIMES:
         if (mean := result.get(name)) is not None:
             yield series(name, (mean.number(),), summary=True, note="mean")
     memory = result.get("memory_usage_byte")
     if memory is not None and memory.elements():
-        yield series("peak_memory", memory.numbers(), unit="B", note=UNTRUSTWORTHY)
+        yield series("peak_memory", memory.numbers(), unit="B", note=MEMORY_NOTE)
 
 
 def _point(result: Node) -> tuple[tuple[str, str], ...]:
@@ -113,7 +113,7 @@ def left_out(samples: Sequence[Exported]) -> frozenset[str]:
     missing: set[str] = set()
     for metrics in _by_command(samples):
         time = _time(metrics)
-        missing |= metrics.keys() - ({time.metric, *_OTHERS, "peak_memory"} if time else set())
+        missing |= metrics.keys() - ({time.metric, *_CPU_TIMES, "peak_memory"} if time else set())
     return frozenset(missing)
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _PERCENTILE = re.compile(r"(.*:)?·?p[01]\.\d+")
 
 MOST_VALUES = 1_000_000
-"""Maximum number of values from a histogram; of larger ones the mean is read."""
+"""Maximum number of values from a histogram; for larger ones, the mean is read."""
 
 
 def knows(head: bytes, _name: str) -> bool:
@@ -108,7 +108,7 @@ def _values(metric: Node) -> tuple[float, ...] | None:
             for pair in iteration.elements():
                 numbers = pair.numbers()
                 if len(numbers) != 2 or numbers[1] < 0:
-                    raise pair.complaint("must be a value and how often it was seen")
+                    raise pair.complaint("must be a value and its count")
                 if len(values) + numbers[1] > MOST_VALUES:
                     return None
                 values.extend([numbers[0]] * int(numbers[1]))

@@ -34,7 +34,7 @@ def read(content: bytes, _place: Place = NOWHERE) -> tuple[Series, ...]:
         import pyarrow.parquet as pq  # type: ignore[import-untyped]  # as above  # noqa: PLC0415
     except ImportError as error:
         raise FormatError(
-            'needs pyarrow; install it with "pip install perftrail[notebook]", or give the samples as CSV'
+            'needs pyarrow; install it with "pip install perftrail[notebook]", or convert the samples to CSV'
         ) from error
     gathered = Rows()
     try:
@@ -48,18 +48,18 @@ def read(content: bytes, _place: Place = NOWHERE) -> tuple[Series, ...]:
                 gathered.add(names, cells, first + place)
             first += len(batch)
     except (pa.ArrowException, OSError, MemoryError, UnicodeDecodeError) as error:
-        raise FormatError(f"is no Parquet file that can be read: {error}") from error
+        raise FormatError(f"is not a readable Parquet file: {error}") from error
     return gathered.series()
 
 
 def _check(names: tuple[str, ...], *, rows: int) -> None:
     missing = [name for name in REQUIRED if name not in names]
     if missing:
-        raise FormatError(f"has no column {listed(missing, 'and')}; {listed(REQUIRED, 'and')} are needed")
+        raise FormatError(f"has no column {listed(missing, 'and')}; {listed(REQUIRED, 'and')} are required")
     if len(set(names)) < len(names):
-        raise FormatError("two of its columns have one name")
+        raise FormatError("two columns have the same name")
     if rows > MOST_ROWS:
-        raise FormatError(f"has {rows} rows; at most {MOST_ROWS} can be read")
+        raise FormatError(f"has {rows} rows; the maximum is {MOST_ROWS}")
 
 
 def _text(cell: object) -> str:
@@ -81,7 +81,7 @@ def write(samples: Sequence[Exported], study: Study) -> dict[str, bytes]:
     points = [each.point.as_dict() for each, _ in listed]
     columns = {
         **{name: [row[name] for _, row in listed] for name in BEFORE},
-        **{column(name): _alike([point.get(name) for point in points]) for name in names},
+        **{column(name): _one_type([point.get(name) for point in points]) for name in names},
         **{name: [row[name] for _, row in listed] for name in AFTER},
     }
     table = pa.table(columns).replace_schema_metadata({"title": study.title})
@@ -90,7 +90,7 @@ def write(samples: Sequence[Exported], study: Study) -> dict[str, bytes]:
     return {"samples.parquet": sink.getvalue()}
 
 
-def _alike(values: Sequence[object]) -> list[object]:
+def _one_type(values: Sequence[object]) -> list[object]:
     """Return a column's values as one type: texts if any of them is a text."""
     if any(isinstance(value, str) for value in values):
         return [None if value is None else str(value) for value in values]

@@ -29,17 +29,17 @@ class Reported:
         self._output = output
         self._read: dict[Printed, tuple[Series, ...]] = {}
 
-    def figures(self, metric: Metric) -> Sequence[float]:
+    def values(self, metric: Metric) -> Sequence[float]:
         """Return the values of a metric's item. Raises `FormatError` that lists the existing items."""
-        assert metric.reads is not None, "a metric without it has a pattern"
+        assert metric.reads is not None, "metrics without a format have a pattern"
         if metric.reads not in self._read:
             self._read[metric.reads] = read(
                 self._output.encode(), name="the output", format=metric.reads
             ).series
         found = [each for each in self._read[metric.reads] if each.metric == metric.figure]
         if not found:
-            figures = {each.metric: None for each in self._read[metric.reads]}
-            there = listed(map(quoted, figures), "and") or "none"
+            names = {each.metric: None for each in self._read[metric.reads]}
+            there = listed(map(quoted, names), "and") or "none"
             raise FormatError(f"the output has no item {quoted(metric.figure)}; it has {there}")
         items = {item(each): each for each in found}
         if not metric.item and len(items) == 1:
@@ -49,9 +49,7 @@ class Reported:
         wanted = short[0] if metric.item not in items and len(short) == 1 else metric.item
         if wanted not in items:
             named = (
-                f"no item {quoted(metric.item)}"
-                if metric.item
-                else "several items, so that item must name one"
+                f"no item {quoted(metric.item)}" if metric.item else "several items; set item to one of them"
             )
             raise FormatError(f"the output has {named}{suggestion(metric.item, items)}")
         chosen = items[wanted]
@@ -92,7 +90,7 @@ def read_metrics(
     reported = Reported(output)
     for name, metric in metrics.items():
         try:
-            found = reported.figures(metric) if metric.reads else _matches(metric, output)
+            found = reported.values(metric) if metric.reads else _matches(metric, output)
         except FormatError as error:
             return Failure(stage="metric", message=f"{name}: {error}", log=log)
         value = _PICKS[metric.pick or "last"](found)
@@ -108,7 +106,7 @@ def _matches(metric: Metric, output: str) -> Sequence[float]:
     """Return every number that the pattern finds. Raises `FormatError` if there is none."""
     found = re.findall(metric.pattern, output, flags=re.MULTILINE)
     if not found:
-        raise FormatError(f"the output has nothing like {metric.pattern!r}")
+        raise FormatError(f"the output has no match for {metric.pattern!r}")
     try:
         return [float(text) for text in found]
     except ValueError:

@@ -40,7 +40,7 @@ class _Place:
 
 @dataclass(slots=True)
 class _State:
-    """What the comments and the heading above a row say about it."""
+    """Properties of a row from the comments and the heading above it."""
 
     columns: list[str] = field(default_factory=list)
     when: datetime | None = None
@@ -78,11 +78,11 @@ def read(content: bytes, _place: Place = NOWHERE) -> tuple[Series, ...]:
             subject=place.subject,
             metric=_METRICS.get(place.metric, place.metric),
             unit=unit(place.unit).name,
-            values=unit(place.unit).scaled(taken),
+            values=unit(place.unit).scaled(numbers),
             when=whens[place],
             machine=place.machine,
         )
-        for place, taken in values.items()
+        for place, numbers in values.items()
     )
 
 

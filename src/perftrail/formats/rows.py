@@ -1,4 +1,4 @@
-"""Rows of one value each, as CSV, JSON lines and Parquet have them, and one file for each revision."""
+"""Rows with one value each, for CSV, JSON lines and Parquet; files with one JSON document for each revision."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class _Heading:
         self.value = places["value"]
         self.numbers = [places[name] for name in _NUMBERS if name in places]
         self.moments = [places[name] for name in _MOMENTS if name in places]
-        self.alike = itemgetter(*(place for name, place in places.items() if name not in _OWN))
+        self.shared = itemgetter(*(place for name, place in places.items() if name not in _OWN))
         self.known: dict[tuple[str, ...], _Values] = {}
 
 
@@ -103,11 +103,11 @@ class Rows:
         if heading is None:
             _refuse_without([name for name in REQUIRED if name not in names], line)
             heading = self._headings[names] = _Heading(names)
-        alike = heading.alike(cells)
-        values = heading.known.get(alike)
+        shared = heading.shared(cells)
+        values = heading.known.get(shared)
         if values is None:
             sample = _sample(dict(zip(names, cells, strict=True)), line)
-            values = heading.known[alike] = self._samples.setdefault(sample, _Values())
+            values = heading.known[shared] = self._samples.setdefault(sample, _Values())
         number = _number(cells[heading.value], line)
         values.numbers.append((_ordinal(_first(cells, heading.numbers), len(values.numbers), line), number))
         moment = _moment(_first(cells, heading.moments), line)
@@ -152,7 +152,7 @@ def _sample(row: Mapping[str, str], line: int) -> _Sample:
 def _refuse_without(missing: Sequence[str], line: int) -> None:
     if missing:
         raise FormatError(
-            f"line {line}: has no {listed(missing, 'and')}; {listed(REQUIRED, 'and')} are needed"
+            f"line {line}: has no {listed(missing, 'and')}; {listed(REQUIRED, 'and')} are required"
         )
 
 

@@ -38,7 +38,7 @@ def knows(head: bytes, _name: str) -> bool:
 def read(content: bytes, _place: Place = NOWHERE) -> tuple[Series, ...]:
     """Read the table: a column for each interpreter, which is the subject.
 
-    Other texts than numbers are missing values. Equal version numbers are preceded by their place. Ratios by
+    Other texts than numbers are missing values. Equal version numbers are preceded by their position. Ratios by
     `-normalize` look like times in two of the forms: do not import normalised results.
     """
     text = decoded(content)
@@ -92,7 +92,7 @@ def _columns(lines: Sequence[str], first: int) -> Iterator[_Row]:
             return
         name, *cells = line.partition(" ")[2].rsplit(maxsplit=len(labels)) or [""]
         if len(cells) < len(labels):
-            raise FormatError(f"line {number}: has no {len(labels)} columns as the first row has")
+            raise FormatError(f"line {number}: has fewer columns than the first row, which has {len(labels)}")
         yield _Row(name=name.strip(), cells=tuple(cells))
 
 
@@ -117,7 +117,7 @@ def _list(lines: Sequence[str], first: int) -> Iterator[_Row]:
 
 def _whole(cells: Sequence[str], line: int) -> _Row:
     if len(cells) < 2:
-        raise FormatError(f"line {line}: has no number, name and times")
+        raise FormatError(f"line {line}: needs a number, a name and times")
     return _Row(name=cells[1], cells=tuple(cells[2:]))
 
 

@@ -54,7 +54,7 @@ def _check(heading: tuple[str, ...]) -> None:
     missing = [name for name in REQUIRED if name not in heading]
     if missing:
         raise FormatError(
-            f"line 1: the heading has no {listed(missing, 'and')}; {listed(REQUIRED, 'and')} are needed"
+            f"line 1: the heading has no {listed(missing, 'and')}; {listed(REQUIRED, 'and')} are required"
         )
     parameters = [name.removeprefix(PREFIX) for name in heading if name not in COLUMNS]
     twice = [

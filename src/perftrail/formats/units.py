@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-# how many of each unit make one of perftrail's: times are divided by a whole number, which rounds once
+# Number of each unit in one of perftrail's. Times are divided by a whole number, which rounds only once.
 _SECONDS: Mapping[str, float] = {
     "ps": 1e12,
     "ns": 1e9,

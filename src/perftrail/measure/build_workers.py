@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from perftrail.builds.builder import LocalBuilder
 from perftrail.builds.workers import (
+    BuilderOptions,
     BuildWorkers,
     LeadingBuilder,
-    Places,
     RemoteBuilder,
     Stoppable,
-    StoppableEnclosing,
+    StoppableIsolation,
 )
 from perftrail.measure.sandboxes import Sandboxes
 from perftrail.measure.sources import open_sources
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from perftrail.model.patch import Patched
     from perftrail.model.study import Study
     from perftrail.model.subject import Subject
-    from perftrail.ports import Builder, Enclosing, Starter
+    from perftrail.ports import Builder, Isolation, Starter
 
 
 class LocalBuildWorker:
@@ -62,9 +62,9 @@ class LocalBuildWorker:
         self._sandboxes: Sandboxes | None = None
         self._builder: LocalBuilder | None = None
 
-    def make(self, subject: Subject, recipe: Recipe) -> Built | Failure:
+    def build(self, subject: Subject, recipe: Recipe) -> Built | Failure:
         """Build a subject."""
-        return self.builder.make(subject, recipe)
+        return self.builder.build(subject, recipe)
 
     def relink(
         self, subject: Subject, recipe: Recipe, layouts: Sequence[int], *, artefact: str
@@ -74,7 +74,7 @@ class LocalBuildWorker:
         `artefact` names the build that the layouts belong to. This worker's build can differ from it when a
         compiler writes the time into its output.
         """
-        built = self.builder.make(subject, recipe)
+        built = self.builder.build(subject, recipe)
         if isinstance(built, Failure):
             return {layouts[0]: replace(built, stage="relink")}
         return self.builder.relink(subject, recipe, replace(built, artefact=artefact), layouts)
@@ -91,9 +91,9 @@ class LocalBuildWorker:
         if self._builder is not None:
             self._builder.confirm()
 
-    def news(self) -> tuple[str, ...]:
+    def messages(self) -> tuple[str, ...]:
         """Return messages about work other than builds, for example removed builds."""
-        return () if self._builder is None else self._builder.news()
+        return () if self._builder is None else self._builder.messages()
 
     def let_go(self) -> None:
         """Release the builds of this worker; clients mark builds that they use, or have copied them."""
@@ -121,10 +121,10 @@ class LocalBuildWorker:
     def _opened(self) -> LocalBuilder:
         starter = Stoppable(self._launcher, self._stop)
         self._sandboxes = sandboxes(self._study, self._root, self._launcher, rooms=self._rooms)
-        enclosing = None if self._sandboxes is None else StoppableEnclosing(self._sandboxes, self._stop)
+        isolation = None if self._sandboxes is None else StoppableIsolation(self._sandboxes, self._stop)
         opened = open_sources(self._study, cache=str(self._root / "sources"), starter=starter, own=self._own)
         return self._kind(
-            opened.main, starter, **_places(self._study, self._root, opened, enclosing, cpus=self._cpus)
+            opened.main, starter, **_places(self._study, self._root, opened, isolation, cpus=self._cpus)
         )
 
 
@@ -140,7 +140,7 @@ def open_build_workers(
     each = max(1, cpus // jobs)
     said = f"{jobs} parallel builds, each with {each} of {cpus} CPUs; measurements wait until they end"
     workers = BuildWorkers(
-        [LocalBuildWorker(study, root, own=own, cpus=each) for _ in range(jobs)], said=said
+        [LocalBuildWorker(study, root, own=own, cpus=each) for _ in range(jobs)], announcement=said
     )
     try:
         yield workers
@@ -154,11 +154,11 @@ def open_builder(
     sources: Sources,
     starter: Starter,
     *,
-    enclosing: Enclosing | None,
+    isolation: Isolation | None,
     workers: BuildWorkers | RemoteBuildWorkers | None = None,
 ) -> Builder:
     """Open the builder of a study's subjects, with local or remote build workers if there are any."""
-    named = _places(study, root, sources, enclosing, cpus=len(os.sched_getaffinity(0)))
+    named = _places(study, root, sources, isolation, cpus=len(os.sched_getaffinity(0)))
     if workers is None:
         return LocalBuilder(sources.main, starter, **named)
     if isinstance(workers, BuildWorkers):
@@ -176,14 +176,16 @@ def sandboxes(study: Study, root: Path, starter: Launcher, *, rooms: Path | None
     )
 
 
-def _places(study: Study, root: Path, sources: Sources, enclosing: Enclosing | None, *, cpus: int) -> Places:
-    return Places(
+def _places(
+    study: Study, root: Path, sources: Sources, isolation: Isolation | None, *, cpus: int
+) -> BuilderOptions:
+    return BuilderOptions(
         builds=str(root / "builds"),
         logs=str(root / "logs"),
         study_directory=study.directory,
         cpus=cpus,
         others=sources.others,
         folders=sources.folders,
-        enclosing=enclosing,
+        isolation=isolation,
         disk_bytes=study.build.disk_bytes,
     )

@@ -640,7 +640,7 @@ def open_invoker(
     builder: Builder,
     starter: Launcher,
     *,
-    enclosing: Sandboxes | None,
+    isolation: Sandboxes | None,
     place: Path,
     logs: Path,
     on_noise: Callable[[Noise], None] = lambda _: None,
@@ -649,8 +649,8 @@ def open_invoker(
     measure = study.measure
     links = place / "paths"
     with (
-        Watch(helpers=lambda: _helpers(starter, enclosing)) as watch,
-        _measuring(place, links, starter, enclosing) as started,
+        Watch(helpers=lambda: _helpers(starter, isolation)) as watch,
+        _measuring(place, links, starter, isolation) as started,
     ):
         yield Invoker(
             study,
@@ -663,17 +663,17 @@ def open_invoker(
         )
 
 
-def _helpers(starter: Launcher, enclosing: Sandboxes | None) -> tuple[int, ...]:
-    return (starter.start().server_pid, *(() if enclosing is None else enclosing.servers()))
+def _helpers(starter: Launcher, isolation: Sandboxes | None) -> tuple[int, ...]:
+    return (starter.start().server_pid, *(() if isolation is None else isolation.servers()))
 
 
 def _measuring(
-    place: Path, links: Path, starter: Launcher, enclosing: Sandboxes | None
+    place: Path, links: Path, starter: Launcher, isolation: Sandboxes | None
 ) -> AbstractContextManager[Starter]:
     """Yield the starter of measured processes, in one sandbox if the study uses one; `links` is readable there."""
-    if enclosing is None:
+    if isolation is None:
         return nullcontext(starter)
     own = [place / "scratch", place / "counts"]
     for directory in (*own, links):
         directory.mkdir(exist_ok=True)
-    return enclosing.around("run", [str(directory) for directory in own], shown=[str(links)])
+    return isolation.around("run", [str(directory) for directory in own], shown=[str(links)])

@@ -21,9 +21,14 @@ from perftrail.file_tree import remove_left_over as remove_claimed
 from perftrail.process.enclosure import Enclosure
 from perftrail.process.launcher import Launcher, launcher_path
 from perftrail.process.lock_counts import remove_left_over_lock_files
-from perftrail.process.sandbox import bubblewrap, find_program, refusal
-from perftrail.process.sandbox.contained import Contained
-from perftrail.process.sandbox.view import PrivateDirectories, View, refuse_whole_home, remove_left_over_rooms
+from perftrail.process.sandbox import bubblewrap, find_program, sandbox_error
+from perftrail.process.sandbox.contained import SandboxedStarter
+from perftrail.process.sandbox.view import (
+    PrivateDirectories,
+    View,
+    refuse_whole_home,
+    remove_left_over_directories,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -44,7 +49,7 @@ SHORT_LIVED = Path(os.path.realpath("/var/tmp"))  # noqa: S108 - mkdtemp creates
 
 
 class Sandboxes:
-    """Implements `ports.Enclosing` with a separate sandbox for each call, below a results directory or in `rooms`.
+    """Implements `ports.Isolation` with a separate sandbox for each call, below a results directory or in `rooms`.
 
     `outside` describes the launcher outside the sandbox. Inside, the study and the builds are readable, and
     nothing else of the results is visible.
@@ -82,7 +87,7 @@ class Sandboxes:
     @contextmanager
     def around(
         self, phase: Phase, writable: Sequence[str], *, shown: Sequence[str] = ()
-    ) -> Iterator[Contained]:
+    ) -> Iterator[SandboxedStarter]:
         """Yield a starter in a sandbox in which these directories are writable. Raises `SandboxError`.
 
         Directories in `shown` are readable there as well.
@@ -100,7 +105,7 @@ class Sandboxes:
             with entered(Launcher(enclosure=enclosure)) as launcher:
                 self._launchers.append(launcher)
                 try:
-                    yield Contained(
+                    yield SandboxedStarter(
                         launcher,
                         room,
                         sandbox=self._sandbox,
@@ -164,7 +169,7 @@ def entered(launcher: Launcher) -> Iterator[Launcher]:
     try:
         launcher.start()
     except LauncherError as error:
-        raise refusal(str(error)) from error
+        raise sandbox_error(str(error)) from error
     with launcher:
         yield launcher
 
@@ -286,5 +291,5 @@ def remove_leftovers() -> None:
     """Remove files that no running process claims: lock counter files, and directories of sandboxes."""
     remove_left_over_lock_files()
     remove_left_over_homes()
-    remove_left_over_rooms(SHORT_LIVED)
+    remove_left_over_directories(SHORT_LIVED)
     remove_claimed(WORKERS, below=SHORT_LIVED)

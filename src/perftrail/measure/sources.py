@@ -58,7 +58,7 @@ class Sources:
 
     def asked(self) -> str:
         """Return when the least recently updated source was updated: ISO 8601; empty for by this process."""
-        times = [source.asked() for source in self.every.values() if isinstance(source, CachedSource)]
+        times = [source.updated() for source in self.every.values() if isinstance(source, CachedSource)]
         return min(filter(None, times), default="")
 
 
@@ -75,7 +75,7 @@ def open_sources(
         folders = variant_folders(study) if name == MAIN else ()
         every[name] = source = open_asked(asked, cache=cache, starter=starter, folders=folders)
         if asking == "fresh" and isinstance(source, CachedSource):
-            source.ask_again()
+            source.update()
     if own is not None:
         every[study.along] = PatchedSource(every[study.along], own, cache=cache, starter=starter)
     used = {each.directory for each in study.variants.values() if each.directory is not None}

@@ -347,7 +347,7 @@ class SubjectBuilder:
         known = self._known(key)
         if known is None:
             yield BuildStarted(subject=subject)
-        outcome = known if isinstance(known, Failure) else self._builder.make(own, how)
+        outcome = known if isinstance(known, Failure) else self._builder.build(own, how)
         if known is None or _differ(known, outcome):
             self._record(key, subject, outcome)
         else:
@@ -360,7 +360,7 @@ class SubjectBuilder:
     def need(self, subjects: Iterable[Subject]) -> None:
         """Protect the builds of subjects that are used later from removal for disk space."""
         asked = (subject for subject in subjects if self._skipped(subject) is None)
-        self._builder.need((self.makings.own(subject), self.makings.recipe(subject)) for subject in asked)
+        self._builder.protect((self.makings.own(subject), self.makings.recipe(subject)) for subject in asked)
 
     @property
     def parallel_builds(self) -> int:
@@ -392,7 +392,7 @@ class SubjectBuilder:
         self._made.clear()
 
     def _news(self) -> Generator[Event, None, None]:
-        yield from (BuilderSaid(text=text) for text in self._builder.news())
+        yield from (BuilderSaid(text=text) for text in self._builder.messages())
 
     def ready(self, cell: Cell, *, layout: int = 0) -> Generator[Event, None, Ready | Failure]:
         """Build a cell's subject and benchmark, linked with a seed if `layout` is not 0, or return the failure.
@@ -520,7 +520,7 @@ class SubjectBuilder:
 
     def lay_out(self, subject: Subject, directory: str) -> ManualBuild:
         """Write a subject's tree, repaired, below a directory, so that a person can run its recipe."""
-        return self._builder.lay_out(self.makings.own(subject), self.makings.recipe(subject), directory)
+        return self._builder.check_out(self.makings.own(subject), self.makings.recipe(subject), directory)
 
     def _skipped(self, subject: Subject) -> Failure | None:
         reason = self.eras.skipped.get(subject.revision.id)

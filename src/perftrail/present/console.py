@@ -31,7 +31,7 @@ from perftrail.model.wording import counted, duration, escaped, listed, number
 from perftrail.present.failures import left_out_words, telling
 from perftrail.present.terminal import settings
 from perftrail.present.validity import outdated_words
-from perftrail.store import Back, Holder, ServerUnreachable
+from perftrail.store import Holder, ServerBack, ServerUnreachable
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -94,7 +94,7 @@ class Watcher:
                 return result
             self._render(event)
 
-    def waiting(self, what: Holder | ServerUnreachable | Back) -> None:
+    def waiting(self, what: Holder | ServerUnreachable | ServerBack) -> None:
         """Print who has locked the results, or that a server does not answer, or answers again."""
         match what:
             case Holder():
@@ -108,7 +108,7 @@ class Watcher:
                     "for it (Ctrl-C stops; all samples are stored)",
                     style=WARNING,
                 )
-            case Back():
+            case ServerBack():
                 self._say(f"{what.where} answers again, after {duration(what.seconds)}", style="dim")
             case _:
                 assert_never(what)

@@ -48,13 +48,13 @@ class LauncherResources:
     def __init__(self, enclosure: Enclosure) -> None:
         self._outputs = os.path.abspath(enclosure.outputs)  # noqa: PTH100 - as the protocol writes paths
         self._name = f"perftrail-sandbox-{os.getpid()}-{next(_NUMBERS)}"
-        self._homes = _make_homes(enclosure.outside, self._name)
-        self._lifeline_ours = -1
+        self._cgroups = _create_cgroups(enclosure.outside, self._name)
+        self._own_lifeline = -1
         self._descriptors: list[int] = []
         try:
-            lifeline, self._lifeline_ours = os.pipe()
+            lifeline, self._own_lifeline = os.pipe()
             self._descriptors.append(lifeline)
-            for directory in (self._outputs, *map(str, self._homes)):
+            for directory in (self._outputs, *map(str, self._cgroups)):
                 self._descriptors.append(os.open(directory, os.O_RDONLY | os.O_DIRECTORY))
         except OSError as error:
             self.close()
@@ -67,14 +67,14 @@ class LauncherResources:
 
     def words(self) -> tuple[str, ...]:
         """Arguments of the launcher."""
-        lifeline, _, *homes = self._descriptors
-        return (f"client={lifeline}", f"name={self._name}", *(f"cgroup={number}" for number in homes))
+        lifeline, _, *cgroups = self._descriptors
+        return (f"client={lifeline}", f"name={self._name}", *(f"cgroup={number}" for number in cgroups))
 
     def inside(self, command: Command) -> Command:
         """Return a command with the paths of its outputs as the inner launcher can open them."""
         return replace(command, stdout=self._output(command.stdout), stderr=self._output(command.stderr))
 
-    def outer(self, capabilities: Capabilities, started: int) -> Capabilities:
+    def seen_outside(self, capabilities: Capabilities, started: int) -> Capabilities:
         """Return a launcher's capabilities with the process ids and paths that are valid outside.
 
         `started` is the process that starts the launcher: the guard is its child, the server is the guard's child.
@@ -84,14 +84,14 @@ class LauncherResources:
             capabilities,
             pid=guard or started,
             server_pid=_only_child(guard) or started,
-            cgroup_paths=tuple(str(home / self._name) for home in self._homes),
+            cgroup_paths=tuple(str(home / self._name) for home in self._cgroups),
         )
 
     def hang_up(self) -> None:
         """Let the inner guard kill everything, also if the server cannot."""
-        if self._lifeline_ours >= 0:
-            os.close(self._lifeline_ours)
-            self._lifeline_ours = -1
+        if self._own_lifeline >= 0:
+            os.close(self._own_lifeline)
+            self._own_lifeline = -1
 
     def close(self) -> None:
         """Close all descriptors and remove the cgroups."""
@@ -99,8 +99,8 @@ class LauncherResources:
         for descriptor in self._descriptors:
             os.close(descriptor)
         self._descriptors = []
-        for home in self._homes:
-            with contextlib.suppress(OSError):  # a leaf in it was not removed: that was said already
+        for home in self._cgroups:
+            with contextlib.suppress(OSError):  # it still contains a cgroup, which was reported before
                 home.rmdir()
 
     def _output(self, path: str | None) -> str | None:
@@ -112,7 +112,7 @@ class LauncherResources:
         return f"/proc/self/fd/{self._descriptors[1]}/{os.path.relpath(full, self._outputs)}"
 
 
-def broken_off(command: Command, *, began: float) -> Ran:
+def launcher_killed(command: Command, *, began: float) -> Ran:
     """Return how a program ended that killed or stopped the launcher of its sandbox.
 
     `began` is the time of its start, in seconds of CLOCK_MONOTONIC. All of its processes have ended with the sandbox.
@@ -122,11 +122,11 @@ def broken_off(command: Command, *, began: float) -> Ran:
     ended: Ended = TimedOut() if late else Signalled(signal=int(signal.SIGKILL))
     return replace(
         Ran.uncounted(ended, began=began, now=now),
-        refused=("killing or stopping perftrail's launcher: everything in it was ended with it",),
+        refused=("killing or stopping perftrail's launcher: all processes of the sandbox ended with it",),
     )
 
 
-def _make_homes(outside: Capabilities, name: str) -> tuple[Path, ...]:
+def _create_cgroups(outside: Capabilities, name: str) -> tuple[Path, ...]:
     """Create a cgroup in each hierarchy, in which the inner launcher creates one for each job.
 
     Nobody can write to the directories of the system's own cgroups, except root with a capability that no process
@@ -143,7 +143,7 @@ def _make_homes(outside: Capabilities, name: str) -> tuple[Path, ...]:
         except OSError:
             continue
         for controller in _CONTROLLERS:
-            with contextlib.suppress(OSError):  # cgroup 1, or a controller that is not handed down to us
+            with contextlib.suppress(OSError):  # cgroup 1, or a controller that is not delegated
                 (home / "cgroup.subtree_control").write_text(controller)
         made.append(home)
     return tuple(made)
@@ -166,7 +166,7 @@ def _pids_directory() -> Path | None:
 
 
 def _only_child(pid: int) -> int:
-    """Return the only child of a process; 0 if the kernel does not tell."""
+    """Return the only child of a process; 0 if the kernel does not list children."""
     try:
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     except OSError:

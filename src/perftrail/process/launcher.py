@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Self
 
 from perftrail.errors import LauncherError
-from perftrail.process.enclosure import LauncherResources, broken_off
+from perftrail.process.enclosure import LauncherResources, launcher_killed
 from perftrail.process.lock_counts import lock_file
 from perftrail.process.protocol import CANCEL, Capabilities, job_line, read_answer, read_hello, read_result
 
@@ -50,7 +50,9 @@ def remove_cgroups(paths: Sequence[str]) -> None:
 
 
 def _kill_members(path: Path) -> None:
-    with contextlib.suppress(OSError):  # a cgroup may go while it is read, a process before it is killed
+    with contextlib.suppress(
+        OSError
+    ):  # a cgroup may disappear while it is read, a process before it is killed
         for pid in (path / "cgroup.procs").read_text().split():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(int(pid), signal.SIGKILL)
@@ -66,25 +68,25 @@ def launcher_path() -> Path:
         path = _installed_elsewhere() or path
     if not path.is_file():
         raise LauncherError(
-            f"{path} — the launcher is missing; it is built when perftrail is installed: "
-            "run `pip install .` (or `make setup` in the source tree) where a C compiler is present"
+            f"{path} — the launcher is missing; the installation of perftrail builds it with a C compiler: "
+            "run `pip install .` (or `make setup` in the source tree)"
         )
     if not os.access(path, os.X_OK):
-        raise LauncherError(f"{path} — the launcher may not be executed; check its permissions and mount")
+        raise LauncherError(f"{path} — the launcher is not executable; check its permissions and mount")
     return path
 
 
 def _installed_elsewhere() -> Path | None:
-    """Return the launcher of an editable install, which is among the installed packages and not in the sources."""
+    """Return the launcher of an editable install, which is in the directory of packages and not in the sources."""
     path = Path(sysconfig.get_path("platlib"), "perftrail", _NAME)
     return path if path.is_file() else None
 
 
-SECONDS_TO_LEAVE = 10.0
+SECONDS_TO_END = 10.0
 """Time for a launcher to kill everything and end, before it is killed itself."""
 
 
-LONGEST_PATIENCE_SECONDS = 1e6
+LONGEST_WAIT_SECONDS = 1e6
 """Largest timeout of poll; longer than any sensible timeout."""
 
 SECONDS_BETWEEN_CANCELS = 0.05
@@ -104,7 +106,7 @@ class Launcher:
     def __init__(self, path: Path | None = None, *, enclosure: Enclosure | None = None) -> None:
         self._path = path
         self._enclosure = enclosure
-        self._turn = threading.RLock()
+        self._lock = threading.RLock()
         self._server: _Server | None = None
         self._ids = itertools.count(1)
 
@@ -122,7 +124,7 @@ class Launcher:
 
         Raises `LauncherError` if it is missing, cannot run or has another version.
         """
-        with self._turn:
+        with self._lock:
             if self._server is None:
                 self._server = _Server(self._path or launcher_path(), self._enclosure)
             return self._server.capabilities
@@ -143,60 +145,60 @@ class Launcher:
             return replace(ran, locks=locks.counted(until=ran.ended_at))
 
     def _run(self, command: Command) -> Ran:
-        with self._turn:
+        with self._lock:
             id = str(next(self._ids))
             self.start()
             server = self._server
             assert server is not None
-            line = job_line(server.given(command), id=id)
+            line = job_line(server.adapted(command), id=id)
             began = time.monotonic()
             try:
-                answer = read_answer(server.ask(line, patience_seconds=self._patience(command)))
+                answer = read_answer(server.request(line, wait_seconds=self._wait_seconds(command)))
             except LauncherError:
                 self.close()
                 if self._enclosure is None:
                     raise
-                return broken_off(command, began=began)
+                return launcher_killed(command, began=began)
             except BaseException:
                 self.close()
                 raise
             return read_result(answer, id=id)
 
-    def _patience(self, command: Command) -> float | None:
-        """Return how long to wait for an answer: inside a sandbox, a program can stop its launcher."""
+    def _wait_seconds(self, command: Command) -> float | None:
+        """Return the time limit for an answer: inside a sandbox, a program can stop its launcher."""
         if self._enclosure is None or command.timeout_seconds is None:
             return None
-        return min(command.timeout_seconds + SECONDS_TO_LEAVE, LONGEST_PATIENCE_SECONDS)
+        return min(command.timeout_seconds + SECONDS_TO_END, LONGEST_WAIT_SECONDS)
 
     def cancel(self) -> None:
         """Kill the command of another thread's `run`, which then returns `Cancelled`; without one, do nothing."""
         server = self._server
         if server is not None:
-            server.tell(CANCEL)
+            server.send(CANCEL)
 
     def close(self) -> None:
         """Kill the running command of any thread, and wait until it and the launcher have ended.
 
         May be called again; a later `run` starts a new launcher.
         """
-        while not self._turn.acquire(timeout=SECONDS_BETWEEN_CANCELS):
+        while not self._lock.acquire(timeout=SECONDS_BETWEEN_CANCELS):
             self.cancel()
         try:
             server, self._server = self._server, None
             if server is not None:
                 server.close()
         finally:
-            self._turn.release()
+            self._lock.release()
 
 
 class _Server:
     """One started launcher, its two pipes and its error output."""
 
     def __init__(self, path: Path, enclosure: Enclosure | None) -> None:
-        self._handed = None if enclosure is None else LauncherResources(enclosure)
+        self._resources = None if enclosure is None else LauncherResources(enclosure)
         prefix = () if enclosure is None else enclosure.prefix
-        arguments = () if self._handed is None else self._handed.words()
-        self._complaints: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the server
+        arguments = () if self._resources is None else self._resources.words()
+        self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the server
         self._waiting = bytearray()
         self._writing = threading.Lock()
         self._capabilities: Capabilities | None = None
@@ -206,20 +208,23 @@ class _Server:
                 [*prefix, path, *arguments],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=self._complaints,
-                env={},  # it needs none, and its stack is part of the floor under every figure
+                stderr=self._stderr,
+                env={},  # it needs none, and its stack adds to the lower limit of peak memory
                 bufsize=0,
                 start_new_session=True,
-                pass_fds=() if self._handed is None else self._handed.descriptors,
+                pass_fds=() if self._resources is None else self._resources.descriptors,
             )
         except OSError as error:
-            self._complaints.close()
-            self._let_go()
+            self._stderr.close()
+            self._release()
             started = prefix[0] if prefix else path
             raise LauncherError(f"{started} — the launcher cannot be started: {error.strerror}") from error
         try:
-            said = read_hello(read_answer(self._read_line(None)))
-            self._capabilities = said if self._handed is None else self._handed.outer(said, self._process.pid)
+            hello = read_hello(read_answer(self._read_line(None)))
+            resources = self._resources
+            self._capabilities = (
+                hello if resources is None else resources.seen_outside(hello, self._process.pid)
+            )
         except BaseException:
             self.close()
             raise
@@ -229,32 +234,32 @@ class _Server:
         assert self._capabilities is not None
         return self._capabilities
 
-    def given(self, command: Command) -> Command:
-        return command if self._handed is None else self._handed.inside(command)
+    def adapted(self, command: Command) -> Command:
+        return command if self._resources is None else self._resources.inside(command)
 
-    def ask(self, line: bytes, *, patience_seconds: float | None) -> bytes:
-        if not self.tell(line):
+    def request(self, line: bytes, *, wait_seconds: float | None) -> bytes:
+        if not self.send(line):
             raise self._death()
-        return self._read_line(patience_seconds)
+        return self._read_line(wait_seconds)
 
-    def tell(self, line: bytes) -> bool:
+    def send(self, line: bytes) -> bool:
         assert self._process.stdin is not None
         unsent = memoryview(line)
         with self._writing:
             try:
                 while unsent:
                     unsent = unsent[os.write(self._process.stdin.fileno(), unsent) :]
-            except (BrokenPipeError, ValueError):  # it died, or has been closed
+            except (BrokenPipeError, ValueError):  # it died, or was closed
                 return False
         return True
 
-    def _read_line(self, patience_seconds: float | None) -> bytes:
+    def _read_line(self, wait_seconds: float | None) -> bytes:
         assert self._process.stdout is not None
         output = select.poll()
         output.register(self._process.stdout, select.POLLIN)
         while b"\n" not in self._waiting:
-            if not output.poll(None if patience_seconds is None else patience_seconds * 1000):
-                raise LauncherError("launcher — does not answer; was it stopped from outside?")
+            if not output.poll(None if wait_seconds is None else wait_seconds * 1000):
+                raise LauncherError("launcher — does not answer; perhaps another process stopped it")
             more = os.read(self._process.stdout.fileno(), 65536)
             if not more:
                 raise self._death()
@@ -265,11 +270,11 @@ class _Server:
 
     def _death(self) -> LauncherError:
         self._wait_for_end()
-        self._complaints.seek(0)
-        said = self._complaints.read()[-2000:].decode(errors="replace").strip()
+        self._stderr.seek(0)
+        output = self._stderr.read()[-2000:].decode(errors="replace").strip()
         return LauncherError(
             f"launcher — ended unexpectedly (status {self._process.poll()}); "
-            "its processes were killed; did another process kill it?" + (f"\n{said}" if said else "")
+            "its processes were killed; perhaps another process killed it" + (f"\n{output}" if output else "")
         )
 
     def close(self) -> None:
@@ -279,27 +284,27 @@ class _Server:
         assert process.stdout is not None
         with self._writing:
             process.stdin.close()
-        if self._handed is not None:
-            self._handed.hang_up()
+        if self._resources is not None:
+            self._resources.hang_up()
         try:
             self._wait_for_end()
         finally:
             process.kill()
             process.wait()
             process.stdout.close()
-            self._complaints.close()
-            self._let_go()
+            self._stderr.close()
+            self._release()
 
-    def _let_go(self) -> None:
-        if self._handed is not None:
-            self._handed.close()
+    def _release(self) -> None:
+        if self._resources is not None:
+            self._resources.close()
 
     def _wait_for_end(self) -> None:
         """Wait for both processes: the guard is a child, and the server has the end of a pipe."""
         assert self._process.stdout is not None
-        deadline = time.monotonic() + SECONDS_TO_LEAVE
+        deadline = time.monotonic() + SECONDS_TO_END
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(SECONDS_TO_LEAVE)
+            self._process.wait(SECONDS_TO_END)
         output = select.poll()
         output.register(self._process.stdout, select.POLLIN)
         while (left := deadline - time.monotonic()) > 0:

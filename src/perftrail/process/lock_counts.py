@@ -43,13 +43,13 @@ class LockFile:
         `until` is the end of the program, in seconds of CLOCK_MONOTONIC: waits that it interrupted lasted until
         then. With several processes, not all of which ended then, interrupted waits are ignored.
         """
-        # Through the open file: what has its name by now, a program may have put there.
+        # Through the open file: the program may have replaced the file of this name.
         self._file.seek(0)
         head = self._file.read(_HEAD.size)
         if len(head) < _HEAD.size:
             return None
-        taken, processes = _HEAD.unpack(head)
-        slots = self._file.read(min(taken, _SLOTS - 1) * _SLOT.size)
+        threads, processes = _HEAD.unpack(head)
+        slots = self._file.read(min(threads, _SLOTS - 1) * _SLOT.size)
         slots = slots[: len(slots) - len(slots) % _SLOT.size]
         if not processes:
             return None
@@ -69,7 +69,7 @@ class LockFile:
             semaphores=semaphores,
             joins=joins,
             spins=spins,
-            threads=taken,
+            threads=threads,
             processes=processes,
             method="preload",
         )
@@ -88,8 +88,8 @@ def locks_object(launcher: Path) -> Path:
     path = launcher.with_name(_OBJECT)
     if not path.is_file():
         raise LauncherError(
-            f"{path} — locks cannot be counted without it; it is built with perftrail where cc can make "
-            "shared objects for glibc: install gcc and perftrail again"
+            f"{path} — missing, and needed to count locks; the installation of perftrail builds it if cc can link "
+            "shared objects for glibc: install gcc, and perftrail again"
         )
     return path
 
@@ -98,7 +98,7 @@ def locks_object(launcher: Path) -> Path:
 def lock_file(
     launcher: Path, command: Command, *, directory: str | None = None
 ) -> Iterator[tuple[Command, LockFile]]:
-    """Return a command that counts its locks, and the file of its counts.
+    """Yield a command that counts its locks, and the file of its counts.
 
     The file is created in `directory`, by default in memory.
     """

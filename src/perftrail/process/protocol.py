@@ -66,7 +66,7 @@ def job_line(command: Command, *, id: str) -> bytes:
 def _field(key: str, value: str) -> bytes:
     raw = os.fsencode(value)
     if b"\0" in raw:
-        raise LauncherError(f"{key}: {value!r} holds a NUL character, which no program can be given")
+        raise LauncherError(f"{key}: {value!r} contains a NUL character, which no program can receive")
     return key.encode() + b"=" + raw.replace(b"%", b"%25").replace(b"\t", b"%09").replace(b"\n", b"%0a")
 
 
@@ -74,7 +74,7 @@ def _fields(command: Command, id: str) -> Iterator[tuple[str, str]]:
     yield "id", id
     yield from (("arg", argument) for argument in command.arguments)
     yield from (("env", f"{name}={value}") for name, value in command.environment.items())
-    # Absolute, because the launcher keeps the working directory that we had when it was started.
+    # Absolute, because the launcher's working directory is perftrail's at the launcher's start.
     yield "cwd", os.path.abspath(command.directory)  # noqa: PTH100 - Path would drop "./" and "//"
     for stream in ("stdin", "stdout", "stderr"):
         path = getattr(command, stream)
@@ -118,8 +118,8 @@ def read_hello(answer: Mapping[str, Any]) -> Capabilities:
     """Parse the launcher's first line; raises `LauncherError` for another version of the protocol."""
     if answer["event"] != "hello" or answer["protocol"] != PROTOCOL:
         raise LauncherError(
-            f"launcher — speaks protocol {answer.get('protocol')!r} where {PROTOCOL} is needed; "
-            "the executable and the package are of different versions: reinstall perftrail"
+            f"launcher — uses protocol {answer.get('protocol')!r}, but perftrail needs {PROTOCOL}; "
+            "the executable and the package have different versions: reinstall perftrail"
         )
     cgroup = answer["cgroup"]
     return Capabilities(
@@ -143,7 +143,7 @@ def read_result(answer: Mapping[str, Any], *, id: str) -> Ran:
         raise LauncherError(f"launcher — refused the job: {answer['message']}")
     if answer["event"] != "result" or answer["id"] != id:
         raise LauncherError(
-            f"launcher — answered job {answer.get('id')!r} where {id!r} was asked; please report it"
+            f"launcher — answered job {answer.get('id')!r} instead of {id!r}; please report it"
         )
     return Ran(
         ended=_ended(answer),

@@ -16,7 +16,7 @@ from urllib3.exceptions import HTTPError
 from urllib3.util import Retry
 
 from perftrail.errors import CheckoutFailed, SourceError
-from perftrail.file_tree import alone
+from perftrail.file_tree import exclusive_lock
 from perftrail.model.build import content_key
 from perftrail.model.subject import Revision
 from perftrail.model.wording import quoted
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from perftrail.model.source import Archive
-    from perftrail.model.source import Source as Asked
+    from perftrail.model.source import Source as SourceTable
 
 
 LARGEST_ARCHIVE_BYTES = 4 << 30
@@ -38,13 +38,13 @@ _PIECE_BYTES = 1 << 20
 _RETRIES = Retry(total=3, backoff_factor=0.25, status_forcelist=(500, 502, 503, 504))
 
 
-def place_of(archive: Archive, base: str) -> str:
+def archive_location(archive: Archive, base: str) -> str:
     """Return the location of an archive: its own path or address, or its name below the source's.
 
     >>> from perftrail.model.source import Archive
-    >>> place_of(Archive(version="1", file="a-1.tgz"), "https://x.org/dist")
+    >>> archive_location(Archive(version="1", file="a-1.tgz"), "https://x.org/dist")
     'https://x.org/dist/a-1.tgz'
-    >>> place_of(Archive(version="1", file="a-1.tgz"), "/var/dist")
+    >>> archive_location(Archive(version="1", file="a-1.tgz"), "/var/dist")
     '/var/dist/a-1.tgz'
     """
     if is_download(archive.file):
@@ -61,12 +61,12 @@ def is_download(place: str) -> bool:
 
 def fetch(archive: Archive, *, base: str, cache: Path) -> Path:
     """Return an archive as a file with the right checksum. Raises `CheckoutFailed`."""
-    place = place_of(archive, base)
+    place = archive_location(archive, base)
     if is_download(place):
         return _downloaded(archive, place, cache)
     path = Path(place)
     if not path.is_file():
-        raise CheckoutFailed(f"{path}: no such archive; source.archives says it holds {archive.version}")
+        raise CheckoutFailed(f"{path}: no such archive; source.archives names it for {archive.version}")
     if archive.sha256:
         with path.open("rb") as file:
             _compare(archive, hashlib.file_digest(file, "sha256").hexdigest(), place)
@@ -74,28 +74,28 @@ def fetch(archive: Archive, *, base: str, cache: Path) -> Path:
 
 
 def _downloaded(archive: Archive, address: str, cache: Path) -> Path:
-    """Return the archive in the cache, which holds only checked files, by checksum."""
-    kept = cache / archive.sha256.lower()
-    if kept.is_file():
-        return kept
-    with alone(cache.with_name(f"{cache.name}.lock")):
+    """Return the archive in the cache, which contains only checked files, by checksum."""
+    cached = cache / archive.sha256.lower()
+    if cached.is_file():
+        return cached
+    with exclusive_lock(cache.with_name(f"{cache.name}.lock")):
         cache.mkdir(parents=True, exist_ok=True)
-        if not kept.is_file():
-            _keep(archive, address, kept)
-    return kept
+        if not cached.is_file():
+            _download_checked(archive, address, cached)
+    return cached
 
 
-def _keep(archive: Archive, address: str, kept: Path) -> None:
+def _download_checked(archive: Archive, address: str, to: Path) -> None:
     """Download an archive into a file that exists only after its check."""
-    with tempfile.NamedTemporaryFile(dir=kept.parent, prefix="making-", delete=False) as file:
-        making = Path(file.name)
+    with tempfile.NamedTemporaryFile(dir=to.parent, prefix="making-", delete=False) as file:
+        temporary = Path(file.name)
     try:
-        _compare(archive, _download(address, making), address)
-        making.rename(kept)
+        _compare(archive, _download(address, temporary), address)
+        temporary.rename(to)
     except (requests.RequestException, HTTPError, OSError) as error:
         raise CheckoutFailed(f"{address}: cannot be downloaded: {type(error).__name__}: {error}") from error
     finally:
-        making.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
 def _download(address: str, to: Path) -> str:
@@ -107,7 +107,7 @@ def _download(address: str, to: Path) -> str:
         session.headers["Accept-Encoding"] = "identity"
         with session.get(address, stream=True, timeout=_TIMEOUT_SECONDS) as answer, to.open("wb") as file:
             answer.raise_for_status()
-            # as it is kept there: what is compressed for the way only would not have its checksum
+            # The checksum is that of the stored file: an encoding of the transfer must not change it.
             for piece in answer.raw.stream(_PIECE_BYTES, decode_content=False):
                 size += len(piece)
                 if size > LARGEST_ARCHIVE_BYTES:
@@ -119,9 +119,7 @@ def _download(address: str, to: Path) -> str:
 
 def _compare(archive: Archive, digest: str, place: str) -> None:
     if digest != archive.sha256.lower():
-        raise CheckoutFailed(
-            f"{place}: is not what was promised for {archive.version}: its SHA-256 is {digest}"
-        )
+        raise CheckoutFailed(f"{place}: wrong checksum for {archive.version}: its SHA-256 is {digest}")
 
 
 class ArchiveSource:
@@ -130,16 +128,16 @@ class ArchiveSource:
     An archive that is missing, or has another checksum, is a revision that cannot be checked out.
     """
 
-    def __init__(self, asked: Asked, *, cache: str) -> None:
-        self._asked = asked
+    def __init__(self, table: SourceTable, *, cache: str) -> None:
+        self._table = table
         self._cache = Path(cache) / "archives"
-        self._archives: Mapping[str, Archive] = {each.version: each for each in asked.archives}
+        self._archives: Mapping[str, Archive] = {each.version: each for each in table.archives}
         self._versions = list(self._archives)
         self._digests: dict[str, str] = {}
 
     def history(self, range: str | None = None) -> tuple[Revision, ...]:
         """Return the versions of a range, both ends included; each has the previous one as parent."""
-        text = self._asked.range if range is None else range
+        text = self._table.range if range is None else range
         first, last = self._ends(text)
         return tuple(
             Revision(
@@ -172,16 +170,16 @@ class ArchiveSource:
     def materialise(self, revision: Revision, directory: str, log: str) -> None:
         """Fetch an archive, check it, and unpack it without a single enclosing directory."""
         if Path(directory).exists():
-            raise CheckoutFailed(f"{directory}: is there already; a release goes into a new directory")
+            raise CheckoutFailed(f"{directory}: exists already; a release needs a new directory")
         try:
             archive = self._archive(revision)
         except SourceError as error:
             raise CheckoutFailed(str(error)) from error
         with Path(log).open("a", encoding="utf-8", errors="replace") as file:
-            print(f"$ unpack {place_of(archive, self._asked.location)} into {directory}", file=file)
+            print(f"$ unpack {archive_location(archive, self._table.location)} into {directory}", file=file)
             try:
-                taken = fetch(archive, base=self._asked.location, cache=self._cache)
-                print(f"{unpack(taken, Path(directory))} files", file=file)
+                path = fetch(archive, base=self._table.location, cache=self._cache)
+                print(f"{unpack(path, Path(directory))} files", file=file)
             except CheckoutFailed as error:
                 shutil.rmtree(directory, ignore_errors=True)
                 print(error, file=file)
@@ -195,7 +193,7 @@ class ArchiveSource:
     def _digest(self, archive: Archive) -> str:
         """Return the checksum of a local archive that the table does not state."""
         if archive.version not in self._digests:
-            path = Path(place_of(archive, self._asked.location))
+            path = Path(archive_location(archive, self._table.location))
             if not path.is_file():
                 return f"none at {path}"
             with path.open("rb") as file:

@@ -12,10 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.errors import SourceError
-from perftrail.model.process import (
-    Command,
-    describe_end,
-)
+from perftrail.model.process import Command, describe_end
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -53,7 +50,7 @@ class Answer:
     @property
     def why(self) -> str:
         """The cause of the failure in the tool's own words."""
-        return telling_line(self.errors) or telling_line("\n".join(self.lines())) or self.ended
+        return error_line(self.errors) or error_line("\n".join(self.lines())) or self.ended
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +60,7 @@ class Client:
     starter: Starter
     environment: Mapping[str, str]
 
-    def ask(
+    def run(
         self,
         command: Sequence[str],
         *,
@@ -82,14 +79,14 @@ class Client:
     def _run(
         self, command: Sequence[str], scratch: Path, directory: str, stdin: bytes, timeout_seconds: float
     ) -> Answer:
-        result, output, errors = scratch / "in", scratch / "out", scratch / "err"
-        result.write_bytes(stdin)
+        given, output, errors = scratch / "in", scratch / "out", scratch / "err"
+        given.write_bytes(stdin)
         ran = self.starter.run(
             Command(
                 arguments=tuple(command),
                 environment=self.environment,
                 directory=directory,
-                stdin=str(result),
+                stdin=str(given),
                 stdout=str(output),
                 stderr=str(errors),
                 timeout_seconds=timeout_seconds,
@@ -113,7 +110,7 @@ def client_environment(*, without: Sequence[str], keep: Sequence[str] = ()) -> d
     return {**inherited, "LC_ALL": "C.UTF-8", "LANGUAGE": ""}
 
 
-def telling_line(text: str) -> str:
+def error_line(text: str) -> str:
     """Return the line of a tool's messages with the cause of its failure: a complaint, else the last line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     complaints = [line for line in lines if line.lower().startswith(("fatal:", "error:"))]
@@ -123,7 +120,7 @@ def telling_line(text: str) -> str:
 def refuse_control_characters(text: str, *, what: str) -> None:
     """Raise `SourceError` for a name with control characters, which a tool could read as several names."""
     if any(character in text for character in "\n\r\0"):
-        raise SourceError(f"{what} {text!r}: holds a line end or a NUL; no tool can be asked for it")
+        raise SourceError(f"{what} {text!r}: contains a line end or a NUL; no tool can look it up")
 
 
 def _append(log: Path, command: Sequence[str], answer: Answer) -> None:

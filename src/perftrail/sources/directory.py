@@ -17,7 +17,7 @@ from perftrail.sources.ranges import Unrelated
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from perftrail.model.source import Source as Asked
+    from perftrail.model.source import Source as SourceTable
 
 
 class ListedSource(Unrelated):
@@ -52,18 +52,18 @@ class DirectorySource(Unrelated):
     Only files in `folders`, relative to the directory, belong to it; without any, all do.
     """
 
-    def __init__(self, asked: Asked, *, folders: Sequence[str] = ()) -> None:
+    def __init__(self, table: SourceTable, *, folders: Sequence[str] = ()) -> None:
         super().__init__(
-            no_range=f"a directory has one revision, {asked.location} too; leave the range out, "
+            no_range=f"the directory {table.location} has only one revision; leave the range out, "
             "or use a git repository as source"
         )
-        self._asked = asked
+        self._table = table
         self._folders = tuple(folders)
-        self._root = Path(asked.location)
+        self._root = Path(table.location)
 
     def history(self, range: str | None = None) -> tuple[Revision, ...]:
         """Return the only revision."""
-        self.refuse_range(self._asked.range if range is None else range)
+        self.refuse_range(self._table.range if range is None else range)
         if not self._root.is_dir():
             raise SourceError(f"{self._root}: no such directory; source.location must name one")
         return (Revision(id=self._digest(self._root), summary="the files as they are", label=self._label()),)
@@ -72,7 +72,7 @@ class DirectorySource(Unrelated):
         """Copy the files, links as links. Raises `CheckoutFailed` if they have changed since the revision was named."""
         target = Path(directory)
         if target.exists():
-            raise CheckoutFailed(f"{directory}: is there already; a revision goes into a new directory")
+            raise CheckoutFailed(f"{directory}: exists already; a revision needs a new directory")
         with Path(log).open("a", encoding="utf-8") as file:
             print(f"$ copy {self._root} to {directory}", file=file)
         try:
@@ -92,7 +92,7 @@ class DirectorySource(Unrelated):
         return hashlib.sha256("".join(parts).encode(errors="surrogateescape")).hexdigest()
 
     def _label(self) -> str:
-        label = self._asked.label
+        label = self._table.label
         if label is None or not (self._root / label.file).is_file():
             return ""
         text = (self._root / label.file).read_text("utf-8", errors="replace")
@@ -129,7 +129,7 @@ def _copy(root: Path, target: Path) -> None:
 
 
 def _names(root: Path) -> list[str]:
-    """Yield every directory, file and link below a directory, parents first; sockets do not count."""
+    """Return every directory, file and link below a directory, parents first; sockets do not count."""
     return sorted(_walk(root, ""), key=lambda name: name.split("/"))
 
 

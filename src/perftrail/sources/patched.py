@@ -61,7 +61,7 @@ class PatchedSource:
         return ids | {self._own.revision.id} if self._own.base.id in ids else ids
 
     def merge(self, revision: Revision) -> Merge | None:
-        """Return the lines that a revision joined; the patched one joined none."""
+        """Return the branches that a revision merged; the patched one merged none."""
         return None if self._is_own(revision) else self._inner.merge(revision)
 
     def touched(self, revisions: Sequence[Revision]) -> tuple[tuple[str, ...], ...]:
@@ -84,7 +84,7 @@ class PatchedSource:
             file.write(self._own.patch.text)
             file.flush()
             index = ["--index"] if (Path(directory) / ".git").exists() else []
-            answer = alone_in(self._git, Path(directory)).ask(
+            answer = isolated_git(self._git, Path(directory)).run(
                 "apply", *index, "--whitespace=nowarn", "--", file.name,
                 repository=directory, timeout_seconds=LONG_SECONDS, log=log,
             )  # fmt: skip
@@ -116,14 +116,14 @@ class PlainPatches:
             file.write_bytes(text)
             changes = changes_of(self._git, file)
             self._source.materialise(onto, str(tree), f"{scratch}/log")
-            git = alone_in(self._git, tree)
-            answer = git.ask("apply", "--whitespace=nowarn", "--", str(file), repository=tree)
+            git = isolated_git(self._git, tree)
+            answer = git.run("apply", "--whitespace=nowarn", "--", str(file), repository=tree)
             if answer.failed:
-                there = kept.exists()
+                existed = kept.exists()
                 obstacles = apply_some(git, file, tree)
-                if not there:
+                if not existed:
                     tree.rename(kept)
-                return Conflict(obstacles=obstacles, directory=str(kept), kept=there)
+                return Conflict(obstacles=obstacles, directory=str(kept), kept=existed)
         if not any(home.iterdir()):
             home.rmdir()
         return Patch(text=text, files=changes)
@@ -134,7 +134,7 @@ def changes_of(git: Git, file: Path) -> tuple[FileChange, ...]:
 
     Raises `SourceError` for an invalid patch, `NoAnswer` if it changes nothing.
     """
-    answer = alone_in(git, file.parent).ask(
+    answer = isolated_git(git, file.parent).run(
         "apply", "--numstat", "-z", "--", str(file), repository=file.parent
     )
     if answer.failed:
@@ -152,7 +152,7 @@ def apply_some(git: Git, file: Path, tree: Path) -> tuple[Obstacle, ...]:
 
     Raises `SourceError` if git refuses the patch for another reason, for example a path outside the tree.
     """
-    answer = alone_in(git, tree).ask(
+    answer = isolated_git(git, tree).run(
         "apply", "--reject", "--whitespace=nowarn", "--", str(file), repository=tree
     )
     passages: dict[str, list[Passage]] = {}
@@ -168,8 +168,8 @@ def apply_some(git: Git, file: Path, tree: Path) -> tuple[Obstacle, ...]:
     return (*refused, *absent, *there)
 
 
-def alone_in(git: Git, directory: Path) -> Git:
-    """Return a git that does not treat a directory as part of an enclosing repository."""
+def isolated_git(git: Git, directory: Path) -> Git:
+    """Return a git that does not consider a directory part of an enclosing repository."""
     ceiling = {"GIT_CEILING_DIRECTORIES": str(directory.resolve().parent)}
     return replace(git, client=replace(git.client, environment={**git.client.environment, **ceiling}))
 

@@ -18,7 +18,7 @@ from perftrail.model.wording import quoted
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from perftrail.model.source import Source as Asked
+    from perftrail.model.source import Source as SourceTable
     from perftrail.model.subject import Revision
 
 
@@ -36,7 +36,7 @@ def parse_range(text: str) -> Ends:
     """
     span = parse_span(text)
     if not isinstance(span, Ends):
-        raise SourceError(f'range {quoted(text)}: has no two ends, which are needed here; write "OLD..NEW"')
+        raise SourceError(f'range {quoted(text)}: needs two ends here; write "OLD..NEW"')
     return span
 
 
@@ -55,7 +55,7 @@ _DAY_LETTERS = len("2024-06-30")
 
 
 def moment(text: str, *, edge: Edge) -> datetime | None:
-    """Parse a day, of which `edge` is meant, or a day and a time; UTC by default.
+    """Parse a day and a time, or a day, for its `edge`; UTC by default.
 
     >>> str(moment("2024-06-30", edge="end")), moment("v2024-06-30", edge="end")
     ('2024-06-30 23:59:59.999999+00:00', None)
@@ -71,33 +71,33 @@ def moment(text: str, *, edge: Edge) -> datetime | None:
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
-def so_many_by(at: datetime, times: Sequence[str]) -> int:
-    """Return how many of a line's revisions, oldest first, existed at a moment, by their ISO 8601 times.
+def count_until(at: datetime, times: Sequence[str]) -> int:
+    """Return the number of revisions of a line, oldest first, until a moment, by their ISO 8601 times.
 
-    Some clocks were wrong: the line is cut where the fewest dates contradict their side.
+    Dates may be wrong: the result contradicts the fewest of them.
 
-    >>> so_many_by(datetime(2024, 1, 2, tzinfo=UTC), ["2024-01-01", "1970-01-01", "2024-01-03", "1970-01-01"])
+    >>> count_until(datetime(2024, 1, 2, tzinfo=UTC), ["2024-01-01", "1970-01-01", "2024-01-03", "1970-01-01"])
     2
     """
-    best = so_far = place = 0
+    best = balance = place = 0
     for number, each in enumerate(times, start=1):
         date = moment(each, edge="start")
-        so_far += -1 if date is None or date <= at else 1
-        if so_far < best:
-            best, place = so_far, number
+        balance += -1 if date is None or date <= at else 1
+        if balance < best:
+            best, place = balance, number
     return place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """A line that a merge joined: the id where it began, empty without one, and its own ids, oldest first."""
+    """A line that a merge merged: the id where it began, empty without one, and its own ids, oldest first."""
 
     base: str
     ids: tuple[str, ...]
 
 
 class Lineage(Protocol):
-    """What each kind of history answers about its revisions, all of them by full ids."""
+    """Names, order and ancestry of a history's revisions, all of them by full ids."""
 
     @property
     def location(self) -> str:
@@ -134,29 +134,29 @@ class Lineage(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chosen:
+class SelectedRange:
     """The ids of a range, parents before children; `remark` says how the range was corrected, or is empty."""
 
     ids: list[str]
     remark: str = ""
 
 
-def chosen(history: Lineage, asked: Asked, range: str | None) -> Chosen:
+def select_revisions(history: Lineage, table: SourceTable, range: str | None) -> SelectedRange:
     """Return the ids of a range, by default the study's.
 
-    The two ends of a range are part of it. If the first is not an ancestor of the other, their common ancestor takes
-    its place. Raises `SourceError` with the remedy if it is empty; for the study's range, with its key.
+    The two ends of a range are part of it. If the first is not an ancestor of the other, the range begins at their
+    common ancestor. Raises `SourceError` with the remedy if it is empty; for the study's range, with its key.
     """
     try:
-        return _chosen(history, asked, range)
+        return _chosen(history, table, range)
     except SourceError as error:
-        error.key = ("range",) if range is None and asked.range else ()
+        error.key = ("range",) if range is None and table.range else ()
         raise
 
 
-def _chosen(history: Lineage, asked: Asked, range: str | None) -> Chosen:
+def _chosen(history: Lineage, table: SourceTable, range: str | None) -> SelectedRange:
     remark = ""
-    text = asked.range if range is None else range
+    text = table.range if range is None else range
     span = parse_span(text) if text else EVERYTHING
     match span:
         case Ends():
@@ -164,21 +164,21 @@ def _chosen(history: Lineage, asked: Asked, range: str | None) -> Chosen:
         case Newest(count=count):
             ids = history.between(old="", new=history.newest())[-count:]
         case Tagged(pattern=pattern):
-            ids = _tagged(history, asked, pattern)
+            ids = _tagged(history, table, pattern)
         case _:
             assert_never(span)
-    for link in asked.link:
-        # a name that leads nowhere is better told now than when the search has come to it
+    for link in table.link:
+        # An unknown name is reported now, not in the middle of a search.
         history.resolve(link.branch)
         history.resolve(link.merge)
     if not ids:
-        raise SourceError(f"{history.location}: no revision fits walk = {asked.walk!r}")
-    return Chosen(ids=ids, remark=remark)
+        raise SourceError(f"{history.location}: no revision fits walk = {table.walk!r}")
+    return SelectedRange(ids=ids, remark=remark)
 
 
 def resolve_ends(history: Lineage, ends: Ends) -> Ends:
     """Return the ids of a range's ends; an open end stays open, as does one before the first revision."""
-    # a date is a place on the line to the other end, so the names come first
+    # A date is a position on the line to the other end, so names are resolved first.
     new_is_date = _is_date(history, ends.new)
     new = "" if new_is_date or not ends.new else history.resolve(ends.new)
     if new_is_date:
@@ -210,10 +210,10 @@ def _between_ends(history: Lineage, ends: Ends) -> tuple[list[str], str]:
     return walked, remark
 
 
-def _tagged(history: Lineage, asked: Asked, pattern: str) -> list[str]:
-    if asked.touching:
+def _tagged(history: Lineage, table: SourceTable, pattern: str) -> list[str]:
+    if table.touching:
         raise SourceError(
-            f"range {quoted(f'tags:{pattern}')}: says nothing of files; leave source.touching out, or "
+            f"range {quoted(f'tags:{pattern}')}: cannot select by files; leave source.touching out, or "
             'write "OLD..NEW" with walk = "tags"'
         )
     ids = history.tagged(pattern)
@@ -245,7 +245,7 @@ def _at(history: Lineage, tip: str, date: str, *, edge: Edge) -> str:
     at = moment(date, edge=edge)
     assert at is not None, date
     line = history.trunk(tip)
-    count = so_many_by(at, [time for _, time in line])
+    count = count_until(at, [time for _, time in line])
     return line[count - 1][0] if count else ""
 
 
@@ -282,10 +282,10 @@ def by_ancestry(ids: Sequence[str], history: Iterable[tuple[str, Sequence[str]]]
     own = {id_: 1 << number for number, id_ in enumerate(ids)}
     contains: dict[str, int] = {}
     for id_, parents in history:
-        held = own.get(id_, 0)
+        ancestors = own.get(id_, 0)
         for parent in parents:
-            held |= contains.get(parent, 0)
-        contains[id_] = held
+            ancestors |= contains.get(parent, 0)
+        contains[id_] = ancestors
     order, done, left = [], 0, list(own)
     while left:
         following = next(id_ for id_ in left if not contains[id_] & ~own[id_] & ~done)
@@ -315,14 +315,14 @@ class Unrelated:
         return frozenset()
 
     def merge(self, revision: Revision) -> None:
-        """Return `None`: no joined lines are known."""
+        """Return `None`: no merges are known."""
 
     def touched(self, revisions: Sequence[Revision]) -> tuple[tuple[str, ...], ...]:
         """Return no files: no parent is known."""
         return ((),) * len(revisions)
 
     def content(self, revision: Revision) -> str:
-        """Return `None`: no joined lines are known."""
+        """Return the revision's id, which identifies its content."""
         return revision.id
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from perftrail.errors import CheckoutFailed
-from perftrail.file_tree import date_alike
+from perftrail.file_tree import set_same_date
 from perftrail.model.wording import quoted
 
 if TYPE_CHECKING:
@@ -34,10 +34,10 @@ class _Kind(StrEnum):
     DIRECTORY = "directory"
     FILE = "file"
     LINK = "symbolic link"
-    SAME = "hard link"
+    HARD_LINK = "hard link"
 
 
-_ORDER = (_Kind.DIRECTORY, _Kind.FILE, _Kind.SAME, _Kind.LINK)
+_ORDER = (_Kind.DIRECTORY, _Kind.FILE, _Kind.HARD_LINK, _Kind.LINK)
 """Symbolic links come last: before, no path can lead out."""
 
 
@@ -63,8 +63,8 @@ def unpack(archive: Path, directory: Path) -> int:
             entries = _without_wrapper(list(_entries(archive, stack)))
             directory.mkdir(parents=True)
             _write(entries, directory)
-            _refuse_ways_out(entries, directory)
-            date_alike(directory)
+            _refuse_links_outside(entries, directory)
+            set_same_date(directory)
     except (OSError, EOFError, ValueError, RuntimeError, NotImplementedError, *_BROKEN) as error:
         raise CheckoutFailed(f"{archive.name}: cannot be unpacked: {error}") from error
     return sum(entry.kind is not _Kind.DIRECTORY for entry in entries)
@@ -116,7 +116,7 @@ def _kind(member: tarfile.TarInfo) -> _Kind:
     if member.issym():
         return _Kind.LINK
     if member.islnk():
-        return _Kind.SAME
+        return _Kind.HARD_LINK
     if member.isfile():
         return _Kind.FILE
     raise CheckoutFailed(f"the archive's {quoted(member.name)} is not a file, directory or link")
@@ -133,14 +133,14 @@ def _parts(name: str) -> tuple[str, ...]:
     """Return the parts of a path. Raises `CheckoutFailed` if it could lead out of the directory."""
     parts = tuple(part for part in name.split("/") if part not in {"", "."})
     if name.startswith("/") or ".." in parts or "\0" in name:
-        raise CheckoutFailed(f"the archive's {quoted(name)} would land outside its directory")
+        raise CheckoutFailed(f"the archive's {quoted(name)} leads outside its directory")
     return parts
 
 
 def _without_wrapper(entries: list[_Entry]) -> list[_Entry]:
-    """Leave out a single enclosing directory, as release archives have one, and empty names."""
+    """Leave out a single enclosing directory, which release archives usually have, and empty names."""
     if len(entries) > MOST_ENTRIES:
-        raise CheckoutFailed(f"the archive holds more than {MOST_ENTRIES} entries")
+        raise CheckoutFailed(f"the archive contains more than {MOST_ENTRIES} entries")
     named = [entry for entry in entries if entry.parts]
     tops = {entry.parts[0] for entry in named}
     bare = [entry for entry in named if len(entry.parts) == 1]
@@ -151,8 +151,8 @@ def _without_wrapper(entries: list[_Entry]) -> list[_Entry]:
             parts=entry.parts[1:],
             kind=entry.kind,
             program=entry.program,
-            # a hard link names its file from the archive's top, a symbolic one from where it lies
-            target="/".join(_parts(entry.target)[1:]) if entry.kind is _Kind.SAME else entry.target,
+            # The target of a hard link is relative to the archive's top, that of a symbolic link to the link.
+            target="/".join(_parts(entry.target)[1:]) if entry.kind is _Kind.HARD_LINK else entry.target,
             open=entry.open,
         )
         for entry in named
@@ -169,7 +169,7 @@ def _write(entries: Iterable[_Entry], directory: Path) -> None:
             path.mkdir(exist_ok=True)
         elif entry.kind is _Kind.LINK:
             path.symlink_to(entry.target)
-        elif entry.kind is _Kind.SAME:
+        elif entry.kind is _Kind.HARD_LINK:
             path.hardlink_to(directory.joinpath(*_parts(entry.target)))
         else:
             left -= _copy(entry, path, most=left)
@@ -179,8 +179,8 @@ def _copy(entry: _Entry, path: Path, *, most: int) -> int:
     """Write a file's content; the size in the archive is not trusted."""
     written = 0
     path.unlink(missing_ok=True)
-    with entry.open() as held, path.open("xb") as file:
-        while piece := held.read(_PIECE_BYTES):
+    with entry.open() as content, path.open("xb") as file:
+        while piece := content.read(_PIECE_BYTES):
             written += len(piece)
             if written > most:
                 raise CheckoutFailed(f"the archive unpacks to more than {LARGEST_TREE_BYTES} bytes")
@@ -189,7 +189,7 @@ def _copy(entry: _Entry, path: Path, *, most: int) -> int:
     return written
 
 
-def _refuse_ways_out(entries: Iterable[_Entry], directory: Path) -> None:
+def _refuse_links_outside(entries: Iterable[_Entry], directory: Path) -> None:
     """Raise `CheckoutFailed` for symbolic links that lead out of the directory, directly or through others."""
     root = directory.resolve()
     for entry in entries:

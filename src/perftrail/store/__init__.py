@@ -5,12 +5,12 @@ the first call of `open_store` that finds or creates a store.
 
 A file has one writer at a time, which locks it first; readers need no lock::
 
-    with hold(path, wait=True, on_wait=tell), open_store(path, access="write") as store:
+    with lock_for_writing(path, wait=True, on_wait=notify), open_store(path, access="write") as store:
         store.add(outcome)
 
 A server has as many writers as there are machines; `open_shared` lets one process of each machine measure::
 
-    with open_shared(url, machine=machine.id, wait=True, on_wait=tell) as store:
+    with open_shared(url, machine=machine.id, wait=True, on_wait=notify) as store:
         store.add(outcome)
 """
 
@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, assert_never, overload
 
 from perftrail.store.location import on_server, server_of, shown
-from perftrail.store.lock import Holder, hold, writing
+from perftrail.store.lock import Holder, current_writer, lock_for_writing
 from perftrail.store.memory import MemoryStore
-from perftrail.store.server_outage import LIMIT_SECONDS, Back, Patience, ServerUnreachable
+from perftrail.store.transactions import LIMIT_SECONDS, ServerBack, ServerUnreachable, ServerWait
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,17 +31,17 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Access",
-    "Back",
     "Holder",
     "MemoryStore",
+    "ServerBack",
     "ServerUnreachable",
-    "hold",
+    "current_writer",
+    "lock_for_writing",
     "on_server",
     "open_shared",
     "open_store",
     "server_of",
     "shown",
-    "writing",
 ]
 
 Access = Literal["read", "write"]
@@ -65,10 +65,10 @@ def open_store(location: str, *, access: Access, machine: str = "") -> SqlStore 
     For reading, nothing changes. A missing file is an empty store, and stays empty while it is open; so is a database
     without tables. Builds of `machine` count before others'.
 
-    Raises `StoreError` for a store that is damaged, belongs to another program, was written by a newer perftrail, or
-    cannot be opened.
+    Raises `StoreError` for a store that is damaged, belongs to another program, has the format of a newer perftrail,
+    or cannot be opened.
     """
-    refusal = f"{shown(location)}: it was opened to be read, and cannot be written so"
+    refusal = f"{shown(location)}: the store is open for reading only"
     if access == "read" and not on_server(location) and not Path(location).exists():
         return MemoryStore(refusal=refusal)
     # SQLAlchemy takes 0.3 seconds and more to import.
@@ -92,22 +92,22 @@ def open_shared(
     *,
     machine: str,
     wait: bool,
-    on_wait: Callable[[Holder | ServerUnreachable | Back], None],
+    on_wait: Callable[[Holder | ServerUnreachable | ServerBack], None],
     limit_seconds: float = LIMIT_SECONDS,
 ) -> SqlStore:
     """Open a server's database for writing; one perftrail process of each machine may do so at a time.
 
-    If another one does, wait and call `on_wait` with its holder, or raise `StoreLocked`. If the server does not
+    If another one does, wait and call `on_wait` with that process, or raise `StoreLocked`. If the server does not
     answer later, wait up to `limit_seconds`; `on_wait` is called when it stops answering and when it answers again.
-    Raises `StoreError` as `open_store` does, and `StoreLocked` if another process took the lock meanwhile.
+    Raises `StoreError` as `open_store` does, and `StoreLocked` if another process got the lock meanwhile.
     """
     from perftrail.store import postgresql  # noqa: PLC0415 - it takes long to import, as above
     from perftrail.store.sql import SqlStore  # noqa: PLC0415
 
-    turn = postgresql.Turn(machine, where=shown(url), wait=wait, on_wait=on_wait)
-    engine = postgresql.open_to_write(url, turn=turn)
+    lock = postgresql.MachineLock(machine, where=shown(url), wait=wait, on_wait=on_wait)
+    engine = postgresql.open_to_write(url, lock=lock)
     return SqlStore(
         postgresql.database(engine, where=shown(url)),
         machine=machine,
-        patience=Patience(tell=on_wait, seconds=limit_seconds),
+        server_wait=ServerWait(tell=on_wait, seconds=limit_seconds),
     )

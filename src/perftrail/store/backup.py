@@ -1,4 +1,4 @@
-"""Back up a store at one moment into a file that describes its content, and restore it.
+"""ServerBack up a store at one moment into a file that describes its content, and restore it.
 
 A backup is an SQLite file with the same tables, whatever database the store is in, and one more table: a note that
 lets a restore check that nothing is missing.
@@ -22,11 +22,11 @@ from sqlalchemy import Column, Integer, MetaData, Table, Text, insert, inspect, 
 from perftrail._version import __version__
 from perftrail.errors import NoAnswer, StoreError
 from perftrail.store import schema, sqlite
-from perftrail.store.copying import Copying, Digest, digests
-from perftrail.store.databases import looked_at, to_write
+from perftrail.store.copying import Digest, StoreCopy, digests
+from perftrail.store.databases import open_snapshot, to_write
 from perftrail.store.location import on_server, shown
 from perftrail.store.migrations import refuse_newer, shipped, version
-from perftrail.store.upkeep import guarded
+from perftrail.store.upkeep import locked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -95,9 +95,9 @@ def backup(location: str, file: Path, *, tell: Callable[[int, int], None] = lamb
     `NoAnswer` if the store does not exist.
     """
     if file.exists():
-        raise StoreError(f"{file}: it is there already; name another file, or remove it")
+        raise StoreError(f"{file}: exists already; name another file, or remove it")
     with _new(file) as fresh:
-        with looked_at(location) as connection:
+        with open_snapshot(location) as connection:
             if on_server(location):
                 _copy_from_server(connection, fresh, tell, where=shown(location))
             else:
@@ -120,17 +120,17 @@ def backup(location: str, file: Path, *, tell: Callable[[int, int], None] = lamb
 def restore(
     file: Path, location: str, *, tell: Callable[[int, int], None] = lambda *_: None
 ) -> BackupContent:
-    """Restore a backup into a missing or empty store; afterwards it has what the backup's note says.
+    """Restore a backup into a missing or empty store, and check it against the backup's note.
 
     The restore is complete or has no effect. Raises `StoreError` for a damaged or incomplete file, and for a store
     with content.
     """
     noted = read_note(file)
-    with guarded(location), _whole(file, noted) as sound:
+    with locked(location), _whole(file, noted) as sound:
         if on_server(location):
             _restore_to_server(sound, noted, location, tell)
             return noted
-        with suppress(NoAnswer), looked_at(location) as connection:
+        with suppress(NoAnswer), open_snapshot(location) as connection:
             _refuse_full(connection, where=location)
         with _new(Path(location)) as fresh:
             _copy_file(str(sound), fresh)
@@ -159,7 +159,7 @@ def read_note(file: Path) -> BackupContent:
         number = int(row.version)
     except (ValueError, TypeError, AttributeError) as error:
         raise StoreError(
-            f"{file}: what this backup notes of itself cannot be read ({error}); use another one"
+            f"{file}: this backup's description of its content is not readable ({error}); use another one"
         ) from error
     return BackupContent(
         file=str(file), made=row.made, version=number, digests=noted, size_bytes=file.stat().st_size
@@ -176,7 +176,9 @@ def _whole(file: Path, noted: BackupContent) -> Iterator[Path]:
         if sound != "ok":
             raise StoreError(f"{file}: this backup is damaged ({sound}); use another one")
         if connection.exec_driver_sql("PRAGMA foreign_key_check").first() is not None:
-            raise StoreError(f"{file}: this backup is not whole, rows refer to missing ones; use another one")
+            raise StoreError(
+                f"{file}: this backup is incomplete, rows refer to missing ones; use another one"
+            )
         if noted.version == newest:
             _refuse_different(noted, connection, where=str(file))
     if noted.version == newest:
@@ -200,11 +202,11 @@ def _refuse_different(noted: BackupContent, connection: Connection, *, where: st
         there = found[kind].rows if kind in found else 0
         if there != wanted.rows:
             raise StoreError(
-                f"{where}: {there} {kind} where the backup of {noted.made} noted {wanted.rows}; use another backup"
+                f"{where}: {there} {kind} instead of {wanted.rows} as in the backup of {noted.made}; use another one"
             )
         if exact and found.get(kind) != wanted:
             raise StoreError(
-                f"{where}: its {kind} are not those that the backup of {noted.made} noted; use another backup"
+                f"{where}: its {kind} differ from those of the backup of {noted.made}; use another backup"
             )
 
 
@@ -212,8 +214,8 @@ def _refuse_full(connection: Connection, *, where: str) -> None:
     """Raise `StoreError` for a store with content."""
     if any(connection.execute(select(table).limit(1)).first() for table in FIRST_FILLED):
         raise StoreError(
-            f"{where}: something is kept here already; restore to another place with --store, or add what "
-            "it lacks with perftrail store copy"
+            f"{where}: this store is not empty; restore to another place with --store, or add the "
+            "missing rows with perftrail store copy"
         )
 
 
@@ -234,15 +236,15 @@ def _copy_from_server(
     """Copy a server's database at one moment into a file, and check that both are equal."""
     made = to_write(str(target))
     try:
-        Copying(source, made, tell=tell).run()
+        StoreCopy(source, made, tell=tell).run()
     finally:
         made.close()
-    with closing(sqlite3.connect(target)) as settled:
-        settled.execute("PRAGMA journal_mode=DELETE")
+    with closing(sqlite3.connect(target)) as is_stored:
+        is_stored.execute("PRAGMA journal_mode=DELETE")
     with _open(target) as connection:
         if digests(connection) != digests(source):
             raise StoreError(
-                f"{where}: the backup is not what it holds; this is a defect of perftrail, please report it"
+                f"{where}: the backup differs from the store; this is a defect of perftrail, please report it"
             )
 
 
@@ -260,7 +262,7 @@ def _restore_to_server(
             quoted = map(connection.dialect.identifier_preparer.quote, schema.metadata.tables)
             connection.exec_driver_sql(f"LOCK TABLE {', '.join(quoted)} IN SHARE ROW EXCLUSIVE MODE")
             _refuse_full(connection, where=target.where)
-            Copying(source, connection, tell=tell).run().refuse_differences(target.where)
+            StoreCopy(source, connection, tell=tell).run().refuse_differences(target.where)
             _refuse_different(noted, connection, where=target.where)
     finally:
         target.close()
@@ -268,7 +270,7 @@ def _restore_to_server(
 
 @contextmanager
 def _open(file: Path) -> Iterator[Connection]:
-    """Yield a file of tables that no other process uses; changes are kept."""
+    """Yield a file of tables that no other process uses; changes are committed."""
     engine = sqlite.bare_engine(str(file))
     try:
         with sqlite.translate_errors(str(file)), engine.begin() as connection:
@@ -286,7 +288,7 @@ def _new(file: Path) -> Iterator[Path]:
         fresh.unlink(missing_ok=True)
         fresh.touch()
     except OSError as error:
-        raise StoreError(f"{file}: it cannot be made: {error.strerror}; name another place") from error
+        raise StoreError(f"{file}: cannot be created: {error.strerror}; name another place") from error
     try:
         yield fresh
         with fresh.open("rb+") as written:

@@ -12,7 +12,7 @@ from sqlalchemy import select
 from perftrail.model.measurement import Measurement
 from perftrail.store import schema
 from perftrail.store.databases import to_read
-from perftrail.store.identifiers import Names
+from perftrail.store.identifiers import TextIds
 from perftrail.store.outcomes import PHASES
 
 if TYPE_CHECKING:
@@ -116,10 +116,10 @@ def columns_of(outcomes: Iterable[Outcome], *, metrics: Collection[str] | None =
 
 
 def _read(connection: Connection, machine: str, metrics: Collection[str] | None) -> SampleColumns:
-    table, names = schema.invocation, Names(schema.metric, "name")
+    table, names = schema.invocation, TextIds(schema.metric, "name")
     known = names.by_id(connection)
     wanted = {id for id, name in known.items() if metrics is None or name in metrics}
-    id_of = Names(schema.machine, "fingerprint").find(connection, machine)
+    id_of = TextIds(schema.machine, "fingerprint").find(connection, machine)
     taken = select(
         table.c.id,
         table.c.runnable_id,
@@ -152,9 +152,9 @@ def _read(connection: Connection, machine: str, metrics: Collection[str] | None)
         metric=body[1],
         method=body[2],
         value=values,
-        runnables=Names(schema.runnable, "key").by_id(connection),
+        runnables=TextIds(schema.runnable, "key").by_id(connection),
         metrics=known,
-        methods=Names(schema.method, "name").by_id(connection),
+        methods=TextIds(schema.method, "name").by_id(connection),
         marks=[tuple(json.loads(text)) if text else () for text in marks],
     )
 

@@ -18,14 +18,14 @@ from sqlalchemy.exc import IntegrityError
 from perftrail.errors import StoreError, UsageError
 from perftrail.model.measurement import InvocationKey
 from perftrail.store import schema
-from perftrail.store.databases import looked_at, to_write
-from perftrail.store.identifiers import Names, chunks, insert_many, insert_unless_there
+from perftrail.store.databases import open_snapshot, to_write
+from perftrail.store.identifiers import TextIds, chunks, insert_many, insert_unless_there
 from perftrail.store.location import on_server, shown
 from perftrail.store.lock import FAMILY
 from perftrail.store.outcomes import PHASES
 from perftrail.store.rows import named
 from perftrail.store.transactions import TRIES, Transactions
-from perftrail.store.upkeep import guarded
+from perftrail.store.upkeep import locked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -47,7 +47,7 @@ MODULUS = 1 << 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptInvocation:
+class StoredInvocation:
     """An invocation with its own columns, its values as (metric, value, method), and its failure, if any."""
 
     id: int
@@ -82,7 +82,7 @@ def digests(connection: Connection) -> Mapping[str, Digest]:
     return {kind: _digest(rows) for kind, rows in _contents(connection).items()}
 
 
-def invocations(connection: Connection) -> Iterator[Sequence[KeptInvocation]]:
+def invocations(connection: Connection) -> Iterator[Sequence[StoredInvocation]]:
     """Yield every invocation in batches, in the order in which they were stored."""
     table = schema.invocation
     last = 0
@@ -103,13 +103,13 @@ def invocations(connection: Connection) -> Iterator[Sequence[KeptInvocation]]:
 
 def invocations_at(
     connection: Connection, places: Sequence[tuple[int, int, int, int]]
-) -> Iterator[KeptInvocation]:
+) -> Iterator[StoredInvocation]:
     """Yield those invocations that exist, each named by the ids of runnable and machine, phase and ordinal."""
     table = schema.invocation
     asked = _invocations().add_columns(table.c.runnable_id, table.c.machine_id)
     key = (table.c.runnable_id, table.c.machine_id, table.c.phase, table.c.ordinal)
     for chunk in chunks(places):
-        # Each column by itself, which an index answers, gives a few more than were asked for.
+        # Conditions on single columns use an index, but also match a few other rows.
         near = (column.in_(set(values)) for column, values in zip(key, zip(*chunk, strict=True), strict=True))
         wanted = set(chunk)
         rows = [
@@ -242,8 +242,8 @@ def _kept(
     row: Row[Any],
     values: Mapping[int, list[tuple[str, float, str | None]]],
     failures: Mapping[int, tuple[Cell, ...]],
-) -> KeptInvocation:
-    return KeptInvocation(
+) -> StoredInvocation:
+    return StoredInvocation(
         id=row.id,
         key=InvocationKey(
             runnable=row.key, machine=row.fingerprint, phase=PHASES[row.phase], ordinal=row.ordinal
@@ -254,8 +254,8 @@ def _kept(
     )
 
 
-def put_invocations(
-    connection: Connection, batch: Sequence[KeptInvocation], numbering: Numbering, done: Copied
+def insert_invocations(
+    connection: Connection, batch: Sequence[StoredInvocation], numbering: Numbering, done: Copied
 ) -> None:
     """Insert the missing ones of some invocations; record which exist with different content."""
     rows = [_row(connection, each, numbering) for each in batch]
@@ -273,7 +273,7 @@ def put_invocations(
     done.count("invocations", added=len(new), of=len(batch))
 
 
-def _row(connection: Connection, each: KeptInvocation, numbering: Numbering) -> dict[str, Any]:
+def _row(connection: Connection, each: StoredInvocation, numbering: Numbering) -> dict[str, Any]:
     own = dict(zip((*OWN, "block_id", "perftrail_id"), each.own, strict=True))
     names = {"runnable_id": each.key.runnable, "machine_id": each.key.machine}
     numbers = {"phase": PHASES.index(each.key.phase), "ordinal": each.key.ordinal}
@@ -281,7 +281,7 @@ def _row(connection: Connection, each: KeptInvocation, numbering: Numbering) -> 
 
 
 def _put_values(
-    connection: Connection, new: Iterable[tuple[int, KeptInvocation]], numbering: Numbering
+    connection: Connection, new: Iterable[tuple[int, StoredInvocation]], numbering: Numbering
 ) -> None:
     values: list[dict[str, Any]] = []
     failures: list[dict[str, Any]] = []
@@ -319,8 +319,8 @@ class Numbering:
     """The ids of texts in the target store."""
 
     def __init__(self) -> None:
-        self.names = {table.name: Names(table, column) for table, column in NAMED}
-        self.names["machine"] = Names(schema.machine, "fingerprint")
+        self.names = {table.name: TextIds(table, column) for table, column in NAMED}
+        self.names["machine"] = TextIds(schema.machine, "fingerprint")
 
     def row(self, connection: Connection, named: Mapping[str, Any]) -> dict[str, Any]:
         """Return a row of `named_rows` with ids instead of texts."""
@@ -381,8 +381,8 @@ class Copied:
         if self.differs:
             more = len(self.differs) - MOST_NAMED
             raise StoreError(
-                f"{where}: it holds something else already as {'; as '.join(self.differs[:MOST_NAMED])}"
-                f"{f'; and {more} more' if more > 0 else ''}; that was left as it is, all else was copied"
+                f"{where}: its content differs for {'; for '.join(self.differs[:MOST_NAMED])}"
+                f"{f'; and {more} more' if more > 0 else ''}; these rows did not change, all others were copied"
             )
 
     def as_json(self) -> CopiedJson:
@@ -398,7 +398,7 @@ COPYING = -1
 """Second half of the key of the lock under which a batch is copied; the keys of machines are not negative."""
 
 
-class Copying:
+class StoreCopy:
     """One copy, from a connection that sees one state of a store, into another store.
 
     If the target is a connection, everything belongs to its transaction. `tell` is called with the number of copied
@@ -446,7 +446,7 @@ class Copying:
         if isinstance(self._target, Connection):
             attempt(self._target)
         else:
-            _write(Transactions(self._target, undone=self._numbering.forget), attempt)
+            _write(Transactions(self._target, on_rollback=self._numbering.forget), attempt)
         self.done.include(part)
 
     def _rows(self, table: Table) -> Sequence[Named]:
@@ -526,7 +526,7 @@ class Copying:
         done = 0
         for batch in invocations(self._source):
             own = batch
-            self._put(lambda connection, part: put_invocations(connection, own, self._numbering, part))  # noqa: B023 - called at once
+            self._put(lambda connection, part: insert_invocations(connection, own, self._numbering, part))  # noqa: B023 - called at once
             done += len(batch)
             self._tell(done, total)
 
@@ -649,10 +649,10 @@ def copy_store(source: str, target: str, *, tell: Callable[[int, int], None] = l
     """
     if _same(source, target):
         raise UsageError(f"{shown(target)}: A and B are the same store; name two")
-    with looked_at(source) as connection, guarded(target):
+    with open_snapshot(source) as connection, locked(target):
         database = to_write(target)
         try:
-            return Copying(connection, database, tell=tell).run()
+            return StoreCopy(connection, database, tell=tell).run()
         finally:
             database.close()
 

@@ -39,14 +39,12 @@ def to_read(location: str) -> Database | None:
 
 
 @contextmanager
-def looked_at(location: str) -> Iterator[Connection]:
+def open_snapshot(location: str) -> Iterator[Connection]:
     """Yield a connection that sees one state of a store. Raises `NoAnswer` for an empty store."""
     missing = not on_server(location) and not Path(location).exists()
     database = None if missing else to_read(location)
     if database is None:
-        raise NoAnswer(
-            f"{shown(location)}: nothing is kept here yet; perftrail run or perftrail find measures something"
-        )
+        raise NoAnswer(f"{shown(location)}: the store is empty; measure with: perftrail run")
     try:
         with database.translate_errors(database.where), database.reading.connect() as connection:
             yield connection

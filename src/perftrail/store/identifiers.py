@@ -61,7 +61,7 @@ CHUNK = 500
 """Number of texts or ids in one statement, within every database's limit of parameters."""
 
 
-class Names:
+class TextIds:
     """The ids of one table's texts, cached until `forget` after a failed transaction."""
 
     def __init__(self, table: Table, column: str) -> None:
@@ -75,7 +75,7 @@ class Names:
 
     def find_all(self, connection: Connection, texts: Collection[str]) -> dict[str, int]:
         """Return the ids of those texts that the table has."""
-        # A database refuses to be asked for a text that it could not hold.
+        # A database rejects queries for texts that it cannot store.
         for chunk in chunks([text for text in texts if text not in self._known and text == storable(text)]):
             rows = connection.execute(select(self._text, self._table.c.id).where(self._text.in_(chunk)))
             self._known.update((text, number) for text, number in rows)
@@ -87,11 +87,11 @@ class Names:
         if found is not None:
             return found
         added = insert_unless_there(connection, self._table).values({self._text.name: text})
-        made = connection.scalars(added.returning(self._table.c.id)).one_or_none()
-        if made is None:  # another writer has put it there a moment ago
-            made = self.find_all(connection, [text])[text]
-        self._known[text] = made
-        return made
+        id = connection.scalars(added.returning(self._table.c.id)).one_or_none()
+        if id is None:  # another writer has just inserted it
+            id = self.find_all(connection, [text])[text]
+        self._known[text] = id
+        return id
 
     def intern_all(self, connection: Connection, texts: Iterable[str]) -> None:
         """Insert missing texts, always in the same order, so that two writers never wait for each other."""
@@ -105,7 +105,7 @@ class Names:
         return dict(connection.execute(select(self._table.c.id, self._text)).all())
 
     def forget(self) -> None:
-        """Clear the cache, because ids of an undone transaction are invalid."""
+        """Clear the cache, because ids of a rolled back transaction are invalid."""
         self._known.clear()
 
 

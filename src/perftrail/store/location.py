@@ -45,19 +45,19 @@ def server_of(named: str | None) -> str | None:
     if not on_server(named):
         scheme = named.partition("://")[0]
         raise UsageError(
-            f"--store {scheme}://…: results live in a directory, or in PostgreSQL: "
+            f"--store {scheme}://…: results are in a directory, or in PostgreSQL: "
             "postgresql://USER@HOST/DATABASE"
         )
     if _parts(named) is None:
         raise UsageError(
             f"--store {HIDDEN}: this is not an address such as postgresql://USER@HOST:5432/DATABASE; in a user name "
-            "or a password, @ is written %40, / is %2F and : is %3A (better, leave the password to ~/.pgpass)"
+            "or a password, write %40 for @, %2F for / and %3A for : (or better, use ~/.pgpass for the password)"
         )
     return named
 
 
 def shown(location: str) -> str:
-    """Write where a store is for people and files: the address of a server without password.
+    """Return the location of a store for people and files: the address of a server without password.
 
     >>> shown("postgresql://ada:secret@db:5433/tcl?sslmode=require&password=secret")
     'postgresql://ada@db:5433/tcl?sslmode=require'
@@ -89,7 +89,7 @@ def parameters(location: str) -> list[tuple[str, str]]:
 
 
 def without_secrets(word: str) -> str:
-    """Give a word of a command line with the address of a server in it as `shown` writes it.
+    """Return a word of a command line with the server's address as `shown` returns it.
 
     >>> without_secrets("--store=postgresql://ada:secret@db/tcl")
     '--store=postgresql://ada@db/tcl'

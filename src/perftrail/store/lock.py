@@ -29,7 +29,7 @@ POLL_SECONDS = 0.2
 """Time between two attempts of a waiting process, in seconds."""
 
 READ_SECONDS = 1.0
-"""Time to wait for a new holder to write its name, which takes microseconds."""
+"""Time to wait until the process with the lock writes its name, which takes microseconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,8 +42,8 @@ class Holder:
 
     def __str__(self) -> str:
         if not self.pid:
-            return "another process, which does not say who it is,"
-        return f"process {self.pid} ({' '.join(self.command)}), since {self.started},"
+            return "another process"
+        return f"process {self.pid} ({' '.join(self.command)}), started {self.started},"
 
 
 def _ignore(_: Holder) -> None:
@@ -51,31 +51,31 @@ def _ignore(_: Holder) -> None:
 
 
 @contextmanager
-def hold(path: str, *, wait: bool, on_wait: Callable[[Holder], None] = _ignore) -> Iterator[None]:
+def lock_for_writing(path: str, *, wait: bool, on_wait: Callable[[Holder], None] = _ignore) -> Iterator[None]:
     """Lock the store at `path` for writing while the block runs.
 
-    If another process holds the lock, wait and call `on_wait` with the holder (again whenever it changes; Ctrl-C
-    ends the wait), or raise `StoreLocked`. Raises `StoreError` if the lock file cannot be created.
+    If another process has the lock, wait and call `on_wait` with it (again whenever it changes; Ctrl-C ends the
+    wait), or raise `StoreLocked`. Raises `StoreError` if the lock file cannot be created.
     """
     name = Path(f"{Path(path).resolve()}.lock")
     descriptor = _open(name)
-    _held.add(descriptor)
+    _locks.add(descriptor)
     try:
         _acquire(descriptor, path, wait=wait, on_wait=on_wait)
         try:
             _write(descriptor)
             yield
         finally:
-            if descriptor in _held:
+            if descriptor in _locks:
                 os.ftruncate(descriptor, 0)
     finally:
-        if descriptor in _held:  # in a forked child it is not, and the number may be another file's
-            _held.remove(descriptor)
+        if descriptor in _locks:  # a forked child has no locks, and the number may be another file's
+            _locks.remove(descriptor)
             os.close(descriptor)
 
 
-def writing(path: str) -> Holder | None:
-    """Return who writes to the store at `path` now; `None` if nobody does. Takes no lock."""
+def current_writer(path: str) -> Holder | None:
+    """Return the process that writes to the store at `path` now; `None` without one. Locks nothing."""
     try:
         holder = _parse(Path(f"{Path(path).resolve()}.lock").read_bytes())
     except OSError:
@@ -89,8 +89,8 @@ def _open(name: Path) -> int:
         return os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     except OSError as error:
         raise StoreError(
-            f"{name}: the lock file cannot be made: {error.strerror}; may you write there? "
-            "Name another place with --store"
+            f"{name}: the lock file cannot be created: {error.strerror}; check the permissions, or "
+            "name another place with --store"
         ) from error
 
 
@@ -100,7 +100,7 @@ def _acquire(descriptor: int, path: str, *, wait: bool, on_wait: Callable[[Holde
     while not _lock(descriptor, path):
         holder = _parse(os.pread(descriptor, 1 << 20, 0))
         if holder is None or not _lives(holder.pid):
-            # It came a moment ago and has not written yet who it is, or it is just leaving.
+            # It has just started and not written its name yet, or it is ending.
             silent_since = silent_since or time.monotonic()
             if time.monotonic() - silent_since < READ_SECONDS:
                 time.sleep(POLL_SECONDS / 10)
@@ -108,7 +108,7 @@ def _acquire(descriptor: int, path: str, *, wait: bool, on_wait: Callable[[Holde
             holder = Holder(pid=0)
         silent_since = None
         if holder.pid == os.getpid():
-            raise StoreLocked(f"{path}: this very process writes to it already; close that store first")
+            raise StoreLocked(f"{path}: this process already writes to it; close that store first")
         if not wait:
             raise StoreLocked(
                 f"{path}: {holder} writes to it; wait for its end, or name another with --store"
@@ -126,7 +126,7 @@ def _lock(descriptor: int, path: str) -> bool:
         return False
     except OSError as error:
         raise StoreError(
-            f"{path}: its file system knows no locks: {error.strerror}; "
+            f"{path}: its file system does not support locks: {error.strerror}; "
             "name a store on a local disk with --store"
         ) from error
     return True
@@ -160,15 +160,15 @@ def _lives(pid: int) -> bool:
     return True
 
 
-_held: set[int] = set()
+_locks: set[int] = set()
 """File descriptors of this process's locks."""
 
 
 def _release_in_child() -> None:
     """Close the locks in a forked child, which would keep them after its parent ended."""
-    for descriptor in _held:
+    for descriptor in _locks:
         os.close(descriptor)
-    _held.clear()
+    _locks.clear()
 
 
 os.register_at_fork(after_in_child=_release_in_child)
@@ -199,12 +199,12 @@ def application_name() -> str:
     return f"perftrail {os.getpid()} since {started} {secrets.token_hex(4)}"
 
 
-class Turn:
-    """A machine's lock, which each new connection of its holder takes again.
+class MachineLock:
+    """A machine's lock, which each new connection of its process acquires again.
 
-    The first connection waits for the present holder and calls `on_wait` with it, or raises `StoreLocked`. A later
-    one raises `StoreLocked` if another process took the lock while the server did not answer, because samples of
-    both would be worthless.
+    The first connection waits for the process that has the lock and calls `on_wait` with it, or raises
+    `StoreLocked`. A later one raises `StoreLocked` if another process got the lock while the server did not answer,
+    because samples of both would be worthless.
     """
 
     def __init__(self, machine: str, *, where: str, wait: bool, on_wait: Callable[[Holder], None]) -> None:
@@ -213,38 +213,38 @@ class Turn:
         self._where = where
         self._wait = wait
         self._on_wait = on_wait
-        self._had = False
+        self._acquired_before = False
 
-    def take(self, connection: psycopg.Connection) -> None:
-        """Take the lock, on a connection that commits each statement."""
+    def acquire(self, connection: psycopg.Connection) -> None:
+        """Acquire the lock, on a connection that commits each statement."""
         result: Holder | None = None
-        while not self._taken(connection):
+        while not self._try_acquire(connection):
             held = self._holder(connection)
-            if held is None:  # whoever had it let go between the two questions
+            if held is None:  # the lock was released between the two queries
                 time.sleep(SERVER_POLL_SECONDS / 10)
                 continue
             backend, name = held
             holder = _parse_name(name)
             if name == self.name:
-                # Our own connection, which the server does not know to be dead yet.
+                # This process's own dead connection, which the server has not noticed yet.
                 connection.execute("SELECT pg_terminate_backend(%s)", (backend,))
-            elif self._had:
+            elif self._acquired_before:
                 raise StoreLocked(
-                    f"{self._where}: while the server was away, {holder} began to measure on this machine; "
-                    "all samples so far are stored, and the same command resumes when that one has ended"
+                    f"{self._where}: while the server did not answer, {holder} began to measure on this machine; "
+                    "all samples so far are stored; repeat the command when that process has ended"
                 )
             elif not self._wait:
                 raise StoreLocked(
-                    f"{self._where}: {holder} measures on this machine into the same results; wait for its end, "
-                    "or name others with --store"
+                    f"{self._where}: {holder} measures on this machine into the same store; wait for its end, "
+                    "or name another store with --store"
                 )
             elif holder != result:
                 result = holder
                 self._on_wait(holder)
             time.sleep(SERVER_POLL_SECONDS)
-        self._had = True
+        self._acquired_before = True
 
-    def _taken(self, connection: psycopg.Connection) -> bool:
+    def _try_acquire(self, connection: psycopg.Connection) -> bool:
         row = connection.execute(LOCK, (FAMILY, self._key)).fetchone()
         return row is not None and bool(row[0])
 

@@ -15,7 +15,7 @@ from sqlalchemy import func, insert, select
 from perftrail.model.build import Failure
 from perftrail.model.measurement import UNDRAWN, Draw, FailedInvocation, InvocationKey, Measurement, Samples
 from perftrail.store import schema
-from perftrail.store.identifiers import Names, chunks, insert_many
+from perftrail.store.identifiers import TextIds, chunks, insert_many
 from perftrail.store.rows import to_json, unknown
 
 if TYPE_CHECKING:
@@ -36,16 +36,16 @@ class Interned:
     """Cached ids of all texts that outcomes refer to."""
 
     def __init__(self) -> None:
-        self.perftrails = Names(schema.perftrail, "version")
-        self.machines = Names(schema.machine, "fingerprint")
-        self.runnables = Names(schema.runnable, "key")
-        self.metrics = Names(schema.metric, "name")
-        self.methods = Names(schema.method, "name")
-        self.blocks = Names(schema.block, "name")
-        self.origins = Names(schema.origin, "text")
+        self.perftrails = TextIds(schema.perftrail, "version")
+        self.machines = TextIds(schema.machine, "fingerprint")
+        self.runnables = TextIds(schema.runnable, "key")
+        self.metrics = TextIds(schema.metric, "name")
+        self.methods = TextIds(schema.method, "name")
+        self.blocks = TextIds(schema.block, "name")
+        self.origins = TextIds(schema.origin, "text")
 
     def forget(self) -> None:
-        """Clear the cache, after an undone transaction."""
+        """Clear the cache, after a rolled back transaction."""
         for names in (
             self.perftrails,
             self.machines,
@@ -137,7 +137,7 @@ def _failure(id: int, failure: Failure) -> dict[str, object]:
     }
 
 
-def first_kept(connection: Connection, outcomes: Sequence[Outcome], interned: Interned) -> Outcome | None:
+def first_stored(connection: Connection, outcomes: Sequence[Outcome], interned: Interned) -> Outcome | None:
     """Return the first outcome whose key exists in the store, or occurs twice."""
     table = schema.invocation
     seen: set[InvocationKey] = set()
@@ -155,7 +155,7 @@ def first_kept(connection: Connection, outcomes: Sequence[Outcome], interned: In
     return None
 
 
-def all_kept(connection: Connection, outcomes: Sequence[Outcome], interned: Interned) -> bool:
+def all_stored(connection: Connection, outcomes: Sequence[Outcome], interned: Interned) -> bool:
     """Return whether the store has every one of some accepted outcomes unchanged."""
     by_machine: dict[str, list[Outcome]] = defaultdict(list)
     for outcome in outcomes:
@@ -282,12 +282,12 @@ def _values_where(
         .where(*wanted)
     )
     values: dict[int, dict[str, float]] = defaultdict(dict)
-    got_by: dict[int, dict[str, str]] = defaultdict(dict)
+    methods_by_invocation: dict[int, dict[str, str]] = defaultdict(dict)
     for invocation, metric, number, method in connection.execute(chosen).all():
         values[invocation][metrics[metric]] = number
         if method is not None:
-            got_by[invocation][metrics[metric]] = methods[method]
-    return _Values(values=values, methods=got_by)
+            methods_by_invocation[invocation][metrics[metric]] = methods[method]
+    return _Values(values=values, methods=methods_by_invocation)
 
 
 def read_recent(connection: Connection, most: int, interned: Interned) -> Sequence[tuple[int, Outcome]]:
@@ -310,7 +310,7 @@ SAMPLE = 1
 """Number of the sample phase in the table."""
 
 MANY = 4
-"""If more than one in this number of a store's runnables is wanted, all are read: single look-ups cost more."""
+"""If more than 1/MANY of a store's runnables are requested, all are read: single look-ups cost more."""
 
 BATCH = 10_000
 """Number of rows that are Python objects at a time, before they become values."""
@@ -328,7 +328,7 @@ def read_samples(
     if machine_id is None:
         return {}
     table = schema.invocation
-    # Of a plain column, SQLite would see that it is the same in all rows, and sort what the index has in order.
+    # For a plain column, SQLite would see that it is equal in all rows, and sort rows that the index has in order.
     here = table.c.machine_id + 0 == machine_id
     known = interned.metrics.find_all(connection, metrics)
     kept = connection.scalar(select(func.count()).select_from(schema.runnable)) or 0
@@ -346,7 +346,7 @@ def read_samples(
     blocks, turns = _blocks(connection, parts)
     started = set(held)
     if not started.issuperset(keys):
-        # Of the others, some may have been started and have failed.
+        # Runnables without values may have failed invocations.
         for part in parts:
             started.update(connection.scalars(select(table.c.runnable_id).where(*part).distinct()))
     return {

@@ -12,7 +12,7 @@ from sqlalchemy.exc import DBAPIError
 from perftrail.errors import StoreError, StoreUnreachable, UsageError
 from perftrail.model.wording import quoted, suggestion
 from perftrail.store.location import parameters, shown
-from perftrail.store.lock import FAMILY, Turn, application_name
+from perftrail.store.lock import FAMILY, MachineLock, application_name
 from perftrail.store.migrations import NOTHING, refuse_newer, refuse_older, shipped, upgrade, version
 from perftrail.store.transactions import Contended, Database, disposing
 
@@ -35,42 +35,42 @@ if TYPE_CHECKING:
 
 REFUSALS = {
     "password": (
-        "give the right one in PGPASSWORD, or in ~/.pgpass, which only you may be able to read (chmod 600); "
-        "is the user right?"
+        "set the password in PGPASSWORD, or in ~/.pgpass, which only you may be able to read (chmod 600); "
+        "also check the user"
     ),
-    "no pg_hba.conf entry": "the server lets this user in from elsewhere only; its pg_hba.conf says who may",
-    "authentication": "the server does not know you as this user; name another, or see its pg_hba.conf",
-    "database .* does not exist": "make it (createdb NAME), or name another with --store",
-    "role .* does not exist": "name a user that the server knows: postgresql://USER@HOST/DATABASE",
+    "no pg_hba.conf entry": "the server does not accept this user from this machine; see its pg_hba.conf",
+    "authentication": "the server does not accept you as this user; name another, or see its pg_hba.conf",
+    "database .* does not exist": "create it (createdb NAME), or name another with --store",
+    "role .* does not exist": "name a user of this server: postgresql://USER@HOST/DATABASE",
     "role .* is not permitted to log in": "name another user: postgresql://USER@HOST/DATABASE",
-    "SSL|certificate|sslmode": "see what sslmode and sslrootcert in the address ask for, and what the server has",
-    "permission denied for database": "have its owner run GRANT CONNECT ON DATABASE for you, or name another",
+    "SSL|certificate|sslmode": "compare sslmode and sslrootcert in the address with the server's configuration",
+    "permission denied for database": "ask its owner to run GRANT CONNECT ON DATABASE for you, or name another",
     "^invalid": "correct it in the address, or in the variables whose names begin with PG",
 }
-"""Texts of errors that waiting does not cure, with remedies; the first match counts."""
+"""Texts of permanent errors, with remedies; the first match counts."""
 
 ABSENCES = {
-    "failed to resolve host": "is the host's name right, and is there a network?",
+    "failed to resolve host": "check the host's name, and the network",
     "too many|remaining connection slots": "wait for others to end, or raise the server's max_connections",
     "starting up|shutting down|recovery mode|not yet accepting": "wait until it has started, and try again",
-    "": "is the server running, and is its address right?",
+    "": "check that the server runs, and its address",
 }
 """Texts of errors of an unreachable server, with remedies; the first match counts."""
 
 REMEDIES = {
     "42501": (
-        "you may not do that there; have the database's owner run GRANT CREATE, USAGE ON SCHEMA public, or name a "
+        "permission denied; ask the database's owner to run GRANT CREATE, USAGE ON SCHEMA public, or name a "
         "database of your own (createdb -O USER NAME)"
     ),
-    "25006": "this server can only be read, it follows another: name that one with --store",
-    "53100": "the server's disk is full; make room and start again, everything up to here is kept",
-    "53200": "the server is out of memory; start again when it is not, everything up to here is kept",
-    "54000": "a name or the values of a point are longer than its indexes take, 2700 bytes; shorten them",
-    "55P03": "another program keeps the tables locked; wait for it, or stop it",
-    "57014": "the server's statement_timeout or its administrator ended this; raise that time for this user",
+    "25006": "this server is a read-only replica: name its primary server with --store",
+    "53100": "the server's disk is full; free some space and start again, all results so far are stored",
+    "53200": "the server is out of memory; start again later, all results so far are stored",
+    "54000": "a name or the values of a point are longer than 2700 bytes, the limit of its indexes; shorten them",
+    "55P03": "another program has locked the tables; wait for it, or stop it",
+    "57014": "the server's statement_timeout or its administrator cancelled this; raise that time for this user",
     "XX001": "the store is damaged; restore a backup (perftrail store restore)",
     "XX002": "the store is damaged; restore a backup (perftrail store restore)",
-    "58": "the server's disk answered with an error; see its log",
+    "58": "the server's disk has an error; see its log",
 }
 """Remedies for errors of the server, by the beginning of their codes."""
 
@@ -78,7 +78,7 @@ GONE = ("08", "57P01", "57P02", "57P03", "53300")
 """Beginnings of the codes of errors that mean an unreachable server."""
 
 CONTENDED = ("40001", "40P01")
-"""Codes of a transaction that was undone because of another one."""
+"""Codes of a transaction that was rolled back because of another one."""
 
 
 @contextmanager
@@ -98,12 +98,12 @@ def _explained(where: str, error: BaseException | None) -> StoreError:
     code = getattr(error, "sqlstate", None) or ""
     why = _first_line(error)
     if code in CONTENDED:
-        return Contended(f"{where}: {why}: others write at the same time; start again")
+        return Contended(f"{where}: {why}: other processes write at the same time; start again")
     if isinstance(error, psycopg.OperationalError) and (not code or code.startswith(GONE)):
-        refused = _fitting(why, REFUSALS)
+        refused = _matching_remedy(why, REFUSALS)
         if refused is not None:
             return StoreError(f"{where}: {why}: {refused}")
-        return StoreUnreachable(f"{where}: {why}: {_fitting(why, ABSENCES)}", why=why)
+        return StoreUnreachable(f"{where}: {why}: {_matching_remedy(why, ABSENCES)}", why=why)
     known = next((remedy for prefix, remedy in REMEDIES.items() if code.startswith(prefix)), None)
     kind = code or type(error).__name__
     return StoreError(
@@ -111,7 +111,7 @@ def _explained(where: str, error: BaseException | None) -> StoreError:
     )
 
 
-def _fitting(why: str, remedies: dict[str, str]) -> str | None:
+def _matching_remedy(why: str, remedies: dict[str, str]) -> str | None:
     return next((remedy for pattern, remedy in remedies.items() if re.search(pattern, why)), None)
 
 
@@ -121,7 +121,7 @@ def _first_line(error: BaseException | None) -> str:
     return re.sub(r"^connection (failed|is bad): |FATAL:  ", "", lines[0])
 
 
-__all__ = ["Turn", "database", "open_to_read", "open_to_write"]
+__all__ = ["MachineLock", "database", "open_to_read", "open_to_write"]
 
 SETTINGS = {
     "connect_timeout": "10",
@@ -158,18 +158,18 @@ def database(engine: Engine, *, where: str) -> Database:
 
 
 def open_to_write(
-    url: str, *, migrations: Sequence[Migration] | None = None, turn: Turn | None = None
+    url: str, *, migrations: Sequence[Migration] | None = None, lock: MachineLock | None = None
 ) -> Engine:
     """Open a server's database for durable writing; create or upgrade its tables if necessary.
 
-    With a `turn`, there is one connection, which holds that lock.
+    With a `lock`, there is one connection, which holds that lock.
     """
     where = shown(url)
     known = migrations or shipped()
-    engine = _engine(url, turn)
+    engine = _engine(url, lock)
     with translate_errors(where), disposing(engine):
         with engine.connect() as connection:
-            _refuse_unfit(connection, where=where)
+            _refuse_unsuitable(connection, where=where)
             found = version(connection, where=where)
             refuse_newer(found, known[-1].number, where=where)
         if found < known[-1].number:
@@ -188,7 +188,7 @@ def open_to_read(url: str, *, newest: int | None = None) -> Engine | None:
     engine = _engine(url, None)
     with translate_errors(where), disposing(engine):
         with engine.connect() as connection:
-            _refuse_unfit(connection, where=where)
+            _refuse_unsuitable(connection, where=where)
             found = version(connection, where=where)
         refuse_newer(found, known, where=where)
         refuse_older(found, known, where=where)
@@ -198,25 +198,25 @@ def open_to_read(url: str, *, newest: int | None = None) -> Engine | None:
     return engine
 
 
-def _engine(url: str, turn: Turn | None) -> Engine:
-    name = turn.name if turn else application_name()
+def _engine(url: str, lock: MachineLock | None) -> Engine:
+    name = lock.name if lock else application_name()
     address = make_conninfo(**_settings(url), client_encoding="utf8", application_name=name)
 
     def connect() -> psycopg.Connection:
         connection = psycopg.connect(address, autocommit=True)
         try:
             connection.execute(DURABLE)
-            if turn is not None:
-                turn.take(connection)
+            if lock is not None:
+                lock.acquire(connection)
             connection.autocommit = False
         except BaseException:
             connection.close()
             raise
         return connection
 
-    if turn is None:
+    if lock is None:
         return create_engine("postgresql+psycopg://", creator=connect)
-    # A second connection would have to wait for the turn that the first one has.
+    # A second connection would wait for the lock of the first one.
     return create_engine("postgresql+psycopg://", creator=connect, pool_size=1, max_overflow=0)
 
 
@@ -230,9 +230,9 @@ def _settings(url: str) -> dict[str, str]:
     try:
         given = conninfo_to_dict(url)
     except psycopg.ProgrammingError as error:
-        # libpq quotes what it does not understand, which may be a part of a password.
+        # libpq quotes the invalid part, which may be a part of a password.
         raise UsageError(
-            f"{where}: this is not an address such as postgresql://USER@HOST:5432/DATABASE; a % is written %25"
+            f"{where}: this is not an address such as postgresql://USER@HOST:5432/DATABASE; write %25 for %"
         ) from error
     own = ("client_encoding", "application_name")
     return SETTINGS | {
@@ -240,7 +240,7 @@ def _settings(url: str) -> dict[str, str]:
     }
 
 
-def _refuse_unfit(connection: Connection, *, where: str) -> None:
+def _refuse_unsuitable(connection: Connection, *, where: str) -> None:
     """Raise `StoreError` for a server or a database that cannot return stored values unchanged."""
     number = int(connection.scalar(text("SHOW server_version_num")) or 0)
     if number < OLDEST * 10_000:
@@ -251,6 +251,6 @@ def _refuse_unfit(connection: Connection, *, where: str) -> None:
     encoding = connection.scalar(text("SHOW server_encoding"))
     if encoding != "UTF8":
         raise StoreError(
-            f"{where}: this database keeps text as {encoding}, which not every name can be written in; make another "
+            f"{where}: this database stores text as {encoding}, which lacks some characters; create another "
             "(createdb --encoding UTF8 --template template0 NAME)"
         )

@@ -14,6 +14,7 @@ from perftrail.model.build import BuildRecord, Built, Failure, Prepared
 from perftrail.model.measurement import Draw, FailedInvocation, Measurement, Origin, Runnable
 from perftrail.model.search_record import STATUSES, RegressionNote, SearchRecord, StepRecord
 from perftrail.model.subject import Revision
+from perftrail.model.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,7 +41,7 @@ def storable(text: str) -> str:
 def identifier(text: str, what: str) -> str:
     """Return a text that is used as a key; raise `StoreError` if it would need escapes."""
     if text != storable(text):
-        raise StoreError(f"{what} {text!r}: it holds characters that no store can keep; give it another name")
+        raise StoreError(f"{what} {text!r}: contains characters that no store can represent; rename it")
     return text
 
 
@@ -51,7 +52,7 @@ def finite(number: float, what: str) -> float:
     except OverflowError:
         plain = math.inf
     if not math.isfinite(plain):
-        raise StoreError(f"{what} is {plain}: a store keeps finite numbers only; record a failure instead")
+        raise StoreError(f"{what} is {plain}: a store accepts only finite numbers; record a failure instead")
     return plain
 
 
@@ -60,7 +61,7 @@ def to_json(value: Json | Mapping[str, Json], what: str) -> str:
     try:
         return json.dumps(value, ensure_ascii=True, separators=(",", ":"))
     except (TypeError, ValueError) as error:
-        raise StoreError(f"{what}: {error}; only plain data can be kept") from error
+        raise StoreError(f"{what}: {error}; only JSON data can be stored") from error
 
 
 def named(key: InvocationKey) -> str:
@@ -70,25 +71,25 @@ def named(key: InvocationKey) -> str:
 
 def unknown(key: InvocationKey, what: str) -> StoreError:
     """Return the error of an invocation whose machine or runnable (`what`) is not in the store."""
-    return StoreError(f"{named(key)}: the store does not know this {what}; keep it with add_{what} first")
+    return StoreError(f"{named(key)}: the store does not know this {what}; store it with add_{what} first")
 
 
 def taken(key: InvocationKey, where: str) -> StoreError:
     """Return the error of an invocation that the store already has."""
     return StoreError(
-        f"{where}: {named(key)} is there already; outcomes are never changed, give it another ordinal"
+        f"{where}: {named(key)} exists already; outcomes are never changed, use another ordinal"
     )
 
 
 def unknown_machine(machine: str, where: str) -> StoreError:
     """Return the error of a machine that is not in the store."""
-    return StoreError(f"{where}: machine {machine!r} is unknown; keep it with add_machine first")
+    return StoreError(f"{where}: machine {machine!r} is unknown; store it with add_machine first")
 
 
 def unknown_search(key: str, machine: str, where: str) -> StoreError:
     """Return the error of a search that is not in the store."""
     return StoreError(
-        f"{where}: search {key!r} on machine {machine!r} was never begun; open it with open_search first"
+        f"{where}: search {key!r} on machine {machine!r} is unknown; open it with open_search first"
     )
 
 
@@ -134,7 +135,7 @@ def _accepted_draw(draw: Draw, where: str) -> Draw:
     for name, most in LARGEST_DRAWN.items():
         if not 0 <= getattr(draw, name) <= most:
             raise StoreError(
-                f"{where}: its {name} is {getattr(draw, name)}; a store keeps numbers from 0 to {most}"
+                f"{where}: its {name} is {getattr(draw, name)}; a store accepts numbers from 0 to {most}"
             )
     return replace(draw, block=identifier(draw.block, "block"))
 
@@ -163,7 +164,7 @@ def _accepted_origin(origin: Origin) -> Origin:
 def accepted_note(note: RegressionNote) -> RegressionNote:
     """Return a note in storable form. Raises `StoreError` for an unknown status."""
     if note.status not in STATUSES:
-        raise StoreError(f"note: the status {note.status!r} is none of {', '.join(STATUSES)}")
+        raise StoreError(f"note: the status {note.status!r} is not valid; choose {listed(STATUSES)}")
     return RegressionNote(
         regression=identifier(note.regression, "regression"),
         status=note.status,

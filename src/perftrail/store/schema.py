@@ -27,7 +27,7 @@ from sqlalchemy import (
 metadata = MetaData()
 
 Wide = BigInteger().with_variant(Integer(), "sqlite")
-"""An id that may outgrow 32 bits; only as INTEGER is it SQLite's own row number and needs no space."""
+"""An id that may need more than 32 bits. As INTEGER, it is SQLite's own row number and needs no space."""
 
 perftrail = Table(
     "perftrail",
@@ -121,7 +121,7 @@ block = Table(
     Column("id", Integer, primary_key=True),
     Column("name", Text, nullable=False, unique=True),
 )
-"""Names of blocks: invocations that ran directly one after another."""
+"""TextIds of blocks: invocations that ran directly one after another."""
 
 invocation = Table(
     "invocation",
@@ -165,7 +165,7 @@ metric = Table(
     Column("id", Integer, primary_key=True),
     Column("name", Text, nullable=False, unique=True),
 )
-"""Names of metrics."""
+"""TextIds of metrics."""
 
 method = Table(
     "method",
@@ -173,7 +173,7 @@ method = Table(
     Column("id", Integer, primary_key=True),
     Column("name", Text, nullable=False, unique=True),
 )
-"""Names of measurement methods."""
+"""TextIds of measurement methods."""
 
 value = Table(
     "value",

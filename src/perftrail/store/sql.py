@@ -18,7 +18,7 @@ from perftrail.model.measurement import Machine
 from perftrail.model.search_record import ComparisonRecord, Mark, RegressionNote
 from perftrail.store import outcomes as kept
 from perftrail.store import schema
-from perftrail.store.identifiers import Names, chunks, insert_or_replace, insert_unless_there
+from perftrail.store.identifiers import TextIds, chunks, insert_or_replace, insert_unless_there
 from perftrail.store.outcomes import read_recent, read_samples
 from perftrail.store.rows import (
     accepted,
@@ -54,8 +54,7 @@ if TYPE_CHECKING:
     from perftrail.model.search_record import Json, SearchRecord, StepRecord
     from perftrail.model.subject import Revision
     from perftrail.store.outcomes import Interned
-    from perftrail.store.server_outage import Patience
-    from perftrail.store.transactions import Database
+    from perftrail.store.transactions import Database, ServerWait
 
 
 def read_mark(connection: Connection) -> Mark:
@@ -247,7 +246,7 @@ class SqlStore:
 
     `machine` is the id of the machine of builds, if known; `add_machine` must store it before the first build. Of
     builds with one key, those of this machine count before others'. With a `refusal`, every attempt to write raises
-    `StoreError` with that text. `patience` says how long to wait for a server that does not answer.
+    `StoreError` with that text. `server_wait` says how long to wait for a server that does not answer.
     """
 
     def __init__(
@@ -256,11 +255,11 @@ class SqlStore:
         *,
         machine: str = "",
         refusal: str = "",
-        patience: Patience | None = None,
+        server_wait: ServerWait | None = None,
     ) -> None:
         self._interned = kept.Interned()
         self._transactions = Transactions(
-            database, undone=self._interned.forget, refusal=refusal, patience=patience
+            database, on_rollback=self._interned.forget, refusal=refusal, server_wait=server_wait
         )
         self._searches = Searches(self._interned, where=database.where)
         self._machine = machine
@@ -319,7 +318,7 @@ class SqlStore:
             about = {"machine_id": machine, "perftrail_id": self._version_id(connection)}
             connection.execute(insert(table).values(row | about))
 
-        self._transactions.write(keep, settled=there)
+        self._transactions.write(keep, is_stored=there)
 
     def build(self, key: str) -> BuildRecord | None:
         """Return the last record of a build, one of this machine if there is one; `None` if it was never tried."""
@@ -413,7 +412,7 @@ class SqlStore:
         rows = [revision_to_row(revision, position) for position, revision in revisions]
 
         def keep(connection: Connection) -> None:
-            names = Names(schema.revision, "name")
+            names = TextIds(schema.revision, "name")
             there = names.find_all(connection, [str(row["name"]) for row in rows])
             for row in rows:
                 if row["name"] in there:
@@ -475,7 +474,7 @@ class SqlStore:
         try:
             self._transactions.write(
                 lambda connection: kept.write(connection, plain, self._interned, perftrail=__version__),
-                settled=lambda connection: kept.all_kept(connection, plain, self._interned),
+                is_stored=lambda connection: kept.all_stored(connection, plain, self._interned),
             )
         except StoreError as error:
             if not isinstance(error.__cause__, IntegrityError):
@@ -484,7 +483,7 @@ class SqlStore:
 
     def _conflict(self, outcomes: Sequence[Outcome], error: StoreError) -> StoreError:
         culprit = self._transactions.read(
-            lambda connection: kept.first_kept(connection, outcomes, self._interned)
+            lambda connection: kept.first_stored(connection, outcomes, self._interned)
         )
         return error if culprit is None else taken(culprit.key, self._transactions.where)
 
@@ -546,7 +545,7 @@ class SqlStore:
 
         self._transactions.write(
             put,
-            settled=lambda connection: any(
+            is_stored=lambda connection: any(
                 (each.machine, each.finished) == (record.machine, finished)
                 for each in read_comparisons(connection)
             ),
@@ -573,7 +572,7 @@ class SqlStore:
         plain = accepted_note(note)
         self._transactions.write(
             lambda connection: write_note(connection, plain),
-            settled=lambda connection: plain in read_notes(connection),
+            is_stored=lambda connection: plain in read_notes(connection),
         )
 
     def _version_id(self, connection: Connection) -> int:

@@ -33,12 +33,12 @@ BEGIN = "perftrail_begin"
 REMEDIES = {
     "SQLITE_NOTADB": "this is not a store, or it is damaged; name another with --store, or restore a copy",
     "SQLITE_CORRUPT": "the store is damaged; restore a copy, or move it away and measure again",
-    "SQLITE_CANTOPEN": "the file cannot be opened; does its directory exist, and may you write there?",
-    "SQLITE_READONLY": "it was opened to be read, or its file or directory may not be written by you",
-    "SQLITE_PERM": "you may not open this file; ask its owner, or name another with --store",
-    "SQLITE_FULL": "the disk is full; make room and start again, everything up to here is kept",
-    "SQLITE_BUSY": "another process keeps the store locked; wait for it, or stop it",
-    "SQLITE_IOERR": "the disk answered with an error; see the system's log",
+    "SQLITE_CANTOPEN": "the file cannot be opened; check that its directory exists and is writable",
+    "SQLITE_READONLY": "the store is open for reading only, or its file or directory is not writable",
+    "SQLITE_PERM": "permission denied; ask the file's owner, or name another with --store",
+    "SQLITE_FULL": "the disk is full; free some space and start again, all results so far are stored",
+    "SQLITE_BUSY": "another process has locked the store; wait for it, or stop it",
+    "SQLITE_IOERR": "the disk has an error; see the system's log",
 }
 
 
@@ -83,7 +83,7 @@ def database(engine: Engine, *, where: str) -> Database:
 
 
 def _file_id(path: str) -> tuple[int, int] | None:
-    """Return what identifies a file; `None` if it does not exist."""
+    """Return the identity of a file; `None` if it does not exist."""
     try:
         found = os.stat(path)  # noqa: PTH116 - a microsecond, before every transaction
     except OSError:
@@ -97,7 +97,7 @@ def open_to_write(path: str, *, migrations: Sequence[Migration] | None = None) -
         Path(path).parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StoreError(
-            f"{path}: its directory cannot be made: {error.strerror}; name another with --store"
+            f"{path}: its directory cannot be created: {error.strerror}; name another with --store"
         ) from error
     _refuse_directory(path)
     known = migrations or shipped()
@@ -142,7 +142,7 @@ def _refuse_directory(path: str) -> None:
 def migrate(engine: Engine, migrations: Sequence[Migration], *, where: str) -> None:
     """Upgrade a database to the newest version in one transaction, completely or not at all."""
     with engine.connect().execution_options(**{BEGIN: ""}) as connection:
-        # A table that is remade is missing for a moment, while others refer to it.
+        # A migration may replace a table, which is missing for a moment while others refer to it.
         connection.exec_driver_sql("PRAGMA foreign_keys=OFF")
         connection.commit()
         connection.exec_driver_sql("BEGIN IMMEDIATE")

@@ -1,4 +1,4 @@
-"""Reads and writes of a database, each one transaction; a server that went away meanwhile is waited for."""
+"""Read and write a database, each in one transaction; wait for a server that stops answering."""
 
 from __future__ import annotations
 
@@ -7,11 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from sqlalchemy.exc import IntegrityError
-
 from perftrail.errors import StoreError, StoreUnreachable
 from perftrail.model.wording import duration
-from perftrail.store.server_outage import Back, Patience, ServerUnreachable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -20,26 +17,55 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
 
+LIMIT_SECONDS = 600.0
+"""Time limit for an unreachable server: a restart takes seconds, an upgrade of the machine minutes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerUnreachable:
+    """A server does not answer; perftrail waits up to this number of seconds."""
+
+    where: str
+    why: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerBack:
+    """A server answers again, after this number of seconds."""
+
+    where: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerWait:
+    """Time limit for a server that does not answer, and the callback for its states."""
+
+    tell: Callable[[ServerUnreachable | ServerBack], None]
+    seconds: float = LIMIT_SECONDS
+
+
 Result = TypeVar("Result")
 
 POLL_SECONDS = 0.5
-"""How often a server that is away is asked again."""
+"""Time between two attempts to reach a server, in seconds."""
 
 TRIES = 5
-"""How often a transaction is tried that others' transactions get in the way of."""
+"""Maximum number of attempts of a transaction that conflicts with others."""
 
 
 class Contended(StoreError):
-    """Another transaction got in the way, and this one was undone: it may be tried again."""
+    """Another transaction conflicted, and this one was rolled back: it can be repeated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Database:
-    """A database that holds a store.
+    """The database of a store.
 
     `where` names it in errors. A transaction of `reading` sees one state throughout; one of `writing` is on disk
-    when it has ended. `translate_errors` turns the database's errors into a `StoreError`: `StoreUnreachable`
-    where a server does not answer, `Contended` where it helps to try again.
+    when it has ended. `translate_errors` turns the database's errors into a `StoreError`: `StoreUnreachable` if a
+    server does not answer, `Contended` if the transaction can be repeated.
     """
 
     where: str
@@ -66,26 +92,26 @@ def disposing(engine: Engine) -> Iterator[None]:
 class Transactions:
     """The transactions of a store, in one database.
 
-    With a `refusal` nothing can be written: every attempt raises `StoreError` with that text. `undone` is called
-    after each transaction that failed. Without `patience`, a server that is away is an error at once.
+    With a `refusal`, every attempt to write raises `StoreError` with that text. `on_rollback` is called after each
+    failed transaction. Without `server_wait`, an unreachable server is an error at once.
     """
 
     def __init__(
         self,
         database: Database,
         *,
-        undone: Callable[[], None],
+        on_rollback: Callable[[], None],
         refusal: str = "",
-        patience: Patience | None = None,
+        server_wait: ServerWait | None = None,
     ) -> None:
         self._database = database
-        self._undone = undone
+        self._on_rollback = on_rollback
         self._refusal = refusal
-        self._patience = patience
+        self._server_wait = server_wait
 
     @property
     def where(self) -> str:
-        """What the store is called in errors."""
+        """Name of the store in errors."""
         return self._database.where
 
     def close(self) -> None:
@@ -93,33 +119,35 @@ class Transactions:
         self._database.close()
 
     def read(self, work: Callable[[Connection], Result]) -> Result:
-        """Give what comes of some reads, all of one state of the store."""
-        return self._patiently(lambda _: self._read(work))
+        """Return the result of some reads, all of one state of the store."""
+        return self._with_retries(lambda _: self._read(work))
 
     def write(
-        self, work: Callable[[Connection], None], *, settled: Callable[[Connection], bool] | None = None
+        self, work: Callable[[Connection], None], *, is_stored: Callable[[Connection], bool] | None = None
     ) -> None:
-        """Do some writes, on disk when this returns, or undone.
+        """Write in one transaction: on disk when this returns, or rolled back.
 
-        A server that goes away during the commit leaves open whether it took place. `settled` says whether what
-        was to be written is there; without it, `work` changes nothing when done twice.
+        If a server stops answering during the commit, its outcome is unknown. `is_stored` then returns whether the
+        rows exist; without it, `work` must be repeatable without effect.
         """
         if self._refusal:
             raise StoreError(self._refusal)
 
         def attempt(again: bool) -> None:
-            unsure = settled if again else None
+            unsure = is_stored if again else None
             if unsure is not None and self._read(unsure):
                 return
             try:
                 self._write(work)
             except StoreError as error:
-                # What was committed unseen may come to light only now, by its keys.
+                # A commit whose answer was lost may show only now, by its keys.
+                from sqlalchemy.exc import IntegrityError  # noqa: PLC0415 - heavy, and the package imports this module
+
                 conflict = isinstance(error.__cause__, IntegrityError)
                 if not conflict or unsure is None or not self._read(unsure):
                     raise
 
-        self._patiently(attempt)
+        self._with_retries(attempt)
 
     def _read(self, work: Callable[[Connection], Result]) -> Result:
         with self._database.translate_errors(self.where), self._database.reading.connect() as connection:
@@ -134,17 +162,17 @@ class Transactions:
                 ):
                     work(connection)
             except Contended:
-                self._undone()
+                self._on_rollback()
                 if not left:
                     raise
             except BaseException:
-                self._undone()
+                self._on_rollback()
                 raise
             else:
                 return
 
-    def _patiently(self, attempt: Callable[[bool], Result]) -> Result:
-        """Call `attempt` with whether it was begun before; repeat it if the connection was dead."""
+    def _with_retries(self, attempt: Callable[[bool], Result]) -> Result:
+        """Call `attempt` with whether this is a repetition; repeat it if the connection was dead."""
         failures = 0
         since = time.monotonic()
         while True:
@@ -155,20 +183,20 @@ class Transactions:
                 if failures > 1:
                     self._wait(away, since, first=failures == 2)
             else:
-                if failures > 1 and self._patience is not None:
-                    self._patience.tell(Back(where=self.where, seconds=time.monotonic() - since))
+                if failures > 1 and self._server_wait is not None:
+                    self._server_wait.tell(ServerBack(where=self.where, seconds=time.monotonic() - since))
                 return done
 
     def _wait(self, away: StoreUnreachable, since: float, *, first: bool) -> None:
-        if self._patience is None:
+        if self._server_wait is None:
             raise away
         if first:
-            self._patience.tell(
-                ServerUnreachable(where=self.where, why=away.why, seconds=self._patience.seconds)
+            self._server_wait.tell(
+                ServerUnreachable(where=self.where, why=away.why, seconds=self._server_wait.seconds)
             )
-        if time.monotonic() - since >= self._patience.seconds:
+        if time.monotonic() - since >= self._server_wait.seconds:
             raise StoreError(
-                f"{self.where}: the server has not answered for {duration(self._patience.seconds)} ({away.why}); "
-                "start it; the same command then resumes"
+                f"{self.where}: the server has not answered for {duration(self._server_wait.seconds)} ({away.why}); "
+                "start it and repeat the command, which then resumes"
             ) from away
         time.sleep(POLL_SECONDS)

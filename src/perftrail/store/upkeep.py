@@ -1,6 +1,6 @@
-"""Makes a store smaller: what nobody needs any more is forgotten on explicit order, and its room given back.
+"""Size and content of a store, deletion of old samples, and compaction.
 
-What a store holds and what room it takes: rows by table, samples by machine and benchmark, the oldest and newest.
+Statistics have the size on disk, rows by table, samples by machine and benchmark, and the oldest and newest.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 from sqlalchemy import Integer, case, delete, func, literal_column, select, text
 
 from perftrail.store import schema
-from perftrail.store.databases import looked_at, to_write
+from perftrail.store.databases import open_snapshot, to_write
 from perftrail.store.location import on_server, shown
-from perftrail.store.lock import hold
+from perftrail.store.lock import lock_for_writing
 from perftrail.store.migrations import applied, version
 from perftrail.store.outcomes import PHASES
 from perftrail.store.sqlite import BEGIN
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 SAMPLE = PHASES.index("sample")
 
 DATED = "1"
-"""Text before every time of day and after the empty one, which stands for a time that nobody noted."""
+"""Text that sorts before every time and after an empty one, which stands for an unknown time."""
 
 
 class PartJson(TypedDict):
@@ -79,9 +79,9 @@ class ForgettingJson(TypedDict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """What a store holds of one machine or one benchmark: starts, those that failed, and when the first and last were.
+    """The invocations of one machine or one benchmark: their number, failures, and the first and last times.
 
-    `samples` are starts that are no warm-ups and did not fail; times are ISO 8601, empty where none was noted.
+    `samples` are invocations other than warm-ups and failures; times are ISO 8601, empty if unknown.
     """
 
     name: str
@@ -92,7 +92,7 @@ class Part:
     newest: str
 
     def as_json(self) -> PartJson:
-        """The part as `store stats --json` prints it."""
+        """Return the part as `store stats --json` prints it."""
         return {
             "name": self.name,
             "invocations": self.invocations,
@@ -105,7 +105,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statistics:
-    """What a store holds: its size in bytes, journal included, rows by table, parts by machine and benchmark."""
+    """Content of a store: its size in bytes with its journal, rows by table, parts by machine and benchmark."""
 
     where: str
     kind: str
@@ -116,7 +116,7 @@ class Statistics:
     benchmarks: Sequence[Part]
 
     def as_json(self) -> StatisticsJson:
-        """The statistics as `store stats --json` prints them."""
+        """Return the statistics as `store stats --json` prints them."""
         return {
             "store": self.where,
             "kind": self.kind,
@@ -129,9 +129,9 @@ class Statistics:
 
 
 def statistics(location: str) -> Statistics:
-    """Count what a store holds, all of one state of it. Raises `NoAnswer` where nothing was kept yet."""
+    """Return the statistics of one state of a store. Raises `NoAnswer` for an empty store."""
     where = shown(location)
-    with looked_at(location) as connection:
+    with open_snapshot(location) as connection:
         return Statistics(
             where=where,
             kind=connection.dialect.name,
@@ -147,7 +147,7 @@ def statistics(location: str) -> Statistics:
 
 
 def size_bytes(connection: Connection, location: str) -> int:
-    """Give the room that a store takes on disk, indexes and journal included."""
+    """Return the size of a store on disk, with indexes and journal."""
     if connection.dialect.name == "postgresql":
         return sum(
             connection.scalar(
@@ -160,13 +160,13 @@ def size_bytes(connection: Connection, location: str) -> int:
 
 
 def dated(connection: Connection) -> ColumnElement[str]:
-    """Give the column of when invocations were started, to be compared letter by letter: they are all in UTC."""
-    letter_by_letter = "C" if connection.dialect.name == "postgresql" else "BINARY"
-    return schema.invocation.c.started.collate(letter_by_letter)
+    """Return the column of start times, which compare as text: they are all in UTC."""
+    collation = "C" if connection.dialect.name == "postgresql" else "BINARY"
+    return schema.invocation.c.started.collate(collation)
 
 
 def parts_where(connection: Connection, *conditions: ColumnElement[bool]) -> Sequence[Part]:
-    """Count the invocations of each machine for which some conditions hold."""
+    """Count the invocations of each machine that fulfil some conditions."""
     table, machine = schema.invocation, schema.machine
     wanted = (
         select(machine.c.fingerprint.label("name"), *_counts(connection))
@@ -195,7 +195,7 @@ def _counts(connection: Connection) -> Sequence[ColumnElement[Any]]:
 
 
 def _by_benchmark(connection: Connection) -> Sequence[Part]:
-    """Count by benchmark; what stands for several revisions of one counts once."""
+    """Count by benchmark; a runnable of several revisions counts once."""
     table, stands_for = schema.invocation, schema.stands_for
     of = select(stands_for.c.runnable_id, stands_for.c.benchmark.label("name")).distinct().subquery()
     wanted = (
@@ -214,14 +214,14 @@ def _parts(connection: Connection, wanted: Select[Any]) -> Sequence[Part]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compacted:
-    """How large a store was and is, in bytes."""
+    """Size of a store before and after compaction, in bytes."""
 
     where: str
     before_bytes: int
     after_bytes: int
 
     def as_json(self) -> CompactedJson:
-        """As `store compact --json` prints it."""
+        """Return the sizes as `store compact --json` prints them."""
         return {"store": self.where, "before_bytes": self.before_bytes, "after_bytes": self.after_bytes}
 
 
@@ -241,7 +241,7 @@ class Forgetting:
         return sum(part.invocations for part in self.machines)
 
     def as_json(self) -> ForgettingJson:
-        """As `store forget --json` prints it."""
+        """Return the result as `store forget --json` prints it."""
         return {
             "store": self.where,
             "before": self.before,
@@ -252,18 +252,18 @@ class Forgetting:
         }
 
 
-def guarded(location: str) -> AbstractContextManager[None]:
-    """Keep others from writing to a store's file; a server's database is open to all. Raises `StoreLocked`."""
-    return nullcontext() if on_server(location) else hold(location, wait=False)
+def locked(location: str) -> AbstractContextManager[None]:
+    """Lock a store's file for writing; a server's database needs no lock. Raises `StoreLocked`."""
+    return nullcontext() if on_server(location) else lock_for_writing(location, wait=False)
 
 
 def compact(location: str) -> Compacted:
-    """Give the room back that a store does not need; nobody writes meanwhile. Raises `NoAnswer` for one not there."""
+    """Free unused space of a store; no other process writes meanwhile. Raises `NoAnswer` for an empty store."""
     with _writing(location) as database:
-        alone = {"isolation_level": "AUTOCOMMIT"} if on_server(location) else {BEGIN: ""}
+        options = {"isolation_level": "AUTOCOMMIT"} if on_server(location) else {BEGIN: ""}
         with database.translate_errors(database.where), database.writing.connect() as connection:
-            connection.execution_options(**alone)
-            _settle(connection)
+            connection.execution_options(**options)
+            _checkpoint(connection)
             before = size_bytes(connection, location)
             if connection.dialect.name == "postgresql":
                 for name in (*schema.metadata.tables, applied.name):
@@ -271,22 +271,22 @@ def compact(location: str) -> Compacted:
                     connection.exec_driver_sql(f"VACUUM (FULL, ANALYZE) {quoted}")
             else:
                 connection.exec_driver_sql("VACUUM")
-                _settle(connection)
+                _checkpoint(connection)
             after = size_bytes(connection, location)
     return Compacted(where=database.where, before_bytes=before, after_bytes=after)
 
 
-def to_forget(location: str, before: str) -> Forgetting:
-    """Say what `forget` would take away. Raises `NoAnswer` for a store that is not there."""
-    with looked_at(location) as connection:
-        return _goes(connection, before, where=shown(location), done=False)
+def preview_forget(location: str, before: str) -> Forgetting:
+    """Return what `forget` would delete. Raises `NoAnswer` for an empty store."""
+    with open_snapshot(location) as connection:
+        return _count_old(connection, before, where=shown(location), done=False)
 
 
 def forget(location: str, before: str) -> Forgetting:
-    """Take every invocation away that was started before a time of day (ISO 8601, UTC), for good.
+    """Delete every invocation that started before a time (ISO 8601, UTC).
 
-    What was built, searched and said stays. Those whose start nobody noted stay. Raises `StoreLocked` while another
-    perftrail writes to the file.
+    Builds, searches and notes stay, and so do invocations with an unknown start. Raises `StoreLocked` while another
+    perftrail process writes to the file.
     """
     table = schema.invocation
     with (
@@ -295,10 +295,10 @@ def forget(location: str, before: str) -> Forgetting:
         database.writing.connect() as connection,
     ):
         if on_server(location):
-            # An old sample that is added meanwhile stays, whole.
+            # An old sample that is added meanwhile stays complete.
             connection.execution_options(isolation_level="REPEATABLE READ")
         with connection.begin():
-            gone = _goes(connection, before, where=database.where, done=True)
+            gone = _count_old(connection, before, where=database.where, done=True)
             ids = select(table.c.id).where(*_old(connection, before))
             for part in (schema.value, schema.failure):
                 connection.execute(delete(part).where(part.c.invocation_id.in_(ids)))
@@ -306,7 +306,7 @@ def forget(location: str, before: str) -> Forgetting:
     return gone
 
 
-def _goes(connection: Connection, before: str, *, where: str, done: bool) -> Forgetting:
+def _count_old(connection: Connection, before: str, *, where: str, done: bool) -> Forgetting:
     old = _old(connection, before)
     value, table = schema.value, schema.invocation
     values = select(func.count()).join_from(value, table, value.c.invocation_id == table.c.id).where(*old)
@@ -324,18 +324,18 @@ def _old(connection: Connection, before: str) -> tuple[ColumnElement[bool], Colu
     return (started >= DATED, started < before)
 
 
-def _settle(connection: Connection) -> None:
-    """Put what lies in the journal of a file into it."""
+def _checkpoint(connection: Connection) -> None:
+    """Move the content of a file's journal into the file."""
     if connection.dialect.name == "sqlite":
         connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 @contextmanager
 def _writing(location: str) -> Iterator[Database]:
-    """Open a store that is there to change it, with nobody else writing to its file. Raises `NoAnswer` without one."""
-    with looked_at(location):
+    """Open an existing store for writing, with its file locked. Raises `NoAnswer` for an empty store."""
+    with open_snapshot(location):
         pass
-    with guarded(location):
+    with locked(location):
         database = to_write(location)
         try:
             yield database

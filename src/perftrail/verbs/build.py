@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypedDict
 
 from perftrail.errors import UsageError
-from perftrail.file_tree import alone_if_free, remove_tree
+from perftrail.file_tree import remove_tree, try_exclusive_lock
 from perftrail.measure.events import BuildFinished
 from perftrail.model.build import Built, Failure, Stage
 from perftrail.model.recipe import PLAIN
@@ -142,7 +142,7 @@ def _shell_directory(results: Path) -> Iterator[Path]:
     shells = results / "shells"
     for number in range(1, MOST_SHELLS + 1):
         home = shells / f"{number}"
-        with alone_if_free(results / "builds" / "locks" / f"shell-{number}.lock") as free:
+        with try_exclusive_lock(results / "builds" / "locks" / f"shell-{number}.lock") as free:
             if not free:
                 continue
             remove_tree(home)

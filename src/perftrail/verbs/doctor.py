@@ -19,8 +19,8 @@ from perftrail.process.machine.load import Watch
 from perftrail.process.machine.settings import (
     ChangedSettings,
     possible_changes,
-    put_back_left_over,
     read_settings,
+    restore_left_over,
 )
 from perftrail.verbs.resolution import ResolutionJson, measure_resolution
 
@@ -545,7 +545,7 @@ def examine(*, quick: bool = False, changed: tuple[Change, ...] = ()) -> DoctorR
 
     Settings that a killed perftrail left changed are restored first.
     """
-    restored = put_back_left_over()
+    restored = restore_left_over()
     with Launcher() as launcher:
         state = read_machine_state(launcher.start())
         resolution = None if quick else measure_resolution(launcher)
@@ -582,7 +582,7 @@ def changed_settings() -> Iterator[tuple[Change, ...]]:
 
     Raises `SettingsError` if a change fails, after restoring all settings.
     """
-    put_back_left_over()
+    restore_left_over()
     changes = possible_changes()
     with ChangedSettings(changes):
         yield changes

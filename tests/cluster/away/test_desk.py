@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from perftrail.cluster.study_copy import STUDY, pack_study
-from perftrail.cluster.values import Making, Parcel, Terms
+from perftrail.cluster.values import BuildRequest, PackedFiles, WorkerOptions
 from perftrail.cluster.worker import StudyWorker, work
 from perftrail.errors import ClusterError, UsageError
 from perftrail.model.build import Recipe
@@ -26,16 +26,18 @@ def test_a_disk_that_takes_nothing_is_told_with_its_machine(tmp_path: Path) -> N
     asked = site(tmp_path / "study", Source(kind="git", location="https://example.org/x"), token="another")
     (tmp_path / "file").touch()
     desk = StudyWorker(
-        Terms(machine=MACHINE, builds=1, directory=tmp_path / "file" / "worker", apart=True, version="1")
+        WorkerOptions(
+            machine=MACHINE, builds=1, directory=tmp_path / "file" / "worker", apart=True, version="1"
+        )
     )
-    making = Making(
+    making = BuildRequest(
         key="k",
         subject=Subject(revision=Revision(id="r"), variant="plain"),
         recipe=Recipe(directory="", steps=()),
     )
-    parcel = Parcel(name=STUDY, packed=pack_study(tmp_path / "study"))
+    parcel = PackedFiles(name=STUDY, packed=pack_study(tmp_path / "study"))
     with pytest.raises(ClusterError, match=r'machine "bench": .*file.*--directory'):
-        desk.make(asked, [parcel], making)
+        desk.build(asked, [parcel], making)
     desk.close()
 
 
@@ -43,7 +45,7 @@ def test_a_directory_that_cannot_be_made_or_that_others_can_change_is_refused(tm
     (tmp_path / "file").touch()
     (tmp_path / "open").mkdir()
     (tmp_path / "open").chmod(0o777)
-    for name, said in (("file/below", "cannot be made"), ("open", "others may write there")):
+    for name, said in (("file/below", "cannot be created"), ("open", "others may write there")):
         with pytest.raises(UsageError, match=rf'--directory ".*{name}": {said}'):
             work(
                 "tcp://127.0.0.1:1",

@@ -10,32 +10,32 @@ from pathlib import Path
 
 import pytest
 
-from perftrail.builds.packing import MOST_BYTES, pack, unpack, unpack_logs
-from perftrail.cluster.fleet import TOKEN, leave_sign, token_of
-from perftrail.cluster.study_copy import STUDY, Grounds, pack_study, study_digest
-from perftrail.cluster.values import Parcel, Site
+from perftrail.builds.packing import MOST_TRANSFER_BYTES, pack, unpack, unpack_logs
+from perftrail.cluster.fleet import TOKEN, token_of, write_marker
+from perftrail.cluster.study_copy import STUDY, StudyCopy, pack_study, study_digest
+from perftrail.cluster.values import PackedFiles, RemoteStudy
 from perftrail.errors import ClusterError
 from perftrail.model.source import Source
 from tests.measure.bench import a_study
 
 
-def site(home: Path, source: Source, *, token: str = "one") -> Site:
+def site(home: Path, source: Source, *, token: str = "one") -> RemoteStudy:
     home.mkdir(exist_ok=True)
     (home / "perftrail.toml").write_text("")
     results = home / ".perftrail"
     results.mkdir(exist_ok=True)
     (results / "sign").write_text("one")
     study = a_study(file=str(home / "perftrail.toml"), directory=str(home), source=source)
-    return Site(
-        study=study, root=str(results), token=token, sign="sign", digest=study_digest(home), version="1"
+    return RemoteStudy(
+        study=study, root=str(results), token=token, marker="sign", digest=study_digest(home), version="1"
     )
 
 
 def test_who_reads_what_the_command_wrote_works_in_its_directory(tmp_path: Path) -> None:
     asked = site(tmp_path / "study", Source(kind="git", location="https://example.org/x"))
-    grounds = Grounds(asked, tmp_path / "worker", apart=False)
+    grounds = StudyCopy(asked, tmp_path / "worker", apart=False)
     assert (grounds.shared, grounds.root, grounds.study) == (True, Path(asked.root), asked.study)
-    assert grounds.lacks(()) is None
+    assert grounds.missing_files(()) is None
 
 
 @pytest.mark.parametrize(("token", "apart"), [("another", False), ("one", True)])
@@ -43,9 +43,9 @@ def test_who_does_not_see_it_or_keeps_apart_has_one_of_its_own(
     tmp_path: Path, token: str, apart: bool
 ) -> None:
     asked = site(tmp_path / "study", Source(kind="git", location="https://example.org/x"), token=token)
-    grounds = Grounds(asked, tmp_path / "worker", apart=apart)
+    grounds = StudyCopy(asked, tmp_path / "worker", apart=apart)
     assert grounds.root.is_relative_to(tmp_path / "worker")
-    lacks = grounds.lacks(())
+    lacks = grounds.missing_files(())
     assert lacks is not None
     assert lacks.names == (STUDY,)
 
@@ -55,8 +55,8 @@ def test_what_lies_beside_a_study_arrives_and_its_results_stay(tmp_path: Path) -
     asked = site(home, Source(kind="directory", location=str(home / "source")))
     (home / "source").mkdir()
     (home / "source" / "main.c").write_text("int main;")
-    grounds = Grounds(asked, tmp_path / "worker", apart=True)
-    assert grounds.lacks([Parcel(name=STUDY, packed=pack_study(home))]) is None
+    grounds = StudyCopy(asked, tmp_path / "worker", apart=True)
+    assert grounds.missing_files([PackedFiles(name=STUDY, packed=pack_study(home))]) is None
     there = Path(grounds.study.directory)
     assert (there / "source" / "main.c").read_text() == "int main;"
     assert grounds.study.source.location == str(there / "source")
@@ -65,8 +65,8 @@ def test_what_lies_beside_a_study_arrives_and_its_results_stay(tmp_path: Path) -
 
 def test_a_source_that_is_not_there_is_refused_with_the_remedy(tmp_path: Path) -> None:
     asked = site(tmp_path / "study", Source(kind="git", location=str(tmp_path / "gone")))
-    grounds = Grounds(asked, tmp_path / "worker", apart=True)
-    with pytest.raises(ClusterError, match=r"gone.*is not there on this machine; give an address"):
+    grounds = StudyCopy(asked, tmp_path / "worker", apart=True)
+    with pytest.raises(ClusterError, match=r"gone.*does not exist on this machine; use an address"):
         _ = grounds.study
 
 
@@ -84,9 +84,9 @@ def test_more_than_may_travel_is_refused_with_the_remedy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "large").write_bytes(bytes(range(256)) * 100)
-    assert MOST_BYTES == 64 << 20
-    monkeypatch.setattr("perftrail.builds.packing.MOST_BYTES", 100)
-    with pytest.raises(ClusterError, match=r"the file: packed it is more than.*--store"):
+    assert MOST_TRANSFER_BYTES == 64 << 20
+    monkeypatch.setattr("perftrail.builds.packing.MOST_TRANSFER_BYTES", 100)
+    with pytest.raises(ClusterError, match=r"the file: its packed size exceeds.*--store"):
         pack(tmp_path, ["large"], what="the file")
 
 
@@ -96,7 +96,7 @@ def test_links_and_modes_arrive_as_they_were_and_what_is_named_is_left_out(tmp_p
     (home / "inside" / "program").write_text("#!/bin/sh\n")
     (home / "inside" / "program").chmod(0o755)
     (home / "inside" / "link").symlink_to("program")
-    unpack(pack(home, ["inside", "missing"], what="it", but=(".git",)), there)
+    unpack(pack(home, ["inside", "missing"], what="it", exclude=(".git",)), there)
     assert (there / "inside" / "link").readlink() == Path("program")
     assert (there / "inside" / "program").stat().st_mode & 0o111
     assert not (there / "inside" / ".git").exists()
@@ -106,11 +106,11 @@ def test_a_copy_of_the_results_is_not_taken_for_them(tmp_path: Path) -> None:
     asked = site(tmp_path / "study", Source(kind="git", location="https://example.org/x"))
     root, copy = Path(asked.root), tmp_path / "another machine"
     token = token_of(root)
-    leave_sign(root, token)
+    write_marker(root, token)
     shutil.copytree(root, copy)
-    sign = leave_sign(root, token)
+    sign = write_marker(root, token)
     here, there = (
-        Grounds(replace(asked, root=str(each), token=token, sign=sign), tmp_path / "worker", apart=False)
+        StudyCopy(replace(asked, root=str(each), token=token, marker=sign), tmp_path / "worker", apart=False)
         for each in (root, copy)
     )
     assert (here.shared, there.shared) == (True, False)
@@ -144,7 +144,7 @@ def test_what_comes_as_a_log_leads_nowhere_else(tmp_path: Path) -> None:
 
 def test_what_leaves_its_directory_or_is_nothing_that_was_packed_is_refused(tmp_path: Path) -> None:
     for packed in (archive(tarfile.TarInfo("../outside")), b"nonsense", archive(tarfile.TarInfo("x"))[:20]):
-        with pytest.raises(ClusterError, match="what travelled cannot be unpacked"):
+        with pytest.raises(ClusterError, match="cannot be unpacked"):
             unpack(packed, tmp_path / "inside")
     assert not (tmp_path / "outside").exists()
 

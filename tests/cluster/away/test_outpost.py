@@ -7,9 +7,9 @@ from pathlib import Path
 from perftrail import studyfile
 from perftrail.builds.users import Users
 from perftrail.builds.workers import CleanBuilder
-from perftrail.cluster.fleet import leave_sign, token_of
+from perftrail.cluster.fleet import token_of, write_marker
 from perftrail.cluster.study_copy import study_digest
-from perftrail.cluster.values import Making, Site, Terms
+from perftrail.cluster.values import BuildRequest, RemoteStudy, WorkerOptions
 from perftrail.cluster.worker import JobRunner
 from perftrail.measure.build_workers import LocalBuildWorker
 from perftrail.model.build import Built
@@ -27,24 +27,25 @@ def test_a_build_is_not_kept_from_making_room_by_who_made_it(tmp_path: Path) -> 
     root = Path(study.directory) / ".perftrail"
     root.mkdir()
     token = token_of(root)
-    site = Site(
+    site = RemoteStudy(
         study=study,
         root=str(root),
         token=token,
-        sign=leave_sign(root, token),
+        marker=write_marker(root, token),
         digest=study_digest(Path(study.directory)),
         version="1",
     )
     machine = Machine(id="0123456789abcdef", facts={"name": "bench"})
     (tmp_path / "worker").mkdir()
     outpost = JobRunner(
-        site, Terms(machine=machine, builds=1, directory=tmp_path / "worker", apart=False, version="1")
+        site,
+        WorkerOptions(machine=machine, builds=1, directory=tmp_path / "worker", apart=False, version="1"),
     )
     how = recipe(study, "plain", ())
     asking = LocalBuildWorker(study, root, own=None, cpus=1, kind=CleanBuilder)
     try:
-        making = Making(key=asking.builder.key(subject, how), subject=subject, recipe=how)
-        carried = outpost.make(making, job="one")
+        making = BuildRequest(key=asking.builder.key(subject, how), subject=subject, recipe=how)
+        carried = outpost.build(making, job="one")
         assert isinstance(carried.outcome, Built)
         assert Path(carried.outcome.directory, "program").is_file()
         assert not Users(root / "builds").claimed()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from perftrail.charts.frame import Figure
-from perftrail.local_engine import LocalEngine, beside
+from perftrail.local_engine import LocalEngine, second_process
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.study import Invocations, MeasurePolicy
 from perftrail.present.page import Drawings, write_page
@@ -43,7 +43,7 @@ def test_a_page_and_its_images_are_the_same(tmp_path: Path) -> None:
     here = make_report(session, tmp_path)
     write_page(here, str(tmp_path / "here"), Drawings(LocalEngine()))
     known: list[Figure] = []
-    with beside() as engine:
+    with second_process() as engine:
         drawings = Drawings(engine)
         there = make_report(session, tmp_path, engine=engine, known=known.append)
         write_page(there, str(tmp_path / "there"), drawings)

@@ -86,7 +86,7 @@ def test_a_nul_in_an_argument_is_refused_before_anything_runs(launcher: Launcher
     ("line", "complaint"),
     [
         (b"", "a field must be key=value"),
-        (b"id=1", "arg: at least one is needed"),
+        (b"id=1", "arg: at least one is required"),
         (b"arg=/bin/true", "id: missing"),
         (b"id=1\targ=/bin/true\tcolour=red", "unknown key"),
         (b"id=1\tid=2\targ=/bin/true", "a key was given twice"),
@@ -210,5 +210,5 @@ def test_a_launcher_of_another_version_is_refused_with_the_remedy() -> None:
 
 
 def test_the_answer_to_another_job_is_an_error() -> None:
-    with pytest.raises(LauncherError, match="'2' was asked"):
+    with pytest.raises(LauncherError, match="instead of '2'"):
         read_result({"event": "result", "id": "1"}, id="2")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from perftrail.cluster.worker import building, measuring
-from perftrail.file_tree import alone_if_free
+from perftrail.file_tree import try_exclusive_lock
 
 PATIENCE_SECONDS = 10.0
 
@@ -46,7 +46,7 @@ def until_taken(lock: Path) -> None:
     """Wait until somebody holds a lock."""
     free = True
     while free:
-        with alone_if_free(lock) as free:
+        with try_exclusive_lock(lock) as free:
             pass
         time.sleep(0.005)
 

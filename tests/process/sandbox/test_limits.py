@@ -116,7 +116,7 @@ def test_a_program_that_kills_all_it_can_ends_itself(inside: Inside) -> None:
 def test_a_program_that_stops_its_launcher_is_out_of_time(
     inside: Inside, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("perftrail.process.launcher.SECONDS_TO_LEAVE", 1.0)
+    monkeypatch.setattr("perftrail.process.launcher.SECONDS_TO_END", 1.0)
     began = time.monotonic()
     ran = inside.run("kill -STOP $PPID; sleep 60.25", timeout_seconds=1.0)
     assert ran.ended == TimedOut()

@@ -125,11 +125,11 @@ def test_what_is_no_repository_is_said(opened: Open, tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "other.db")) as database:
         database.execute("CREATE TABLE other (x)")
         database.commit()
-    with pytest.raises(SourceError, match="no Fossil check-out there"):
+    with pytest.raises(SourceError, match="is not a Fossil check-out"):
         opened(tmp_path / "plain").history()
     with pytest.raises(SourceError, match="no such file"):
         opened(tmp_path / "nothing").history()
-    with pytest.raises(SourceError, match="is no Fossil repository"):
+    with pytest.raises(SourceError, match="is not a readable Fossil repository"):
         opened(tmp_path / "text").history()
     with pytest.raises(SourceError, match="fossil cannot read it"):
         opened(tmp_path / "other.db").history()
@@ -138,7 +138,7 @@ def test_what_is_no_repository_is_said(opened: Open, tmp_path: Path) -> None:
 def test_a_check_out_whose_repository_is_gone_says_so(opened: Open, lived_in: tuple[Path, Path]) -> None:
     file, checkout = lived_in
     file.unlink()
-    with pytest.raises(SourceError, match="is gone; name another"):
+    with pytest.raises(SourceError, match="does not exist; name another"):
         opened(checkout).history()
 
 

@@ -79,7 +79,7 @@ def test_a_name_with_a_line_end_is_refused(opened: Open, repository: FossilRepos
     ],
 )
 def test_hostile_addresses_start_nothing(opened: Open, tmp_path: Path, location: str) -> None:
-    with pytest.raises(SourceError, match="not an address"):
+    with pytest.raises(SourceError, match="not an allowed address"):
         opened(location).history()
     assert not list(tmp_path.rglob("pwned"))
 

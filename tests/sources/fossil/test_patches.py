@@ -33,7 +33,7 @@ def one(source: FossilSource, name: str) -> Revision:
 
 def carry(source: FossilSource, launcher: Launcher, where: Path, *, fix: str, onto: str) -> Patch | Conflict:
     patches = FossilPatches(source, cache=str(where / "cache"), starter=launcher)
-    return patches.carry(one(source, fix), onto=one(source, onto), workplace=str(where / "work"))
+    return patches.cherry_pick(one(source, fix), onto=one(source, onto), workplace=str(where / "work"))
 
 
 def test_a_fix_is_carried_though_the_trunk_has_changed_around_it(
@@ -102,7 +102,7 @@ def test_a_change_that_is_there_already_and_one_that_is_none_are_told(
     fix = repository.commit({"f": "2"})
     last = repository.commit({"f": "2", "g": "1"})
     source = opened()
-    with pytest.raises(NoAnswer, match="has this change already"):
+    with pytest.raises(NoAnswer, match="already has this change"):
         carry(source, launcher, tmp_path, fix=fix, onto=last)
     with pytest.raises(SourceError, match="is the first check-in"):
         carry(source, launcher, tmp_path, fix=first, onto=last)
@@ -114,5 +114,5 @@ def test_a_check_in_that_holds_a_repository_of_git_is_refused(
     old = repository.commit({"f": "1"})
     hook = {"sub/.git/hooks/post-checkout": "program:#!/bin/sh\ntouch pwned\n", "sub/.git/HEAD": "ref: x"}
     fix = repository.commit({"f": "2", **hook})
-    with pytest.raises(SourceError, match=r"holds a file \.git"):
+    with pytest.raises(SourceError, match=r"contains a file \.git"):
         carry(opened(), launcher, tmp_path, fix=fix, onto=old)

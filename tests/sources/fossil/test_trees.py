@@ -167,7 +167,7 @@ def test_an_artifact_that_is_not_what_its_name_promises_is_refused(
     spoil = f"UPDATE blob SET content = compress('otherwise') WHERE uuid = '{name}'"
     fossil("sql", "-R", str(repository.make()), spoil, directory=tmp_path)
     source = opened(repository.path)
-    with pytest.raises(CheckoutFailed, match='"a file" is not what the repository promises'):
+    with pytest.raises(CheckoutFailed, match='"a file" does not have the checksum'):
         put(source, source.history()[0], tmp_path / "tree")
 
 

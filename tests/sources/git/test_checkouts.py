@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from perftrail.errors import CheckoutFailed
-from perftrail.file_tree import alone
+from perftrail.file_tree import exclusive_lock
 from perftrail.model.source import Source as Asked
 from perftrail.process.launcher import Launcher
 from perftrail.sources.git import GitSource
@@ -108,7 +108,7 @@ def test_a_worktree_that_another_is_just_tying_is_waited_for(
     (mirror,) = (tmp_path / "cache").glob("git/*/mirror.git")
     half = mirror / "worktrees" / "half"
     with ThreadPoolExecutor(1) as pool:
-        with alone(mirror.parent / "tying.lock"):
+        with exclusive_lock(mirror.parent / "add.lock"):
             half.mkdir()
             (half / "commondir").touch()  # git reads it of every worktree, and fails
             done = pool.submit(source.materialise, only, str(tmp_path / "tree"), str(tmp_path / "log"))

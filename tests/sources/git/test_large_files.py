@@ -70,7 +70,7 @@ def test_a_content_that_is_another_is_refused(
     repository.commit(FILES)
     keep(repository, b"something else")
     source = opened()
-    with pytest.raises(CheckoutFailed, match="not the content that Git LFS names so"):
+    with pytest.raises(CheckoutFailed, match="does not have the checksum"):
         put(source, source.history()[0], tmp_path / "tree")
     assert not (tmp_path / "tree").exists()
 

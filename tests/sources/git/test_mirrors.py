@@ -140,7 +140,7 @@ def test_in_a_job_a_shallow_clone_is_refused_with_the_job_s_own_remedy(
 
 def test_what_is_no_repository_is_said(opened: Open, repository: Repository, tmp_path: Path) -> None:
     (tmp_path / "plain").mkdir()
-    with pytest.raises(SourceError, match="no git repository there"):
+    with pytest.raises(SourceError, match="is not a git repository"):
         opened(tmp_path / "plain").history()
     with pytest.raises(SourceError, match="no such directory"):
         opened(tmp_path / "nothing").history()

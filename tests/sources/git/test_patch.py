@@ -59,7 +59,7 @@ def test_a_fix_is_carried_though_the_trunk_has_changed_around_it(
     fix = repository.commit({"f": lines(line2="two", line20="fixed"), "unrelated": "2"})
     before = repository.snapshot()
     base = one(source, old)
-    patch = carried(patches.carry(one(source, fix), onto=base, workplace=str(tmp_path / "work")))
+    patch = carried(patches.cherry_pick(one(source, fix), onto=base, workplace=str(tmp_path / "work")))
     assert [(each.path, each.added, each.removed) for each in patch.files] == [("f", 1, 1)]
     own = patched(base, patch)
     both = PatchedSource(source, own, cache=str(tmp_path / "cache"), starter=source._mirror._starter)
@@ -79,7 +79,7 @@ def test_the_patched_revision_is_named_by_its_content_and_lies_in_the_eras_of_it
     base = one(source, old)
 
     def made(name: str) -> PatchedSource:
-        patch = carried(patches.carry(one(source, name), onto=base, workplace=str(tmp_path / "work")))
+        patch = carried(patches.cherry_pick(one(source, name), onto=base, workplace=str(tmp_path / "work")))
         return PatchedSource(
             source, patched(base, patch), cache=str(tmp_path / "cache"), starter=source._mirror._starter
         )
@@ -104,7 +104,7 @@ def test_a_merge_is_carried_whole_against_its_first_parent(
     both = lines(line1="trunk", line2="trunk", line10="ten", line20="twenty")
     merge = repository.commit({"f": both}, parents=[main, side])
     patch = carried(
-        patches.carry(one(source, merge), onto=one(source, old), workplace=str(tmp_path / "work"))
+        patches.cherry_pick(one(source, merge), onto=one(source, old), workplace=str(tmp_path / "work"))
     )
     assert b"+ten" in patch.text
     assert b"+twenty" in patch.text
@@ -125,7 +125,7 @@ def test_a_conflict_names_file_lines_and_who_touched_them(
     fixed = lines(line9="new nine", line10="fixed", line25="other_machines")
     fix = repository.commit({"f": fixed, "g": "other"}, subject="fix")
     conflict = blocked(
-        patches.carry(one(source, fix), onto=one(source, old), workplace=str(tmp_path / "work"))
+        patches.cherry_pick(one(source, fix), onto=one(source, old), workplace=str(tmp_path / "work"))
     )
     [obstacle] = conflict.obstacles
     assert (obstacle.path, obstacle.clash) == ("f", "changed")
@@ -145,7 +145,7 @@ def test_what_the_old_branch_changed_itself_is_told_apart(
     repository.commit({"f": lines(line28="trunk")})
     fix = repository.commit({"f": lines(line10="fixed", line28="trunk")})
     conflict = blocked(
-        patches.carry(one(source, fix), onto=one(source, own), workplace=str(tmp_path / "work"))
+        patches.cherry_pick(one(source, fix), onto=one(source, own), workplace=str(tmp_path / "work"))
     )
     [passage] = conflict.obstacles[0].passages
     assert passage.since == ()
@@ -160,7 +160,7 @@ def test_a_file_that_the_old_revision_lacks_is_told_with_who_brought_it(
     brought = repository.commit({"f": lines(), "new": lines()}, subject="a new file")
     fix = repository.commit({"f": lines(), "new": lines(line5="fixed")})
     conflict = blocked(
-        patches.carry(one(source, fix), onto=one(source, old), workplace=str(tmp_path / "work"))
+        patches.cherry_pick(one(source, fix), onto=one(source, old), workplace=str(tmp_path / "work"))
     )
     [obstacle] = conflict.obstacles
     assert (obstacle.path, obstacle.clash) == ("new", "absent")
@@ -174,10 +174,14 @@ def test_work_in_a_half_applied_tree_is_never_lost(
     old = repository.commit({"f": lines()})
     repository.commit({"f": lines(line9="other")})
     fix = repository.commit({"f": lines(line9="other", line10="fixed")})
-    first = blocked(patches.carry(one(source, fix), onto=one(source, old), workplace=str(tmp_path / "work")))
+    first = blocked(
+        patches.cherry_pick(one(source, fix), onto=one(source, old), workplace=str(tmp_path / "work"))
+    )
     assert not first.kept
     (Path(first.directory) / "f").write_text(lines(line10="fixed"))
-    again = blocked(patches.carry(one(source, fix), onto=one(source, old), workplace=str(tmp_path / "work")))
+    again = blocked(
+        patches.cherry_pick(one(source, fix), onto=one(source, old), workplace=str(tmp_path / "work"))
+    )
     assert again.kept
     assert again.directory == first.directory
     assert (Path(first.directory) / "f").read_text() == lines(line10="fixed")
@@ -195,7 +199,7 @@ def test_a_change_that_is_there_already_is_said_to_be(
     base = repository.commit({"f": lines()}, parents=[], branch="other")
     fix = repository.commit({"f": lines(line10="fixed")}, parents=[base], branch="other")
     with pytest.raises(NoAnswer, match="already"):
-        patches.carry(one(source, fix), onto=one(source, old), workplace=str(tmp_path / "work"))
+        patches.cherry_pick(one(source, fix), onto=one(source, old), workplace=str(tmp_path / "work"))
 
 
 def test_a_file_that_is_no_patch_is_refused(
@@ -241,13 +245,15 @@ def test_names_of_files_are_never_options_or_commands(
     other = repository.commit({name: lines(line9="other") for name in names}, subject="\u2028other")
     fix = repository.commit({name: lines(line9="other", line10="fixed") for name in names})
     conflict = blocked(
-        patches.carry(one(source, fix), onto=one(source, old), workplace=str(tmp_path / "work"))
+        patches.cherry_pick(one(source, fix), onto=one(source, old), workplace=str(tmp_path / "work"))
     )
     assert sorted(each.path for each in conflict.obstacles) == sorted(names)
     for obstacle in conflict.obstacles:
         assert [each.id for each in obstacle.passages[0].since] == [other], obstacle.path
     again = repository.commit({name: lines(line20="fixed") for name in names}, parents=[old], branch="x")
-    patch = carried(patches.carry(one(source, again), onto=one(source, old), workplace=str(tmp_path / "w")))
+    patch = carried(
+        patches.cherry_pick(one(source, again), onto=one(source, old), workplace=str(tmp_path / "w"))
+    )
     assert sorted(each.path for each in patch.files) == sorted(names)
     assert not list(tmp_path.rglob("pwned"))
 

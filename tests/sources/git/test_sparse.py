@@ -109,6 +109,6 @@ def test_an_address_that_is_shallow_itself_is_refused(
 ) -> None:
     line(repository, 3)
     repository.git("clone", "--quiet", "--depth=1", f"file://{repository.path}", str(tmp_path / "shallow"))
-    with pytest.raises(SourceError, match="is shallow itself"):
+    with pytest.raises(SourceError, match="is shallow and lacks"):
         opened(f"file://{tmp_path / 'shallow'}").history()
     assert not list((tmp_path / "cache").glob("git/*/*.git"))

@@ -84,7 +84,7 @@ def command(
 
 
 def _shell(study: Study, revision: str, *, variant: str | None, store: str | None) -> None:
-    from perftrail.builds.interactive_shell import go_through, standard_input
+    from perftrail.builds.interactive_shell import run_shell, standard_input
     from perftrail.opening import open_build_view, results_directory, shell_prefix
     from perftrail.verbs.build import prepared_tree, subject_named
 
@@ -100,7 +100,7 @@ def _shell(study: Study, revision: str, *, variant: str | None, store: str | Non
             shell_prefix(study, prepared, store=store) as prefix,
         ):
             print_prepared_tree(subject, prepared)
-            code = go_through(prepared, given=stdin, prefix=prefix)
+            code = run_shell(prepared, given=stdin, prefix=prefix)
     if stdin == "commands" and code:
         raise click.exceptions.Exit(1)
 

@@ -66,14 +66,14 @@ def command(
     DIRECTORY/index.html needs no other file and no network; DIRECTORY/figures has each chart as SVG and PNG. The
     Markdown report is DIRECTORY/report.md. perftrail builds and measures nothing.
     """
-    from perftrail.local_engine import beside
+    from perftrail.local_engine import second_process
     from perftrail.model.wording import counted
     from perftrail.present.page import Drawings, to_markdown, write_markdown, write_page
 
     if output is None and (form == "html" or as_json):
         raise UsageError("report: name its directory with -o DIRECTORY, or print it with --format markdown")
     loaded = with_sandbox(sources.load(study, to_read=True), sandbox)
-    with beside() as engine:
+    with second_process() as engine:
         drawings = None if output is None else Drawings(engine)
         page = _page(loaded, store, engine=engine, drawings=drawings)
         if output is None or drawings is None:

@@ -161,11 +161,13 @@ def forget(study: str | None, age: str, yes: bool, store: str | None, as_json: b
     Without --yes, perftrail deletes nothing. The next perftrail run repeats samples that the study's plan still needs.
     """
     from perftrail.store.upkeep import forget as delete_samples
-    from perftrail.store.upkeep import to_forget
+    from perftrail.store.upkeep import preview_forget
 
     before = time_before(age)
     selected = selected_store(study, store)
-    forgetting = delete_samples(selected.location, before) if yes else to_forget(selected.location, before)
+    forgetting = (
+        delete_samples(selected.location, before) if yes else preview_forget(selected.location, before)
+    )
     if as_json:
         print_json("store forget", forgetting.as_json())
         return

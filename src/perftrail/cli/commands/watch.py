@@ -19,7 +19,7 @@ from perftrail.cli.options import (
     study_argument,
 )
 from perftrail.errors import PerftrailError, StudyError, UsageError
-from perftrail.file_tree import alone
+from perftrail.file_tree import exclusive_lock
 from perftrail.model.wording import escaped
 from perftrail.present.speech import after
 
@@ -111,7 +111,7 @@ def _check(study: Study, policy: WatchPolicy, options: SessionOptions) -> Watche
     from perftrail.verbs.watch.watch import BranchCheck
 
     file = _state_file(study, policy, options)
-    with alone(file.with_suffix(".lock")):
+    with exclusive_lock(file.with_suffix(".lock")):
         return options.run(
             study,
             lambda session: afresh(
@@ -136,7 +136,7 @@ def _deliver(study: Study, policy: WatchPolicy, options: SessionOptions, *, once
     file = _state_file(study, policy, options)
     try:
         # Accepted messages are recorded before a stop, so that they are not sent again.
-        with alone(file.with_suffix(".lock")), stop.after_block():
+        with exclusive_lock(file.with_suffix(".lock")), stop.after_block():
             state = deliver(
                 read_state(file),
                 Sender.of(policy.notify, directory=study.directory).send,

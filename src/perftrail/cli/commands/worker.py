@@ -11,7 +11,7 @@ from perftrail.cli.options import MOST_JOBS
 from perftrail.model.wording import counted
 
 if TYPE_CHECKING:
-    from perftrail.cluster.dask import Offer
+    from perftrail.cluster.dask import WorkerInfo
 
 
 @click.command("worker", cls=Command)
@@ -68,7 +68,7 @@ def command(scheduler: str, builds: int, machine: str | None, directory: str | N
     )
 
 
-def _print_offer(offer: Offer) -> None:
+def _print_offer(offer: WorkerInfo) -> None:
     name = offer.machine.facts.get("name", offer.machine.id)
     click.echo(
         f"machine {name!r}: one invocation at a time, or {counted(offer.builds, 'parallel build')}", err=True

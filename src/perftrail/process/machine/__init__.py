@@ -24,7 +24,7 @@ def read_machine(root: str = "/", platform: Platform | None = None, *, name: str
     the process binds itself to some CPUs: their number is part of the fingerprint, because a container may have
     only some.
     """
-    facts = read_facts(Path(root), platform or asked())
+    facts = read_facts(Path(root), platform or read_platform())
     # As pairs, so that nothing depends on the order in which facts are read.
     fingerprint = [[fact, facts.get(fact, "")] for fact in FINGERPRINT]
     if name:
@@ -32,7 +32,7 @@ def read_machine(root: str = "/", platform: Platform | None = None, *, name: str
     return Machine(id=content_key("machine", fingerprint)[:16], facts=facts)
 
 
-def asked() -> Platform:
+def read_platform() -> Platform:
     """Return the architecture and the C library of this machine."""
     try:
         libc = os.confstr("CS_GNU_LIBC_VERSION") or "unknown"

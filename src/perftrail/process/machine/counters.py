@@ -125,7 +125,7 @@ class Gauges:
             return "cpuacct"
         return "proc-stat" if self._stat is not None else None
 
-    def look(self) -> CounterReading:
+    def read(self) -> CounterReading:
         """Read every counter."""
         at = self._clocks.monotonic()
         idle, stolen = self._idle_and_stolen()
@@ -167,16 +167,16 @@ class Gauges:
         return None
 
     def _open_limits(self, root: Path) -> tuple[int, ...]:
-        """Open the statistics of those control groups around this process that limit CPU time."""
+        """Open the statistics of this process's control groups that limit CPU time."""
         groups = [group for group in control_groups(root) if _limited(group)]
         opened = (self._files.open(group / "cpu.stat") for group in groups)
         return tuple(descriptor for descriptor in opened if descriptor is not None)
 
     def _idle_and_stolen(self) -> tuple[float | None, float | None]:
-        """Return the time in which CPUs were idle, and the time that a hypervisor took.
+        """Return the time in which CPUs were idle, and the time that a hypervisor stole.
 
-        Busy time is the rest of idle time, which a tickless kernel knows to the microsecond; the kernel's busy
-        counters are sampled by the tick.
+        Busy time is all time except idle time, which a tickless kernel counts to the microsecond; the kernel's own
+        busy counters are sampled by the tick.
         """
         if self._stat is None:
             return None, None

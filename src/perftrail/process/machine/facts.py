@@ -77,7 +77,9 @@ def _booted(root: Path) -> str:
     """Return when the machine was started, by its clock: UTC, ISO 8601 in the store's format."""
     for line in _text(root / "proc/stat").splitlines():
         name, _, seconds = line.partition(" ")
-        if name == "btime" and seconds.isdigit() and len(seconds) < 11:  # after year 2286 it is no time
+        if (
+            name == "btime" and seconds.isdigit() and len(seconds) < 11
+        ):  # more digits would be after year 2286
             started = datetime.datetime.fromtimestamp(int(seconds), datetime.UTC)
             return started.isoformat(timespec="milliseconds")
     return ""
@@ -164,7 +166,7 @@ def _memory_gib(root: Path) -> str:
 
 
 def _cpu_quota(root: Path) -> str:
-    """Return the CPU quota of the control groups around this process, in CPUs; `None` without a limit."""
+    """Return the CPU quota of this process's control groups, in CPUs; empty without a limit."""
     least = float("inf")
     for controllers, path in _groups(root):
         if controllers == "":
@@ -214,7 +216,7 @@ def _virtualisation(root: Path) -> str:
     names = f"{names} {_text(root / 'sys/hypervisor/type')}".lower()
     is_guest = "hypervisor" in _cpuinfo(root).get("flags", "").split()
     for word, meaning in HYPERVISORS.items():
-        # Microsoft and Google also make machines of metal.
+        # Microsoft and Google also build physical machines.
         if word in names and (is_guest or word not in ("microsoft", "google")):
             return meaning
     return "unknown" if is_guest else "none"

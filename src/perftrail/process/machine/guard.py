@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from perftrail.process.machine.settings import stand_guard
+from perftrail.process.machine.settings import run_guard
 
 if __name__ == "__main__":
-    stand_guard(int(sys.argv[1]))
+    run_guard(int(sys.argv[1]))

@@ -44,7 +44,7 @@ def take_census(root: Path) -> Census:
             text = (directory / "stat").read_bytes().decode("utf-8", "replace")
         except OSError:
             continue
-        # The name may hold anything, blanks and brackets too: it ends at the last bracket.
+        # The name may contain anything, also blanks and brackets: it ends at the last bracket.
         name, _, rest = text.partition("(")[2].rpartition(")")
         words = rest.split()
         if len(words) > 12 and directory.name.isdigit():
@@ -99,13 +99,13 @@ CENSUS_SECONDS = 0.3
 class _Moment:
     """A reading, with the CPU time of this process and all its descendants."""
 
-    look: CounterReading
+    reading: CounterReading
     own: float
 
     @property
     def foreign(self) -> float | None:
         """CPU time of other processes, up to a constant."""
-        return None if self.look.busy is None else self.look.busy - self.own
+        return None if self.reading.busy is None else self.reading.busy - self.own
 
 
 class Watch:
@@ -125,7 +125,7 @@ class Watch:
         self._clocks = clocks or Clocks()
         self._helpers = helpers
         self._gauges = Gauges(self._root, self._clocks)
-        self._told = 0.0
+        self._invocations_cpu = 0.0
         self._moments: deque[_Moment] = deque()
         self._begun: _Moment | None = None
         self._known_helpers: tuple[int, ...] = ()
@@ -149,35 +149,35 @@ class Watch:
 
     def begin(self) -> None:
         """Read the counters directly before an invocation."""
-        if self._begun is not None:  # an invocation that was broken off used CPU time that nobody told
+        if self._begun is not None:  # an interrupted invocation used an unknown CPU time
             self._moments.clear()
-        self._begun = self._look()
+        self._begun = self._record()
 
     def end(self, own_cpu_seconds: float) -> Conditions:
         """Read the counters directly after an invocation and its descendants; `own_cpu_seconds` is their CPU time."""
         before = self._begun
         assert before is not None, "begin comes first"
         self._begun = None
-        self._told += own_cpu_seconds
-        now = self._look(during=True)
-        seconds = max(now.look.at - before.look.at, 1e-9)
+        self._invocations_cpu += own_cpu_seconds
+        now = self._record(during=True)
+        seconds = max(now.reading.at - before.reading.at, 1e-9)
         window = self._since(RESOLVED_SECONDS[self.method or "proc-stat"], now)
         waited = tuple(
             None if last is None or first is None else (last - first) / seconds
-            for first, last in zip(before.look.pressures, now.look.pressures, strict=True)
+            for first, last in zip(before.reading.pressures, now.reading.pressures, strict=True)
         )
         return Conditions(
-            window_seconds=now.look.at - window.look.at if window else seconds,
+            window_seconds=now.reading.at - window.reading.at if window else seconds,
             foreign_cpus=_foreign(window, now) if window else None,
             foreign_method=self.method,
             stolen_cpus=_stolen(window, now) if window else None,
             cpu_pressure=waited[0],
             memory_pressure=waited[1],
             io_pressure=waited[2],
-            throttled=now.look.throttled - before.look.throttled,
-            throttled_seconds=now.look.throttled_seconds - before.look.throttled_seconds,
-            swapped_pages=now.look.swapped_pages - before.look.swapped_pages,
-            suspended_seconds=max(0.0, now.look.asleep - before.look.asleep),
+            throttled=now.reading.throttled - before.reading.throttled,
+            throttled_seconds=now.reading.throttled_seconds - before.reading.throttled_seconds,
+            swapped_pages=now.reading.swapped_pages - before.reading.swapped_pages,
+            suspended_seconds=max(0.0, now.reading.asleep - before.reading.asleep),
             cpu_hertz=self._gauges.hertz(),
             celsius=self._gauges.celsius(),
         )
@@ -189,7 +189,7 @@ class Watch:
         """
         if self.method is None:
             return 0.0
-        now = self._look()
+        now = self._record()
         since = self._since(RECENT_SECONDS, now)
         return None if since is None else _foreign(since, now)
 
@@ -200,41 +200,43 @@ class Watch:
         after = take_census(self._root)
         return busiest(before, after, seconds=time.monotonic() - started, own=os.getpid())
 
-    def _look(self, *, during: bool = False) -> _Moment:
-        look = self._gauges.look()
+    def _record(self, *, during: bool = False) -> _Moment:
+        reading = self._gauges.read()
         moments = self._moments
         helpers = tuple(self._helpers())
-        if helpers != self._known_helpers:  # a new one begins at zero, and nobody knows what the old one used
+        if helpers != self._known_helpers:  # a new helper starts at zero, and the old one's total is unknown
             self._known_helpers = helpers
             moments.clear()
-        moment = _Moment(look=look, own=self._told + self._own_cpu())
-        if moments and not during and look.at - moments[-1].look.at > LONGEST_GAP_SECONDS:
+        moment = _Moment(reading=reading, own=self._invocations_cpu + self._own_cpu())
+        if moments and not during and reading.at - moments[-1].reading.at > LONGEST_GAP_SECONDS:
             moments.clear()
         moments.append(moment)
-        while len(moments) > 2 and look.at - moments[1].look.at > REMEMBERED_SECONDS:
+        while len(moments) > 2 and reading.at - moments[1].reading.at > REMEMBERED_SECONDS:
             moments.popleft()
         return moment
 
     def _own_cpu(self) -> float:
         used = self._clocks.own_cpu()
         for pid in self._known_helpers:
-            with contextlib.suppress(OSError):  # it has ended; a new one will be asked for next time
+            with contextlib.suppress(OSError):  # it has ended; the next reading uses its successor
                 # The kernel's name for the CPU clock of another process: include/linux/posix-timers.h.
                 used += time.clock_gettime((~pid << 3) | 2)
         return used
 
     def _since(self, seconds: float, now: _Moment) -> _Moment | None:
         """Return the latest reading that is at least this old."""
-        return next((each for each in reversed(self._moments) if now.look.at - each.look.at >= seconds), None)
+        return next(
+            (each for each in reversed(self._moments) if now.reading.at - each.reading.at >= seconds), None
+        )
 
 
 def _foreign(since: _Moment, now: _Moment) -> float | None:
     if since.foreign is None or now.foreign is None:
         return None
-    return max(0.0, (now.foreign - since.foreign) / (now.look.at - since.look.at))
+    return max(0.0, (now.foreign - since.foreign) / (now.reading.at - since.reading.at))
 
 
 def _stolen(since: _Moment, now: _Moment) -> float | None:
-    if since.look.stolen is None or now.look.stolen is None:
+    if since.reading.stolen is None or now.reading.stolen is None:
         return None
-    return max(0.0, (now.look.stolen - since.look.stolen) / (now.look.at - since.look.at))
+    return max(0.0, (now.reading.stolen - since.reading.stolen) / (now.reading.at - since.reading.at))

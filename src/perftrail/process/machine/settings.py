@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Knob:
+class TunableSetting:
     """A setting that may be changed for a while: its files below the root, and the wanted values.
 
     Only settings that reduce noise and do not change the program: huge pages, address randomisation and sibling
@@ -41,17 +41,17 @@ class Knob:
     wanted: str
 
 
-KNOBS = (
-    Knob(
+TUNABLE_SETTINGS = (
+    TunableSetting(
         setting="governor",
         files="sys/devices/system/cpu/cpufreq/policy*/scaling_governor",
         wanted="performance",
     ),
-    Knob(setting="turbo", files="sys/devices/system/cpu/intel_pstate/no_turbo", wanted="1"),
-    Knob(setting="turbo", files="sys/devices/system/cpu/cpufreq/boost", wanted="0"),
-    Knob(setting="numa_balancing", files="proc/sys/kernel/numa_balancing", wanted="0"),
-    Knob(setting="nmi_watchdog", files="proc/sys/kernel/nmi_watchdog", wanted="0"),
-    Knob(setting="swappiness", files="proc/sys/vm/swappiness", wanted="1"),
+    TunableSetting(setting="turbo", files="sys/devices/system/cpu/intel_pstate/no_turbo", wanted="1"),
+    TunableSetting(setting="turbo", files="sys/devices/system/cpu/cpufreq/boost", wanted="0"),
+    TunableSetting(setting="numa_balancing", files="proc/sys/kernel/numa_balancing", wanted="0"),
+    TunableSetting(setting="nmi_watchdog", files="proc/sys/kernel/nmi_watchdog", wanted="0"),
+    TunableSetting(setting="swappiness", files="proc/sys/vm/swappiness", wanted="1"),
 )
 """Settings that `--fix` may change."""
 
@@ -107,13 +107,15 @@ def possible_changes(root: str = "/") -> tuple[Change, ...]:
     """Return the changes of `--fix` on this machine: each file whose value is not the wanted one."""
     settings = read_settings(root)
     changes = []
-    for knob in KNOBS:
-        if knob.setting == "swappiness" and settings.get("swaps", "0") == "0":
+    for tunable in TUNABLE_SETTINGS:
+        if tunable.setting == "swappiness" and settings.get("swaps", "0") == "0":
             continue
-        for file in sorted(Path(root).glob(knob.files)):
+        for file in sorted(Path(root).glob(tunable.files)):
             was = text_of(file)
-            if was and was != knob.wanted and _offered(file, knob.wanted):
-                changes.append(Change(setting=knob.setting, file=str(file), was=was, wanted=knob.wanted))
+            if was and was != tunable.wanted and _offered(file, tunable.wanted):
+                changes.append(
+                    Change(setting=tunable.setting, file=str(file), was=was, wanted=tunable.wanted)
+                )
     return tuple(changes)
 
 
@@ -137,7 +139,7 @@ def _power(root: Path) -> str:
     """Return the power supply: ``battery``, ``mains``, or an empty text without a battery."""
     supplies = sorted((root / "sys/class/power_supply").glob("*"))
     batteries = [supply for supply in supplies if text_of(supply / "type") == "Battery"]
-    # Mice and keyboards have batteries too, of the device's own.
+    # Mice and keyboards have batteries of their own, with the scope "Device".
     batteries = [supply for supply in batteries if text_of(supply / "scope") != "Device"]
     if not batteries:
         return ""
@@ -146,7 +148,7 @@ def _power(root: Path) -> str:
 
 
 def _stolen(root: Path) -> dict[str, str]:
-    """Return the share of all CPU time since boot that a hypervisor took."""
+    """Return the share of all CPU time since boot that a hypervisor stole."""
     words = (text_of(root / "proc/stat") or "").split("\n", 1)[0].split()
     if len(words) < 9 or words[0] != "cpu":
         return {}
@@ -168,21 +170,21 @@ def record_path() -> Path:
     return Path(own or f"{tempfile.gettempdir()}/perftrail-{os.geteuid()}") / "perftrail" / RECORD
 
 
-def put_back_left_over(record: Path | None = None) -> tuple[Change, ...]:
+def restore_left_over(record: Path | None = None) -> tuple[Change, ...]:
     """Undo the changes of a perftrail process that was killed with its guard; return the restored settings."""
     path = record or record_path()
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
-    except OSError:  # nothing was left, or it is another user's, who alone can undo it
+    except OSError:  # there is none, or it belongs to another user
         return ()
     try:
-        if not _ours(descriptor):
+        if not _is_ours(descriptor):
             return ()
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:  # whoever changed them is alive
+    except OSError:  # the process that changed them is alive
         return ()
     else:
-        return _put_back(descriptor)
+        return _restore_recorded(descriptor)
     finally:
         os.close(descriptor)
 
@@ -205,13 +207,13 @@ class ChangedSettings:
             return self
         self._record = _lock(self._path)
         try:
-            _put_back(self._record)
+            _restore_recorded(self._record)
             _write(self._record, json.dumps([asdict(change) for change in self._changes]))
             self._guard = _start_guard(self._record)
             for change in self._changes:
                 _set(change.file, change.wanted)
         except BaseException:
-            self._leave()
+            self._restore()
             raise
         return self
 
@@ -219,10 +221,10 @@ class ChangedSettings:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._changes:
-            self._leave()
+            self._restore()
 
-    def _leave(self) -> None:
-        _put_back(self._record)
+    def _restore(self) -> None:
+        _restore_recorded(self._record)
         os.close(self._record)
         guard, self._guard = self._guard, None
         if guard is not None:
@@ -248,14 +250,14 @@ def run_attached(arguments: Sequence[str]) -> int:
             return code if code >= 0 else 128 - code
 
 
-def stand_guard(descriptor: int) -> None:
+def run_guard(descriptor: int) -> None:
     """Wait for the end of the parent process, then restore the settings: the guard's main function."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     os.write(sys.stdout.fileno(), READY)
     while os.read(sys.stdin.fileno(), 4096):
         pass
-    _put_back(descriptor)
+    _restore_recorded(descriptor)
 
 
 def _start_guard(record: int) -> subprocess.Popen[bytes]:
@@ -279,7 +281,7 @@ def _lock(path: Path) -> int:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError as error:
         raise SettingsError(f"{path} — cannot be written: {error.strerror}; nothing was changed") from error
-    if not _ours(descriptor):
+    if not _is_ours(descriptor):
         os.close(descriptor)
         raise SettingsError(f"{path} — belongs to another user, or others may write to it; remove it")
     try:
@@ -287,12 +289,12 @@ def _lock(path: Path) -> int:
     except OSError as error:
         os.close(descriptor)
         raise SettingsError(
-            f"{path} — another perftrail has changed this machine's settings and holds them; end it first"
+            f"{path} — another perftrail process has changed this machine's settings; end it first"
         ) from error
     return descriptor
 
 
-def _ours(descriptor: int) -> bool:
+def _is_ours(descriptor: int) -> bool:
     """Return whether only this user can have written a record: it names files to write to."""
     status = os.fstat(descriptor)
     return status.st_uid == os.geteuid() and status.st_mode & 0o022 == 0
@@ -304,12 +306,12 @@ def _write(descriptor: int, text: str) -> None:
     os.fsync(descriptor)
 
 
-def _put_back(descriptor: int) -> tuple[Change, ...]:
-    """Undo the changes of a record and empty it; settings that somebody else has changed since stay."""
+def _restore_recorded(descriptor: int) -> tuple[Change, ...]:
+    """Undo the changes of a record and empty it; settings with other values than perftrail's stay."""
     try:
         result = json.loads(os.pread(descriptor, 1 << 20, 0) or b"[]")
         changes = [Change(**each) for each in result]
-    except (ValueError, TypeError):  # it was cut short while it was written, before anything was changed
+    except (ValueError, TypeError):  # an incomplete record was written before any change
         changes = []
     done = []
     for change in reversed(changes):
@@ -331,6 +333,6 @@ def _set(file: str, value: str) -> None:
     except OSError as error:
         remedy = "run it as root: sudo perftrail doctor --fix" if isinstance(error, PermissionError) else ""
         raise SettingsError(
-            f"{file} — cannot be set to {value}: {error.strerror}; everything is as it was"
+            f"{file} — cannot be set to {value}: {error.strerror}; all settings have their original values"
             + (f"; {remedy}" if remedy else "")
         ) from error

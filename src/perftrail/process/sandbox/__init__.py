@@ -5,8 +5,13 @@ from __future__ import annotations
 import shutil
 
 from perftrail.errors import SandboxError
-from perftrail.process.sandbox.contained import Contained
-from perftrail.process.sandbox.view import PrivateDirectories, View, refuse_whole_home, remove_left_over_rooms
+from perftrail.process.sandbox.contained import SandboxedStarter
+from perftrail.process.sandbox.view import (
+    PrivateDirectories,
+    View,
+    refuse_whole_home,
+    remove_left_over_directories,
+)
 
 _NAME = "bwrap"
 
@@ -17,25 +22,27 @@ def find_program() -> str:
     if path is None:
         raise SandboxError(
             "sandbox — bubblewrap (bwrap) is not installed\n"
-            "install the package bubblewrap, or go without for a history that you trust (--no-sandbox)"
+            "install the package bubblewrap, or use --no-sandbox for a history that you trust"
         )
     return path
 
 
-def bubblewrap(view: View, room: PrivateDirectories) -> tuple[str, ...]:
+def bubblewrap(view: View, private: PrivateDirectories) -> tuple[str, ...]:
     """Return the words before a program's own that start it in a sandbox with this view. Raises `SandboxError`.
 
     The program is the first process inside, and all others end with it.
     """
-    return (find_program(), *view.arguments(room), "--")
+    return (find_program(), *view.arguments(private), "--")
 
 
-def refusal(said: str) -> SandboxError:
-    """Return the error of a sandbox that could not be created, with a remedy; `said` is bubblewrap's output."""
-    known = next((remedy for words, remedy in _REMEDIES if any(word in said for word in words)), _ANY_REMEDY)
-    last = said.strip().splitlines()[-1] if said.strip() else "bubblewrap said nothing"
+def sandbox_error(output: str) -> SandboxError:
+    """Return the error of a sandbox that could not be created, with a remedy; `output` is bubblewrap's output."""
+    known = next(
+        (remedy for words, remedy in _REMEDIES if any(word in output for word in words)), _ANY_REMEDY
+    )
+    last = output.strip().splitlines()[-1] if output.strip() else "bubblewrap printed nothing"
     return SandboxError(
-        f"sandbox — cannot be made here: {last}\n{known}; nothing was built or run without it"
+        f"sandbox — cannot be created here: {last}\n{known}; nothing was built or run without it"
     )
 
 
@@ -49,20 +56,20 @@ _REMEDIES = (
     ),
     (
         ("mount proc", "/newroot/proc"),
-        "this container hides parts of /proc, so no other /proc can be made: start the container with its system "
-        "paths unmasked, or run perftrail outside of it",
+        "this container hides parts of /proc, so the sandbox cannot mount its own /proc: start the container with "
+        "unmasked system paths, or run perftrail outside of it",
     ),
 )
-_ANY_REMEDY = "try the words of `perftrail doctor`, or --no-sandbox for a history that you trust"
+_ANY_REMEDY = "see `perftrail doctor`, or use --no-sandbox for a history that you trust"
 
 
 __all__ = [
-    "Contained",
-    "Room",
+    "PrivateDirectories",
+    "SandboxedStarter",
     "View",
     "bubblewrap",
     "find_program",
-    "refusal",
     "refuse_whole_home",
-    "remove_left_over_rooms",
+    "remove_left_over_directories",
+    "sandbox_error",
 ]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from perftrail.process.sandbox.view import PrivateDirectories, View
 
 
-SECONDS_BETWEEN_LOOKS = 0.25
+SECONDS_BETWEEN_CHECKS = 0.25
 """Time between two checks of the free space, which take 2 µs; at 2 GB/s, half a gigabyte can pass."""
 
 ENTRY_BYTES = 4096
@@ -58,9 +58,9 @@ class DiskWatch:
         self._thread.join()
 
     def _watch(self) -> None:
-        while not self._ended.wait(SECONDS_BETWEEN_LOOKS):
+        while not self._ended.wait(SECONDS_BETWEEN_CHECKS):
             gone = self._free_before - _free_bytes(self._directories)
-            if gone > self._most_bytes and _held_bytes(self._directories) > self._most_bytes:
+            if gone > self._most_bytes and _used_bytes(self._directories) > self._most_bytes:
                 self.exceeded = True
                 self._stop()
                 return
@@ -72,7 +72,7 @@ def _free_bytes(directories: Sequence[str]) -> int:
     return sum(each.f_bfree * each.f_frsize + each.f_ffree * ENTRY_BYTES for each in systems.values())
 
 
-def _held_bytes(directories: Sequence[str]) -> int:
+def _used_bytes(directories: Sequence[str]) -> int:
     return sum(size for directory in directories for size in _sizes(directory))
 
 
@@ -94,15 +94,15 @@ def _sizes(directory: str) -> Iterator[int]:
 
 _KILLED = 9
 _FILE_TOO_LARGE = 25
-_SAID_BYTES = 1 << 16
+_OUTPUT_BYTES = 1 << 16
 _PROXIES = frozenset({"http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "no_proxy"})
 """Proxy variables: without a network they are useless, and their addresses may contain passwords."""
 
-_ONLY_READ_CACHE = {"CCACHE_READONLY": "1", "CCACHE_TEMPDIR": "/tmp"}  # noqa: S108 - the sandbox's own
+_READ_ONLY_CACHE = {"CCACHE_READONLY": "1", "CCACHE_TEMPDIR": "/tmp"}  # noqa: S108 - the sandbox's own
 """Settings that make the compiler cache read-only: other builds would use what a sandboxed build writes."""
 
 
-class Cancelling(Protocol):
+class CancellableStarter(Protocol):
     """A starter whose run another thread can end."""
 
     def run(self, command: Command) -> Ran:
@@ -118,13 +118,13 @@ class Cancelling(Protocol):
         ...
 
 
-class Contained:
+class SandboxedStarter:
     """Implements `ports.Starter` with a launcher that runs in a sandbox."""
 
     def __init__(
         self,
-        starter: Cancelling,
-        room: PrivateDirectories,
+        starter: CancellableStarter,
+        private: PrivateDirectories,
         *,
         sandbox: Sandbox,
         phase: Phase,
@@ -132,19 +132,19 @@ class Contained:
         default_memory_bytes: int | None,
     ) -> None:
         self._starter = starter
-        self._room = room
+        self._private = private
         self._sandbox = sandbox
         self._phase: Phase = phase
-        self._mounted = view.mount_points(room)
-        self._filled = (*view.writable, *(str(directory) for directory in room.directories))
+        self._mount_points = view.mount_points(private)
+        self._watched = (*view.writable, *(str(directory) for directory in private.directories))
         self._default_memory_bytes = default_memory_bytes
 
     def run(self, command: Command) -> Ran:
         """Run one process with an empty /tmp and home and within the limits, and account for it."""
-        if not self._room.empty(but=self._mounted):
+        if not self._private.empty(keep=self._mount_points):
             self._starter.close()
         limited = self._limited(command)
-        with DiskWatch(self._filled, most_bytes=self._sandbox.disk_bytes, stop=self._starter.cancel) as disk:
+        with DiskWatch(self._watched, most_bytes=self._sandbox.disk_bytes, stop=self._starter.cancel) as disk:
             ran = self._starter.run(limited)
         if disk.exceeded and isinstance(ran.ended, Cancelled):
             ran = replace(ran, ended=Signalled(signal=_KILLED))
@@ -165,19 +165,19 @@ class Contained:
             memory_limit_bytes=memory,
             process_limit=self._sandbox.processes,
             limits=limits,
-            # Without a cgroup the memory of a tree could not be limited; where none may be made, none is asked for.
+            # A memory limit of a tree needs a cgroup; without a default limit, perftrail may not create one.
             tree_memory=command.tree_memory if self._default_memory_bytes is None else "auto",
         )
 
     def _memory(self, command: Command) -> int | None:
-        said = (command.memory_limit_bytes, self._sandbox.memory_bytes)
-        return min((each for each in said if each is not None), default=self._default_memory_bytes)
+        limits = (command.memory_limit_bytes, self._sandbox.memory_bytes)
+        return min((each for each in limits if each is not None), default=self._default_memory_bytes)
 
     def _environment(self, command: Command) -> Mapping[str, str]:
         given = dict(command.environment)
         if not self._sandbox.has_network(self._phase):
             given = {name: value for name, value in given.items() if name.lower() not in _PROXIES}
-        return {**given, **_ONLY_READ_CACHE} if "CCACHE_DIR" in given else given
+        return {**given, **_READ_ONLY_CACHE} if "CCACHE_DIR" in given else given
 
     def _refused(self, command: Command, ran: Ran, *, disk_full: bool) -> tuple[str, ...]:
         """Return the operations that were refused, certainly or probably; empty after a success."""
@@ -190,10 +190,10 @@ class Contained:
             known.append(f"more than {format_size(command.memory_limit_bytes)} of memory (sandbox.memory)")
         if ran.refused_processes:
             known.append(f"more than {self._sandbox.processes} processes (sandbox.processes)")
-        return (*known, *refused_by(self._sandbox, self._phase, _said(command)))
+        return (*known, *refused_by(self._sandbox, self._phase, _output_end(command)))
 
 
-def _said(command: Command) -> str:
+def _output_end(command: Command) -> str:
     """Return the end of a program's output: hostile text, only searched for words."""
     parts = []
     for path in dict.fromkeys((command.stdout, command.stderr)):
@@ -201,7 +201,7 @@ def _said(command: Command) -> str:
             continue
         try:
             with open(path, "rb") as file:  # noqa: PTH123 - a path as text
-                file.seek(max(0, file.seek(0, 2) - _SAID_BYTES))
+                file.seek(max(0, file.seek(0, 2) - _OUTPUT_BYTES))
                 parts.append(file.read().decode("utf-8", "replace"))
         except OSError:
             continue

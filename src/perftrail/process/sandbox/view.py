@@ -1,6 +1,6 @@
-"""What programs in a sandbox see of this machine, as arguments of bubblewrap.
+"""The parts of this machine that programs in a sandbox see, as arguments of bubblewrap.
 
-`PrivateDirectories` has a sandbox's own directories: /tmp, home and /dev/shm.
+`PrivateDirectories` are a sandbox's own directories: /tmp, home and /dev/shm.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 
-_OWN_SPACES = ("user", "pid", "ipc", "uts")
+_NAMESPACES = ("user", "pid", "ipc", "uts")
 _PROC_OF_KERNEL = ("sys", "irq", "bus", "fs", "acpi", "scsi", "sysrq-trigger", "mtrr")
 """Parts of /proc that change the kernel. Root's own files stay writable to root, whatever capabilities it lost."""
 
@@ -47,19 +47,19 @@ class View:
     hidden: tuple[str, ...] = ()
     network: bool = False
 
-    def arguments(self, room: PrivateDirectories) -> tuple[str, ...]:
+    def arguments(self, private: PrivateDirectories) -> tuple[str, ...]:
         """Return bubblewrap's arguments for this view; later ones cover earlier ones."""
-        return tuple(self._words(room))
+        return tuple(self._words(private))
 
-    def _words(self, room: PrivateDirectories) -> Iterator[str]:
-        spaces = (*_OWN_SPACES, *(() if self.network else ("net",)))
+    def _words(self, private: PrivateDirectories) -> Iterator[str]:
+        spaces = (*_NAMESPACES, *(() if self.network else ("net",)))
         yield from (f"--unshare-{space}" for space in spaces)
         # Process 1 is the launcher's guard: when it ends the kernel ends all others, and none of them can end it.
         yield from ("--as-pid-1", "--cap-drop", "ALL", "--hostname", "sandbox")
-        yield from ("--ro-bind", "/", "/", *_devices(room), "--proc", "/proc")
+        yield from ("--ro-bind", "/", "/", *_devices(private), "--proc", "/proc")
         for name in _PROC_OF_KERNEL:
-            yield from _kept(f"/proc/{name}")
-        yield from ("--bind", str(room.tmp), "/tmp", "--bind", str(room.tmp), "/var/tmp")  # noqa: S108 - theirs
+            yield from _read_only(f"/proc/{name}")
+        yield from ("--bind", str(private.tmp), "/tmp", "--bind", str(private.tmp), "/var/tmp")  # noqa: S108 - theirs
         yield from _empty("/run")
         own = _own_homes()
         homes = [
@@ -68,29 +68,29 @@ class View:
         for home in homes:
             yield from _empty(home)
         for path in own:
-            yield from ("--bind", str(room.home), path)
+            yield from ("--bind", str(private.home), path)
         if self.network:
-            yield from _kept(str(_RESOLVER.resolve()))
+            yield from _read_only(str(_RESOLVER.resolve()))
         for path in (path for pattern in _SECRETS for path in glob.glob(pattern)):  # noqa: PTH207 - absolute
             yield from ("--ro-bind", "/dev/null", path)
-        for path in sorted({*self._paths(), str(room.exchange)}, key=_depth):
-            yield from self._laid(path, room)
+        for path in sorted({*self._paths(), str(private.exchange)}, key=_depth):
+            yield from self._mount(path, private)
         emptied = (path for path in ("/run", *homes, *self.hidden) if Path(path).is_dir())
         yield from (word for path in emptied for word in ("--remount-ro", path))
         yield from ("--chdir", "/")
 
-    def _laid(self, path: str, room: PrivateDirectories) -> Sequence[str]:
-        if path in self.writable or path == str(room.exchange):
+    def _mount(self, path: str, private: PrivateDirectories) -> Sequence[str]:
+        if path in self.writable or path == str(private.exchange):
             return ("--bind", path, path)
-        return _kept(path) if path in self.shown else _empty(path)
+        return _read_only(path) if path in self.shown else _empty(path)
 
     def _paths(self) -> tuple[str, ...]:
         return (*self.writable, *self.shown, *self.hidden)
 
-    def mount_points(self, room: PrivateDirectories) -> frozenset[Path]:
+    def mount_points(self, private: PrivateDirectories) -> frozenset[Path]:
         """Return the mount points in the sandbox's own directories: they must exist as long as the sandbox."""
-        bases = {"/tmp": room.tmp, "/var/tmp": room.tmp, **dict.fromkeys(_own_homes(), room.home)}  # noqa: S108
-        paths = {*self._paths(), *_own_homes(), str(room.exchange)}
+        bases = {"/tmp": private.tmp, "/var/tmp": private.tmp, **dict.fromkeys(_own_homes(), private.home)}  # noqa: S108
+        paths = {*self._paths(), *_own_homes(), str(private.exchange)}
         return frozenset(
             place / os.path.relpath(path, base)
             for base, place in bases.items()
@@ -126,20 +126,20 @@ def _own_homes() -> tuple[str, ...]:
     return tuple(path for path in dict.fromkeys(real) if path != "/" and Path(path).is_dir())
 
 
-def _devices(room: PrivateDirectories) -> Sequence[str]:
-    return ("--dev", "/dev", "--bind", str(room.shared_memory), "/dev/shm", "--remount-ro", "/dev")  # noqa: S108 - theirs
+def _devices(private: PrivateDirectories) -> Sequence[str]:
+    return ("--dev", "/dev", "--bind", str(private.shared_memory), "/dev/shm", "--remount-ro", "/dev")  # noqa: S108 - theirs
 
 
 def _empty(path: str) -> Sequence[str]:
     return ("--size", str(_EMPTY_BYTES), "--tmpfs", path) if Path(path).is_dir() else ()
 
 
-def _kept(path: str) -> Sequence[str]:
+def _read_only(path: str) -> Sequence[str]:
     return ("--ro-bind-try", path, path)
 
 
 _IN_MEMORY = Path("/dev/shm")  # noqa: S108 - the directory is made by mkdtemp
-_DIRECTORY = "perftrail-room-"
+_DIRECTORY = "perftrail-private-"
 
 
 class PrivateDirectories:
@@ -172,15 +172,15 @@ class PrivateDirectories:
         """The directories that a program inside can fill."""
         return (self.tmp, self.home, self.exchange, self.shared_memory)
 
-    def empty(self, *, but: Collection[Path] = ()) -> bool:
-        """Remove what the last program left, except the mount points in `but`.
+    def empty(self, *, keep: Collection[Path] = ()) -> bool:
+        """Remove what the last program left, except the mount points in `keep`.
 
         Return False, after removing everything, if that program moved a mount point: everything must then be
         mounted again.
         """
-        intact = all(path.exists() and path.resolve() == path for path in but)
+        intact = all(path.exists() and path.resolve() == path for path in keep)
         for directory in self.directories:
-            empty_directory(directory, but=but if intact else ())
+            empty_directory(directory, keep=keep if intact else ())
         return intact
 
     def remove(self) -> None:
@@ -188,7 +188,7 @@ class PrivateDirectories:
         self._claims.close()
 
 
-def remove_left_over_rooms(*below: Path) -> None:
+def remove_left_over_directories(*below: Path) -> None:
     """Remove directories of killed perftrail processes in memory and below these directories."""
     for directory in (_IN_MEMORY, *below):
         remove_left_over(_DIRECTORY, below=directory)

@@ -11,15 +11,15 @@ from perftrail.model.wording import quoted
 from perftrail.sources.fossil.lineage import FossilChanges, FossilLineage
 from perftrail.sources.fossil.repository import FossilCopy
 from perftrail.sources.fossil.tree import FossilTrees, put
-from perftrail.sources.ranges import chosen, parse_range, resolve_ends
+from perftrail.sources.ranges import parse_range, resolve_ends, select_revisions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from perftrail.model.source import Source as Asked
+    from perftrail.model.source import Source as SourceTable
     from perftrail.ports import Starter
 
-_AT_ONCE = 200
+_BATCH = 200
 """Number of trees in one query; each takes Fossil time in proportion to its manifest."""
 
 
@@ -30,19 +30,19 @@ class FossilSource:
     themselves are always included.
     """
 
-    def __init__(self, asked: Asked, *, cache: str, starter: Starter) -> None:
+    def __init__(self, table: SourceTable, *, cache: str, starter: Starter) -> None:
         self.remark = ""
-        self._asked = asked
-        self._copy = FossilCopy(asked.location, cache=Path(cache), starter=starter)
+        self._table = table
+        self._copy = FossilCopy(table.location, cache=Path(cache), starter=starter)
         self._trees = FossilTrees(self._copy)
         self._changes = FossilChanges(self._copy, self._trees)
-        self._lineage = FossilLineage(self._copy, self._changes, asked)
+        self._lineage = FossilLineage(self._copy, self._changes, table)
         self._places: dict[str, int] = {}
         self._asked_for = -2
 
     def history(self, range: str | None = None) -> tuple[Revision, ...]:
         """Return the check-ins of a range, by default the study's, parents before children."""
-        found = chosen(self._lineage, self._asked, range)
+        found = select_revisions(self._lineage, self._table, range)
         self.remark, ids = found.remark, found.ids
         self._places = {id_: place for place, id_ in enumerate(ids)}
         return self._described(ids)
@@ -59,14 +59,14 @@ class FossilSource:
         return graph.descendants(ids.old, among=upto | {ids.old}) if ids.old else upto
 
     def merge(self, revision: Revision) -> Merge | None:
-        """Return the parents of a merge, or of a check-in that squashed a branch, with their lines."""
+        """Return the parents of a merge, or of a check-in that squashed a branch, with their branches."""
         graph = self._lineage.graph()
         if revision.id not in graph or not graph.primary(revision.id):
             return None
         trunk, *others = graph.parents(revision.id)
-        links = [link for link in self._asked.link if self._lineage.resolve(link.merge) == revision.id]
+        links = [link for link in self._table.link if self._lineage.resolve(link.merge) == revision.id]
         tips = dict.fromkeys([*others, *(self._lineage.resolve(link.branch) for link in links)])
-        lines = [line for line in (graph.joined(trunk, tip) for tip in tips) if line.ids]
+        lines = [line for line in (graph.merged_lines(trunk, tip) for tip in tips) if line.ids]
         if not lines:
             return None
         labels = self._names_of([trunk, *(id_ for line in lines for id_ in (line.base, *line.ids) if id_)])
@@ -110,7 +110,7 @@ class FossilSource:
             raise CheckoutFailed(str(error)) from error
         put(self._trees.write, id_, directory, log)
 
-    def put_files(self, revision: Revision, directory: str, log: str) -> None:
+    def write_own_files(self, revision: Revision, directory: str, log: str) -> None:
         """Write a check-in's files like `materialise`, without those that Fossil adds to a check-out."""
         put(self._trees.write_own, revision.id, directory, log)
 
@@ -118,7 +118,7 @@ class FossilSource:
         """Return the check-ins that are probably requested next, in the order of the history."""
         before, self._asked_for = self._asked_for, self._places.get(id_, -2)
         here = self._asked_for
-        return tuple(self._places)[here : here + _AT_ONCE] if here == before + 1 else ()
+        return tuple(self._places)[here : here + _BATCH] if here == before + 1 else ()
 
     def _described(self, ids: Sequence[str]) -> tuple[Revision, ...]:
         labels = self._names_of(ids)
@@ -136,7 +136,7 @@ class FossilSource:
         )
 
     def _names_of(self, ids: Sequence[str]) -> Mapping[str, str]:
-        label = self._asked.label
+        label = self._table.label
         return self._changes.labels(self._lineage.graph(), ids, label) if label else self._lineage.tags()
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from perftrail.model.source import Label
-    from perftrail.model.source import Source as Asked
+    from perftrail.model.source import Source as SourceTable
     from perftrail.sources.fossil.repository import FossilCopy
     from perftrail.sources.fossil.tree import FossilTrees
 
@@ -105,7 +105,7 @@ class Graph:
         shared = self.ancestors(one) & self.ancestors(other)
         return self.in_order(shared)[-1] if shared else ""
 
-    def joined(self, trunk: str, tip: str) -> Line:
+    def merged_lines(self, trunk: str, tip: str) -> Line:
         """Return the line of primary parents to `tip`, back to the part that `trunk` contains."""
         outside = self.ancestors(trunk)
         line = self.trunk(tip)
@@ -130,10 +130,10 @@ _NAMES = "SELECT json_array(substr(tagname, 5)) FROM tag WHERE tagname GLOB 'sym
 class FossilLineage:
     """A `ranges.Lineage` of the repository's copy, filtered as the study says."""
 
-    def __init__(self, copy: FossilCopy, changes: FossilChanges, asked: Asked) -> None:
+    def __init__(self, copy: FossilCopy, changes: FossilChanges, table: SourceTable) -> None:
         self._copy = copy
         self._changes = changes
-        self._asked = asked
+        self._table = table
         self._known: Graph | None = None
 
     @property
@@ -183,7 +183,7 @@ class FossilLineage:
 
     def between(self, *, old: str, new: str) -> list[str]:
         """Return the ids of the selected check-ins, oldest first, without those that `old` contains."""
-        graph, walk = self.graph(), self._asked.walk
+        graph, walk = self.graph(), self._table.walk
         before = graph.ancestors(old) if old else self._empty_beginning()
         if walk in {"first-parent", "merges"}:
             ids = [id_ for id_ in graph.trunk(new) if id_ not in before]
@@ -191,12 +191,12 @@ class FossilLineage:
             ids = graph.in_order(graph.ancestors(new) - before)
         if walk == "merges":
             ids = [id_ for id_ in ids if len(graph[id_].parents) > 1]
-        if self._asked.touching and ids:
+        if self._table.touching and ids:
             every_parent = walk in {"all", "tags"}
-            ids = self._changes.touching(graph, ids, self._asked.touching, every_parent=every_parent)
+            ids = self._changes.touching(graph, ids, self._table.touching, every_parent=every_parent)
             if not ids and old != new:
                 raise SourceError(
-                    f"{self.location}: no revision of the range touches {list(self._asked.touching)}; "
+                    f"{self.location}: no revision of the range touches {list(self._table.touching)}; "
                     "paths are relative to the top of the repository"
                 )
         if walk == "tags":
@@ -293,24 +293,24 @@ class FossilChanges:
     def labels(self, graph: Graph, ids: Iterable[str], label: Label) -> Mapping[str, str]:
         """Return the label of each check-in from the label's file; each version of the file is read once."""
         rows = self._copy.rows_about([posixpath.normpath(label.file)], _CHANGED)
-        held = {id_: artifact for id_, artifact in rows}  # noqa: C416 - rows are tuples of any length to mypy
-        holds = {id_: _held_at(graph, id_, held) for id_ in ids}
-        artifacts = sorted(set(holds.values()) - {""})
+        known = {id_: artifact for id_, artifact in rows}  # noqa: C416 - rows are tuples of any length to mypy
+        by_id = {id_: _artifact_at(graph, id_, known) for id_ in ids}
+        artifacts = sorted(set(by_id.values()) - {""})
         texts = {artifact: bytes.fromhex(text) for artifact, text in self._copy.rows_about(artifacts, _TEXTS)}
-        return {id_: read_label(label.pattern, texts.get(artifact, b"")) for id_, artifact in holds.items()}
+        return {id_: read_label(label.pattern, texts.get(artifact, b"")) for id_, artifact in by_id.items()}
 
 
-def _held_at(graph: Graph, id_: str, held: dict[str, str]) -> str:
+def _artifact_at(graph: Graph, id_: str, known: dict[str, str]) -> str:
     """Return a file's content in a check-in: its own change, else that of its primary parent.
 
-    `held` has the contents of check-ins that changed the file, and caches the others.
+    `known` has the contents of check-ins that changed the file, and caches the others.
     """
     line = []
-    while id_ and id_ not in held:
+    while id_ and id_ not in known:
         line.append(id_)
         id_ = graph.primary(id_)
-    artifact = held[id_] if id_ else ""
-    held.update(dict.fromkeys(line, artifact))
+    artifact = known[id_] if id_ else ""
+    known.update(dict.fromkeys(line, artifact))
     return artifact
 
 

@@ -17,8 +17,8 @@ from perftrail.model.patch import Conflict, Patch
 from perftrail.model.wording import quoted
 from perftrail.sources.client import LONG_SECONDS
 from perftrail.sources.git.command import local_git
-from perftrail.sources.git.patch import AS_IT_IS, Clashes
-from perftrail.sources.patched import PlainPatches, alone_in, changes_of
+from perftrail.sources.git.patch import PLAIN_DIFF, Clashes
+from perftrail.sources.patched import PlainPatches, changes_of, isolated_git
 
 if TYPE_CHECKING:
     from perftrail.model.subject import Revision
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _TREE = "tree"
 """Name of the half-applied tree in its directory, as for git histories."""
 
-_NOBODY = ("-c", "user.name=perftrail", "-c", "user.email=perftrail", "-c", "commit.gpgSign=false")
+_AUTHOR = ("-c", "user.name=perftrail", "-c", "user.email=perftrail", "-c", "commit.gpgSign=false")
 
 _AS_BYTES = "* -text -ident !filter !diff !merge !working-tree-encoding\n"
 """Overrides all ``.gitattributes`` of the project: Fossil does not know them, its files are bytes."""
@@ -47,25 +47,25 @@ class FossilPatches(PlainPatches):
         self._fossil = source
         self._own_git = local_git(starter, cache=Path(cache))
 
-    def carry(self, fix: Revision, *, onto: Revision, workplace: str) -> Patch | Conflict:
+    def cherry_pick(self, fix: Revision, *, onto: Revision, workplace: str) -> Patch | Conflict:
         """Return a patch for `onto` with the change of `fix` relative to its first parent.
 
         Raises `NoAnswer` if the old check-in already has the change, `SourceError` if git cannot try.
         """
         if not fix.parents:
-            raise SourceError(f"{quoted(fix.id)}: is the first check-in; there is nothing that it changed")
+            raise SourceError(f"{quoted(fix.id)}: is the first check-in, and changes nothing")
         (parent,) = self._fossil.history(f"{fix.parents[0]}..{fix.parents[0]}")
         home = Path(workplace)
         home.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="try-", dir=home) as scratch:
             attempt = _Attempt(self._own_git, self._fossil, Path(scratch))
-            outcome = attempt.carry(parent, fix, onto)
+            outcome = attempt.cherry_pick(parent, fix, onto)
             if isinstance(outcome, Conflict):
                 kept = home / _TREE
-                there = kept.exists()
-                if not there:
+                existed = kept.exists()
+                if not existed:
                     attempt.tree.rename(kept)
-                outcome = replace(outcome, directory=str(kept), kept=there)
+                outcome = replace(outcome, directory=str(kept), kept=existed)
         if not any(home.iterdir()):
             home.rmdir()
         return outcome
@@ -79,17 +79,17 @@ class _Attempt:
         self._scratch = scratch
         self._source = source
         self.tree.mkdir()
-        self._git = alone_in(git, self.tree)
-        self._ask("init", "--quiet", "--template=")
+        self._git = isolated_git(git, self.tree)
+        self._run("init", "--quiet", "--template=")
         (self.tree / ".git" / "info").mkdir(exist_ok=True)
         (self.tree / ".git" / "info" / "attributes").write_text(_AS_BYTES)
 
-    def carry(self, parent: Revision, fix: Revision, onto: Revision) -> Patch | Conflict:
+    def cherry_pick(self, parent: Revision, fix: Revision, onto: Revision) -> Patch | Conflict:
         before = self._commit(parent)
         after = self._commit(fix, on=before)
-        self._ask("checkout", "--quiet", "--force", "--detach", self._commit(onto), "--")
-        answer = self._git.ask(
-            *_NOBODY, "-c", "merge.conflictStyle=merge", "-c", "rerere.enabled=false",
+        self._run("checkout", "--quiet", "--force", "--detach", self._commit(onto), "--")
+        answer = self._git.run(
+            *_AUTHOR, "-c", "merge.conflictStyle=merge", "-c", "rerere.enabled=false",
             "cherry-pick", "--no-commit", after, repository=self.tree, timeout_seconds=LONG_SECONDS,
         )  # fmt: skip
         clashes = Clashes(self._git, self.tree, self.tree)
@@ -97,10 +97,10 @@ class _Attempt:
             return clashes.explained(onto=onto, fix=None)
         if answer.failed:
             raise SourceError(f"{quoted(fix.id)}: the change cannot be applied: {answer.why}")
-        text = self._ask("diff", "--cached", "--binary", "--full-index", *AS_IT_IS, "HEAD", "--")
+        text = self._run("diff", "--cached", "--binary", "--full-index", *PLAIN_DIFF, "HEAD", "--")
         if not text.strip():
             name = quoted(onto.label or onto.short)
-            raise NoAnswer(f"{name} has this change already: nothing is left to carry")
+            raise NoAnswer(f"{name} already has this change: there is nothing to back-port")
         file = self._scratch / "made.patch"
         file.write_bytes(text)
         return Patch(text=text, files=changes_of(self._git, file))
@@ -108,19 +108,21 @@ class _Attempt:
     def _commit(self, revision: Revision, *, on: str = "") -> str:
         """Commit exactly a check-in's files; return the commit's id."""
         directory = self._scratch / "files"
-        self._source.put_files(revision, str(directory), str(self._scratch / "log"))
+        self._source.write_own_files(revision, str(directory), str(self._scratch / "log"))
         if any(path.name == ".git" for path in directory.rglob(".git")):
-            raise SourceError(f"{quoted(revision.id)}: holds a file .git; give the change with --patch FILE")
-        there = ("--git-dir", str(self.tree / ".git"), "--work-tree", str(directory))
-        self._ask(*there, "read-tree", "--empty")
-        self._ask(*there, "add", "--all", "--force", "--", ".", where=directory)
+            raise SourceError(
+                f"{quoted(revision.id)}: contains a file .git; pass the change with --patch FILE"
+            )
+        options = ("--git-dir", str(self.tree / ".git"), "--work-tree", str(directory))
+        self._run(*options, "read-tree", "--empty")
+        self._run(*options, "add", "--all", "--force", "--", ".", where=directory)
         shutil.rmtree(directory)
-        tree = self._ask("write-tree").decode().strip()
+        tree = self._run("write-tree").decode().strip()
         parents = ("-p", on) if on else ()
-        return self._ask(*_NOBODY, "commit-tree", *parents, "-m", "files", tree).decode().strip()
+        return self._run(*_AUTHOR, "commit-tree", *parents, "-m", "files", tree).decode().strip()
 
-    def _ask(self, *words: str, where: Path | None = None) -> bytes:
-        answer = self._git.ask(*words, repository=where or self.tree, timeout_seconds=LONG_SECONDS)
+    def _run(self, *words: str, where: Path | None = None) -> bytes:
+        answer = self._git.run(*words, repository=where or self.tree, timeout_seconds=LONG_SECONDS)
         if answer.failed:
             raise SourceError(f"git cannot compare the check-ins: {answer.why}")
         return answer.output

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.errors import SourceError
-from perftrail.file_tree import alone
+from perftrail.file_tree import exclusive_lock
 from perftrail.model.build import content_key
 from perftrail.model.wording import quoted
 from perftrail.sources.client import LONG_SECONDS, Client, client_environment, refuse_control_characters
@@ -35,7 +35,7 @@ _BEGIN = ".bail on\n.headers off\n.mode list\n"
 _END = "the end"
 """Printed last, because Fossil's exit code does not report failed statements."""
 
-_MOST_AT_ONCE = 2000
+_BATCH = 2000
 """Maximum number of ids in one statement: SQLite accepts at most a million characters."""
 
 Row = tuple[str, ...]
@@ -54,7 +54,7 @@ class Fossil:
 
         The query is read-only, but Fossil itself opens the file before: pass a private copy.
         """
-        answer = self.client.ask(
+        answer = self.client.run(
             [self.program, "sql", "--readonly", "-R", str(repository)],
             directory=repository.parent,
             stdin=f"{_BEGIN}{sql.rstrip(';')};\nSELECT json_array('{_END}');\n".encode(),
@@ -68,14 +68,14 @@ class Fossil:
     def rows_about(self, repository: Path, names: Sequence[str], sql: str) -> list[Row]:
         """Query about many names; ``{names}`` in the statement is their list in JSON, as text."""
         found: list[Row] = []
-        for start in range(0, len(names), _MOST_AT_ONCE):
-            result = literal(json.dumps(names[start : start + _MOST_AT_ONCE], ensure_ascii=False))
+        for start in range(0, len(names), _BATCH):
+            result = literal(json.dumps(names[start : start + _BATCH], ensure_ascii=False))
             found.extend(self.rows(repository, sql.replace("{names}", result)))
         return found
 
 
 def literal(text: str) -> str:
-    """Return a text as an SQL literal that cannot end, and is no command of the reader.
+    """Return a text as an SQL literal that cannot end early, and that Fossil's shell does not read as a command.
 
     >>> literal("o'")
     "CAST(x'6f27' AS TEXT)"
@@ -83,15 +83,15 @@ def literal(text: str) -> str:
     return f"CAST(x'{text.encode('utf-8', errors='surrogateescape').hex()}' AS TEXT)"
 
 
-def reading_fossil(starter: Starter, *, settings: Path) -> Fossil:
-    """Return a Fossil for reading, with its settings in the directory `settings`.
+def query_fossil(starter: Starter, *, settings: Path) -> Fossil:
+    """Return a Fossil for queries, with its settings in the directory `settings`.
 
-    Its first start writes a file there, so it must be alone.
+    Its first start writes a file there: no other process may use the directory then.
     """
     return _fossil(starter, {"HOME": str(settings), "FOSSIL_HOME": str(settings)})
 
 
-def moving_fossil(starter: Starter, *, settings: Path) -> Fossil:
+def transfer_fossil(starter: Starter, *, settings: Path) -> Fossil:
     """Return a Fossil for clones and pulls, which finds the user's ssh keys."""
     return _fossil(starter, {"FOSSIL_HOME": str(settings)})
 
@@ -123,7 +123,7 @@ def _parsed(answer: Answer) -> Iterator[Row]:
 _CHECKOUT_FILES = (".fslckout", "_FOSSIL_")
 _ADDRESS = re.compile(r"(?:https?|ssh)://(?!-)")
 _PASSWORD = re.compile(r"(?<=://)([^/@:]*):[^/@]*@")
-_NOTHING_CAME = b"received: 0 "
+_NOTHING_RECEIVED = b"received: 0 "
 """Output of a pull from a server that did not answer; its exit code says success."""
 
 _MAIN_BRANCH = "SELECT json_array(coalesce((SELECT value FROM config WHERE name = 'main-branch'), 'trunk'))"
@@ -165,7 +165,7 @@ class FossilCopy:
         self._address = location
         self._starter = starter
         self._home = cache.absolute() / "fossil" / content_key(location)[:16]
-        self._fossil = reading_fossil(starter, settings=self._settings)
+        self._fossil = query_fossil(starter, settings=self._settings)
         self._place: _Place | None = None
         self._fresh = False
 
@@ -183,9 +183,9 @@ class FossilCopy:
         if self._fresh:
             return self.path
         local = self._local()
-        with alone(self._home / "lock"):
+        with exclusive_lock(self._home / "lock"):
             if local is not None:
-                self._take(local.file)
+                self._copy_repository(local.file)
                 self._fresh = True
             elif not self.path.is_file():
                 self._clone()
@@ -229,8 +229,8 @@ class FossilCopy:
             return False
         self.ready()
         if not self._fresh:
-            with alone(self._home / "lock"):
-                self._move("pull", self._address, "--once", "-R", str(self.path))
+            with exclusive_lock(self._home / "lock"):
+                self._transfer("pull", self._address, "--once", "-R", str(self.path))
             self._fresh = True
         return True
 
@@ -240,7 +240,7 @@ class FossilCopy:
             self._place = self._found(Path(self._address.removeprefix("file://")))
         elif self._place is None and _ADDRESS.match(self._address) is None:
             raise SourceError(
-                f"{self.location}: not an address that Fossil may be given; use https://, ssh:// or a path"
+                f"{self.location}: is not an allowed address for Fossil; use https://, ssh:// or a path"
             )
         return self._place
 
@@ -254,53 +254,55 @@ class FossilCopy:
                 if (directory / name).is_file():
                     return self._of_checkout(directory / name)
         raise SourceError(
-            f"{path}: no Fossil check-out there; source.location must be a repository, a check-out or an address"
+            f"{path}: is not a Fossil check-out; source.location must be a repository, a check-out or an address"
         )
 
     def _of_checkout(self, file: Path) -> _Place:
         """Return the repository of a check-out, from its own database."""
-        with alone(self._home / "lock"):
+        with exclusive_lock(self._home / "lock"):
             copy = self._home / "checkout.db"
             _copy_database(file, copy)
             with closing(sqlite3.connect(copy)) as database:
                 try:
                     known = dict(database.execute("SELECT name, value FROM vvar"))
                 except sqlite3.Error as error:
-                    raise SourceError(f"{file}: is no Fossil check-out's: {error}") from error
+                    raise SourceError(
+                        f"{file}: is not the database of a Fossil check-out: {error}"
+                    ) from error
         repository = file.parent / str(known.get("repository", ""))
         if not repository.is_file():
             raise SourceError(
-                f"{file.parent}: its repository {repository} is gone; name another as source.location"
+                f"{file.parent}: its repository {repository} does not exist; name another as source.location"
             )
         return _Place(file=repository, current=str(known.get("checkout-hash", "")))
 
-    def _take(self, file: Path) -> None:
+    def _copy_repository(self, file: Path) -> None:
         """Copy a repository unless the copy is up to date."""
         stamp, noted = _stamp(file), self._home / "copied"
         if self.path.is_file() and noted.is_file() and noted.read_text() == stamp:
             return
-        making = self._home / "making.fossil"
-        _copy_database(file, making)
-        making.rename(self.path)
+        temporary = self._home / "making.fossil"
+        _copy_database(file, temporary)
+        temporary.rename(self.path)
         noted.write_text(stamp)
 
     def _clone(self) -> None:
-        making = self._home / "making.fossil"
-        making.unlink(missing_ok=True)
+        temporary = self._home / "making.fossil"
+        temporary.unlink(missing_ok=True)
         try:
-            self._move("clone", "--no-open", "--once", self._address, str(making))
+            self._transfer("clone", "--no-open", "--once", self._address, str(temporary))
         except SourceError:
-            making.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
             raise
-        making.rename(self.path)
+        temporary.rename(self.path)
         self._fresh = True
 
-    def _move(self, *words: str) -> None:
-        fossil = moving_fossil(self._starter, settings=self._home)
-        answer = fossil.client.ask(
+    def _transfer(self, *words: str) -> None:
+        fossil = transfer_fossil(self._starter, settings=self._home)
+        answer = fossil.client.run(
             [fossil.program, *words], directory=self._home, timeout_seconds=LONG_SECONDS
         )
-        if answer.failed or _NOTHING_CAME in answer.output:
+        if answer.failed or _NOTHING_RECEIVED in answer.output:
             why = _PASSWORD.sub(r"\1@", answer.why)
             raise SourceError(f"{self.location}: fossil cannot {words[0]} it: {why}")
 
@@ -314,16 +316,16 @@ class FossilCopy:
     def _unknown(self, name: str) -> str:
         near = difflib.get_close_matches(name, [known for (known,) in self.rows(_NAMES)], n=3)
         hint = f"; did you mean {' or '.join(quoted(each) for each in near)}?" if near else ""
-        return f"{self.location}: no revision {quoted(name)}, or more than one begins so{hint}"
+        return f"{self.location}: no revision {quoted(name)}, or several begin with it{hint}"
 
 
 def _copy_database(file: Path, copy: Path) -> None:
     """Copy an SQLite file as one transaction saw it, without writing to it."""
     copy.parent.mkdir(parents=True, exist_ok=True)
     copy.unlink(missing_ok=True)
-    # a file in write-ahead mode that nobody has open can be read without the files that go with it
-    alone_with_it = not file.with_name(f"{file.name}-wal").exists()
-    how = "immutable=1" if alone_with_it and _is_write_ahead(file) else "mode=ro"
+    # Without a log file no process has the database open; SQLite would create one in write-ahead mode.
+    closed = not file.with_name(f"{file.name}-wal").exists()
+    how = "immutable=1" if closed and _is_write_ahead(file) else "mode=ro"
     try:
         with (
             closing(sqlite3.connect(f"{file.absolute().as_uri()}?{how}", uri=True)) as source,
@@ -332,7 +334,7 @@ def _copy_database(file: Path, copy: Path) -> None:
             source.backup(target)
             target.execute("PRAGMA journal_mode = DELETE")
     except (sqlite3.Error, OSError) as error:
-        raise SourceError(f"{file}: is no Fossil repository that can be read: {error}") from error
+        raise SourceError(f"{file}: is not a readable Fossil repository: {error}") from error
 
 
 def _is_write_ahead(file: Path) -> bool:
@@ -341,7 +343,7 @@ def _is_write_ahead(file: Path) -> bool:
 
 
 def _stamp(file: Path) -> str:
-    """Return what identifies a version of a file: the times of its last change and of its write-ahead log."""
+    """Return the identity of a file's version: inode, size and time, also of its write-ahead log."""
     parts = [file, file.with_name(f"{file.name}-wal")]
     stats = [part.stat() for part in parts if part.exists()]
     return json.dumps([(each.st_ino, each.st_size, each.st_mtime_ns) for each in stats])

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.errors import CheckoutFailed, SourceError
-from perftrail.file_tree import date_alike
+from perftrail.file_tree import set_same_date
 from perftrail.model.build import content_key
 from perftrail.model.source import matching
 from perftrail.model.wording import quoted
@@ -40,7 +40,7 @@ FROM json_each({names}) n
 _LEAVING_OUT = "CREATE TEMP TABLE left_out (name TEXT PRIMARY KEY);\n"
 _LEFT_OUT = "INSERT INTO left_out SELECT value FROM json_each({names});\n"
 _NAMES = "SELECT json_array(name) FROM filename ORDER BY name"
-_NAMES_AT_ONCE = 1000
+_NAME_BATCH = 1000
 _SETTING = "SELECT json_array(value) FROM config WHERE name = 'manifest'"
 _DIFFERENT = """
 WITH pair(text, old, new) AS (
@@ -89,7 +89,7 @@ class FossilTrees:
             wanted = list(dict.fromkeys([id_, *more]))
             leaving_out = self._leaving_out(without)
             for each, files, setting in self._copy.rows_about(wanted, leaving_out + _CONTENTS):
-                added = _but_for(without, _manifest_files(_text(setting) or self._general()))
+                added = _unmatched(without, _manifest_files(_text(setting) or self._repository_setting()))
                 self._contents[each, without] = content_key(files, each if added else "")
         return self._contents[id_, without]
 
@@ -97,9 +97,9 @@ class FossilTrees:
         """Return statements that name the excluded files among all that ever existed."""
         if without not in self._left_out:
             names = [name for (name,) in self._copy.rows(_NAMES)]
-            kept = set(_but_for(without, names))
+            kept = set(_unmatched(without, names))
             out = [name for name in names if name not in kept]
-            parts = (out[start : start + _NAMES_AT_ONCE] for start in range(0, len(out), _NAMES_AT_ONCE))
+            parts = (out[start : start + _NAME_BATCH] for start in range(0, len(out), _NAME_BATCH))
             texts = (literal(json.dumps(part, ensure_ascii=False)) for part in parts)
             self._left_out[without] = _LEAVING_OUT + "".join(
                 _LEFT_OUT.replace("{names}", each) for each in texts
@@ -118,7 +118,7 @@ class FossilTrees:
         All get one date. Raises `CheckoutFailed` and `OSError`.
         """
         written = self.write_own(id_, directory) + self._manifest(id_, directory)
-        date_alike(directory)
+        set_same_date(directory)
         return written
 
     def write_own(self, id_: str, directory: Path) -> int:
@@ -127,7 +127,7 @@ class FossilTrees:
         files = [_File(name=name, artifact=artifact, kind=kind) for name, artifact, kind in rows]
         with tempfile.TemporaryDirectory(dir=directory, prefix=".artifacts-") as staging:
             artifacts = self._staged(files, Path(staging))
-            # links come last: until then no path can lead out of the directory
+            # Links come last: without them, no path can lead out of the directory.
             for file in sorted(files, key=lambda each: each.kind == "l"):
                 _place(file, artifacts[file.artifact], directory / _checked(file.name))
         return len(files)
@@ -147,10 +147,10 @@ class FossilTrees:
     def _manifest(self, id_: str, directory: Path) -> int:
         """Write the files that Fossil adds if the project asks for them: builds may read their own check-in."""
         setting = directory / _SETTING_FILE
-        asked = setting.read_text(errors="replace") if setting.is_file() and not setting.is_symlink() else ""
+        value = setting.read_text(errors="replace") if setting.is_file() and not setting.is_symlink() else ""
         wanted = [
             name
-            for name in _manifest_files(asked or self._general())
+            for name in _manifest_files(value or self._repository_setting())
             if not os.path.lexists(directory / name)
         ]
         if wanted:
@@ -161,14 +161,14 @@ class FossilTrees:
                     file.write(texts[name])
         return len(wanted)
 
-    def _general(self) -> str:
+    def _repository_setting(self) -> str:
         """Return the repository's own setting, for check-ins without one in their tree."""
         if self._setting is None:
             self._setting = "".join(value for (value,) in self._copy.rows(_SETTING))
         return self._setting
 
 
-def _but_for(globs: Sequence[str], names: Sequence[str]) -> list[str]:
+def _unmatched(globs: Sequence[str], names: Sequence[str]) -> list[str]:
     """Return the names that no glob matches."""
     pattern = matching(globs) if globs else None
     return [name for name in names if pattern is None or not pattern.fullmatch(name)]
@@ -205,7 +205,7 @@ def _verify(path: Path, artifact: str, name: str) -> None:
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha1" if len(artifact) == 40 else "sha3_256")
     if digest.hexdigest() != artifact:
-        raise CheckoutFailed(f"{quoted(name)} is not what the repository promises: artifact {artifact}")
+        raise CheckoutFailed(f"{quoted(name)} does not have the checksum of its artifact {artifact}")
 
 
 def _place(file: _File, artifact: Path, path: Path) -> None:
@@ -213,8 +213,8 @@ def _place(file: _File, artifact: Path, path: Path) -> None:
     if file.kind == "l":
         path.symlink_to(os.fsdecode(artifact.read_bytes()))
         return
-    with path.open("xb") as made, artifact.open("rb") as held:
-        shutil.copyfileobj(held, made)
+    with path.open("xb") as target, artifact.open("rb") as content:
+        shutil.copyfileobj(content, target)
     path.chmod(0o755 if "x" in file.kind else 0o644)
 
 
@@ -222,7 +222,7 @@ def put(write: Callable[[str, Path], int], id_: str, directory: str, log: str) -
     """Create a check-in's tree like `write`, in a new directory. Raises `CheckoutFailed`."""
     target = Path(directory).absolute()
     if target.exists():
-        raise CheckoutFailed(f"{directory}: is there already; a revision goes into a new directory")
+        raise CheckoutFailed(f"{directory}: exists already; a revision needs a new directory")
     with Path(log).open("a", encoding="utf-8", errors="replace") as file:
         print(f"$ fossil artifacts of {id_} to {directory}", file=file)
         try:
@@ -231,4 +231,4 @@ def put(write: Callable[[str, Path], int], id_: str, directory: str, log: str) -
         except (SourceError, OSError, ValueError) as error:
             shutil.rmtree(target, ignore_errors=True)
             print(error, file=file)
-            raise CheckoutFailed(f"fossil cannot give {id_}: {error}") from error
+            raise CheckoutFailed(f"fossil cannot write the files of {id_}: {error}") from error

@@ -9,15 +9,15 @@ from perftrail.errors import CheckoutFailed, SourceError
 from perftrail.model.subject import Branch, Merge, Revision
 from perftrail.sources.git.checkout import Checkouts, Contents
 from perftrail.sources.git.command import differing_paths, find_objects, read_blobs
-from perftrail.sources.git.lineage import GitLineage, joined
+from perftrail.sources.git.lineage import GitLineage, merged_lines
 from perftrail.sources.git.mirror import Mirror
-from perftrail.sources.ranges import chosen, parse_range, read_label, resolve_ends
+from perftrail.sources.ranges import parse_range, read_label, resolve_ends, select_revisions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from perftrail.model.source import Label
-    from perftrail.model.source import Source as Asked
+    from perftrail.model.source import Source as SourceTable
     from perftrail.ports import Starter
 
 _FORMAT = "tformat:%H%x00%T%x00%P%x00%cI%x00%s"
@@ -31,17 +31,17 @@ class GitSource:
     themselves are always included.
     """
 
-    def __init__(self, asked: Asked, *, cache: str, starter: Starter) -> None:
+    def __init__(self, table: SourceTable, *, cache: str, starter: Starter) -> None:
         self.remark = ""
-        self._asked = asked
-        self._mirror = Mirror(asked.location, cache=Path(cache), starter=starter)
-        self._lineage = GitLineage(self._mirror, asked)
-        self._contents = Contents(self._mirror, asked)
-        self._checkouts = Checkouts(self._mirror, asked, cache=Path(cache), starter=starter)
+        self._table = table
+        self._mirror = Mirror(table.location, cache=Path(cache), starter=starter)
+        self._lineage = GitLineage(self._mirror, table)
+        self._contents = Contents(self._mirror, table)
+        self._checkouts = Checkouts(self._mirror, table, cache=Path(cache), starter=starter)
 
     def history(self, range: str | None = None) -> tuple[Revision, ...]:
         """Return the revisions of a range, by default the study's, parents before children."""
-        found = chosen(self._lineage, self._asked, range)
+        found = select_revisions(self._lineage, self._table, range)
         self.remark = found.remark
         return self._described(found.ids)
 
@@ -66,19 +66,19 @@ class GitSource:
         """
         if self._mirror.own_copy is None:
             return ""
-        git, place = self._mirror.git, self._asked.location
-        index = git.ask("rev-parse", "--path-format=absolute", "--git-path", "index", repository=place)
+        git, place = self._mirror.git, self._table.location
+        index = git.run("rev-parse", "--path-format=absolute", "--git-path", "index", repository=place)
         if index.failed or not Path(index.lines()[0]).is_file():
             return ""  # nothing is checked out
         staged = ("diff-index", "--cached", "--name-only", "--ignore-submodules=all", "HEAD")
         files = ("diff-files", "--name-only", "--ignore-submodules=all")
-        answers = [git.ask(*words, repository=place) for words in (staged, files)]
+        answers = [git.run(*words, repository=place) for words in (staged, files)]
         changed = any(answer.output.strip() for answer in answers if not answer.failed)
         return self._mirror.resolve("HEAD") if changed else ""
 
     def merge(self, revision: Revision) -> Merge | None:
-        """Return the parents of a merge, or of a commit that squashed a branch, with their lines."""
-        lines = joined(self._mirror, revision, self._asked.link)
+        """Return the parents of a merge, or of a commit that squashed a branch, with their branches."""
+        lines = merged_lines(self._mirror, revision, self._table.link)
         if not lines:
             return None
         wanted = dict.fromkeys(
@@ -118,22 +118,22 @@ class GitSource:
             commit = self._mirror.resolve(revision.id)
         except SourceError as error:
             raise CheckoutFailed(str(error)) from error
-        self._checkouts.put(commit, directory, log)
+        self._checkouts.write(commit, directory, log)
 
     def _described(self, ids: Sequence[str]) -> tuple[Revision, ...]:
-        answer = self._mirror.git.ask(
+        answer = self._mirror.git.run(
             "log", "-z", "--no-walk=unsorted", f"--format={_FORMAT}", "--no-show-signature", "--stdin",
             repository=self._mirror.path, stdin="".join(f"{id_}\n" for id_ in ids).encode(),
         )  # fmt: skip
         if answer.failed:
-            raise SourceError(f"{self._asked.location}: git cannot read its history: {answer.why}")
+            raise SourceError(f"{self._table.location}: git cannot read its history: {answer.why}")
         fields = answer.fields()
-        label = self._asked.label
+        label = self._table.label
         labels = self._labels(ids, label) if label else self._lineage.tags()
         revisions = []
         for start in range(0, len(fields), _FIELDS):
             id_, tree, parents, time, summary = fields[start : start + _FIELDS]
-            self._contents.know(id_, tree)
+            self._contents.remember(id_, tree)
             revisions.append(
                 Revision(
                     id=id_,

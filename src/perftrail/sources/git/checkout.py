@@ -25,7 +25,7 @@ from perftrail.sources.git.mirror import Mirror, add_worktree, forget_removed_wo
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from perftrail.model.source import Source as Asked
+    from perftrail.model.source import Source as SourceTable
     from perftrail.ports import Starter
     from perftrail.sources.git.command import Git
 
@@ -53,7 +53,7 @@ def submodules(mirror: Mirror, commit: str) -> list[Submodule]:
     (file,) = find_objects(mirror.git, mirror.ready(), [f"{commit}:{_FILE}"])
     if file is None or file.kind != "blob":
         return []
-    answer = mirror.git.ask("ls-tree", "-r", "-z", "--full-tree", commit, repository=mirror.path)
+    answer = mirror.git.run("ls-tree", "-r", "-z", "--full-tree", commit, repository=mirror.path)
     if answer.failed:
         raise CheckoutFailed(f"git cannot list {commit}: {answer.why}")
     links = [entry.partition("\t") for entry in answer.fields() if entry.startswith(_GITLINK)]
@@ -87,7 +87,7 @@ def own_copies(mirror: Mirror, submodule: Submodule) -> Iterator[str]:
 
 def _described(mirror: Mirror, commit: str) -> Mapping[str, Mapping[str, str]]:
     """Return ``name`` and ``url`` of each path in ``.gitmodules``."""
-    answer = mirror.git.ask(
+    answer = mirror.git.run(
         "config", "-z", "--blob", f"{commit}:{_FILE}", "--get-regexp", r"^submodule\..*\.(path|url)$",
         repository=mirror.path,
     )  # fmt: skip
@@ -124,7 +124,7 @@ def submodule_address(written: str, *, parent: str) -> str:
     """
     if written.startswith(("./", "../")):
         return _below(parent, written)
-    refuse_hostile(written)
+    refuse_unsafe_address(written)
     if is_here(written) and not is_here(parent):
         raise SourceError(
             f"its address {quoted(written)} is a path of this machine, but the repository is from elsewhere"
@@ -132,16 +132,14 @@ def submodule_address(written: str, *, parent: str) -> str:
     return written
 
 
-def refuse_hostile(address: str) -> None:
+def refuse_unsafe_address(address: str) -> None:
     """Raise `SourceError` unless an address is a local path or safe for git."""
     if any(ord(letter) < 0x20 or ord(letter) == 0x7F for letter in address):
         raise SourceError(f"its address {quoted(address)} has control characters")
     if _OPTION.match(address):
         raise SourceError(f"its address {quoted(address)} would be an option, not an address")
     if not any(form.fullmatch(address) for form in (_HERE, _REMOTE, _SHORT_SSH)):
-        raise SourceError(
-            f"its address {quoted(address)} is none that git may be given; https:// and ssh:// are"
-        )
+        raise SourceError(f"its address {quoted(address)} is not allowed for git; use https:// or ssh://")
 
 
 def _below(parent: str, written: str) -> str:
@@ -201,7 +199,7 @@ class LargeFiles:
                 raise CheckoutFailed(_lfs_remedy(lacking, why))
             _replace(worktree, pointer, content)
         unchanged = b"".join(each.path + b"\0" for each in pointers)
-        mirror.git.ask(
+        mirror.git.run(
             "update-index", "-z", "--assume-unchanged", "--stdin", repository=worktree, stdin=unchanged
         )
 
@@ -210,19 +208,19 @@ class LargeFiles:
         if shutil.which("git-lfs") is None:
             return "git-lfs is not installed"
         try:
-            refuse_hostile(address)
+            refuse_unsafe_address(address)
         except SourceError as error:
             return str(error)
         git = remote_git(self._starter, cache=self._cache)
-        answer = git.ask(
+        answer = git.run(
             "-c", f"remote.origin.url={address}", "lfs", "fetch", "origin", commit,
             repository=mirror.path, timeout_seconds=LONG_SECONDS, log=log,
         )  # fmt: skip
-        return answer.why if answer.failed else "git lfs did not get them"
+        return answer.why if answer.failed else "git lfs did not fetch them"
 
 
 def _pointers(mirror: Mirror, worktree: Path) -> list[_Pointer]:
-    answer = mirror.git.ask("ls-files", "-z", "--", _TRACKED, repository=worktree)
+    answer = mirror.git.run("ls-files", "-z", "--", _TRACKED, repository=worktree)
     found = []
     for path in answer.output.split(b"\0")[:-1]:
         file = os.path.join(os.fsencode(worktree), path)  # noqa: PTH118 - a name may be no text
@@ -246,21 +244,21 @@ def _object(homes: Sequence[Path], pointer: _Pointer) -> Path | None:
 def _replace(worktree: Path, pointer: _Pointer, content: Path) -> None:
     """Replace a pointer by its content, with the pointer's mode."""
     file = Path(os.fsdecode(os.path.join(os.fsencode(worktree), pointer.path)))  # noqa: PTH118 - as above
-    with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as made, content.open("rb") as held:
-        shutil.copyfileobj(held, made)
-    with Path(made.name).open("rb") as copied:
+    with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as copy, content.open("rb") as opened:
+        shutil.copyfileobj(opened, copy)
+    with Path(copy.name).open("rb") as copied:
         digest = hashlib.file_digest(copied, "sha256").hexdigest()
     if digest != pointer.digest:
-        raise CheckoutFailed(f"{quoted(str(content))} is not the content that Git LFS names so")
-    shutil.copymode(file, made.name)
-    Path(made.name).replace(file)
+        raise CheckoutFailed(f"{quoted(str(content))} does not have the checksum of its Git LFS pointer")
+    shutil.copymode(file, copy.name)
+    Path(copy.name).replace(file)
 
 
 def _lfs_remedy(lacking: Sequence[_Pointer], why: str) -> str:
     first = quoted(os.fsdecode(lacking[0].path).encode("utf-8", "replace").decode())
     others = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
     return (
-        f"Git LFS keeps the content of {first}{others} elsewhere, and it is not available: {why}; install git-lfs, "
+        f"Git LFS stores the content of {first}{others} elsewhere, and it is not available: {why}; install git-lfs, "
         "or run git lfs fetch --all in your clone; exclude files that no build needs with "
         'source.sparse = ["!…"]'
     )
@@ -288,19 +286,19 @@ def fill(git: Git, worktree: Path, sparse: Sequence[str], *, log: str) -> None:
 
     Raises `CheckoutFailed`, also if there are no such files.
     """
-    _ask(git, worktree, "read-tree", "HEAD", log=log)
-    wanted = _ask(git, worktree, "ls-files", "-z", "--", *pathspecs(sparse))
+    _run(git, worktree, "read-tree", "HEAD", log=log)
+    wanted = _run(git, worktree, "ls-files", "-z", "--", *pathspecs(sparse))
     if not wanted:
         raise CheckoutFailed(f"source.sparse: the revision has none of {list(sparse)}")
-    everything = _ask(git, worktree, "ls-files", "-z")
+    everything = _run(git, worktree, "ls-files", "-z")
     named = set(wanted.split(b"\0"))
     others = b"".join(path + b"\0" for path in everything.split(b"\0") if path not in named)
-    _ask(git, worktree, "update-index", "-z", "--skip-worktree", "--stdin", stdin=others)
-    _ask(git, worktree, "checkout-index", "-u", "-z", "--stdin", stdin=wanted, log=log)
+    _run(git, worktree, "update-index", "-z", "--skip-worktree", "--stdin", stdin=others)
+    _run(git, worktree, "checkout-index", "-u", "-z", "--stdin", stdin=wanted, log=log)
 
 
-def _ask(git: Git, worktree: Path, *words: str, stdin: bytes = b"", log: str | None = None) -> bytes:
-    answer = git.ask(*words, repository=worktree, stdin=stdin, timeout_seconds=LONG_SECONDS, log=log)
+def _run(git: Git, worktree: Path, *words: str, stdin: bytes = b"", log: str | None = None) -> bytes:
+    answer = git.run(*words, repository=worktree, stdin=stdin, timeout_seconds=LONG_SECONDS, log=log)
     if answer.failed:
         raise CheckoutFailed(f"git cannot check out some files: {answer.why}")
     return answer.output
@@ -324,9 +322,9 @@ class _Part:
 class Checkouts:
     """Writes the trees of a repository's commits, each submodule as a worktree of a separate mirror."""
 
-    def __init__(self, mirror: Mirror, asked: Asked, *, cache: Path, starter: Starter) -> None:
+    def __init__(self, mirror: Mirror, table: SourceTable, *, cache: Path, starter: Starter) -> None:
         self._mirror = mirror
-        self._asked = asked
+        self._table = table
         self._cache = cache
         self._starter = starter
         self._large = LargeFiles(cache=cache, starter=starter)
@@ -334,7 +332,7 @@ class Checkouts:
         self._unreachable: dict[str, str] = {}
         self._tidied: set[Path] = set()
 
-    def put(self, commit: str, directory: str, log: str) -> None:
+    def write(self, commit: str, directory: str, log: str) -> None:
         """Write a commit's files into a new directory, all of them or none.
 
         Raises `CheckoutFailed`.
@@ -347,10 +345,10 @@ class Checkouts:
             depth=0,
         )
         self._tidy(self._mirror)
-        add_worktree(self._mirror, commit, directory, log, empty=bool(self._asked.sparse))
+        add_worktree(self._mirror, commit, directory, log, empty=bool(self._table.sparse))
         try:
-            if self._asked.sparse:
-                fill(self._mirror.git, whole.directory, self._asked.sparse, log=log)
+            if self._table.sparse:
+                fill(self._mirror.git, whole.directory, self._table.sparse, log=log)
             self._complete(whole, log)
         except CheckoutFailed:
             shutil.rmtree(directory, ignore_errors=True)
@@ -358,11 +356,11 @@ class Checkouts:
 
     def _complete(self, part: _Part, log: str) -> None:
         self._large.fill(part.mirror, part.commit, part.directory, address=part.address, log=log)
-        if not self._asked.submodules:
+        if not self._table.submodules:
             return
         for submodule in submodules(part.mirror, part.commit):
             place = part.directory / submodule.path
-            # what the study leaves out has no directory; what nobody says the address of stays empty
+            # A submodule that the study excludes has no directory; one without an address stays empty.
             if place.is_dir() and submodule.address:
                 self._add(part, submodule, log)
 
@@ -424,27 +422,27 @@ class Checkouts:
 
 
 def _submodule_remedy(submodule: Submodule, why: str, *, depth: int) -> str:
-    alone = "" if depth else f'source.sparse = ["{LEFT_OUT}{submodule.path}"] leaves it out, '
+    one = "" if depth else f'source.sparse = ["{LEFT_OUT}{submodule.path}"] leaves it out, '
     return (
         f"submodule {quoted(submodule.path)}: {why}\nfor a build that does not need it, "
-        f"{alone}source.submodules = false leaves out all"
+        f"{one}source.submodules = false leaves out all"
     )
 
 
-_AT_ONCE = 50
+_BATCH = 50
 """Number of trees in one query; a large tree has a listing of some megabytes."""
 
 
 class Contents:
     """Identities of the contents of a history's commits, queried several at once."""
 
-    def __init__(self, mirror: Mirror, asked: Asked) -> None:
+    def __init__(self, mirror: Mirror, table: SourceTable) -> None:
         self._mirror = mirror
-        self._asked = asked
+        self._table = table
         self._trees: dict[str, str] = {}
         self._listed: dict[tuple[str, tuple[str, ...]], str] = {}
 
-    def know(self, commit: str, tree: str) -> None:
+    def remember(self, commit: str, tree: str) -> None:
         """Remember the tree of a commit."""
         self._trees[commit] = tree
 
@@ -460,14 +458,14 @@ class Contents:
     def of(self, commit: str, *, without: tuple[str, ...] = ()) -> str:
         """Return the identity of a commit's files on disk, without those in some paths."""
         tree = self.tree(commit)
-        paths = (*self._asked.sparse, *(f"{LEFT_OUT}{path}" for path in without))
+        paths = (*self._table.sparse, *(f"{LEFT_OUT}{path}" for path in without))
         name = self._of_some_files(tree, paths) if paths else tree
-        return name if self._asked.submodules else content_key("without submodules", name)
+        return name if self._table.submodules else content_key("without submodules", name)
 
     def _of_some_files(self, tree: str, paths: tuple[str, ...]) -> str:
         if (tree, paths) not in self._listed:
             trees = list(dict.fromkeys(self._trees.values()))
-            wanted = trees[trees.index(tree) :][:_AT_ONCE]
+            wanted = trees[trees.index(tree) :][:_BATCH]
             found = listings(self._mirror.git, self._mirror.ready(), wanted, pathspecs(paths))
             self._listed.update(
                 {(each, paths): content_key("some files", listing) for each, listing in found.items()}

@@ -57,7 +57,7 @@ class Git:
     client: Client
     program: str
 
-    def ask(
+    def run(
         self,
         *words: str,
         repository: str | Path,
@@ -66,7 +66,7 @@ class Git:
         log: str | Path | None = None,
     ) -> Answer:
         """Run one git command in a directory of a repository."""
-        return self.client.ask(
+        return self.client.run(
             [self.program, "--no-pager", *words],
             directory=repository,
             stdin=stdin,
@@ -78,8 +78,8 @@ class Git:
 def local_git(starter: Starter, *, cache: Path) -> Git:
     """Return a git with only perftrail's settings, which reads repositories of any owner.
 
-    Git reads trusted directories only from a user's own file, and only that file reaches the process that a clone of
-    a path starts. So it is a file of perftrail's.
+    Git reads trusted directories only from a user's settings file, and a clone of a path starts a process that sees
+    only this file. So perftrail writes such a file.
     """
     return _git(starter, _settings_file(cache, "gitconfig", "[safe]\n\tdirectory = *\n"))
 
@@ -134,7 +134,7 @@ def _escaped(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class GitObject:
     """An object: full id, kind and size."""
 
     id: str
@@ -142,14 +142,14 @@ class Found:
     size_bytes: int
 
 
-def find_objects(git: Git, repository: Path, names: Sequence[str]) -> list[Found | None]:
+def find_objects(git: Git, repository: Path, names: Sequence[str]) -> list[GitObject | None]:
     """Look up names (``v1.0^{commit}``, ``ID:FILE``); `None` for a missing or ambiguous one.
 
     Names go to standard input, one a line, so that none can become an option.
     """
     for name in names:
         refuse_control_characters(name, what="git name")
-    answer = git.ask(
+    answer = git.run(
         "cat-file", "--batch-check", repository=repository, stdin="".join(f"{n}\n" for n in names).encode()
     )
     if answer.failed:
@@ -157,21 +157,21 @@ def find_objects(git: Git, repository: Path, names: Sequence[str]) -> list[Found
     return [_found(line) for line in answer.output.split(b"\n")[: len(names)]]
 
 
-def _found(line: bytes) -> Found | None:
+def _found(line: bytes) -> GitObject | None:
     words = line.split(b" ")
     if len(words) != 3 or not words[2].isdigit():
         return None
-    return Found(id=words[0].decode(), kind=words[1].decode(), size_bytes=int(words[2]))
+    return GitObject(id=words[0].decode(), kind=words[1].decode(), size_bytes=int(words[2]))
 
 
-def read_blobs(git: Git, repository: Path, blobs: Sequence[Found]) -> Mapping[str, bytes]:
+def read_blobs(git: Git, repository: Path, blobs: Sequence[GitObject]) -> Mapping[str, bytes]:
     """Read files' contents by id, each once, except those larger than `LARGEST_LABEL_BYTES`."""
     wanted = sorted(
         {blob.id for blob in blobs if blob.kind == "blob" and blob.size_bytes <= LARGEST_LABEL_BYTES}
     )
     if not wanted:
         return {}
-    answer = git.ask(
+    answer = git.run(
         "cat-file", "--batch", repository=repository, stdin="".join(f"{id_}\n" for id_ in wanted).encode()
     )
     if answer.failed:
@@ -199,10 +199,10 @@ def differing_paths(
 
     Paths that git quotes stay quoted.
     """
-    asked = [f"{old} {new}" for old, new in pairs if old and new]
-    answer = git.ask(
+    lines = [f"{old} {new}" for old, new in pairs if old and new]
+    answer = git.run(
         "diff-tree", "--stdin", "-r", "--raw", "--no-renames", "--no-ext-diff", "--no-textconv",
-        repository=repository, stdin="".join(f"{each}\n" for each in dict.fromkeys(asked)).encode(),
+        repository=repository, stdin="".join(f"{each}\n" for each in dict.fromkeys(lines)).encode(),
     )  # fmt: skip
     if answer.failed:
         raise SourceError(f"{repository}: git cannot compare its revisions: {answer.why}")
@@ -218,8 +218,8 @@ def differing_paths(
 
 def listings(git: Git, repository: Path, trees: Sequence[str], paths: Sequence[str]) -> Mapping[str, str]:
     """Return a digest of names, modes and contents of the selected files of each tree."""
-    (empty,) = git.ask("hash-object", "-t", "tree", "--stdin", repository=repository).lines()
-    answer = git.ask(
+    (empty,) = git.run("hash-object", "-t", "tree", "--stdin", repository=repository).lines()
+    answer = git.run(
         "diff-tree", "--stdin", "-r", "--raw", "--no-abbrev", "--no-renames", "--no-ext-diff", "--no-textconv",
         "--", *paths,
         repository=repository, stdin="".join(f"{empty} {tree}\n" for tree in trees).encode(),

@@ -1,4 +1,4 @@
-"""The commits of a git history: names, ranges, tags, renamed files, and the lines that a commit joined."""
+"""The commits of a git history: names, ranges, tags, renamed files, and the lines that a commit merged."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from perftrail.model.source import Source as Asked
+    from perftrail.model.source import Source as SourceTable
     from perftrail.model.source import SquashedBranch
     from perftrail.model.subject import Revision
     from perftrail.sources.git.command import Git
@@ -63,7 +63,7 @@ def _adding(
     git: Git, repository: Path, tip: str, names: Sequence[str], *, old: str, line_only: bool
 ) -> list[tuple[str, str]]:
     """Return the commits that add a file of that name, each with its first parent."""
-    answer = git.ask(
+    answer = git.run(
         "log", "--full-history", *(["--first-parent"] if line_only else []), "--diff-merges=first-parent",
         "--raw", "--no-renames", "--diff-filter=A", "--no-show-signature", "--format=%H %P", tip,
         *([f"^{old}"] if old else []), "--", *names,
@@ -79,7 +79,7 @@ def _renamed(
     git: Git, repository: Path, commits: Sequence[tuple[str, str]], names: Sequence[str]
 ) -> Mapping[str, tuple[str, ...]]:
     """Return the names of files before a commit renamed them, by the commit's first parent."""
-    answer = git.ask(
+    answer = git.run(
         "diff-tree", "--stdin", "-r", "-z", "--find-renames", "--diff-filter=R", "--name-status",
         "--no-ext-diff", "--no-textconv",
         repository=repository, stdin="".join(f"{id_} {parent}\n" for id_, parent in commits).encode(),
@@ -120,9 +120,9 @@ _WALKS = {"first-parent": ("--first-parent",), "merges": ("--first-parent", "--m
 class GitLineage:
     """A `ranges.Lineage` of a mirror, filtered as the study says."""
 
-    def __init__(self, mirror: Mirror, asked: Asked) -> None:
+    def __init__(self, mirror: Mirror, table: SourceTable) -> None:
         self._mirror = mirror
-        self._asked = asked
+        self._table = table
 
     @property
     def location(self) -> str:
@@ -155,13 +155,13 @@ class GitLineage:
 
     def between(self, *, old: str, new: str) -> list[str]:
         """Return the ids of the selected commits, oldest first, without those that `old` contains."""
-        ids = self._touching(old, new) if self._asked.touching else self._walk(old, new)
-        if self._asked.walk == "tags":
+        ids = self._touching(old, new) if self._table.touching else self._walk(old, new)
+        if self._table.walk == "tags":
             tagged = self.tags()
             return [id_ for id_ in ids if id_ in tagged]
-        if self._asked.touching and not ids and old != new:
+        if self._table.touching and not ids and old != new:
             raise SourceError(
-                f"{self.location}: no revision of the range touches {list(self._asked.touching)}; "
+                f"{self.location}: no revision of the range touches {list(self._table.touching)}; "
                 "paths are relative to the top of the repository"
             )
         return ids
@@ -187,21 +187,21 @@ class GitLineage:
 
     def lines(self, *words: str, stdin: str = "") -> list[str]:
         """Return the output of a git command line by line. Raises `SourceError`."""
-        answer = self._mirror.git.ask(*words, repository=self._mirror.ready(), stdin=stdin.encode())
+        answer = self._mirror.git.run(*words, repository=self._mirror.ready(), stdin=stdin.encode())
         if answer.failed and answer.errors.strip():
             raise SourceError(f"{self.location}: git {words[0]} failed: {answer.why}")
         return answer.lines()
 
     def _walk(self, old: str, new: str, files: Sequence[str] = ()) -> list[str]:
-        order = ["--topo-order", "--reverse", *_WALKS.get(self._asked.walk, ())]
+        order = ["--topo-order", "--reverse", *_WALKS.get(self._table.walk, ())]
         without = [f"^{old}"] if old else []
         paths = ["--full-history", "--", *files] if files else ["--"]
         return self.lines("rev-list", *order, new, *without, *paths)
 
     def _touching(self, old: str, new: str) -> list[str]:
         """Return the selected commits that change the files under their names at that time."""
-        line_only = "--first-parent" in _WALKS.get(self._asked.walk, ())
-        first = Stage(tip=new, names=tuple(map(posixpath.normpath, self._asked.touching)))
+        line_only = "--first-parent" in _WALKS.get(self._table.walk, ())
+        first = Stage(tip=new, names=tuple(map(posixpath.normpath, self._table.touching)))
         stages = follow(self._mirror.git, self._mirror.ready(), first, old=old, line_only=line_only)
         found = [self._walk(old, stage.tip, stage.names) for stage in stages]
         if len(found) == 1:
@@ -214,10 +214,10 @@ def _short(ref: str) -> str:
     return ref.removeprefix("refs/tags/")
 
 
-def joined(mirror: Mirror, commit: Revision, links: Sequence[SquashedBranch]) -> tuple[Line, ...]:
-    """Return every line that a commit joined and that its first parent does not contain, oldest first.
+def merged_lines(mirror: Mirror, commit: Revision, links: Sequence[SquashedBranch]) -> tuple[Line, ...]:
+    """Return every line that a commit merged, without the commits that its first parent contains.
 
-    A line follows first parents only, so it ends even where branches merged each other. What a merge on it joined is
+    A line follows first parents only, so it ends even where branches merged each other. What such a merge merged is
     found by a query for that merge.
     """
     if not commit.parents:
@@ -229,7 +229,7 @@ def joined(mirror: Mirror, commit: Revision, links: Sequence[SquashedBranch]) ->
 
 
 def _line(mirror: Mirror, tip: str, *, trunk: str) -> Line:
-    answer = mirror.git.ask(
+    answer = mirror.git.run(
         "rev-list", "--first-parent", "--parents", tip, f"^{trunk}", "--", repository=mirror.ready()
     )
     rows = [row.split() for row in answer.lines()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 import os
 import re
 import shutil
@@ -11,8 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.errors import CheckoutFailed, SourceError
-from perftrail.file_tree import alone, alone_if_free, together
+from perftrail.file_tree import exclusive_lock, shared_lock, try_exclusive_lock
 from perftrail.model.build import content_key
+from perftrail.model.wording import quoted
 from perftrail.sources.client import LONG_SECONDS
 from perftrail.sources.git.command import Git, find_objects, local_git, remote_git
 
@@ -34,17 +36,17 @@ def add_worktree(mirror: Mirror, commit: str, directory: str, log: str, *, empty
     a directory that was removed after a kill.
     """
     if Path(directory).exists():
-        raise CheckoutFailed(f"{directory}: is there already; a revision goes into a new directory")
+        raise CheckoutFailed(f"{directory}: exists already; a revision needs a new directory")
     Path(directory).parent.mkdir(parents=True, exist_ok=True)
-    with together(mirror.lock):
-        # To tie one, git reads what there is of all others, and fails at one that is just being tied.
-        with alone(mirror.tying):
-            answer = mirror.git.ask(
+    with shared_lock(mirror.lock):
+        # Git reads the records of all worktrees to add one, and fails at an incomplete record.
+        with exclusive_lock(mirror.add_lock):
+            answer = mirror.git.run(
                 "worktree", "add", "--force", "--force", "--detach", "--no-checkout", "--", directory, commit,
                 repository=mirror.path, timeout_seconds=LONG_SECONDS, log=log,
             )  # fmt: skip
         if not (answer.failed or empty):
-            answer = mirror.git.ask(
+            answer = mirror.git.run(
                 "reset", "--hard", "--no-recurse-submodules", "--quiet",
                 repository=directory, timeout_seconds=LONG_SECONDS, log=log,
             )  # fmt: skip
@@ -57,10 +59,10 @@ def forget_removed_worktrees(mirror: Mirror) -> None:
     """Remove the mirror's records of deleted worktrees, unless another process creates worktrees now."""
     if not (mirror.path / _KNOWN).is_dir():
         return
-    with alone_if_free(mirror.lock) as free:
+    with try_exclusive_lock(mirror.lock) as free:
         if free:
             forget_unfinished_worktrees(mirror.path)
-            mirror.git.ask("worktree", "prune", repository=mirror.path)
+            mirror.git.run("worktree", "prune", repository=mirror.path)
 
 
 def forget_unfinished_worktrees(mirror: Path) -> None:
@@ -73,7 +75,7 @@ def forget_unfinished_worktrees(mirror: Path) -> None:
 _FULL_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _REFLOG = re.compile(r"@\{")
 
-IN_JOBS = {
+SHALLOW_IN_CI = {
     "GITHUB_ACTIONS": "check it out with fetch-depth: 0, or complete it with: git fetch --unshallow",
     "GITLAB_CI": 'set the job\'s variable GIT_DEPTH to "0", or complete it with: git fetch --unshallow',
 }
@@ -84,14 +86,14 @@ IN_JOBS = {
 class _Origin:
     """Origin of a mirror: its address, the relevant refs, and the git to reach it.
 
-    `asked` is where names are looked up: the user's own repository for a path, empty for a remote one. `published` is
+    `lookup` is where names are looked up: the user's own repository for a path, empty for a remote one. `published` is
     its public address, to which relative addresses in it are relative.
     """
 
     address: str
     refs: tuple[str, ...]
     git: Git
-    asked: str
+    lookup: str
     published: str
 
 
@@ -118,18 +120,18 @@ class Mirror:
         return self._home / "worktrees.lock"
 
     @property
-    def tying(self) -> Path:
+    def add_lock(self) -> Path:
         """Lock file: exclusive for a process that connects a new worktree."""
-        return self._home / "tying.lock"
+        return self._home / "add.lock"
 
     def ready(self) -> Path:
         """Create or update the mirror, and return its path. Raises `SourceError`."""
         origin = self._reach()
         if not self.path.is_dir():
-            with alone(self._home / "lock"):
+            with exclusive_lock(self._home / "lock"):
                 if not self.path.is_dir():
                     self._clone(origin)
-        elif origin.asked and not self._fetched:
+        elif origin.lookup and not self._fetched:
             self._fetch(origin, origin.refs)
         return self.path
 
@@ -143,26 +145,26 @@ class Mirror:
     def resolve(self, name: str) -> str:
         """Return the full id of the commit that a name means to the user. Raises `SourceError` if there is none."""
         mirror, origin = self.ready(), self._reach()
-        if not origin.asked and _REFLOG.search(name):
+        if not origin.lookup and _REFLOG.search(name):
             raise SourceError(
-                f"{self.location}: {json_like(name)} asks what a repository was at before, which only your own "
-                "clone knows; name a date as 2024-01-31, a tag or an id"
+                f"{self.location}: {quoted(name)} needs a reflog, which only your own clone has; "
+                "write a date such as 2024-01-31, a tag or an id"
             )
-        found = self._commit(Path(origin.asked) if origin.asked else mirror, name)
+        found = self._commit(Path(origin.lookup) if origin.lookup else mirror, name)
         if found is None and not self._fetched:
             self._fetch(origin, origin.refs)
             found = self._commit(mirror, name)
-        if found is None and _FULL_ID.fullmatch(name) and not origin.asked:
-            found = self._fetched_alone(origin, name)
+        if found is None and _FULL_ID.fullmatch(name) and not origin.lookup:
+            found = self._fetch_unreferenced(origin, name)
         if found is None:
             raise SourceError(self._unknown(name))
-        self._bring(found)
+        self._fetch_missing(found)
         return found
 
     def refs(self, under: str) -> list[str]:
         """Return every ref below a prefix such as ``refs/tags``, in the order of versions."""
         pattern = ["--sort=version:refname", "--format=%(refname)%00", under]
-        names = self.git.ask("for-each-ref", *pattern, repository=self.ready()).fields()
+        names = self.git.run("for-each-ref", *pattern, repository=self.ready()).fields()
         return [name.removeprefix("\n") for name in names]
 
     @property
@@ -174,7 +176,7 @@ class Mirror:
     def own_copy(self) -> Path | None:
         """The git directory of the user's own repository; `None` if it is remote."""
         origin = self._reach()
-        if origin.asked:
+        if origin.lookup:
             return Path(origin.address)
         if not self.location.startswith("file://"):
             return None
@@ -190,31 +192,31 @@ class Mirror:
         if not Path(self.location).is_dir():
             raise SourceError(f"{self.location}: no such directory; source.location must be a git repository")
         questions = ("--path-format=absolute", "--is-shallow-repository", "--git-common-dir")
-        answer = self.git.ask("rev-parse", *questions, repository=self.location)
+        answer = self.git.run("rev-parse", *questions, repository=self.location)
         if answer.failed:
-            raise SourceError(f"{self.location}: no git repository there ({answer.why})")
+            raise SourceError(f"{self.location}: is not a git repository ({answer.why})")
         shallow, common = answer.lines()[:2]
         published = self._published(common)
         if shallow == "true":
             raise SourceError(
-                f"{self.location}: a shallow clone lacks the history to search; {_completing()}"
+                f"{self.location}: a shallow clone lacks the history to search; {_how_to_unshallow()}"
             )
         if self._setting(r"^(extensions\.partialclone|remote\..*\.promisor)$"):
             raise SourceError(
                 f"{self.location}: a partial clone lacks files of its history; "
-                f"name what it was cloned from instead: location = {json_like(published)}"
+                f"name its origin instead: location = {json.dumps(published)}"
             )
         return _Origin(
             address=common,
             refs=("+refs/*:refs/*",),
             git=self.git,
-            asked=self.location,
+            lookup=self.location,
             published=published,
         )
 
     def _published(self, common: str) -> str:
         """Return the origin of a local clone, else its own path."""
-        top = self.git.ask("rev-parse", "--path-format=absolute", "--show-toplevel", repository=self.location)
+        top = self.git.run("rev-parse", "--path-format=absolute", "--show-toplevel", repository=self.location)
         path = common if top.failed else top.lines()[0]
         remote = self._setting(r"^remote\.origin\.url$")
         if remote.startswith(("./", "../")):
@@ -223,57 +225,57 @@ class Mirror:
 
     def _setting(self, pattern: str) -> str:
         """Return a setting of the user's repository; empty without one."""
-        answer = self.git.ask("config", "-z", "--local", "--get-regexp", pattern, repository=self.location)
+        answer = self.git.run("config", "-z", "--local", "--get-regexp", pattern, repository=self.location)
         return answer.fields()[-1].partition("\n")[2] if answer.fields() else ""
 
     def _remote(self) -> _Origin:
         if self.location.startswith("-") or "::" in self.location.partition("://")[0]:
             raise SourceError(
-                f"{self.location}: not an address that git may be given; use https://, ssh:// or a path"
+                f"{self.location}: is not an allowed address for git; use https://, ssh:// or a path"
             )
         refs = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
         git = remote_git(self._starter, cache=self._cache)
-        return _Origin(address=self.location, refs=refs, git=git, asked="", published=self.location)
+        return _Origin(address=self.location, refs=refs, git=git, lookup="", published=self.location)
 
     def _clone(self, origin: _Origin) -> None:
-        making = self._home / "making.git"
-        shutil.rmtree(making, ignore_errors=True)
-        how = "--mirror" if origin.asked else "--bare"
-        answer = origin.git.ask(
-            "clone", how, "--quiet", "--template=", "--", origin.address, str(making),
+        temporary = self._home / "making.git"
+        shutil.rmtree(temporary, ignore_errors=True)
+        how = "--mirror" if origin.lookup else "--bare"
+        answer = origin.git.run(
+            "clone", how, "--quiet", "--template=", "--", origin.address, str(temporary),
             repository=self._home, timeout_seconds=LONG_SECONDS,
         )  # fmt: skip
         if answer.failed:
-            shutil.rmtree(making, ignore_errors=True)
+            shutil.rmtree(temporary, ignore_errors=True)
             raise SourceError(f"{self.location}: git cannot clone it: {answer.why}")
-        if (making / "shallow").exists():
-            shutil.rmtree(making)
+        if (temporary / "shallow").exists():
+            shutil.rmtree(temporary)
             raise SourceError(
-                f"{self.location}: is shallow itself and lacks the history to search; name one that is whole, "
-                "or complete it there with: git fetch --unshallow"
+                f"{self.location}: is shallow and lacks the history to search; name a complete repository, "
+                "or complete this one with: git fetch --unshallow"
             )
-        making.rename(self.path)
+        temporary.rename(self.path)
         self._fetched = True
 
-    def _fetch(self, origin: _Origin, what: Sequence[str]) -> None:
-        # git reads the HEAD of every worktree when it fetches, and one that is just being made has none yet.
-        with alone(self._home / "lock"), alone(self.lock):
+    def _fetch(self, origin: _Origin, refs: Sequence[str]) -> None:
+        # Git reads the HEAD of every worktree when it fetches; an incomplete worktree has none yet.
+        with exclusive_lock(self._home / "lock"), exclusive_lock(self.lock):
             forget_unfinished_worktrees(self.path)
-            answer = origin.git.ask(
+            answer = origin.git.run(
                 "fetch", "--quiet", "--prune", "--force", "--no-tags", "--no-auto-gc",
-                "--no-write-fetch-head", "--", origin.address, *what,
+                "--no-write-fetch-head", "--", origin.address, *refs,
                 repository=self.path, timeout_seconds=LONG_SECONDS,
             )  # fmt: skip
         if answer.failed:
             raise SourceError(f"{self.location}: git cannot fetch from it: {answer.why}")
         self._fetched = True
 
-    def _bring(self, commit: str) -> None:
+    def _fetch_missing(self, commit: str) -> None:
         """Fetch a commit that no ref leads to, for example one of a reflog or a detached HEAD."""
         if self._commit(self.path, commit) is None:
             self._fetch(self._reach(), [commit])
 
-    def _fetched_alone(self, origin: _Origin, id_: str) -> str | None:
+    def _fetch_unreferenced(self, origin: _Origin, id_: str) -> str | None:
         """Fetch a commit that no branch or tag of an address leads to, if the server allows that."""
         try:
             self._fetch(origin, [id_])
@@ -290,17 +292,12 @@ class Mirror:
             return f"{self.location}: has no commit yet"
         known = [ref.split("/", 2)[-1] for ref in self.refs("refs/tags") + self.refs("refs/heads")]
         near = difflib.get_close_matches(name, ["HEAD", *known], n=3)
-        hint = f"; did you mean {' or '.join(json_like(each) for each in near)}?" if near else ""
-        doubt = "" if _FULL_ID.fullmatch(name) else ", or more than one begins so"
-        return f"{self.location}: no revision {json_like(name)}{doubt}{hint}"
+        hint = f"; did you mean {' or '.join(quoted(each) for each in near)}?" if near else ""
+        ambiguous = "" if _FULL_ID.fullmatch(name) else ", or several begin with it"
+        return f"{self.location}: no revision {quoted(name)}{ambiguous}{hint}"
 
 
-def _completing() -> str:
+def _how_to_unshallow() -> str:
     """Return how to complete a shallow clone; in CI, how that system does it."""
-    jobs = (how for name, how in IN_JOBS.items() if os.environ.get(name) == "true")
+    jobs = (how for name, how in SHALLOW_IN_CI.items() if os.environ.get(name) == "true")
     return next(jobs, "complete it with: git fetch --unshallow")
-
-
-def json_like(name: str) -> str:
-    """Quote a name for a message, escaped."""
-    return '"' + name.encode("unicode_escape").decode() + '"'

@@ -15,15 +15,16 @@ from typing import TYPE_CHECKING
 from perftrail.errors import NoAnswer, SourceError
 from perftrail.model.patch import Conflict, FileChange, Obstacle, Passage, Patch
 from perftrail.model.subject import Revision
+from perftrail.model.wording import quoted
 from perftrail.sources.client import LONG_SECONDS
-from perftrail.sources.git.mirror import Mirror, add_worktree, forget_removed_worktrees, json_like
+from perftrail.sources.git.mirror import Mirror, add_worktree, forget_removed_worktrees
 from perftrail.sources.patched import apply_some, changes_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from perftrail.model.patch import Clash
-    from perftrail.model.source import Source as Asked
+    from perftrail.model.source import Source as SourceTable
     from perftrail.ports import Starter
     from perftrail.sources.client import Answer
     from perftrail.sources.git.command import Git
@@ -108,7 +109,7 @@ class Clashes:
     def _passages(
         self, path: str, stages: Mapping[int, str], *, onto: str, parent: str
     ) -> tuple[Passage, ...]:
-        """Yield where the change meets lines that differ in the old revision, in the file before the change."""
+        """Return where the change meets lines that differ in the old revision, in the file before the change."""
         changed = self._hunks(stages[1], stages[3])
         differing = self._hunks(stages[1], stages[2])
         markers = self._markers(path)
@@ -147,7 +148,7 @@ class Clashes:
         return self._log("--full-history", upto, f"^{without}", "--", path)
 
     def _log(self, *words: str) -> tuple[Revision, ...]:
-        answer = self._git.ask(
+        answer = self._git.run(
             "--literal-pathspecs", "log", "--no-patch", "--topo-order", "--reverse", "--no-show-signature",
             "--format=tformat:%H%x00%P%x00%cI%x00%s", *words, repository=self._mirror,
         )  # fmt: skip
@@ -160,7 +161,7 @@ class Clashes:
         )
 
     def _hunks(self, before: str, after: str) -> list[_Hunk]:
-        answer = self._git.ask(
+        answer = self._git.run(
             "diff", "--unified=0", "--no-color", "--no-ext-diff", "--no-textconv", "--diff-algorithm=histogram",
             before, after, "--", repository=self._mirror,
         )  # fmt: skip
@@ -180,7 +181,7 @@ class Clashes:
         return [number for number, line in enumerate(lines, start=1) if line.startswith(_MARKER)]
 
     def _unmerged(self) -> dict[str, dict[int, str]]:
-        answer = self._git.ask("ls-files", "--unmerged", "-z", repository=self._directory)
+        answer = self._git.run("ls-files", "--unmerged", "-z", repository=self._directory)
         entries = [entry.partition("\t") for entry in answer.fields()]
         return {
             path: {int(words.split()[2]): words.split()[1] for words, _, _ in same}
@@ -188,7 +189,7 @@ class Clashes:
         }
 
     def _lines(self, *words: str) -> Sequence[str]:
-        return self._git.ask(*words, repository=self._mirror).lines()
+        return self._git.run(*words, repository=self._mirror).lines()
 
 
 def _clash(stages: Mapping[int, str]) -> Clash:
@@ -207,7 +208,7 @@ def _span(first: bytes, count: bytes | None) -> _Span:
 _TREE = "tree"
 """Name of the half-applied tree in its directory."""
 
-AS_IT_IS = (
+PLAIN_DIFF = (
     "--no-ext-diff",
     "--no-textconv",
     "--no-color",
@@ -225,12 +226,12 @@ class GitPatches:
     somebody's work, and does not change.
     """
 
-    def __init__(self, asked: Asked, *, cache: str, starter: Starter) -> None:
-        self._mirror = Mirror(asked.location, cache=Path(cache), starter=starter)
+    def __init__(self, table: SourceTable, *, cache: str, starter: Starter) -> None:
+        self._mirror = Mirror(table.location, cache=Path(cache), starter=starter)
         self._git = self._mirror.git
-        self._location = asked.location
+        self._location = table.location
 
-    def carry(self, fix: Revision, *, onto: Revision, workplace: str) -> Patch | Conflict:
+    def cherry_pick(self, fix: Revision, *, onto: Revision, workplace: str) -> Patch | Conflict:
         """Return a patch for `onto` with the change of `fix` relative to its first parent.
 
         Raises `NoAnswer` if the old revision already has the change, `SourceError` if git cannot try.
@@ -238,7 +239,7 @@ class GitPatches:
         mainline = ["--mainline", "1"] if len(fix.parents) > 1 else []
 
         def attempt(scratch: Path) -> Patch | Conflict:
-            answer = self._git.ask(
+            answer = self._git.run(
                 "-c", "merge.conflictStyle=merge", "-c", "rerere.enabled=false",
                 "cherry-pick", "--no-commit", *mainline, fix.id,
                 repository=scratch / _TREE, timeout_seconds=LONG_SECONDS,
@@ -257,7 +258,7 @@ class GitPatches:
             file = scratch / "given.patch"
             file.write_bytes(text)
             changes_of(self._git, file)
-            answer = self._git.ask(
+            answer = self._git.run(
                 "apply", "--3way", "--index", "--whitespace=nowarn", "--", str(file),
                 repository=scratch / _TREE, timeout_seconds=LONG_SECONDS,
             )  # fmt: skip
@@ -269,8 +270,8 @@ class GitPatches:
 
     def changes(self, before: Revision, after: Revision) -> tuple[FileChange, ...]:
         """Return the files that differ between two revisions, with their numbers of lines."""
-        answer = self._git.ask(
-            "diff", "--binary", "--full-index", *AS_IT_IS, before.id, after.id, "--",
+        answer = self._git.run(
+            "diff", "--binary", "--full-index", *PLAIN_DIFF, before.id, after.id, "--",
             repository=self._mirror.ready(),
         )  # fmt: skip
         if answer.failed:
@@ -285,17 +286,17 @@ class GitPatches:
             return clashes.explained(onto=onto, fix=fix)
         if answer.failed:
             raise SourceError(f"{self._location}: git cannot apply the change: {answer.why}")
-        made = self._git.ask(
-            "diff", "--cached", "--binary", "--full-index", *AS_IT_IS, "HEAD", "--",
+        diff = self._git.run(
+            "diff", "--cached", "--binary", "--full-index", *PLAIN_DIFF, "HEAD", "--",
             repository=scratch / _TREE,
         )  # fmt: skip
-        if made.failed:
-            raise SourceError(f"{self._location}: git cannot write the patch: {made.why}")
-        if not made.output.strip():
+        if diff.failed:
+            raise SourceError(f"{self._location}: git cannot write the patch: {diff.why}")
+        if not diff.output.strip():
             raise NoAnswer(
-                f"{json_like(onto.label or onto.short)} has this change already: nothing is left to carry"
+                f"{quoted(onto.label or onto.short)} already has this change: there is nothing to back-port"
             )
-        return Patch(text=made.output, files=self._changes(made.output))
+        return Patch(text=diff.output, files=self._changes(diff.output))
 
     def _clashes(self, scratch: Path) -> Clashes:
         return Clashes(self._git, self._mirror.path, scratch / _TREE)
@@ -320,12 +321,12 @@ class GitPatches:
             add_worktree(self._mirror, commit, str(tree), f"{scratch}/log")
             outcome = attempt(Path(scratch))
             if isinstance(outcome, Conflict):
-                there = kept.exists()
-                if not there:
-                    self._git.ask(
+                existed = kept.exists()
+                if not existed:
+                    self._git.run(
                         "worktree", "move", "--", str(tree), str(kept), repository=self._mirror.path
                     )
-                outcome = replace(outcome, directory=str(kept), kept=there)
+                outcome = replace(outcome, directory=str(kept), kept=existed)
         if not any(home.iterdir()):
             home.rmdir()
         return outcome

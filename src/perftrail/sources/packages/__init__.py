@@ -9,18 +9,18 @@ from perftrail.errors import SourceError
 from perftrail.model.source import read_package
 
 if TYPE_CHECKING:
-    from perftrail.model.source import Source as Asked
+    from perftrail.model.source import Source as SourceTable
     from perftrail.ports import Starter
     from perftrail.sources.packages.registry import Registry
 
 
-def open_registry(asked: Asked, *, cache: str, starter: Starter) -> Registry:
+def open_registry(table: SourceTable, *, cache: str, starter: Starter) -> Registry:
     """Open the registry of a study's package; downloads are stored below the directory `cache`.
 
     Raises `SourceError` for an invalid package name, and if its client is not installed.
     """
     try:
-        package = read_package(asked.location)
+        package = read_package(table.location)
     except ValueError as error:
         raise SourceError(f"source.location: {error}") from error
     # each in its own branch: their libraries are heavy, and a study needs one of them
@@ -28,18 +28,18 @@ def open_registry(asked: Asked, *, cache: str, starter: Starter) -> Registry:
         case "pypi":
             from perftrail.sources.packages.pypi import PythonPackages  # noqa: PLC0415
 
-            return PythonPackages(package, asked, cache=Path(cache) / "pip", starter=starter)
+            return PythonPackages(package, table, cache=Path(cache) / "pip", starter=starter)
         case "crates":
             from perftrail.sources.packages.crates import Crates  # noqa: PLC0415
 
-            return Crates(package, asked, cache=Path(cache) / "crates", starter=starter)
+            return Crates(package, table, cache=Path(cache) / "crates", starter=starter)
         case "npm":
             from perftrail.sources.packages.npm import NpmPackages  # noqa: PLC0415
 
-            return NpmPackages(package, asked, cache=Path(cache) / "npm", starter=starter)
+            return NpmPackages(package, table, cache=Path(cache) / "npm", starter=starter)
         case "debian":
             from perftrail.sources.packages.debian import DebianSources  # noqa: PLC0415
 
-            return DebianSources(package, asked, cache=Path(cache) / "debian", starter=starter)
+            return DebianSources(package, table, cache=Path(cache) / "debian", starter=starter)
         case _:
             assert_never(package.ecosystem)

@@ -1,7 +1,7 @@
 """Rust crates: their releases in cargo's registry, each the published tree.
 
-Cargo cannot list versions. If it is asked for an impossible one, it fetches the registry's index of that crate with
-its own settings, mirrors and credentials, and caches it; perftrail reads it there.
+Cargo cannot list versions. If a manifest requires an impossible one, cargo fetches the registry's index of that crate
+with its own settings, mirrors and credentials, and caches it; perftrail reads it there.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def read_index(starter: Starter, name: str, *, index: str | None, cache: Path) -
     # A new home each time: it then contains only what was requested.
     with tempfile.TemporaryDirectory(prefix="asking-", dir=cache) as scratch:
         home, project = Path(scratch) / "home", Path(scratch) / "project"
-        _settle(home)
+        _copy_settings(home)
         project.mkdir()
         (project / "lib.rs").touch()
         registry = 'registry = "perftrail-asked"' if index else ""
@@ -80,7 +80,7 @@ def read_index(starter: Starter, name: str, *, index: str | None, cache: Path) -
             own["CARGO_REGISTRIES_PERFTRAIL_ASKED_INDEX"] = _sparse(index)
         environment = {**client_environment(without=("CARGO_HOME",)), **own}
         client = Client(starter=starter, environment=environment)
-        answer = client.ask([program, "generate-lockfile"], directory=project)
+        answer = client.run([program, "generate-lockfile"], directory=project)
         return _kept(home / "registry" / "index", name, answer)
 
 
@@ -92,13 +92,13 @@ def _kept(place: Path, name: str, answer: Answer) -> CrateIndex:
             raise SourceError(f"source.location {quoted(f'crates:{name}')}: the registry has no such crate")
         raise SourceError(
             f"source.location {quoted(f'crates:{name}')}: cargo cannot read the registry's index: "
-            f"{_why(answer)}; is the network there, are cargo's settings or source.index right? "
+            f"{_why(answer)}; check the network, cargo's settings and source.index. "
             "A directory of vendored crates has no index"
         )
     settings = files[0].relative_to(place).parts[0]
     lines = tuple(_lines(files[0].read_bytes()))
     if not lines:
-        raise SourceError("cargo keeps its index in a form that is not known here; use the archives table")
+        raise SourceError("cargo caches its index in an unknown format; use the archives table")
     return CrateIndex(lines=lines, settings=_json_of(place / settings / "config.json"))
 
 
@@ -116,16 +116,16 @@ def _lines(kept: bytes) -> Iterator[Mapping[str, Any]]:
 
 def _json_of(path: Path) -> Mapping[str, Any]:
     try:
-        said = json.loads(path.read_bytes())
+        output = json.loads(path.read_bytes())
     except (OSError, ValueError) as error:
         raise SourceError(
             "cargo's registry does not state the address of its crates: only one with a sparse index does; "
             'set source.index = "https://…" to its address'
         ) from error
-    return said if isinstance(said, dict) else {}
+    return output if isinstance(output, dict) else {}
 
 
-def _settle(home: Path) -> None:
+def _copy_settings(home: Path) -> None:
     """Copy the user's settings into a cargo directory."""
     home.mkdir(parents=True)
     users = Path(os.environ.get("CARGO_HOME") or "~/.cargo").expanduser()
@@ -167,8 +167,8 @@ class Crates(SemanticRegistry):
         with Path(log).open("a", encoding="utf-8", errors="replace") as file:
             print(f"$ unpack {address} into {directory}", file=file)
             archive = Archive(version=id, file=address, sha256=self._checksum(id))
-            taken = fetch(archive, base="", cache=self._cache)
-            print(f"{unpack(taken, directory)} files", file=file)
+            path = fetch(archive, base="", cache=self._cache)
+            print(f"{unpack(path, directory)} files", file=file)
 
     def _published(self) -> Iterator[tuple[str, bool, str]]:
         for id, line in self._by_version.items():
@@ -176,7 +176,7 @@ class Crates(SemanticRegistry):
 
     @cached_property
     def _index(self) -> CrateIndex:
-        return read_index(self._starter, self.package.name, index=self._asked.index, cache=self._cache)
+        return read_index(self._starter, self.package.name, index=self._table.index, cache=self._cache)
 
     @cached_property
     def _by_version(self) -> Mapping[str, Mapping[str, Any]]:
@@ -201,19 +201,19 @@ def _address(settings: Mapping[str, Any], name: str, version: str, checksum: str
     template = str(settings.get("dl") or "")
     if not is_download(template):
         raise CheckoutFailed(
-            f"the registry of cargo's settings has its crates at no address: {quoted(template)}"
+            f"the registry of cargo's settings does not offer its crates for download: {quoted(template)}"
         )
     if _PLACE.search(template) is None:
         template = f"{template}/{{crate}}/{{version}}/download"
     prefix = _prefix(name)
-    stands_for = {
+    values = {
         "crate": name,
         "version": version,
         "prefix": prefix,
         "lowerprefix": prefix.lower(),
         "sha256-checksum": checksum,
     }
-    return _PLACE.sub(lambda found: stands_for[found[1]], template)
+    return _PLACE.sub(lambda found: values[found[1]], template)
 
 
 def _prefix(name: str) -> str:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.errors import CheckoutFailed, SourceError
-from perftrail.file_tree import alone, date_alike
+from perftrail.file_tree import exclusive_lock, set_same_date
 from perftrail.model.build import content_key
 from perftrail.model.wording import quoted
 from perftrail.sources.client import LONG_SECONDS, Client, client_environment
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from perftrail.model.source import Package
-    from perftrail.model.source import Source as Asked
+    from perftrail.model.source import Source as SourceTable
     from perftrail.ports import Starter
     from perftrail.sources.client import Answer
 
@@ -109,40 +109,40 @@ _LINE = re.compile(r"(?:deb-src\s+)?(?P<options>\[[^\]]*\]\s*)?(?P<place>.*)")
 
 def lists_sources(apt: Apt) -> bool:
     """Return whether apt knows any archive of sources."""
-    return bool(apt.ask("apt-get", "indextargets", "--no-release-info", "Created-By: Sources").output.strip())
+    return bool(apt.run("apt-get", "indextargets", "--no-release-info", "Created-By: Sources").output.strip())
 
 
 def machine_archives(apt: Apt) -> Mapping[str, str]:
     """Return the machine's own lists of archives by file name, changed to list sources instead of programs."""
-    result = apt.ask(
+    result = apt.run(
         "apt-config", "shell", "LIST", "Dir::Etc::sourcelist/f", "PARTS", "Dir::Etc::sourceparts/d"
     )
-    said = dict(word.split("=", 1) for word in shlex.split(result.output.decode(errors="replace")))
-    parts = Path(said.get("PARTS", ""))
-    files = [Path(said.get("LIST", "")), *(sorted(parts.iterdir()) if parts.is_dir() else [])]
+    output = dict(word.split("=", 1) for word in shlex.split(result.output.decode(errors="replace")))
+    parts = Path(output.get("PARTS", ""))
+    files = [Path(output.get("LIST", "")), *(sorted(parts.iterdir()) if parts.is_dir() else [])]
     return {
-        each.name: asked
+        each.name: sources
         for each in files
         if each.suffix in (".list", ".sources") and each.is_file()
-        if (asked := _asking_for_sources(each.read_text(encoding="utf-8", errors="replace"), each.suffix))
+        if (sources := _with_sources(each.read_text(encoding="utf-8", errors="replace"), each.suffix))
     }
 
 
 def named_archives(index: str, machine: Apt) -> Mapping[str, str]:
     """Return a study's `index` as a list of archives. Raises `SourceError`.
 
-    A line without an address means the archive of this machine's own packages. The study file has checked that each
-    line names something.
+    A line without an address means the archive of this machine's own packages. No line is empty: the study file's
+    rules check that.
     """
     lines = [_source_line(line.strip(), machine) for line in index.splitlines() if line.strip()]
     return {"index.list": "".join(f"{line}\n" for line in lines)}
 
 
-def _asking_for_sources(text: str, suffix: str) -> str:
+def _with_sources(text: str, suffix: str) -> str:
     """Return the same archives for sources; empty without any."""
     pattern, words = (_TYPES, "Types: deb-src") if suffix == ".sources" else (_OF_PROGRAMS, "deb-src")
-    asked, count = pattern.subn(words, text)
-    return asked if count else ""
+    sources, count = pattern.subn(words, text)
+    return sources if count else ""
 
 
 def _source_line(line: str, machine: Apt) -> str:
@@ -156,7 +156,7 @@ def _source_line(line: str, machine: Apt) -> str:
 
 def _machine_address(line: str, machine: Apt) -> str:
     """Return the address of dpkg's archive, which every Debian machine has."""
-    for part in machine.ask("apt-cache", "madison", "dpkg").lines():
+    for part in machine.run("apt-cache", "madison", "dpkg").lines():
         where = part.split("|")[-1].split()
         if where and ":" in where[0]:
             return where[0]
@@ -166,7 +166,7 @@ def _machine_address(line: str, machine: Apt) -> str:
     )
 
 
-_ASKED = "asked"
+_UPDATED = "asked"
 """File in an apt's lists whose date says when they were fetched."""
 
 
@@ -184,7 +184,7 @@ class Apt:
     archives: Mapping[str, str] = field(default_factory=dict)
     named: bool = False
 
-    def ask(
+    def run(
         self,
         program: str,
         *words: str,
@@ -192,7 +192,7 @@ class Apt:
         log: str | Path | None = None,
     ) -> Answer:
         """Run a program of apt. Raises `SourceError` if it is not installed."""
-        return self.client.ask(
+        return self.client.run(
             [find_program(program), *self.options, *words],
             directory=directory or self.directory,
             timeout_seconds=LONG_SECONDS,
@@ -211,42 +211,42 @@ def make_apt(starter: Starter, *, index: str | None, cache: Path) -> Apt:
     client = Client(starter=starter, environment=client_environment(without=("DEBIAN_",)))
     machine = Apt(client=client, options=(), directory=cache)
     if index is not None:
-        return _beside(machine, named_archives(index, machine), named=True)
+        return _with_archives(machine, named_archives(index, machine), named=True)
     if lists_sources(machine) or not (archives := machine_archives(machine)):
         return machine
-    return _beside(machine, archives, named=False)
+    return _with_archives(machine, archives, named=False)
 
 
-def when_asked(apt: Apt) -> str:
+def update_time(apt: Apt) -> str:
     """Return when other archives than the machine's were last queried (ISO 8601); empty if never."""
     try:
-        seconds = (apt.directory / _ASKED).stat().st_mtime
+        seconds = (apt.directory / _UPDATED).stat().st_mtime
     except FileNotFoundError:
         return ""
     return datetime.fromtimestamp(seconds, tz=UTC).isoformat(timespec="seconds")
 
 
-def ask_archives(apt: Apt) -> None:
+def update_archives(apt: Apt) -> None:
     """Query the archives again; the machine's own lists do not change. Raises `SourceError`."""
     if not apt.archives:
         return
     place = apt.directory
-    with alone(place.with_name(f"{place.name}.lock")):
+    with exclusive_lock(place.with_name(f"{place.name}.lock")):
         for name in ("lists/partial", "cache/archives/partial", "archives"):
             (place / name).mkdir(parents=True, exist_ok=True)
         (place / "status").touch()
         for name, text in apt.archives.items():
             (place / "archives" / name).write_text(text, encoding="utf-8")
-        answer = apt.ask("apt-get", "update", "-q")
-        # Of the machine's archives some may well have no sources: one that has them is enough.
+        answer = apt.run("apt-get", "update", "-q")
+        # Some of the machine's archives may have no sources; one archive with sources is enough.
         if answer.failed and (apt.named or not any((place / "lists").glob("*Sources*"))):
             whose = "source.index: apt cannot read these archives"
             own = "apt cannot read the sources of this machine's archives"
             raise SourceError(f"{whose if apt.named else own}: {why_apt_failed(answer)}")
-        (place / _ASKED).touch()
+        (place / _UPDATED).touch()
 
 
-def _beside(machine: Apt, archives: Mapping[str, str], *, named: bool) -> Apt:
+def _with_archives(machine: Apt, archives: Mapping[str, str], *, named: bool) -> Apt:
     """Return an apt that knows only these archives, lists of them by file name."""
     place = (machine.directory / f"apt-{content_key(archives)[:16]}").absolute()
     options = {
@@ -295,21 +295,21 @@ class DebianSources:
 
     fits = "in the archives that apt is set up for"
 
-    def __init__(self, package: Package, asked: Asked, *, cache: Path, starter: Starter) -> None:
+    def __init__(self, package: Package, table: SourceTable, *, cache: Path, starter: Starter) -> None:
         self.package = package
-        self._asked = asked
+        self._table = table
         self._cache = cache
         self._starter = starter
         self._up_to_date = False
         self._known: Mapping[str, str] | None = None
 
-    def asked(self) -> str:
+    def updated(self) -> str:
         """Return when the archives were queried; empty if by this process."""
-        return "" if self._up_to_date else when_asked(self._apt)
+        return "" if self._up_to_date else update_time(self._apt)
 
-    def ask_again(self) -> None:
+    def update(self) -> None:
         """Query the archives again."""
-        ask_archives(self._apt)
+        update_archives(self._apt)
         self._up_to_date, self._known = True, None
 
     def version(self, text: str) -> DebianVersion:
@@ -338,11 +338,11 @@ class DebianSources:
         """Let apt download a version once, check it, and let dpkg-source unpack and patch it."""
         sha256 = self._description(id)
         kept = self._cache / sha256
-        with alone(self._cache.with_name(f"{self._cache.name}.lock")):
+        with exclusive_lock(self._cache.with_name(f"{self._cache.name}.lock")):
             if not kept.is_dir():
                 self._download(id, sha256, kept, log)
         (description,) = kept.glob("*.dsc")
-        answer = self._apt.client.ask(
+        answer = self._apt.client.run(
             [
                 find_program("dpkg-source"), "--no-copy", "--require-strong-checksums",
                 "--extract", str(description.absolute()), str(directory.absolute()),
@@ -353,14 +353,14 @@ class DebianSources:
             raise CheckoutFailed(
                 f"dpkg-source cannot unpack {self.package.name} {id}: {why_apt_failed(answer)}"
             )
-        date_alike(directory)
+        set_same_date(directory)
 
     def _download(self, id: str, sha256: str, kept: Path, log: str) -> None:
         spec = f"{self.package.name}={id}"
         with tempfile.TemporaryDirectory(dir=self._cache, prefix="making-") as scratch:
             made = Path(scratch).absolute() / "made"
             made.mkdir()
-            answer = self._apt.ask(
+            answer = self._apt.run(
                 "apt-get",
                 "source",
                 "--only-source",
@@ -373,32 +373,32 @@ class DebianSources:
             )
             if answer.failed:
                 raise CheckoutFailed(f"apt cannot fetch {spec}: {why_apt_failed(answer)}")
-            _own(made)
+            _copy_linked_files(made)
             found = list(made.glob("*.dsc"))
             if len(found) != 1 or hashlib.sha256(found[0].read_bytes()).hexdigest() != sha256:
-                raise CheckoutFailed(f"{spec}: what apt fetched is not what the archive promised for it")
+                raise CheckoutFailed(f"{spec}: the files that apt fetched do not have the archive's checksum")
             made.rename(kept)
 
     @cached_property
     def _apt(self) -> Apt:
-        return make_apt(self._starter, index=self._asked.index, cache=self._cache)
+        return make_apt(self._starter, index=self._table.index, cache=self._cache)
 
     def _descriptions(self) -> Mapping[str, str]:
         """Return the SHA-256 of the description of each version; empty if the archive has none."""
-        if not self._up_to_date and not self.asked():
-            self.ask_again()
+        if not self._up_to_date and not self.updated():
+            self.update()
         if self._known is None:
             try:
-                self._known = self._told()
+                self._known = self._query_versions()
             except SourceError:
-                if not self.asked():
+                if not self.updated():
                     raise
-                self.ask_again()  # what is kept may be older than the package
-                self._known = self._told()
+                self.update()  # the cached lists may be older than the package
+                self._known = self._query_versions()
         return self._known
 
-    def _told(self) -> Mapping[str, str]:
-        answer = self._apt.ask("apt-cache", "showsrc", "--only-source", "--", self.package.name)
+    def _query_versions(self) -> Mapping[str, str]:
+        answer = self._apt.run("apt-cache", "showsrc", "--only-source", "--", self.package.name)
         where = f"source.location {quoted(str(self.package))}"
         if "deb-src" in answer.errors:
             raise SourceError(
@@ -406,7 +406,7 @@ class DebianSources:
                 "sources.list and run apt-get update, or name archives in source.index"
             )
         if answer.failed:
-            raise SourceError(f"{where}: apt cannot say what there is: {why_apt_failed(answer)}")
+            raise SourceError(f"{where}: apt cannot list the versions: {why_apt_failed(answer)}")
         text = answer.output.decode("utf-8", errors="replace")
         found = dict(self._read(text))
         if not found:
@@ -427,14 +427,14 @@ class DebianSources:
     def _description(self, id: str) -> str:
         known = self._descriptions()
         if id not in known:
-            raise SourceError(f"{self.package}: there is no version {quoted(id)} {self.fits}")
+            raise SourceError(f"{self.package}: no version {quoted(id)} {self.fits}")
         if not known[id]:
             raise SourceError(f"{self.package}: the archive has no SHA-256 of {quoted(id)}")
         return known[id]
 
 
-def _own(directory: Path) -> None:
-    """Copy files that apt only linked to, which may change, as it does for archives on this machine."""
+def _copy_linked_files(directory: Path) -> None:
+    """Replace links by copies: apt links to files of archives on this machine, which may change."""
     for path in directory.iterdir():
         if path.is_symlink():
             target = path.resolve()

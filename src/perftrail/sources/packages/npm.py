@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perftrail.errors import CheckoutFailed, SourceError
-from perftrail.file_tree import alone
+from perftrail.file_tree import exclusive_lock
 from perftrail.model.build import content_key
 from perftrail.model.wording import quoted
 from perftrail.sources.client import LONG_SECONDS, Client, client_environment
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from perftrail.sources.client import Answer
 
-_NOT_OURS = tuple(
+_REMOVED_VARIABLES = tuple(
     f"{prefix}{name}"
     for prefix in ("npm_config_", "NPM_CONFIG_")
     for name in ("dry", "global", "location", "workspace", "json", "loglevel", "pack", "DRY", "GLOBAL",
@@ -33,7 +33,7 @@ _NOT_OURS = tuple(
 )  # fmt: skip
 """Variables that would change the output or the destination of npm."""
 
-_MOST_AT_ONCE = 500
+_BATCH = 500
 """Number of versions in one query, because command lines are limited."""
 
 _ALL = ">=0.0.0"
@@ -57,7 +57,7 @@ class NpmPackages(SemanticRegistry):
         """Let npm download a release once, check it, and unpack it; none of its scripts run."""
         checksum = self._checksum(id)
         kept = self._cache / f"{checksum.digest.hex()}.tgz"
-        with alone(self._cache.with_name(f"{self._cache.name}.lock")):
+        with exclusive_lock(self._cache.with_name(f"{self._cache.name}.lock")):
             if not kept.is_file():
                 self._pack(id, checksum, kept, log)
         with Path(log).open("a", encoding="utf-8", errors="replace") as file:
@@ -72,31 +72,33 @@ class NpmPackages(SemanticRegistry):
     def _pack(self, id: str, checksum: _Checksum, kept: Path, log: str) -> None:
         with tempfile.TemporaryDirectory(dir=self._cache, prefix="making-") as scratch:
             spec = f"{self.package.name}@{id}"
-            answer = self._ask(
+            answer = self._run(
                 "pack", "--pack-destination", scratch, "--", spec, timeout_seconds=LONG_SECONDS, log=log
             )
             made = list(Path(scratch).glob("*.tgz"))
             if answer.failed or len(made) != 1:
                 raise CheckoutFailed(f"npm cannot fetch {spec}: {_why(answer)}")
             if not checksum.fits(made[0]):
-                raise CheckoutFailed(f"{spec}: what npm fetched is not what the registry promised for it")
+                raise CheckoutFailed(
+                    f"{spec}: the archive that npm fetched does not have the registry's checksum"
+                )
             made[0].rename(kept)
 
     @cached_property
     def _listed(self) -> tuple[Sequence[str], Mapping[str, Any]]:
         """Return the versions, and the dates of events of the package, including versions."""
-        answer = self._ask("view", "--", self.package.name, "versions", "time")
+        answer = self._run("view", "--", self.package.name, "versions", "time")
         if answer.failed:
             where = f"source.location {quoted(str(self.package))}"
             if "E404" in answer.errors:
                 raise SourceError(f"{where}: the registry has no such package")
             raise SourceError(
-                f"{where}: npm cannot read the registry: {_why(answer)}; is the network there, are npm's "
-                "settings or source.index right?"
+                f"{where}: npm cannot read the registry: {_why(answer)}; check the network, npm's settings "
+                "and source.index"
             )
-        said = _parsed(answer)
-        # asked for two things npm gives an object of both, or the one that there is
-        both = said if isinstance(said, dict) else {"versions": said}
+        output = _parsed(answer)
+        # For a query of two fields, npm prints an object with both, or the only existing one.
+        both = output if isinstance(output, dict) else {"versions": output}
         versions = both.get("versions") or []
         texts = [versions] if isinstance(versions, str) else versions
         times = both.get("time")
@@ -108,39 +110,39 @@ class NpmPackages(SemanticRegistry):
     def _described(self) -> Mapping[str, Mapping[str, Any]]:
         """Return the registry's data of each version; pre-releases only on request."""
         named = [
-            id for id in self._listed[0] if self._asked.prereleases and SemanticVersion.read(id).is_prerelease
+            id for id in self._listed[0] if self._table.prereleases and SemanticVersion.read(id).is_prerelease
         ]
         ranges = [
             _ALL,
-            *(" || ".join(named[at : at + _MOST_AT_ONCE]) for at in range(0, len(named), _MOST_AT_ONCE)),
+            *(" || ".join(named[at : at + _BATCH]) for at in range(0, len(named), _BATCH)),
         ]
         return {str(each.get("version")): each for range_ in ranges for each in self._of_range(range_)}
 
     def _of_range(self, versions: str) -> Iterator[Mapping[str, Any]]:
         fields = ("version", "deprecated", "dist.integrity", "dist.shasum")
-        answer = self._ask("view", "--", f"{self.package.name}@{versions}", *fields)
+        answer = self._run("view", "--", f"{self.package.name}@{versions}", *fields)
         if answer.failed and "E404" not in answer.errors:
             raise SourceError(
-                f"npm cannot read what the registry says of {self.package.name}: {_why(answer)}"
+                f"npm cannot read the registry's data about {self.package.name}: {_why(answer)}"
             )
-        said = _parsed(answer)
-        for each in said if isinstance(said, list) else [said]:
+        output = _parsed(answer)
+        for each in output if isinstance(output, list) else [output]:
             if isinstance(each, dict):
                 yield each
 
     def _checksum(self, id: str) -> _Checksum:
         if id not in self._described:
             raise SourceError(f"{self.package}: the registry has no release {quoted(id)}")
-        said = self._described[id]
-        written = [*str(said.get("dist.integrity") or "").split()]
-        if shasum := str(said.get("dist.shasum") or ""):
+        output = self._described[id]
+        written = [*str(output.get("dist.integrity") or "").split()]
+        if shasum := str(output.get("dist.shasum") or ""):
             written.append(f"sha1-{base64.b64encode(_from_hex(shasum)).decode()}")
         checksum = _strongest(written)
         if checksum is None:
             raise SourceError(f"{self.package}: the registry has no checksum of {quoted(id)}")
         return checksum
 
-    def _ask(
+    def _run(
         self, *words: str, timeout_seconds: float = LONG_SECONDS, log: str | Path | None = None
     ) -> Answer:
         program = shutil.which("npm")
@@ -148,15 +150,15 @@ class NpmPackages(SemanticRegistry):
             raise SourceError("npm is not installed, and npm packages need it; install npm")
         self._cache.mkdir(parents=True, exist_ok=True)
         scope, slash, _ = self.package.name.partition("/")
-        registries = ["--registry", *([f"--{scope}:registry"] if slash else [])] if self._asked.index else []
-        settings = [f"{option}={self._asked.index}" for option in registries]
+        registries = ["--registry", *([f"--{scope}:registry"] if slash else [])] if self._table.index else []
+        settings = [f"{option}={self._table.index}" for option in registries]
         environment = {
-            **client_environment(without=_NOT_OURS),
+            **client_environment(without=_REMOVED_VARIABLES),
             "npm_config_cache": str((self._cache / "npm-cache").absolute()),
             "npm_config_update_notifier": "false",
             "NO_COLOR": "1",
         }
-        return Client(starter=self._starter, environment=environment).ask(
+        return Client(starter=self._starter, environment=environment).run(
             [program, "--json", "--ignore-scripts", "--loglevel=error", *settings, *words],
             directory=self._cache,
             timeout_seconds=timeout_seconds,
@@ -204,7 +206,7 @@ def _from_hex(text: str) -> bytes:
         return b""
 
 
-def _parsed(answer: Answer) -> Any:  # noqa: ANN401 - whatever npm says; who asked looks what it is
+def _parsed(answer: Answer) -> Any:  # noqa: ANN401 - any JSON; the callers check its type
     try:
         return json.loads(answer.output)
     except ValueError:
@@ -213,8 +215,8 @@ def _parsed(answer: Answer) -> Any:  # noqa: ANN401 - whatever npm says; who ask
 
 def _why(answer: Answer) -> str:
     """Return npm's own error message, if it wrote one in JSON."""
-    said = _parsed(answer)
-    error = said.get("error") if isinstance(said, dict) else None
+    output = _parsed(answer)
+    error = output.get("error") if isinstance(output, dict) else None
     if isinstance(error, dict) and error.get("summary"):
         return str(error["summary"])
     lines = [line.strip().removeprefix("npm error ") for line in answer.errors.splitlines() if line.strip()]

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pypi_simple import DistributionPackage
 
     from perftrail.model.source import Distribution
-    from perftrail.model.source import Source as Asked
+    from perftrail.model.source import Source as SourceTable
     from perftrail.ports import Starter
     from perftrail.sources.client import Answer
 
@@ -133,7 +133,7 @@ def _page(session: requests.Session, index: str, package: str) -> list[Distribut
     except (requests.RequestException, ValueError) as error:
         raise SourceError(
             f"{_without_password(index)}: the package index cannot be read: {type(error).__name__}: "
-            f"{_without_password(str(error))}; is the network there, is source.index right?"
+            f"{_without_password(str(error))}; check the network and source.index"
         ) from error
 
 
@@ -153,7 +153,7 @@ def _session(settings: Mapping[str, str]) -> requests.Session:
 def _settings(pip: Pip) -> Mapping[str, str]:
     """Return pip's settings for installing; variables override ``[install]``, which overrides ``[global]``."""
     levels: dict[str, dict[str, str]] = {"global": {}, "install": {}, ":env:": {}}
-    for line in pip.ask("config", "list").lines():
+    for line in pip.run("config", "list").lines():
         name, equals, value = line.partition("=")
         level, _, key = name.rpartition(".")
         if equals and level in levels:
@@ -163,8 +163,8 @@ def _settings(pip: Pip) -> Mapping[str, str]:
 
 def _default_index(pip: Pip) -> str:
     """Return pip's default index, from its own help."""
-    said = "\n".join(pip.ask("download", "--help").lines())
-    found = re.search(r"--index-url <url>.*?\(default\s+(\S+?)\)", said, re.DOTALL)
+    output = "\n".join(pip.run("download", "--help").lines())
+    found = re.search(r"--index-url <url>.*?\(default\s+(\S+?)\)", output, re.DOTALL)
     if found is None:
         raise SourceError("pip does not say which package index it uses; set source.index")
     return found.group(1)
@@ -188,7 +188,7 @@ def _without_password(text: str) -> str:
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
 
 
-_NOT_OURS = (
+_REMOVED_VARIABLES = (
     "PYTHON",
     "PIP_TARGET",
     "PIP_PREFIX",
@@ -206,8 +206,8 @@ _NOT_OURS = (
 """Variables that would change where and how pip installs, not from where."""
 
 _EXCEPTION = re.compile(r"^\s*((?:[A-Za-z_]\w*\.)*\w*(?:Error|Exception): .+)$", re.MULTILINE)
-_EMPTY_TALK = r"subprocess-exited|metadata-generation|Ignored the following|Could not find a version"
-_COMPLAINT = re.compile(rf"^\s*(?:fatal )?(?:error|ERROR): (?!{_EMPTY_TALK})(.+)$", re.MULTILINE)
+_SUMMARIES = r"subprocess-exited|metadata-generation|Ignored the following|Could not find a version"
+_COMPLAINT = re.compile(rf"^\s*(?:fatal )?(?:error|ERROR): (?!{_SUMMARIES})(.+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,11 +217,11 @@ class Pip:
     client: Client
     cache: Path
 
-    def ask(
+    def run(
         self, *words: str, timeout_seconds: float = QUICK_SECONDS, log: str | Path | None = None
     ) -> Answer:
         """Run one pip command. Raises `SourceError` if this interpreter has no pip."""
-        answer = self.client.ask(
+        answer = self.client.run(
             [sys.executable, "-P", "-m", "pip", "--no-input", "--disable-pip-version-check", *words],
             directory=self.cache,
             timeout_seconds=timeout_seconds,
@@ -236,7 +236,7 @@ def make_pip(starter: Starter, *, cache: Path) -> Pip:
     """Return a pip that caches its downloads and builds below `cache`."""
     cache.mkdir(parents=True, exist_ok=True)
     environment = {
-        **client_environment(without=_NOT_OURS),
+        **client_environment(without=_REMOVED_VARIABLES),
         "PIP_CACHE_DIR": str(cache),
         "COLUMNS": "2000",
         "NO_COLOR": "1",
@@ -246,9 +246,9 @@ def make_pip(starter: Starter, *, cache: Path) -> Pip:
 
 def why_pip_failed(answer: Answer) -> str:
     """Return the cause of a failed installation: the build's error before pip's summary."""
-    said = "\n".join([*answer.lines(), answer.errors])
+    output = "\n".join([*answer.lines(), answer.errors])
     for pattern in (_EXCEPTION, _COMPLAINT):
-        found = pattern.findall(said)
+        found = pattern.findall(output)
         if found:
             return str(found[0]).strip()
     return answer.why
@@ -262,10 +262,10 @@ class PythonPackages:
 
     fits = "for this Python and machine"
 
-    def __init__(self, package: Package, asked: Asked, *, cache: Path, starter: Starter) -> None:
+    def __init__(self, package: Package, table: SourceTable, *, cache: Path, starter: Starter) -> None:
         self.package = Package(ecosystem="pypi", name=canonicalize_name(package.name))
-        self._asked = asked
-        self._requires = tuple(_requirement(text) for text in asked.requires)
+        self._table = table
+        self._requires = tuple(_requirement(text) for text in table.requires)
         self._cache = cache
         self._starter = starter
 
@@ -279,26 +279,26 @@ class PythonPackages:
     def releases(self) -> tuple[Release, ...]:
         """Query the indexes that pip uses."""
         pip = make_pip(self._starter, cache=self._cache)
-        form = self._asked.distribution
-        return find_releases(pip, self.package.name, index=self._asked.index, form=form)
+        form = self._table.distribution
+        return find_releases(pip, self.package.name, index=self._table.index, form=form)
 
     def content(self, id: str) -> str:
         """Return the identity of an installation: release, requirements, interpreter, index."""
         requires = [str(each) for each in self._requires]
         interpreter = f"{sys.implementation.cache_tag} {platform.python_version()} {platform.machine()}"
-        form = [self._asked.distribution] if self._asked.distribution else []
-        key = content_key(requires, interpreter, self._asked.index or "", *form)
+        form = [self._table.distribution] if self._table.distribution else []
+        key = content_key(requires, interpreter, self._table.index or "", *form)
         return f"pypi:{self.package.name}=={id}:{key}"
 
     def put(self, id: str, directory: Path, log: str) -> None:
         """Install a release, compiled, into a separate directory, with only what the study names."""
         name = self.package.name
-        index = ["--index-url", self._asked.index] if self._asked.index else []
+        index = ["--index-url", self._table.index] if self._table.index else []
         forms = {"wheel": ["--only-binary", name], "sdist": ["--no-binary", name]}
-        answer = make_pip(self._starter, cache=self._cache).ask(
+        answer = make_pip(self._starter, cache=self._cache).run(
             "install", "--no-deps", "--no-user", "--compile", "--no-warn-script-location",
             "--root-user-action=ignore", "--progress-bar=off", *index,
-            *forms.get(self._asked.distribution or "", []),
+            *forms.get(self._table.distribution or "", []),
             "--target", str(directory.absolute()),
             "--", f"{name}=={id}", *map(str, self._requires),
             timeout_seconds=LONG_SECONDS, log=log,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from perftrail.model.source import Package
-    from perftrail.model.source import Source as Asked
+    from perftrail.model.source import Source as SourceTable
     from perftrail.ports import Starter
 
 
@@ -107,18 +107,18 @@ class SemanticVersion:
         named = tuple((0, int(part), "") if part.isdigit() else (1, 0, part) for part in parts)
         return cls(
             (int(found["major"]), int(found["minor"] or 0), int(found["patch"] or 0)),
-            # what nothing stands before is later than all of which something does
-            named or _NOTHING,
+            named or _RELEASE_RANK,
             found["build"] or "",
         )
 
     @property
     def is_prerelease(self) -> bool:
         """Whether this is a pre-release."""
-        return self.before != _NOTHING
+        return self.before != _RELEASE_RANK
 
 
-_NOTHING = ((2, 0, ""),)
+_RELEASE_RANK = ((2, 0, ""),)
+"""Sorts a release after all its pre-releases."""
 
 
 def is_semantic_version(text: str) -> bool:
@@ -135,9 +135,9 @@ class SemanticRegistry(ABC):
 
     fits = ""
 
-    def __init__(self, package: Package, asked: Asked, *, cache: Path, starter: Starter) -> None:
+    def __init__(self, package: Package, table: SourceTable, *, cache: Path, starter: Starter) -> None:
         self.package = package
-        self._asked = asked
+        self._table = table
         self._cache = cache
         self._starter = starter
 

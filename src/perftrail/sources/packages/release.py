@@ -17,7 +17,7 @@ from perftrail.sources.ranges import EVERYTHING, parse_range
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from perftrail.model.source import Source as Asked
+    from perftrail.model.source import Source as SourceTable
     from perftrail.ports import Starter
     from perftrail.sources.packages.registry import Release, Version
 
@@ -28,33 +28,33 @@ class ReleaseSource:
     Pre-releases, yanked releases, and those that this machine cannot install are left out unless requested.
     """
 
-    def __init__(self, asked: Asked, *, cache: str, starter: Starter) -> None:
-        self._asked = asked
-        self._registry = open_registry(asked, cache=cache, starter=starter)
+    def __init__(self, table: SourceTable, *, cache: str, starter: Starter) -> None:
+        self._table = table
+        self._registry = open_registry(table, cache=cache, starter=starter)
         self._all: tuple[Release, ...] | None = None
 
-    def asked(self) -> str:
-        """Return when the registry was queried, if its answers are cached, for `ports.Kept`."""
-        return self._registry.asked() if isinstance(self._registry, CachedSource) else ""
+    def updated(self) -> str:
+        """Return when the registry was queried, if its answers are cached."""
+        return self._registry.updated() if isinstance(self._registry, CachedSource) else ""
 
-    def ask_again(self) -> None:
+    def update(self) -> None:
         """Query a registry with cached answers again; others are queried by each process."""
         if isinstance(self._registry, CachedSource):
-            self._registry.ask_again()
+            self._registry.update()
             self._all = None
 
     def history(self, range: str | None = None) -> tuple[Revision, ...]:
         """Return the releases of a range, both ends included; each has the previous one as parent."""
-        text = self._asked.range if range is None else range
+        text = self._table.range if range is None else range
         ends = parse_range(text) if text else EVERYTHING
         old, new = self._end(ends.old), self._end(ends.new)
         if old is not None and new is not None and new < old:
             raise SourceError(f'range "{text}": is backwards; write "{ends.new}..{ends.old}"')
         releases = self._wanted()
-        chosen = [number for number, each in enumerate(releases) if _between(each.version, old=old, new=new)]
-        if not chosen:
+        indices = [number for number, each in enumerate(releases) if _between(each.version, old=old, new=new)]
+        if not indices:
             raise SourceError(
-                f"{self._asked.location}: no release fits; set prereleases or yanked to see more"
+                f"{self._table.location}: the range has no release; set prereleases or yanked to include more"
             )
         return tuple(
             Revision(
@@ -64,7 +64,7 @@ class ReleaseSource:
                 time=releases[number].uploaded,
                 parents=(releases[number - 1].id,) if number else (),
             )
-            for number in chosen
+            for number in indices
         )
 
     def within(self, range: str) -> frozenset[str]:
@@ -89,7 +89,7 @@ class ReleaseSource:
         """Fetch a release and write it into a separate directory."""
         place = Path(directory)
         if place.exists():
-            raise CheckoutFailed(f"{directory}: is there already; a release goes into a new directory")
+            raise CheckoutFailed(f"{directory}: exists already; a release needs a new directory")
         place.parent.mkdir(parents=True, exist_ok=True)
         try:
             self._registry.put(revision.id, place, log)
@@ -104,25 +104,25 @@ class ReleaseSource:
 
     def _left_out(self, release: Release) -> str:
         """Return why a release is left out; empty if it is not."""
-        if release.yanked and not self._asked.yanked:
-            said = "was deprecated" if self._registry.package.ecosystem == "npm" else "was yanked"
-            return f"{said}; set source.yanked = true to have it"
-        if release.prerelease and not self._asked.prereleases:
-            return "is a pre-release; set source.prereleases = true to have it"
+        if release.yanked and not self._table.yanked:
+            why = "was deprecated" if self._registry.package.ecosystem == "npm" else "was yanked"
+            return f"{why}; set source.yanked = true to include it"
+        if release.prerelease and not self._table.prereleases:
+            return "is a pre-release; set source.prereleases = true to include it"
         return ""
 
     def _releases(self) -> tuple[Release, ...]:
         if self._all is None:
             self._all = self._registry.releases()
             if not self._all:
-                raise SourceError(f"{self._asked.location}: has no release{self._for_whom}")
+                raise SourceError(f"{self._table.location}: has no release{self._availability}")
         return self._all
 
     def _release(self, version: Version) -> Release | None:
         return next((each for each in self._releases() if each.version == version), None)
 
     @property
-    def _for_whom(self) -> str:
+    def _availability(self) -> str:
         return f" {self._registry.fits}" if self._registry.fits else ""
 
     def _end(self, text: str) -> Version | None:
@@ -131,17 +131,17 @@ class ReleaseSource:
             return None
         version = self._registry.version(text)
         found = self._release(version)
-        if found is None and self.asked():  # what is kept may be older than that release
-            self.ask_again()
+        if found is None and self.updated():  # the cached list may be older than that release
+            self.update()
             found = self._release(version)
         if found is not None:
-            if trouble := self._left_out(found):
-                raise SourceError(f'{self._asked.location}: "{text}" {trouble}')
+            if reason := self._left_out(found):
+                raise SourceError(f'{self._table.location}: "{text}" {reason}')
             return version
         known = [release.id for release in self._wanted()]
         near = " or ".join(map(quoted, difflib.get_close_matches(text, known, n=3)))
         hint = f"did you mean {near}?" if near else f"they go from {known[0]} to {known[-1]}" if known else ""
-        raise SourceError(f"{self._asked.location}: no release {quoted(text)}{self._for_whom}; {hint}")
+        raise SourceError(f"{self._table.location}: no release {quoted(text)}{self._availability}; {hint}")
 
 
 def _between(version: Version, *, old: Version | None, new: Version | None) -> bool:

@@ -67,7 +67,7 @@ def version(connection: Connection, *, where: str) -> int:
         return NOTHING
     if applied.name not in tables:
         raise StoreError(
-            f"{where}: this database belongs to something else, with tables {', '.join(sorted(tables)[:5])}; "
+            f"{where}: this database belongs to another program, with tables {', '.join(sorted(tables)[:5])}; "
             "name another with --store"
         )
     return connection.scalar(select(func.max(applied.c.version))) or NOTHING
@@ -77,8 +77,8 @@ def refuse_newer(found: int, newest: int, *, where: str) -> None:
     """Raise `StoreError` for a store that a newer perftrail wrote."""
     if found > newest:
         raise StoreError(
-            f"{where}: a newer perftrail has written this store: its schema is version {found}, "
-            f"perftrail {__version__} knows {newest}; install a newer one, or name another store with --store"
+            f"{where}: this store has the format of a newer perftrail: its schema is version {found}, "
+            f"perftrail {__version__} supports {newest}; install a newer one, or name another store with --store"
         )
 
 
@@ -86,8 +86,8 @@ def refuse_older(found: int, newest: int, *, where: str) -> None:
     """Raise `StoreError` for a store that must be upgraded before it can be read."""
     if NOTHING < found < newest:
         raise StoreError(
-            f"{where}: an older perftrail has written this store: its schema is version {found}, perftrail "
-            f"{__version__} reads {newest}; `perftrail run` brings it up to date and keeps every sample"
+            f"{where}: this store has the format of an older perftrail: its schema is version {found}, perftrail "
+            f"{__version__} reads {newest}; `perftrail run` upgrades it and keeps every sample"
         )
 
 

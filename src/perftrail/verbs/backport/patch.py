@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.errors import SourceError, UsageError
-from perftrail.file_tree import alone
+from perftrail.file_tree import exclusive_lock
 from perftrail.model.build import content_key
 from perftrail.model.patch import Conflict, Patch, Patched
 from perftrail.model.wording import escaped, quoted
@@ -72,7 +72,7 @@ def fit_patch(study: Study, request: BackportRequest, *, store: str | None) -> F
     """
     root = results_directory(study, store)
     cache = str(root / "sources")
-    with Launcher() as starter, alone(Path(cache) / "backports.lock"):
+    with Launcher() as starter, exclusive_lock(Path(cache) / "backports.lock"):
         _remove_leftovers(root / "backports")
         source = open_source(study, cache=cache, starter=starter)
         onto = find_revision(study, source, request.onto)
@@ -142,7 +142,7 @@ def _fit(
             f"{quoted(fix.id)}: only a git or Fossil history shows what a revision changed; "
             "supply the change with --patch FILE"
         )
-    return patches.carry(fix, onto=onto, workplace=workplace)
+    return patches.cherry_pick(fix, onto=onto, workplace=workplace)
 
 
 def _patch_key(request: BackportRequest) -> str:

@@ -19,7 +19,7 @@ from perftrail.model.study import FindPolicy
 from perftrail.model.wording import listed, quoted, suggestion
 from perftrail.process.launcher import Launcher
 from perftrail.sources.fossil import FossilSource
-from perftrail.sources.git.command import Found, local_git, read_blobs
+from perftrail.sources.git.command import GitObject, local_git, read_blobs
 from perftrail.studyfile import FILE_NAME
 from perftrail.studyfile.writing import toml
 from perftrail.verbs.init.draft import (
@@ -124,7 +124,7 @@ def fossil_range(revisions: Sequence[Revision], location: str) -> SourceDraft:
 
 
 def _git_output(git: Git, directory: Path, *words: str) -> str:
-    result = git.ask(*words, repository=directory)
+    result = git.run(*words, repository=directory)
     return "" if result.failed else "\n".join(result.lines()).strip()
 
 
@@ -356,14 +356,14 @@ def _examine_git(directory: Path, location: str, starter: Starter, *, cache: Pat
         git = local_git(starter, cache=cache)
     except SourceError:
         return None
-    shown = git.ask("rev-parse", "--show-prefix", repository=directory)
+    shown = git.run("rev-parse", "--show-prefix", repository=directory)
     if shown.failed:
         return None
     prefix = _nameable("".join(shown.lines()).rstrip("/"))
     source = git_range(git, directory, location)
     if not source.revisions:
         return ExaminedProgram(source=source, tree=_files(directory, prefix=prefix))
-    listed = git.ask("ls-tree", "-r", "-l", "-z", "HEAD", repository=directory)
+    listed = git.run("ls-tree", "-r", "-l", "-z", "HEAD", repository=directory)
     blobs = dict(_blobs(listed.fields()))
     if not blobs:
         return None
@@ -376,15 +376,15 @@ def _examine_git(directory: Path, location: str, starter: Starter, *, cache: Pat
     return ExaminedProgram(source=source, tree=tree)
 
 
-def _blobs(fields: Iterable[str]) -> Iterator[tuple[str, tuple[str, Found]]]:
+def _blobs(fields: Iterable[str]) -> Iterator[tuple[str, tuple[str, GitObject]]]:
     for field in fields:
         words, _, path = field.partition("\t")
         parts = words.split()
         if len(parts) == 4 and parts[1] == "blob" and parts[0] != "120000" and parts[3].isdigit():
-            yield path, (parts[0], Found(id=parts[2], kind="blob", size_bytes=int(parts[3])))
+            yield path, (parts[0], GitObject(id=parts[2], kind="blob", size_bytes=int(parts[3])))
 
 
-def _committed(git: Git, directory: Path, blobs: dict[str, Found]) -> dict[str, str]:
+def _committed(git: Git, directory: Path, blobs: dict[str, GitObject]) -> dict[str, str]:
     wanted = [path for path in _informative(blobs) if blobs[path].size_bytes <= LARGEST_TEXT_BYTES][
         :MOST_TEXTS
     ]

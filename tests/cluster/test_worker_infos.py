@@ -24,11 +24,11 @@ def scheduler() -> Iterator[LocalCluster]:
 @pytest.fixture(scope="module")
 def cluster(scheduler: LocalCluster) -> Iterator[Cluster]:
     with Client(scheduler.scheduler_address, set_as_default=False) as client:
-        yield Cluster(client, patience_seconds=0.0)
+        yield Cluster(client, absence_seconds=0.0)
 
 
 def test_workers_say_which_machine_they_are_and_how_many_builds_they_make(cluster: Cluster) -> None:
-    (offer,) = cluster.offers()
+    (offer,) = cluster.worker_infos()
     assert (offer.machine, offer.builds, offer.version) == (MACHINE, 2, "0.0.0")
 
 
@@ -37,8 +37,8 @@ def test_workers_are_seen_at_every_look_whatever_dask_asks_for_itself(scheduler:
         dask.config.set({"distributed.client.scheduler-info-interval": "1ms"}),
         Client(scheduler.scheduler_address, set_as_default=False) as client,
     ):
-        cluster = Cluster(client, patience_seconds=0.0)
-        assert {len(cluster.offers()) for _ in range(300)} == {1}
+        cluster = Cluster(client, absence_seconds=0.0)
+        assert {len(cluster.worker_infos()) for _ in range(300)} == {1}
 
 
 def test_a_machine_that_has_no_worker_is_said_to_have_left(cluster: Cluster) -> None:
@@ -59,5 +59,5 @@ def test_workers_of_another_version_are_refused_by_name(scheduler: LocalCluster)
 
 def test_where_no_scheduler_answers_it_is_said_how_to_start_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("perftrail.cluster.dask.SECONDS_TO_CONNECT", 0.2)
-    with pytest.raises(ClusterError, match="no scheduler of Dask answers"), connected("tcp://127.0.0.1:1"):
+    with pytest.raises(ClusterError, match="no Dask scheduler answers"), connected("tcp://127.0.0.1:1"):
         pass
