@@ -144,7 +144,7 @@ class Engine(Protocol):
     def map(self, perform: Callable[[Job], Done], jobs: Iterable[Job]) -> Iterator[Done]:
         """Perform each job and yield its outcome, in order.
 
-        The next job is taken after the caller handled the last one.
+        The next job is requested after the caller handled the last one.
         """
         ...
 

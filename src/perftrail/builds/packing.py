@@ -122,14 +122,14 @@ def has_build(builds: Path, prepared: Prepared) -> bool:
     return (home / _MARKER).is_file() and (home / _BENCH / f"{link}.json").is_file()
 
 
-def _add_links(received: Path, there: Path) -> None:
-    there.mkdir(exist_ok=True)
+def _add_links(received: Path, target: Path) -> None:
+    target.mkdir(exist_ok=True)
     # The markers come last, so that a killed copy does not count as finished.
     for each in sorted(
         received.iterdir() if received.is_dir() else (), key=lambda path: path.suffix == ".json"
     ):
-        if not (there / each.name).exists():
-            each.replace(there / each.name)
+        if not (target / each.name).exists():
+            each.replace(target / each.name)
 
 
 def _kept(member: tarfile.TarInfo, exclude: Sequence[str]) -> tarfile.TarInfo | None:

@@ -86,8 +86,8 @@ def keep_outputs(tree: Path, outputs: Sequence[str], *, below: Path, key: str) -
     for other in sorted(beside.iterdir()) if beside.is_dir() else ():
         if other.name not in kept:
             build_source_trees(below).mkdir(exist_ok=True)
-            there = os.path.relpath(other, build_source_trees(below))
-            (build_source_trees(below) / other.name).symlink_to(there)
+            relative = os.path.relpath(other, build_source_trees(below))
+            (build_source_trees(below) / other.name).symlink_to(relative)
     return content.digest[: len(key)]
 
 

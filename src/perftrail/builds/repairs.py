@@ -66,9 +66,9 @@ class Patcher:
         if self._program is None:
             return f"{self._named}: patches need git, which is not installed"
         strip = self._strip(tree)
-        said = self._git(tree, strip, "--verbose")
-        log.note(said.errors.rstrip())
-        if said.done:
+        result = self._git(tree, strip, "--verbose")
+        log.note(result.errors.rstrip())
+        if result.done:
             return ""
         if self._git(tree, strip, "--reverse", "--check").done:
             return f"{self._named}: this revision already has the change; end the patch's range before it"
@@ -80,29 +80,29 @@ class Patcher:
         """Return how many leading directories the patch's paths have: one in git's format, none in Fossil's."""
 
         def known(strip: int) -> int:
-            said = self._git(tree, strip, "--numstat", "-z")
-            paths = [field.split("\t", 2)[-1] for field in said.output.split("\0")[:-1]]
-            if said.done:
+            result = self._git(tree, strip, "--numstat", "-z")
+            paths = [field.split("\t", 2)[-1] for field in result.output.split("\0")[:-1]]
+            if result.done:
                 return sum((tree / path).exists() for path in paths)
             # Git explains a broken patch only with a strip count that fits its paths.
-            return -2 if "unable to find filename" in said.errors else -1
+            return -2 if "unable to find filename" in result.errors else -1
 
         return max((1, 0), key=known)
 
-    def _reasons(self, said: str, tree: Path) -> Iterator[str]:
-        numbers = _rejected(said)
-        for sought, path, line in _MISSING_LINES.findall(said):
+    def _reasons(self, output: str, tree: Path) -> Iterator[str]:
+        numbers = _rejected(output)
+        for sought, path, line in _MISSING_LINES.findall(output):
             hunks = numbers.get(path, [])
             which = f"hunk {hunks.pop(0)} of {quoted(path)}" if hunks else quoted(path)
             why = _why(sought.splitlines(), tree, path)
             yield f"{which} does not apply: {why} (near line {line})"
-        for path in _ABSENT.findall(said):
+        for path in _ABSENT.findall(output):
             yield f"{quoted(path)} does not apply: this revision has no such file"
-        for path in _EXISTING.findall(said):
+        for path in _EXISTING.findall(output):
             yield f"{quoted(path)} does not apply: this revision already has a file of that name"
-        if not any(each.search(said) for each in (_MISSING_LINES, _ABSENT, _EXISTING)):
-            complaint = _COMPLAINT.search(said)
-            yield f"cannot be applied: {quoted(complaint[1] if complaint else said.strip())}"
+        if not any(each.search(output) for each in (_MISSING_LINES, _ABSENT, _EXISTING)):
+            complaint = _COMPLAINT.search(output)
+            yield f"cannot be applied: {quoted(complaint[1] if complaint else output.strip())}"
 
     def _git(self, tree: Path, strip: int, *words: str) -> _GitResult:
         """Run ``git apply`` on a plain directory: without a repository, settings or the user's variables."""
@@ -130,11 +130,11 @@ class Patcher:
             return _GitResult(done=ran.ended == Exited(code=0), output=_text(output), errors=_text(errors))
 
 
-def _rejected(said: str) -> dict[str, list[int]]:
+def _rejected(output: str) -> dict[str, list[int]]:
     """Return the numbers of the rejected hunks, by file."""
     found: dict[str, list[int]] = {}
     path = ""
-    for line in said.splitlines():
+    for line in output.splitlines():
         if applying := _APPLYING.match(line):
             path = applying[1]
         elif rejected := _REJECTED.match(line):
@@ -148,8 +148,8 @@ def _why(sought: list[str], tree: Path, path: str) -> str:
     inside = file.resolve().is_relative_to(tree.resolve())
     if not inside or not file.is_file() or file.stat().st_size > LARGEST_FILE_BYTES:
         return "the lines that it changes are missing"
-    there = set(_text(file).splitlines())
-    lacking = next((line for line in sought if line.strip() and line not in there), None)
+    present = set(_text(file).splitlines())
+    lacking = next((line for line in sought if line.strip() and line not in present), None)
     if lacking is None:
         return "the lines that it changes exist, but not next to each other"
     return f"this revision has no line {quoted(lacking.strip())}"

@@ -213,8 +213,8 @@ class Workbench:
 
     def lay(self, built: Built, place: Place, sources: Mapping[str, Revision]) -> StepFailure | None:
         """Check out the other sources' trees that a benchmark needs and that the build does not have."""
-        there = build_source_trees(Path(built.directory))
-        wanted = {name: revision for name, revision in sources.items() if not (there / name).is_dir()}
+        existing = build_source_trees(Path(built.directory))
+        wanted = {name: revision for name, revision in sources.items() if not (existing / name).is_dir()}
         try:
             self.trees.lay(wanted, link_source_trees(place.home), place.log)
         except CheckoutFailed as error:

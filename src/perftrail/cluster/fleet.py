@@ -293,8 +293,8 @@ class Fleet:
 
     def measuring(self, known: Sequence[str]) -> Machine:
         """Return the machine that measures: the last present one of those with samples (`known`), else the first."""
-        there = {machine.id: machine for machine in self.machines}
-        before = [there[each] for each in known if each in there]
+        present = {machine.id: machine for machine in self.machines}
+        before = [present[each] for each in known if each in present]
         return before[-1] if before else self.machines[0]
 
     def bench(self, machine: Machine, store: Store, invoker: Invoker) -> Bench:

@@ -199,10 +199,10 @@ def _refuse_different(noted: BackupContent, connection: Connection, *, where: st
     except (LookupError, TypeError, ValueError) as error:
         raise StoreError(f"{where}: some of its rows cannot be read ({error}); use another backup") from error
     for kind, wanted in noted.digests.items():
-        there = found[kind].rows if kind in found else 0
-        if there != wanted.rows:
+        number = found[kind].rows if kind in found else 0
+        if number != wanted.rows:
             raise StoreError(
-                f"{where}: {there} {kind} instead of {wanted.rows} as in the backup of {noted.made}; use another one"
+                f"{where}: {number} {kind} instead of {wanted.rows} as in the backup of {noted.made}; use another one"
             )
         if exact and found.get(kind) != wanted:
             raise StoreError(

@@ -85,25 +85,25 @@ def sample_columns(
 
 def columns_of(outcomes: Iterable[Outcome], *, metrics: Collection[str] | None = None) -> SampleColumns:
     """Return outcomes as columns like `sample_columns`, in their order."""
-    taken = [each for each in outcomes if isinstance(each, Measurement) and each.key.phase == "sample"]
+    samples = [each for each in outcomes if isinstance(each, Measurement) and each.key.phase == "sample"]
     values = [
         (place, name, each.methods.get(name, ""), value)
-        for place, each in enumerate(taken)
+        for place, each in enumerate(samples)
         for name, value in each.values.items()
         if metrics is None or name in metrics
     ]
-    runnables = _numbered(each.key.runnable for each in taken)
+    runnables = _numbered(each.key.runnable for each in samples)
     names = _numbered(name for _, name, _, _ in values)
     methods = _numbered(method for _, _, method, _ in values if method)
-    marks = _numbered(each.flags for each in taken)
-    blocks = _numbered(each.draw.block for each in taken if each.draw.block)
+    marks = _numbered(each.flags for each in samples)
+    blocks = _numbered(each.draw.block for each in samples if each.draw.block)
     return SampleColumns(
-        runnable=_whole([runnables[each.key.runnable] for each in taken])[0],
-        ordinal=_whole([each.key.ordinal for each in taken])[0],
-        started=[each.started for each in taken],
-        flags=_whole([marks[each.flags] - 1 for each in taken])[0],
-        block=_whole([blocks.get(each.draw.block, NO_BLOCK) for each in taken])[0],
-        turn=_whole([each.draw.turn for each in taken])[0],
+        runnable=_whole([runnables[each.key.runnable] for each in samples])[0],
+        ordinal=_whole([each.key.ordinal for each in samples])[0],
+        started=[each.started for each in samples],
+        flags=_whole([marks[each.flags] - 1 for each in samples])[0],
+        block=_whole([blocks.get(each.draw.block, NO_BLOCK) for each in samples])[0],
+        turn=_whole([each.draw.turn for each in samples])[0],
         invocation=_whole([place for place, _, _, _ in values])[0],
         metric=_whole([names[name] for _, name, _, _ in values])[0],
         method=_whole([methods.get(method, NO_METHOD) for _, _, method, _ in values])[0],
@@ -120,7 +120,7 @@ def _read(connection: Connection, machine: str, metrics: Collection[str] | None)
     known = names.by_id(connection)
     wanted = {id for id, name in known.items() if metrics is None or name in metrics}
     id_of = TextIds(schema.machine, "fingerprint").find(connection, machine)
-    taken = select(
+    statement = select(
         table.c.id,
         table.c.runnable_id,
         table.c.ordinal,
@@ -133,7 +133,7 @@ def _read(connection: Connection, machine: str, metrics: Collection[str] | None)
     marks: dict[str | None, int] = {None: 0}
     heads: list[Whole] = []
     for ids, runnables, ordinals, times, flags, blocks, turns in _batches(
-        connection, taken.order_by(table.c.id)
+        connection, statement.order_by(table.c.id)
     ):
         started += times
         marked = [marks.setdefault(text, len(marks)) for text in flags]

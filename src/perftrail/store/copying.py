@@ -260,11 +260,13 @@ def insert_invocations(
     """Insert the missing ones of some invocations; record which exist with different content."""
     rows = [_row(connection, each, numbering) for each in batch]
     places = [(row["runnable_id"], row["machine_id"], row["phase"], row["ordinal"]) for row in rows]
-    there = {each.key: each for each in invocations_at(connection, places)}
+    existing = {each.key: each for each in invocations_at(connection, places)}
     done.differs += (
-        named(each.key) for each in batch if each.key in there and there[each.key].content != each.content
+        named(each.key)
+        for each in batch
+        if each.key in existing and existing[each.key].content != each.content
     )
-    new = [(row, each) for row, each in zip(rows, batch, strict=True) if each.key not in there]
+    new = [(row, each) for row, each in zip(rows, batch, strict=True) if each.key not in existing]
     if new:
         table = schema.invocation
         adding = insert(table).returning(table.c.id, sort_by_parameter_order=True)
@@ -477,18 +479,18 @@ class StoreCopy:
     def _builds(self) -> None:
         """Copy builds: of several rows with one key the last counts, so older ones never follow newer ones."""
         table = schema.build
-        held: dict[str, list[Named]] = defaultdict(list)
+        source_rows: dict[str, list[Named]] = defaultdict(list)
         for row in self._rows(table):
-            held[row["key"]].append(row)
-        for keys in chunks(list(held)):
+            source_rows[row["key"]].append(row)
+        for keys in chunks(list(source_rows)):
 
             def put(connection: Connection, part: Copied, keys: Sequence[str] = keys) -> None:
-                there: dict[str, list[Named]] = defaultdict(list)
+                existing: dict[str, list[Named]] = defaultdict(list)
                 for row in connection.execute(named_rows(table).where(table.c.key.in_(keys))):
-                    there[row.key].append(_named(row))
-                new = [row for key in keys for row in _newer(held[key], there[key])]
+                    existing[row.key].append(_named(row))
+                new = [row for key in keys for row in _newer(source_rows[key], existing[key])]
                 insert_many(connection, table, [self._numbering.row(connection, row) for row in new])
-                part.count("builds", added=len(new), of=sum(len(held[key]) for key in keys))
+                part.count("builds", added=len(new), of=sum(len(source_rows[key]) for key in keys))
 
             self._put(put)
 
@@ -500,14 +502,14 @@ class StoreCopy:
                 rows = {_key(row): row for row in (self._numbering.row(connection, each) for each in wanted)}
                 ids = {row["runnable_id"] for row in rows.values()}
                 found = connection.execute(select(table).where(table.c.runnable_id.in_(ids)))
-                there = {_key(row._asdict()): row.artefact for row in found}
-                new = [row for key, row in rows.items() if key not in there]
+                existing = {_key(row._asdict()): row.artefact for row in found}
+                new = [row for key, row in rows.items() if key not in existing]
                 insert_many(connection, table, new)
                 part.count("runnables", added=len(new), of=len(wanted))
                 part.differs += (
                     f"{row['benchmark']} of {row['revision']} ({row['variant']})"
                     for key, row in rows.items()
-                    if there.get(key, row["artefact"]) != row["artefact"]
+                    if existing.get(key, row["artefact"]) != row["artefact"]
                 )
 
             self._put(put)
@@ -567,15 +569,15 @@ class StoreCopy:
                     searches.where(search.c.key == key, machine.c.fingerprint == of)
                 ).one()
                 found = connection.execute(select(step).where(step.c.search_id == id))
-                there = {row.number: row._asdict() for row in found}
+                existing = {row.number: row._asdict() for row in found}
                 rows = [row._asdict() | {"search_id": id} for row in wanted]
-                new = [row for row in rows if row["number"] not in there]
+                new = [row for row in rows if row["number"] not in existing]
                 insert_many(connection, step, new)
                 part.count("steps", added=len(new), of=len(rows))
                 part.differs += (
                     f"step {row['number']} of search {key} on machine {of}"
                     for row in rows
-                    if there.get(row["number"], row) != row
+                    if existing.get(row["number"], row) != row
                 )
 
             self._put(put)
@@ -586,8 +588,8 @@ class StoreCopy:
         rows = self._rows(table)
 
         def put(connection: Connection, part: Copied) -> None:
-            there = [_named(row) for row in connection.execute(named_rows(table))]
-            new = [row for row in rows if row not in there]
+            existing = [_named(row) for row in connection.execute(named_rows(table))]
+            new = [row for row in rows if row not in existing]
             insert_many(connection, table, [self._numbering.row(connection, row) for row in new])
             part.count(title, added=len(new), of=len(rows))
 
@@ -629,11 +631,11 @@ def _contradict(found: Row[Any], row: Named) -> bool:
     return None not in (found.answer, row["answer"]) and found.answer != row["answer"]
 
 
-def _newer(rows: Sequence[Named], there: Sequence[Named]) -> Sequence[Named]:
+def _newer(rows: Sequence[Named], existing: Sequence[Named]) -> Sequence[Named]:
     """Return the rows of a build after the last one that the target has."""
-    if not there:
+    if not existing:
         return rows
-    last = there[-1]
+    last = existing[-1]
     if last in rows:
         place = max(number for number, row in enumerate(rows) if row == last)
         return rows[place + 1 :]

@@ -219,11 +219,11 @@ class MachineLock:
         """Acquire the lock, on a connection that commits each statement."""
         result: Holder | None = None
         while not self._try_acquire(connection):
-            held = self._holder(connection)
-            if held is None:  # the lock was released between the two queries
+            current = self._holder(connection)
+            if current is None:  # the lock was released between the two queries
                 time.sleep(SERVER_POLL_SECONDS / 10)
                 continue
-            backend, name = held
+            backend, name = current
             holder = _parse_name(name)
             if name == self.name:
                 # This process's own dead connection, which the server has not noticed yet.

@@ -15,9 +15,9 @@ from perftrail.store.rows import (
     accepted_runnable,
     build_outcome_from_json,
     build_outcome_to_json,
+    duplicate_key,
     identifier,
     storable,
-    taken,
     to_json,
     unknown,
     unknown_machine,
@@ -178,7 +178,7 @@ class MemoryStore:
             if key.runnable not in self._keys:
                 raise unknown(key, "runnable")
             if key in new or key in self._outcomes.get(key.runnable, {}):
-                raise taken(key, WHERE)
+                raise duplicate_key(key, WHERE)
             new[key] = outcome
         for key, outcome in new.items():
             self._outcomes.setdefault(key.runnable, {})[key] = outcome
@@ -192,8 +192,8 @@ class MemoryStore:
         self, runnables: Collection[str], machine: str, metrics: Collection[str]
     ) -> Mapping[str, Samples]:
         """Return the samples of runnables on a machine for some metrics; runnables that never ran are missing."""
-        held = {runnable: self._of(runnable, machine) for runnable in runnables}
-        return {runnable: _samples(each, metrics) for runnable, each in held.items() if each}
+        outcomes = {runnable: self._of(runnable, machine) for runnable in runnables}
+        return {runnable: _samples(each, metrics) for runnable, each in outcomes.items() if each}
 
     def _of(self, runnable: str, machine: str) -> tuple[Outcome, ...]:
         kept = self._outcomes.get(runnable, {}).values()
@@ -301,17 +301,17 @@ class MemoryStore:
 
 
 def _samples(outcomes: Sequence[Outcome], metrics: Collection[str]) -> Samples:
-    taken = [each for each in outcomes if isinstance(each, Measurement) and each.key.phase == "sample"]
+    samples = [each for each in outcomes if isinstance(each, Measurement) and each.key.phase == "sample"]
     values = {
-        name: {each.key.ordinal: each.values[name] for each in taken if name in each.values}
+        name: {each.key.ordinal: each.values[name] for each in samples if name in each.values}
         for name in metrics
     }
     return Samples(
         values={name: by_ordinal for name, by_ordinal in values.items() if by_ordinal},
-        flags={each.key.ordinal: each.flags for each in taken if each.flags},
+        flags={each.key.ordinal: each.flags for each in samples if each.flags},
         failures=tuple(each.failure.stage for each in outcomes if isinstance(each, FailedInvocation)),
-        blocks={each.key.ordinal: each.draw.block for each in taken if each.draw.block},
-        turns={each.key.ordinal: each.draw.turn for each in taken if each.draw.block},
+        blocks={each.key.ordinal: each.draw.block for each in samples if each.draw.block},
+        turns={each.key.ordinal: each.draw.turn for each in samples if each.draw.block},
     )
 
 

@@ -161,8 +161,8 @@ def all_stored(connection: Connection, outcomes: Sequence[Outcome], interned: In
     for outcome in outcomes:
         by_machine[outcome.key.machine].append(outcome)
     for machine, wanted in by_machine.items():
-        held = read(connection, {each.key.runnable for each in wanted}, machine, interned)
-        by_key = {each.key: each for group in held.values() for each in group}
+        stored = read(connection, {each.key.runnable for each in wanted}, machine, interned)
+        by_key = {each.key: each for group in stored.values() for each in group}
         if any(by_key.get(each.key) != each for each in wanted):
             return False
     return True
@@ -339,19 +339,19 @@ def read_samples(
     else:
         keys = {id: key for key, id in interned.runnables.find_all(connection, runnables).items()}
         parts = [(table.c.runnable_id.in_(chunk), here) for chunk in chunks(sorted(keys))]
-    held: dict[int, dict[str, dict[int, float]]] = {}
+    by_runnable: dict[int, dict[str, dict[int, float]]] = {}
     for name, metric in known.items():
-        _add_values(held, connection, parts, name, metric)
+        _add_values(by_runnable, connection, parts, name, metric)
     flags, failures = _flags(connection, machine_id), _failures(connection, machine_id)
     blocks, turns = _blocks(connection, parts)
-    started = set(held)
+    started = set(by_runnable)
     if not started.issuperset(keys):
         # Runnables without values may have failed invocations.
         for part in parts:
             started.update(connection.scalars(select(table.c.runnable_id).where(*part).distinct()))
     return {
         key: Samples(
-            values=held.get(id, {}),
+            values=by_runnable.get(id, {}),
             flags=flags.get(id, {}),
             failures=tuple(failures.get(id, ())),
             blocks=blocks.get(id, {}),
@@ -363,7 +363,7 @@ def read_samples(
 
 
 def _add_values(
-    held: dict[int, dict[str, dict[int, float]]],
+    by_runnable: dict[int, dict[str, dict[int, float]]],
     connection: Connection,
     parts: Sequence[Conditions],
     name: str,
@@ -383,7 +383,7 @@ def _add_values(
         for rows in connection.execute(wanted, execution_options={"yield_per": BATCH}).partitions():
             for id, ordinal, number in rows:
                 if id != last:
-                    last, own = id, held.setdefault(id, {}).setdefault(name, {})
+                    last, own = id, by_runnable.setdefault(id, {}).setdefault(name, {})
                 own[ordinal] = number
 
 

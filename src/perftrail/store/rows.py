@@ -74,7 +74,7 @@ def unknown(key: InvocationKey, what: str) -> StoreError:
     return StoreError(f"{named(key)}: the store does not know this {what}; store it with add_{what} first")
 
 
-def taken(key: InvocationKey, where: str) -> StoreError:
+def duplicate_key(key: InvocationKey, where: str) -> StoreError:
     """Return the error of an invocation that the store already has."""
     return StoreError(
         f"{where}: {named(key)} exists already; outcomes are never changed, use another ordinal"

@@ -26,6 +26,7 @@ from perftrail.store.rows import (
     accepted_runnable,
     build_from_row,
     build_outcome_to_json,
+    duplicate_key,
     identifier,
     origin_to_json,
     point_to_json,
@@ -35,7 +36,6 @@ from perftrail.store.rows import (
     search_from_row,
     step_from_row,
     storable,
-    taken,
     to_json,
     unknown_machine,
     unknown_search,
@@ -309,7 +309,7 @@ class SqlStore:
         }
         table = schema.build
 
-        def there(connection: Connection) -> bool:
+        def exists_already(connection: Connection) -> bool:
             same = (table.c[name] == value for name, value in row.items())
             return connection.scalar(select(table.c.id).where(*same).limit(1)) is not None
 
@@ -318,7 +318,7 @@ class SqlStore:
             about = {"machine_id": machine, "perftrail_id": self._version_id(connection)}
             connection.execute(insert(table).values(row | about))
 
-        self._transactions.write(keep, is_stored=there)
+        self._transactions.write(keep, is_stored=exists_already)
 
     def build(self, key: str) -> BuildRecord | None:
         """Return the last record of a build, one of this machine if there is one; `None` if it was never tried."""
@@ -378,14 +378,14 @@ class SqlStore:
             origin = plain.origin
             origin_id = origin and self._interned.origins.intern(connection, origin_to_json(origin))
             same = [table.c[name] == value for name, value in row_of.items()]
-            there = connection.execute(select(table.c.id, table.c.origin_id).where(*same)).one_or_none()
-            if last and there is not None:
-                connection.execute(delete(table).where(table.c.id == there.id))
-                origin_id = there.origin_id if origin_id is None else origin_id
-            if last or there is None:
+            existing = connection.execute(select(table.c.id, table.c.origin_id).where(*same)).one_or_none()
+            if last and existing is not None:
+                connection.execute(delete(table).where(table.c.id == existing.id))
+                origin_id = existing.origin_id if origin_id is None else origin_id
+            if last or existing is None:
                 new = insert_unless_there(connection, table)
                 connection.execute(new.values(**row_of, artefact=plain.artefact, origin_id=origin_id))
-            elif origin_id not in (None, there.origin_id):
+            elif origin_id not in (None, existing.origin_id):
                 connection.execute(update(table).where(*same).values(origin_id=origin_id))
 
         self._transactions.write(keep)
@@ -413,9 +413,9 @@ class SqlStore:
 
         def keep(connection: Connection) -> None:
             names = TextIds(schema.revision, "name")
-            there = names.find_all(connection, [str(row["name"]) for row in rows])
+            existing = names.find_all(connection, [str(row["name"]) for row in rows])
             for row in rows:
-                if row["name"] in there:
+                if row["name"] in existing:
                     table = schema.revision
                     connection.execute(update(table).where(table.c.name == row["name"]).values(row))
                 else:
@@ -485,7 +485,7 @@ class SqlStore:
         culprit = self._transactions.read(
             lambda connection: kept.first_stored(connection, outcomes, self._interned)
         )
-        return error if culprit is None else taken(culprit.key, self._transactions.where)
+        return error if culprit is None else duplicate_key(culprit.key, self._transactions.where)
 
     def outcomes(self, runnables: Collection[str], machine: str) -> Mapping[str, tuple[Outcome, ...]]:
         """Return the outcomes of runnables on a machine: warm-ups first, then by ordinal.

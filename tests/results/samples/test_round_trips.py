@@ -185,7 +185,7 @@ def test_files_are_added_to_a_study_that_is_there(study: Path, tmp_path: Path) -
 
 def test_a_file_that_no_tool_wrote_is_refused_before_anything_is_copied(tmp_path: Path) -> None:
     (tmp_path / "letter.txt").write_text("Dear all,\n")
-    with pytest.raises(SourceError, match=r"letter\.txt: is in no format that is known"):
+    with pytest.raises(SourceError, match=r"letter\.txt: unknown format"):
         import_files([tmp_path / "letter.txt"], tmp_path / "study")
     assert not (tmp_path / "study").exists()
 
