@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from perftrail.errors import NoAnswer, UsageError
+from perftrail.errors import NOTHING_MEASURED, NoAnswer, UsageError
 from perftrail.model.exchange import Exported, Value
 from perftrail.model.measurement import FlaggedSample, Measurement, sift
 from perftrail.model.wording import quoted, suggestion
@@ -40,8 +40,11 @@ def exported(view: View, *, only: Sequence[str] = (), metrics: Sequence[str] = (
         each for cell, key in cells for each in _exported_cell(view, cell, outcomes.get(key, ()), metrics)
     )
     if not samples:
-        reason = "no sample matches" if only or metrics else "no samples yet"
-        raise NoAnswer(f"{reason}; list the samples with perftrail show")
+        raise NoAnswer(
+            "no sample matches --only and --metric; print all samples with: perftrail show"
+            if only or metrics
+            else NOTHING_MEASURED
+        )
     return samples
 
 

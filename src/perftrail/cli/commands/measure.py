@@ -369,11 +369,14 @@ def _shell(options: Options) -> tuple[str, ...]:
 
 def _check_numbers(options: Options) -> None:
     """Raise `UsageError` for impossible numbers of runs."""
-    counts = (("--runs", options.runs), ("--min-runs", options.min_runs), ("--max-runs", options.max_runs))
-    for option, count in (*counts, ("--warmup", None if options.warmup is None else options.warmup + 1)):
-        if count is not None and not 1 <= count <= LARGEST_COUNT:
-            least = 0 if option == "--warmup" else 1
-            raise UsageError(f"{option}: must be a number from {least} to {LARGEST_COUNT}")
+    for option, count, least in (
+        ("--runs", options.runs, 1),
+        ("--min-runs", options.min_runs, 1),
+        ("--max-runs", options.max_runs, 1),
+        ("--warmup", options.warmup, 0),
+    ):
+        if count is not None and not least <= count <= LARGEST_COUNT:
+            raise UsageError(f"{option} {count}: must be a number from {least} to {LARGEST_COUNT}")
 
 
 def _pace(options: Options) -> Pace:

@@ -116,7 +116,7 @@ class Profiler(Protocol):
 class PlainProfiler:
     """A plain start: times, memory, switches, faults, and what the benchmark prints."""
 
-    name = "plain starts"
+    name = "plain invocations"
     slowdown = 1.0
 
     def __init__(self, study: Study, invoker: Invoker, *, starts: int) -> None:

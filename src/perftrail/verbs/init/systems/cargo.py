@@ -96,7 +96,7 @@ def _relink(
     return (
         Step(
             line=f"cargo rustc --release{locked}{which} --bin {shlex.quote(program.name)} -- {flags}",
-            why="lld shuffles functions; recompiles this crate, but no dependency",
+            why="lld reorders functions; cargo recompiles this crate for that, but no dependency",
         ),
     )
 

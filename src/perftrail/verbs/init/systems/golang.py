@@ -26,7 +26,7 @@ _MAIN = re.compile(r"^package main\b", re.MULTILINE)
 _BENCHMARK = re.compile(r"^func (Benchmark[A-Z0-9_]\w*)\(\w+ \*testing\.B\)", re.MULTILINE)
 _SHUFFLED = '-ldflags="-randlayout={layout} -funcalign=64"'
 _SHUFFLED_WHY = (
-    "shuffles functions; -funcalign=64 (Go 1.25) steadies them: build with -ldflags=-funcalign=64, too"
+    "reorders functions; -funcalign=64 (Go 1.25) aligns them: build with -ldflags=-funcalign=64, too"
 )
 _PER_OPERATION = PrintedMetric(pattern=r"\s([0-9.]+) ns/op", unit="ns")
 

@@ -139,7 +139,7 @@ def detect(tree: Tree) -> BuildDraft | None:
         steps=(
             Step(
                 line="make -j{cpus}",
-                why="builds make's default target; name a target to build less, or flags: CFLAGS=-O2",
+                why="builds the default target; add a target to build less, or flags, for example CFLAGS=-O2",
             ),
         ),
         outputs=benchmark.uses,
@@ -159,7 +159,7 @@ def _relink(tree: Tree, programs: Sequence[Program], benchmark: BenchmarkDraft) 
     return (
         Step(
             line=f"rm -f {shlex.quote(program.path)} && make -j{{cpus}} {given}",
-            why="lld (package lld) shuffles object files; with CFLAGS=-ffunction-sections in the steps, functions; "
+            why="lld (package lld) reorders object files, or functions with CFLAGS=-ffunction-sections in the steps; "
             'without lld: CC="sh {study}/link-order {layout} cc", with the script from docs/how-to/layout-noise',
         ),
     )
