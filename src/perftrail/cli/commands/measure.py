@@ -179,15 +179,15 @@ def command(ctx: click.Context, /, *, as_json: bool, **options: object) -> None:
     """  # noqa: D301 - click wants the control character itself
     from perftrail.measure.trial import CommandFailed, open_measure
 
-    given = Options(**options)  # type: ignore[arg-type] # click passes values of the declared types
-    exports = exports_of(given)
-    trial = trial_of(given, words=ctx.meta.get(WORDS_KEY, ()))
+    parsed = Options(**options)  # type: ignore[arg-type] # click passes values of the declared types
+    exports = exports_of(parsed)
+    trial = trial_of(parsed, words=ctx.meta.get(WORDS_KEY, ()))
     interrupted = False
     with open_measure(trial) as measure:
         try:
             _follow(measure, silent=trial.surroundings.output is not None)
         except CommandFailed as failure:
-            raise CommandFailed(f"{failure}{_hint(given.commands)}") from failure
+            raise CommandFailed(f"{failure}{_hint(parsed.commands)}") from failure
         except KeyboardInterrupt:
             interrupted = True
     findings = measure.findings()
