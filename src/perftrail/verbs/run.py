@@ -119,8 +119,9 @@ class Run:
         planned = subjects(self._session.study, subject_builder.wanted(revisions))
         subject_builder.need(planned)
         wanted = [subject for subject in planned if self._cells_of(subject)]
-        if planned and not wanted:
-            raise UsageError("--only excludes the whole plan; print the plan with: perftrail check")
+        if self._selection.rules and planned and not wanted:
+            rules = " ".join(f"--only {name}={pattern}" for name, pattern in self._selection.rules)
+            raise UsageError(f"{rules}: nothing in the plan matches; print the plan with: perftrail check")
         yield from self._build_first(wanted)
         yield from subject_builder.ahead(wanted)
         for subject in planned:

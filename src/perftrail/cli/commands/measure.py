@@ -32,7 +32,7 @@ from perftrail.model.trial import (
     Surroundings,
     Trial,
 )
-from perftrail.model.wording import parse_duration, parse_size, quoted
+from perftrail.model.wording import counted, parse_duration, parse_size, quoted
 from perftrail.present import trial_files
 
 if TYPE_CHECKING:
@@ -338,7 +338,8 @@ def write_exports(exports: Mapping[str, Export], found: Findings) -> None:
 def _parameters(options: Options) -> dict[str, tuple[str, ...]]:
     if options.steps and len(options.steps) != len(options.scans):
         raise UsageError(
-            f"-D: {len(options.steps)} for {len(options.scans)} -P; write one -D for each -P, or none"
+            f"-D is given {counted(len(options.steps), 'time')} and -P {counted(len(options.scans), 'time')}; "
+            "give one -D for each -P, or none"
         )
     steps = options.steps or (None,) * len(options.scans)
     parameters = [(name, values_of(text)) for name, text in options.lists]
