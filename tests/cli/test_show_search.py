@@ -85,3 +85,10 @@ def test_a_number_that_no_search_has_is_a_mistake(study: Path, number: str) -> N
 
 def test_what_is_neither_number_nor_study_is_a_mistake(study: Path) -> None:
     assert "write a search's number" in show(study, "--search", "cost", expect=2).stderr
+
+
+def test_an_unknown_metric_is_a_mistake_that_lists_the_metrics(study: Path) -> None:
+    assert (
+        '--metric wal: no metric "wal"; did you mean "wall"?'
+        in show(study, "--metric", "wal", expect=2).stderr
+    )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from perftrail.errors import NoAnswer
+from perftrail.errors import NoAnswer, UsageError
 from perftrail.measure.events import BuildFinished, GivenUp, Invoked, Progress, SameArtefact
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.process import Exited, TimedOut
@@ -250,6 +250,17 @@ def test_only_what_is_selected_is_made(tmp_path: Path) -> None:
     _, report = drain(Run(session, Selection(rules=(("revision", "r2"),))).events())
     assert builder.made == ["r2"]
     assert report.cells == report.measured == 1
+
+
+def test_a_selection_of_nothing_is_refused_before_anything_is_built(tmp_path: Path) -> None:
+    source = FakeSource(4)
+    builder = FakeBuilder(source)
+    session = a_session(
+        a_study(), tmp_path, source=source, starter=FakeStarter(seconds=steady), builder=builder
+    )
+    with pytest.raises(UsageError, match=r"--only revision=none\*: nothing in the plan matches"):
+        drain(Run(session, Selection(rules=(("revision", "none*"),))).events())
+    assert builder.made == []
 
 
 def test_progress_ends_with_nothing_left(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from perftrail.errors import NoAnswer, UsageError
+from perftrail.errors import NOTHING_MEASURED, NoAnswer, UsageError
 from perftrail.model.exchange import Exported, Value
 from perftrail.model.measurement import FlaggedSample, Measurement, sift
 from perftrail.model.wording import quoted, suggestion
@@ -14,13 +14,14 @@ from perftrail.results.selection import select
 from perftrail.stats.estimate import estimate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from perftrail.measure.session import View
     from perftrail.model.benchmark import Benchmark
     from perftrail.model.measurement import Outcome
     from perftrail.model.metrics import MeasuredMetric, Metric
     from perftrail.model.plan import Cell
+    from perftrail.model.study import Study
 
 
 def exported(view: View, *, only: Sequence[str] = (), metrics: Sequence[str] = ()) -> tuple[Exported, ...]:
@@ -30,19 +31,28 @@ def exported(view: View, *, only: Sequence[str] = (), metrics: Sequence[str] = (
     exported. Raises `UsageError` for an invalid rule or an unknown metric, `NoAnswer` if nothing is selected.
     """
     selection = select(view.study, only)
-    every = {name for each in view.study.benchmarks.values() for name in (*each.measured, *each.metrics)}
-    for name in metrics:
-        if name not in every:
-            raise UsageError(f"--metric {name}: no metric {quoted(name)}{suggestion(name, every)}")
+    check_metrics(metrics, view.study)
     cells = [(cell, key) for cell, key in MeasuredHere(view).cells if selection.wants(cell)]
     outcomes = view.store.outcomes(tuple({key for _, key in cells}), view.machine.id)
     samples = tuple(
         each for cell, key in cells for each in _exported_cell(view, cell, outcomes.get(key, ()), metrics)
     )
     if not samples:
-        reason = "no sample matches" if only or metrics else "no samples yet"
-        raise NoAnswer(f"{reason}; list the samples with perftrail show")
+        raise NoAnswer(
+            "no sample matches --only and --metric; print all samples with: perftrail show"
+            if only or metrics
+            else NOTHING_MEASURED
+        )
     return samples
+
+
+def check_metrics(metrics: Sequence[str], study: Study, *, others: Iterable[str] = ()) -> None:
+    """Raise `UsageError` for a metric that no benchmark of a study has, and that is not one of the `others`."""
+    names = (name for each in study.benchmarks.values() for name in (*each.metrics, *each.measured))
+    known = dict.fromkeys((*names, *others))
+    for name in metrics:
+        if name not in known:
+            raise UsageError(f"--metric {name}: no metric {quoted(name)}{suggestion(name, known)}")
 
 
 def shown_metrics(samples: Sequence[Exported], view: View) -> tuple[Exported, ...]:

@@ -104,8 +104,9 @@ def import_files(
     _refuse_replacing(contents, directory / SAMPLES)
     text = _study_text(title or f"Samples in {directory.absolute().name}", format)
     new = {directory / SAMPLES / name: content for name, content in contents.items()}
+    added = tuple(name for name in contents if not (directory / SAMPLES / name).exists())
     with _written({**new, study_file: text.encode()}):
-        return imported_content(studyfile.load(str(directory)), added=tuple(contents))
+        return imported_content(studyfile.load(str(directory)), added=added)
 
 
 @contextmanager

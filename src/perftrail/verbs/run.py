@@ -6,7 +6,7 @@ import secrets
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, TypedDict
 
-from perftrail.errors import NoAnswer
+from perftrail.errors import NoAnswer, UsageError
 from perftrail.measure.bench import DisagreementJson, Tally, disagreements
 from perftrail.measure.events import GivenUp, HistoryRead, Invoked, Progress, SameArtefact, Skipped
 from perftrail.measure.invoker import invocation_seed
@@ -119,6 +119,9 @@ class Run:
         planned = subjects(self._session.study, subject_builder.wanted(revisions))
         subject_builder.need(planned)
         wanted = [subject for subject in planned if self._cells_of(subject)]
+        if self._selection.rules and planned and not wanted:
+            rules = " ".join(f"--only {name}={pattern}" for name, pattern in self._selection.rules)
+            raise UsageError(f"{rules}: nothing in the plan matches; print the plan with: perftrail check")
         yield from self._build_first(wanted)
         yield from subject_builder.ahead(wanted)
         for subject in planned:

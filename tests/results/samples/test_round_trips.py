@@ -181,6 +181,7 @@ def test_files_are_added_to_a_study_that_is_there(study: Path, tmp_path: Path) -
     (tmp_path / "more.csv").write_text(TABLE.replace("v2", "v3").replace("2026-02", "2026-03"))
     begun = import_files([tmp_path / "more.csv"], study)
     assert (begun.added, begun.revisions) == (("more.csv",), ("v1", "v2", "v3"))
+    assert import_files([tmp_path / "more.csv"], study).added == ()
 
 
 def test_a_file_that_no_tool_wrote_is_refused_before_anything_is_copied(tmp_path: Path) -> None:

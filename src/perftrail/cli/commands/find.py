@@ -124,15 +124,19 @@ def _request(study: Study, metrics: Sequence[str], **overrides: Unpack[FindOptio
     """Return the request from options and study file. Raises `UsageError` for invalid values."""
     from perftrail.find.answer import FindRequest
     from perftrail.model.target import TargetError, resolve_goal
-    from perftrail.model.wording import parse_duration
+    from perftrail.model.wording import parse_duration, quoted, suggestion
     from perftrail.search.question import Budget
 
     policy = study.find
+    if (variant := overrides["variant"]) is not None and variant not in study.variants:
+        raise UsageError(
+            f"--variant {quoted(variant)}: the study has no such variant{suggestion(variant, study.variants)}"
+        )
     try:
-        goal = resolve_goal(study, metrics, overrides["variant"] or policy.variant)
+        goal = resolve_goal(study, metrics, variant or policy.variant)
     except TargetError as error:
-        options = " ".join(f"--metric {text}" for text in metrics) or f"--variant {overrides['variant']}"
-        raise UsageError(f"{options}: {error}") from error
+        named = " ".join(f"--metric {text}" for text in metrics)
+        raise UsageError(f"{named}: {error}" if named else str(error)) from error
     threshold, confidence, budget = overrides["threshold"], overrides["confidence"], overrides["budget"]
     try:
         seconds = policy.budget_seconds if budget is None else parse_duration(budget)

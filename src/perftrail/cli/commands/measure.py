@@ -32,7 +32,7 @@ from perftrail.model.trial import (
     Surroundings,
     Trial,
 )
-from perftrail.model.wording import parse_duration, parse_size, quoted
+from perftrail.model.wording import counted, parse_duration, parse_size, quoted
 from perftrail.present import trial_files
 
 if TYPE_CHECKING:
@@ -179,15 +179,15 @@ def command(ctx: click.Context, /, *, as_json: bool, **options: object) -> None:
     """  # noqa: D301 - click wants the control character itself
     from perftrail.measure.trial import CommandFailed, open_measure
 
-    given = Options(**options)  # type: ignore[arg-type] # click passes values of the declared types
-    exports = exports_of(given)
-    trial = trial_of(given, words=ctx.meta.get(WORDS_KEY, ()))
+    parsed = Options(**options)  # type: ignore[arg-type] # click passes values of the declared types
+    exports = exports_of(parsed)
+    trial = trial_of(parsed, words=ctx.meta.get(WORDS_KEY, ()))
     interrupted = False
     with open_measure(trial) as measure:
         try:
             _follow(measure, silent=trial.surroundings.output is not None)
         except CommandFailed as failure:
-            raise CommandFailed(f"{failure}{_hint(given.commands)}") from failure
+            raise CommandFailed(f"{failure}{_hint(parsed.commands)}") from failure
         except KeyboardInterrupt:
             interrupted = True
     findings = measure.findings()
@@ -338,7 +338,8 @@ def write_exports(exports: Mapping[str, Export], found: Findings) -> None:
 def _parameters(options: Options) -> dict[str, tuple[str, ...]]:
     if options.steps and len(options.steps) != len(options.scans):
         raise UsageError(
-            f"-D: {len(options.steps)} for {len(options.scans)} -P; write one -D for each -P, or none"
+            f"-D is given {counted(len(options.steps), 'time')} and -P {counted(len(options.scans), 'time')}; "
+            "give one -D for each -P, or none"
         )
     steps = options.steps or (None,) * len(options.scans)
     parameters = [(name, values_of(text)) for name, text in options.lists]
@@ -369,11 +370,14 @@ def _shell(options: Options) -> tuple[str, ...]:
 
 def _check_numbers(options: Options) -> None:
     """Raise `UsageError` for impossible numbers of runs."""
-    counts = (("--runs", options.runs), ("--min-runs", options.min_runs), ("--max-runs", options.max_runs))
-    for option, count in (*counts, ("--warmup", None if options.warmup is None else options.warmup + 1)):
-        if count is not None and not 1 <= count <= LARGEST_COUNT:
-            least = 0 if option == "--warmup" else 1
-            raise UsageError(f"{option}: must be a number from {least} to {LARGEST_COUNT}")
+    for option, count, least in (
+        ("--runs", options.runs, 1),
+        ("--min-runs", options.min_runs, 1),
+        ("--max-runs", options.max_runs, 1),
+        ("--warmup", options.warmup, 0),
+    ):
+        if count is not None and not least <= count <= LARGEST_COUNT:
+            raise UsageError(f"{option} {count}: must be a number from {least} to {LARGEST_COUNT}")
 
 
 def _pace(options: Options) -> Pace:

@@ -94,7 +94,9 @@ def _show_measured(view: View, metrics: tuple[str, ...], *, as_json: bool) -> No
     from perftrail.present.validity import sample_notes
     from perftrail.results.gate import stored_comparisons
     from perftrail.results.show import show
+    from perftrail.verbs.export import check_metrics
 
+    check_metrics(metrics, view.study, others=view.study.derived)
     shown = show(view, metrics=metrics or None)
     if as_json:
         print_json("show", shown.as_json())

@@ -12,7 +12,7 @@ from perftrail.model.build import Failure, Stage
 from perftrail.model.patch import FileChangeJson
 from perftrail.model.plan import cells
 from perftrail.model.subject import Subject
-from perftrail.model.wording import duration, quoted
+from perftrail.model.wording import counted, duration, quoted
 from perftrail.opening import results_directory
 from perftrail.process.launcher import Launcher
 from perftrail.sources.git.patch import GitPatches
@@ -265,7 +265,7 @@ class Explain:
             yield Stepped(
                 number=self._steps,
                 words=f"{after.cell.benchmark} {after.cell.point}".rstrip()
-                + f": {profiler.name}, {profiler.starts} starts of each",
+                + f": {profiler.name}, {counted(profiler.starts, 'invocation')} of each revision",
             )
             profiles = _profile_both(profiler, before, after)
             if isinstance(profiles, Failure):

@@ -116,7 +116,7 @@ class Profiler(Protocol):
 class PlainProfiler:
     """A plain start: times, memory, switches, faults, and what the benchmark prints."""
 
-    name = "plain starts"
+    name = "plain invocations"
     slowdown = 1.0
 
     def __init__(self, study: Study, invoker: Invoker, *, starts: int) -> None:
@@ -131,18 +131,18 @@ class PlainProfiler:
     def profile(self, ready: Ready, number: int) -> Mapping[str, ProfiledMetric] | Failure:
         """Start once; omit values that are negative, and zeros without a floor."""
         benchmark = self._study.benchmarks[ready.cell.benchmark]
-        seen = self._invoker.observe(
+        observed = self._invoker.observe(
             ready, f"plain-{number}", lambda command: replace(command, lock_counter="off")
         )
-        if isinstance(seen.result, Failure):
-            return seen.result
+        if isinstance(observed.result, Failure):
+            return observed.result
         units = {name: each.unit for name, each in benchmark.metrics.items()}
-        data = {name: (value, units[name], 0.0) for name, value in seen.result.items() if name in units}
+        data = {name: (value, units[name], 0.0) for name, value in observed.result.items() if name in units}
         own = {name: MEASURED[name].unit for name in PLAIN_METRICS}
         data |= {
-            name: (seen.result[name], own[name], FLOORS[own[name]])
+            name: (observed.result[name], own[name], FLOORS[own[name]])
             for name in PLAIN_METRICS
-            if name in seen.result
+            if name in observed.result
         }
         return {
             name: ProfiledMetric(
@@ -173,12 +173,12 @@ class LocksProfiler:
 
     def profile(self, ready: Ready, number: int) -> Mapping[str, ProfiledMetric] | Failure:
         """Start once with the counter; include only waits that occurred."""
-        seen = self._invoker.observe(
+        observed = self._invoker.observe(
             ready, f"locks-{number}", lambda command: replace(command, lock_counter="preload")
         )
-        if isinstance(seen.result, Failure):
-            return seen.result
-        found = seen.ran.locks
+        if isinstance(observed.result, Failure):
+            return observed.result
+        found = observed.ran.locks
         if found is None:
             return Failure(
                 stage="metric",
@@ -222,9 +222,9 @@ class CallsProfiler:
         with tempfile.TemporaryDirectory(prefix="perftrail-strace-") as scratch:
             summary = Path(scratch) / "calls"
             words = (self._program, "-f", "-qq", "-c", "-o", str(summary), "--")
-            seen = self._invoker.observe(ready, f"calls-{number}", lambda command: _under(words, command))
-            if isinstance(seen.result, Failure):
-                return seen.result
+            observed = self._invoker.observe(ready, f"calls-{number}", lambda command: _under(words, command))
+            if isinstance(observed.result, Failure):
+                return observed.result
             calls = read_calls(summary.read_text(errors="replace"))
         floor = max(FLOORS[""], SHARE_OF_CALLS * sum(calls.values()))
         return {
@@ -256,15 +256,15 @@ class InstructionsProfiler:
                 self._program, "--tool=cachegrind", "--cache-sim=no", "--trace-children=yes",
                 f"--cachegrind-out-file={scratch}/%p", f"--log-file={scratch}/log.%p", "--",
             )  # fmt: skip
-            seen = self._invoker.observe(
+            observed = self._invoker.observe(
                 ready,
                 f"instructions-{number}",
                 lambda command: replace(
                     _under(words, command), environment={**FIXED, **command.environment}, aslr=False
                 ),
             )
-            if isinstance(seen.result, Failure):
-                return seen.result
+            if isinstance(observed.result, Failure):
+                return observed.result
             texts = [file.read_text(errors="replace") for file in sorted(Path(scratch).glob("[0-9]*"))]
         functions = read_functions(texts)
         total = float(sum(functions.values()))

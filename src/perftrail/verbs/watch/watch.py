@@ -173,7 +173,7 @@ class BranchCheck:
         measured = None if reference is None else (yield from measured_batch(self._session, reference, fresh))
         if measured is None:
             yield from self._replace_reference(
-                fresh, "is gone" if reference is None else "cannot be measured"
+                fresh, "is no longer in the history" if reference is None else "cannot be measured"
             )
             return
         state = self._with_levels(measured, fresh)

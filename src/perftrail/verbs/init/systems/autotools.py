@@ -64,7 +64,7 @@ def _relink(program: Program | None) -> tuple[Step, ...]:
     return (
         Step(
             line=f'rm -f {shlex.quote(program.path)} && make -j{{cpus}} LDFLAGS="{LLD_SHUFFLES}"',
-            why="lld (package lld) shuffles object files; with CFLAGS=-ffunction-sections in the steps, functions",
+            why="lld (package lld) reorders object files, or functions with CFLAGS=-ffunction-sections in the steps",
         ),
     )
 

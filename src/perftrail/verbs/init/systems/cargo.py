@@ -46,11 +46,18 @@ def detect(tree: Tree) -> BuildDraft | None:
     for pattern in texts_of(table(crates[""], "workspace").get("members")):
         for path in tree.matching(f"{pattern.removeprefix('./').rstrip('/')}/{MANIFEST}"):
             crates[path.removesuffix(f"/{MANIFEST}")] = _read(tree, path)
-    programs = [program for place, crate in crates.items() for program in _programs(tree, place, crate)]
+    programs = [
+        program for directory, crate in crates.items() for program in _programs(tree, directory, crate)
+    ]
     program = choose_program(programs, tree.name)
     locked = " --locked" if "Cargo.lock" in tree else ""
     bench = next(
-        (found for place, crate in crates.items() if (found := _bench(tree, place, crate)) is not None), None
+        (
+            found
+            for directory, crate in crates.items()
+            if (found := _bench(tree, directory, crate)) is not None
+        ),
+        None,
     )
     everything = " --workspace" if len(crates) > 1 else ""
     build = Step(
@@ -87,16 +94,17 @@ def _relink(
     program: Program, crates: Mapping[str, Mapping[str, Any]], tree: Tree, locked: str
 ) -> tuple[Step, ...]:
     """Return how to relink a binary; cargo recompiles the crate itself for that, but no dependency."""
-    own = next(
-        (crate for place, crate in crates.items() if program in _programs(tree, place, crate)), crates[""]
+    crate = next(
+        (crate for directory, crate in crates.items() if program in _programs(tree, directory, crate)),
+        crates[""],
     )
-    package = text(table(own, "package").get("name"))
+    package = text(table(crate, "package").get("name"))
     which = f" --package {package}" if len(crates) > 1 and is_safe_path(package) else ""
     flags = " ".join(f'"-Clink-arg={flag}"' for flag in LLD_SHUFFLES.split())
     return (
         Step(
             line=f"cargo rustc --release{locked}{which} --bin {shlex.quote(program.name)} -- {flags}",
-            why="lld shuffles functions; recompiles this crate, but no dependency",
+            why="lld reorders functions; cargo recompiles this crate for that, but no dependency",
         ),
     )
 
@@ -108,24 +116,24 @@ def _read(tree: Tree, path: str) -> Mapping[str, Any]:
         return {}
 
 
-def _programs(tree: Tree, place: str, crate: Mapping[str, Any]) -> list[Program]:
+def _programs(tree: Tree, directory: str, crate: Mapping[str, Any]) -> list[Program]:
     """Return the binaries of one crate: those that it names, its main.rs, and those below src/bin."""
     found = [text(each.get("name")) for each in _tables(crate.get("bin"))]
-    if _in(place, "src/main.rs") in tree:
+    if _path_in(directory, "src/main.rs") in tree:
         found.append(text(table(crate, "package").get("name")))
-    for path in tree.matching(_in(place, "src/bin/*.rs")):
+    for path in tree.matching(_path_in(directory, "src/bin/*.rs")):
         here = PurePosixPath(path)
         found.append(here.parent.name if here.name == "main.rs" else here.stem)
     return [Program(name=name, path=f"target/release/{name}") for name in dict.fromkeys(found) if name]
 
 
-def _bench(tree: Tree, place: str, crate: Mapping[str, Any]) -> BenchmarkDraft | None:
+def _bench(tree: Tree, directory: str, crate: Mapping[str, Any]) -> BenchmarkDraft | None:
     """Return the first benchmark of a crate that runs with a stable compiler, with its own harness."""
     own = {text(each.get("name")) for each in _tables(crate.get("bench")) if each.get("harness") is False}
     name = next((each for each in sorted(own) if is_safe_path(each)), None)
     if name is None:
         return None
-    command = f"cargo bench --manifest-path {tree.word(_in(place, MANIFEST))} --bench {name}"
+    command = f"cargo bench --manifest-path {tree.word(_path_in(directory, MANIFEST))} --bench {name}"
     if "criterion" in table(crate, "dev-dependencies"):
         return BenchmarkDraft(
             name="bench",
@@ -148,5 +156,5 @@ def _tables(value: object) -> list[Mapping[str, Any]]:
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
-def _in(place: str, path: str) -> str:
-    return f"{place}/{path}".lstrip("/")
+def _path_in(directory: str, path: str) -> str:
+    return f"{directory}/{path}".lstrip("/")

@@ -136,7 +136,7 @@ def _relink(build_directory: str) -> tuple[Step, ...]:
     return (
         Step(
             line=f'cmake -B {build_directory} "-DCMAKE_EXE_LINKER_FLAGS={LLD_SHUFFLES}"',
-            why="lld (package lld) shuffles object files; functions, with -DCMAKE_C_FLAGS=-ffunction-sections above",
+            why="lld (package lld) reorders object files, or functions with -DCMAKE_C_FLAGS=-ffunction-sections above",
         ),
         Step(
             line=f"cmake --build {build_directory} --parallel {{cpus}}",

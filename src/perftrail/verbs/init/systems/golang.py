@@ -26,7 +26,7 @@ _MAIN = re.compile(r"^package main\b", re.MULTILINE)
 _BENCHMARK = re.compile(r"^func (Benchmark[A-Z0-9_]\w*)\(\w+ \*testing\.B\)", re.MULTILINE)
 _SHUFFLED = '-ldflags="-randlayout={layout} -funcalign=64"'
 _SHUFFLED_WHY = (
-    "shuffles functions; -funcalign=64 (Go 1.25) steadies them: build with -ldflags=-funcalign=64, too"
+    "reorders functions; -funcalign=64 (Go 1.25) aligns them: build with -ldflags=-funcalign=64, too"
 )
 _PER_OPERATION = PrintedMetric(pattern=r"\s([0-9.]+) ns/op", unit="ns")
 
@@ -43,10 +43,10 @@ def detect(tree: Tree) -> BuildDraft | None:
     )
     relink: tuple[Step, ...] = ()
     if program is not None and benchmark.placeholder:
-        made = f"-trimpath -buildvcs=false -o {_BIN}/ {packages[program.name]}"
-        relink = (Step(line=f"go build {_SHUFFLED} {made}", why=_SHUFFLED_WHY),)
+        arguments = f"-trimpath -buildvcs=false -o {_BIN}/ {packages[program.name]}"
+        relink = (Step(line=f"go build {_SHUFFLED} {arguments}", why=_SHUFFLED_WHY),)
         step = Step(
-            line=f"go build {made}",
+            line=f"go build {arguments}",
             why="no path and no commit in the program, so that equal sources give equal programs",
         )
     else:
@@ -70,13 +70,19 @@ def _module(tree: Tree) -> str:
 
 def _packages(tree: Tree) -> dict[str, str]:
     """Return each package main, as an argument of `go build`, by the name of its program."""
-    places = {
+    directories = {
         PurePosixPath(path).parent
         for path in tree
         if path.endswith(".go") and not path.endswith("_test.go") and _MAIN.search(tree.text(path))
     }
-    usual = [place for place in sorted(places) if place == PurePosixPath() or is_safe_path(str(place))]
-    return {place.name or _module(tree): f"./{place}" if place.name else "." for place in usual}
+    packages = [
+        directory
+        for directory in sorted(directories)
+        if directory == PurePosixPath() or is_safe_path(str(directory))
+    ]
+    return {
+        directory.name or _module(tree): f"./{directory}" if directory.name else "." for directory in packages
+    }
 
 
 def _bench(tree: Tree) -> BenchmarkDraft | None:

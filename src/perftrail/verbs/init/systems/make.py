@@ -89,10 +89,10 @@ def variable(text: str, name: str) -> tuple[str, ...]:
 def _variables(text: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for line in _logical(text):
-        given = None if line.startswith("\t") else _ASSIGNMENT.match(line)
-        if given is None:
+        assignment = None if line.startswith("\t") else _ASSIGNMENT.match(line)
+        if assignment is None:
             continue
-        name, how, value = given[1], given[2], given[3].partition(" #")[0].strip()
+        name, how, value = assignment[1], assignment[2], assignment[3].partition(" #")[0].strip()
         if how == "+=" and name in found:
             found[name] = f"{found[name]} {value}"[:_MOST_LENGTH]
         else:
@@ -139,7 +139,7 @@ def detect(tree: Tree) -> BuildDraft | None:
         steps=(
             Step(
                 line="make -j{cpus}",
-                why="builds make's default target; name a target to build less, or flags: CFLAGS=-O2",
+                why="builds the default target; add a target to build less, or flags, for example CFLAGS=-O2",
             ),
         ),
         outputs=benchmark.uses,
@@ -155,11 +155,11 @@ def _relink(tree: Tree, programs: Sequence[Program], benchmark: BenchmarkDraft) 
     if program is None:
         return ()
     compilers = {"CC": "cc", **({"CXX": "c++"} if _has_cxx(tree) else {})}
-    given = " ".join(f'{name}="{compiler} {LLD_SHUFFLES}"' for name, compiler in compilers.items())
+    compiler_options = " ".join(f'{name}="{compiler} {LLD_SHUFFLES}"' for name, compiler in compilers.items())
     return (
         Step(
-            line=f"rm -f {shlex.quote(program.path)} && make -j{{cpus}} {given}",
-            why="lld (package lld) shuffles object files; with CFLAGS=-ffunction-sections in the steps, functions; "
+            line=f"rm -f {shlex.quote(program.path)} && make -j{{cpus}} {compiler_options}",
+            why="lld (package lld) reorders object files, or functions with CFLAGS=-ffunction-sections in the steps; "
             'without lld: CC="sh {study}/link-order {layout} cc", with the script from docs/how-to/layout-noise',
         ),
     )
@@ -249,5 +249,5 @@ def _makes_program(rule: Rule) -> bool:
         return False
     if not rule.lines:
         return f"{rule.target}.o" in rule.needs or f"{rule.target}.c" in rule.needs
-    made = {name for line in rule.lines if " -c " not in line for name in _OUTPUT_OPTION.findall(line)}
-    return bool(made & {"$@", "$(@)", rule.target} or any(name.startswith("$@") for name in made))
+    outputs = {name for line in rule.lines if " -c " not in line for name in _OUTPUT_OPTION.findall(line)}
+    return bool(outputs & {"$@", "$(@)", rule.target} or any(name.startswith("$@") for name in outputs))

@@ -74,7 +74,7 @@ def _relink(build_directory: str) -> tuple[Step, ...]:
     return (
         Step(
             line=f'meson configure {build_directory} "-Dc_link_args={flags}" "-Dcpp_link_args={flags}"',
-            why="lld (package lld) shuffles object files; with -Dc_args=-ffunction-sections in the steps, functions",
+            why="lld (package lld) reorders object files, or functions with -Dc_args=-ffunction-sections in the steps",
         ),
         Step(
             line=f"meson compile -C {build_directory} -j {{cpus}}", why="links again and recompiles nothing"

@@ -44,7 +44,7 @@ def detect(tree: Tree) -> BuildDraft | None:
         system="npm",
         manifest=MANIFEST,
         tools=("node", "npm"),
-        steps=_steps(tree, package, scripts, whole=not benchmark.placeholder),
+        steps=_steps(tree, package, scripts, with_development=not benchmark.placeholder),
         benchmark=benchmark,
         hints=_HINTS if "build" in scripts else (),
         no_relink_reason="node compiles while it runs; every pair of invocations uses a random build path",
@@ -52,10 +52,10 @@ def detect(tree: Tree) -> BuildDraft | None:
 
 
 def _steps(
-    tree: Tree, package: Mapping[str, Any], scripts: Mapping[str, Any], *, whole: bool
+    tree: Tree, package: Mapping[str, Any], scripts: Mapping[str, Any], *, with_development: bool
 ) -> tuple[Step, ...]:
-    """Return the install steps; with development dependencies only for the `whole` package, or for its build."""
-    developing = whole or any(script in scripts for script in _BUILD_SCRIPTS)
+    """Return the install steps, `with_development` dependencies or if the package's build needs these."""
+    developing = with_development or any(script in scripts for script in _BUILD_SCRIPTS)
     kinds = ("dependencies", "optionalDependencies", "peerDependencies")
     needed = any(table(package, kind) for kind in kinds + ("devDependencies",) * developing)
     only = "" if developing or not table(package, "devDependencies") else " --omit=dev"

@@ -77,10 +77,10 @@ def _trial(tree: Tree, scripts: Mapping[str, Any], module: str, manifest: str) -
 def _module(tree: Tree, name: str) -> str:
     """Return the package or module to import, at its installed path; empty if there is none."""
     folded = re.sub(r"[-_.]+", "_", name).lower()
-    for place in ("", "src/", "lib/"):
-        for made in (f"{folded}/__init__.py", f"{folded}.py"):
-            if f"{place}{made}" in tree:
-                return made.removesuffix("/__init__.py")
+    for root in ("", "src/", "lib/"):
+        for path in (f"{folded}/__init__.py", f"{folded}.py"):
+            if f"{root}{path}" in tree:
+                return path.removesuffix("/__init__.py")
     packages = [
         path.split("/")[-2]
         for path in (*tree.matching("src/*/__init__.py"), *tree.matching("*/__init__.py"))
