@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
-from perftrail.model.wording import change, counted, decimals, escaped, number, percent, quantity
+from perftrail.model.wording import change, counted, escaped, number, percent, quantity
 from perftrail.present.console import output
-from perftrail.present.failures import telling
+from perftrail.present.failures import failure_words
 from perftrail.present.sentence import revision_name
-from perftrail.present.speech import change_words
+from perftrail.present.speech import change_words, interval_words
 from perftrail.stats.retained_gain import Share
 from perftrail.verbs.backport.result import Role
 
@@ -279,8 +279,7 @@ def _effect(stand: MetricResult) -> Text:
         return Text(f"same, to within {percent(_bound(got))}" if _bound(got) > EXACT else "same each time")
     if got.high - got.low < EXACT:
         return Text(f"× {number(got.effect)} each time, {judged}", style=STYLES[judged])
-    digits = decimals(got.effect, got.low, got.high)
-    text = f"× {got.effect:.{digits}f} [{got.low:.{digits}f}, {got.high:.{digits}f}] {judged}"
+    text = f"× {interval_words(got.effect, got.low, got.high)} {judged}"
     return Text(text, style=STYLES[judged])
 
 
@@ -293,9 +292,7 @@ def _notes(report: BackportReport, shown: Sequence[MetricResult]) -> Iterator[st
     for one, other in report.equal:
         yield f"{one.capitalize()} and {other} are one build, measured once"
     for missing in report.missing[:MOST_NAMED]:
-        failure = missing.failure
-        text = f"{failure.stage}: {telling(failure)} (log: {failure.log})"
-        yield f"{missing.role.capitalize()}, {missing.where}: {text}"
+        yield f"{missing.role.capitalize()}, {missing.where}: {failure_words(missing.failure)}"
     if len(report.missing) > MOST_NAMED:
         yield f"and {len(report.missing) - MOST_NAMED} more failures; --json names all"
     if report.skipped:

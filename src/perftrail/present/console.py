@@ -28,7 +28,7 @@ from perftrail.measure.events import (
 from perftrail.model.build import Failure
 from perftrail.model.measurement import FailedInvocation
 from perftrail.model.wording import counted, duration, escaped, listed, number
-from perftrail.present.failures import left_out_words, telling
+from perftrail.present.failures import failure_words, left_out_words, telling
 from perftrail.present.terminal import settings
 from perftrail.present.validity import outdated_words
 from perftrail.store import Back, Holder, ServerUnreachable
@@ -216,11 +216,7 @@ class Watcher:
 
     def _invoked(self, event: Invoked) -> None:
         if isinstance(event.outcome, FailedInvocation):
-            failure = event.outcome.failure
-            self._say(
-                f"{event.cell}: {failure.stage}: {telling(failure)} (log: {failure.log})",
-                style=WARNING,
-            )
+            self._say(f"{event.cell}: {failure_words(event.outcome.failure)}", style=WARNING)
             return
         for metric, method in event.outcome.methods.items():
             known = f"{event.cell.benchmark}.{metric}"

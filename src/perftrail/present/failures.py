@@ -58,6 +58,12 @@ def telling(failure: Failure) -> str:
     return first_line(failure.message, longest=LONGEST_LINE)
 
 
+def failure_words(failure: Failure) -> str:
+    """Return a failure in a line: its stage, its most relevant line, and its log."""
+    log = f" (log: {failure.log})" if failure.log else ""
+    return f"{failure.stage}: {telling(failure)}{log}"
+
+
 def more_lines(failure: Failure, *, most: int | None = MOST_MORE) -> list[str]:
     """Return the other lines of the log excerpt, escaped; at most a number of them."""
     lines = [line.strip() for line in failure.message.strip().splitlines()[1:] if line.strip()]

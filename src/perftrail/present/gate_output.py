@@ -18,7 +18,7 @@ from perftrail.charts.frame import Palette
 from perftrail.errors import UsageError
 from perftrail.model.wording import counted, escaped
 from perftrail.present.console import output
-from perftrail.present.failures import telling
+from perftrail.present.failures import failure_words
 from perftrail.present.gate import (
     effect,
     effort,
@@ -32,6 +32,7 @@ from perftrail.present.gate import (
     value_words,
 )
 from perftrail.present.page import PNG_SCALE, svg
+from perftrail.present.speech import capitalised
 from perftrail.stats.comparison import Verdict
 
 if TYPE_CHECKING:
@@ -199,16 +200,14 @@ def print_gate(gate: Gate) -> None:
         console.print(_table(gate))
         console.print()
     for lost in gate.lost[:MOST_LOST]:
-        why = f"{lost.failure.stage}: {telling(lost.failure)} (log: {lost.failure.log})"
+        why = failure_words(lost.failure)
         console.print(Text(f"{f'{lost.side} {escaped(lost.place)}'.strip()}: {why}", style="yellow"))
     if len(gate.lost) > MOST_LOST:
         console.print(Text(f"and {len(gate.lost) - MOST_LOST} more; --json names all", style="yellow"))
-    sure = sureness(gate)
-    console.print(Text(f"{sure[:1].upper()}{sure[1:]}"))
-    words = effort(gate)
-    console.print(Text(f"{words[:1].upper()}{words[1:]}; machine {escaped(gate.machine.id)}"))
+    console.print(Text(capitalised(sureness(gate))))
+    console.print(Text(f"{capitalised(effort(gate))}; machine {escaped(gate.machine.id)}"))
     for text in limits(gate):
-        console.print(Text(escaped(f"{text[:1].upper()}{text[1:]}", longest=LONGEST)))
+        console.print(Text(escaped(capitalised(text), longest=LONGEST)))
     if gate.verdict in (Verdict.SLOWER, Verdict.FASTER):
         console.print(Text(f"Next: {escaped(gate.hunt, longest=LONGEST)}    find the culprit", style="dim"))
 

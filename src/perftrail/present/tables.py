@@ -11,15 +11,14 @@ from rich.text import Text
 from perftrail.model.measurement import NOISE
 from perftrail.model.source import ALONE, pins_asked
 from perftrail.model.subject import Revision
-from perftrail.model.wording import change, decimals, escaped, quantity
-from perftrail.model.wording import change as relative
+from perftrail.model.wording import change, escaped
 from perftrail.present.console import output
 from perftrail.present.finding import LONGEST_LINE, pins_words
 from perftrail.present.page import inert
 from perftrail.present.report.answer import claim_words, counted_words, found_words
-from perftrail.present.report.words import correlation_words, size_words
+from perftrail.present.report.words import correlation_words, row_value, size_words
 from perftrail.present.sentence import headline_of, revision_name, stored_answers
-from perftrail.present.speech import sentence
+from perftrail.present.speech import effect_words, interval_words, sentence
 from perftrail.results.claims import ClaimVerdict
 
 if TYPE_CHECKING:
@@ -90,13 +89,10 @@ def _cell(variant: str, found: Mapping[str, Row], first: str) -> str:
     row = found.get(variant)
     if row is None:
         return "not measured"
-    if row.estimate is None:
-        return "\n".join(["no value", *row_notes(row)])
-    each = row.estimate
-    text = quantity(each.value, row.unit, low=each.low, high=each.high)
-    base = found.get(first)
-    if variant != first and base is not None and base.estimate is not None and _apart(each, base.estimate):
-        text += f", {relative(each.value / base.estimate.value)}"
+    each, base = row.estimate, found.get(first)
+    text = row_value(row)
+    if each and variant != first and base is not None and base.estimate and _apart(each, base.estimate):
+        text += f", {change(each.value / base.estimate.value)}"
     return "\n".join([text, *row_notes(row)])
 
 
@@ -227,7 +223,7 @@ def _row_texts(row: Row) -> dict[str, str]:
         "benchmark": row.benchmark,
         "point": escaped(str(row.point)),
         "metric": row.metric,
-        "median [95 % interval]": _estimate(row),
+        "median [95 % interval]": row_value(row),
         "n": str(found.count if found else 0),
         "notes": ", ".join(row_notes(row)),
     }
@@ -250,20 +246,7 @@ def _change(each: HistoryChange) -> str:
     doubt = ""
     if point.earliest < each.point.previous + 1 or point.latest > point.position:
         doubt = f", or from {each.earliest.short} to {each.latest.short} (95 %)"
-    digits = decimals(point.effect, point.low, point.high)
-    return (
-        f"{change(point.effect)} (× {point.effect:.{digits}f}, "
-        f"95 % interval {point.low:.{digits}f} to {point.high:.{digits}f}) {where}{doubt}"
-    )
-
-
-def _estimate(row: Row) -> str:
-    found = row.estimate
-    if found is None:
-        return "no value"
-    if found.count == 1:
-        return quantity(found.value, row.unit)
-    return quantity(found.value, row.unit, low=found.low, high=found.high)
+    return f"{effect_words(point.effect, point.low, point.high)} {where}{doubt}"
 
 
 def print_by_benchmark(found: Sequence[Shift]) -> None:
@@ -293,13 +276,12 @@ def _several(texts: Sequence[dict[str, str]], name: str) -> bool:
 
 def _shift_texts(shift: Shift) -> dict[str, str]:
     found = shift.comparison
-    digits = decimals(found.effect, found.low, found.high)
     return {
         "variant": shift.row.subject.variant,
         "benchmark": shift.row.benchmark,
         "metric": shift.row.metric,
         "points": str(len(shift.points)),
-        "times": f"{found.effect:.{digits}f} [{found.low:.{digits}f}, {found.high:.{digits}f}]",
+        "times": interval_words(found.effect, found.low, found.high),
         "verdict": change(found.effect) if shift.differs else shift.words,
     }
 

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from perftrail.model.wording import duration, escaped, number, percent, quantity
 from perftrail.present.console import output
+from perftrail.present.speech import estimate_words
 from perftrail.present.trial_files import ratio
 from perftrail.stats.comparison import Verdict
 from perftrail.stats.trial import Why
@@ -260,10 +261,7 @@ def cell(compared: Comparison | None, metric: str) -> str:
 
 def interval(figure: Figure) -> str:
     """Return a value with its interval, if it has one."""
-    lies = figure.estimate
-    if lies.count == 1:
-        return quantity(lies.value, figure.unit)
-    return quantity(lies.value, figure.unit, low=lies.low, high=lies.high)
+    return estimate_words(figure.estimate, figure.unit)
 
 
 def _seconds(seconds: float) -> str:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Annotated, TypedDict
 
 from perftrail.model.benchmark import Value
 from perftrail.model.trial import SPLIT, UNITS
-from perftrail.model.wording import decimals, escaped, quantity
+from perftrail.model.wording import escaped
+from perftrail.present.speech import estimate_words, interval_words
 from perftrail.stats.comparison import Verdict
 from perftrail.stats.trial import Contrast, Why
 
@@ -257,16 +258,12 @@ def to_markdown(found: Findings) -> str:
 
 def ratio(found: Comparison) -> str:
     """Return an effect with its interval: ``1.052 [1.031, 1.074]``."""
-    digits = decimals(found.effect, found.low, found.high)
-    return f"{found.effect:.{digits}f} [{found.low:.{digits}f}, {found.high:.{digits}f}]"
+    return interval_words(found.effect, found.low, found.high)
 
 
 def _figure(result: Finding, metric: str) -> str:
     figure = result.figures.get(metric)
-    if figure is None:
-        return "–"
-    lies = figure.estimate
-    return quantity(lies.value, figure.unit, low=lies.low, high=lies.high)
+    return "–" if figure is None else estimate_words(figure.estimate, figure.unit)
 
 
 def _verdict(found: Comparison | None) -> str:

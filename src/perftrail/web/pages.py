@@ -34,7 +34,7 @@ from perftrail.present.dashboard.subjects import (
     value_words,
 )
 from perftrail.present.page import log_end
-from perftrail.present.report.words import row_figure, row_metric
+from perftrail.present.report.words import row_metric, row_value
 from perftrail.web.asked import (
     NotYetError,
     asked_subjects,
@@ -434,7 +434,7 @@ async def revision(request: Request) -> Response:
         after=beside[position + 1] if position + 1 < len(beside) else None,
         rows=snapshot.rows_of.get(found.id, ()),
         metric_of=row_metric,
-        figure_of=row_figure,
+        value_of=row_value,
         series_of=lambda row: names.get(snapshot.gathered.followed(row), ""),
         around=(max(0, position - BESIDE), position + BESIDE),
         builds=snapshot.builds.get(found.id, ()),

@@ -17,9 +17,9 @@ from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, Response
 
 from perftrail._version import __version__
-from perftrail.model.wording import counted, decimals, escaped, quantity
+from perftrail.model.wording import counted, escaped, quantity
 from perftrail.present.page import bundle, bundle_name, tied
-from perftrail.present.report.words import effect_words
+from perftrail.present.speech import effect_words, ratio_words
 from perftrail.web.guard import COOKIE
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from perftrail.charts.frame import HistoryPoint
     from perftrail.model.subject import Revision
-    from perftrail.stats.comparison import Comparison
     from perftrail.web.access import Visitor, Visits
 
 
@@ -149,7 +148,7 @@ def environment(*, asks: bool) -> Environment:
         asset=address,
         effect=lambda point: effect_words(point.effect, point.low, point.high),
         figure_words=_figure_words,
-        times=_times,
+        times=lambda found: ratio_words(found.effect, found.low, found.high),
     )
     return made
 
@@ -176,12 +175,6 @@ def _beside_id(revision: Revision) -> str:
 
 def _figure_words(point: HistoryPoint, unit: str) -> str:
     return quantity(point.value, unit, low=point.low, high=point.high)
-
-
-def _times(found: Comparison) -> tuple[str, str]:
-    """Format a ratio and its interval with the digits that the interval supports."""
-    digits = decimals(found.effect, found.low, found.high)
-    return f"× {found.effect:.{digits}f}", f"{found.low:.{digits}f} to {found.high:.{digits}f}"
 
 
 def _query(**values: object) -> str:

@@ -22,7 +22,7 @@ from perftrail.present.report.comparisons import (
     stored_row,
     taken_in_turns,
 )
-from perftrail.present.report.words import row_figure, row_metric
+from perftrail.present.report.words import row_metric, row_value
 from perftrail.results.rows import ValueWithIntervalJson
 from perftrail.stats.comparison import Verdict
 
@@ -183,8 +183,8 @@ def compare_two(
     return tuple(
         Compared(
             figure=row_metric(other),
-            first=row_figure(one),
-            second=row_figure(other),
+            first=row_value(one),
+            second=row_value(other),
             why=why,
             beside=None
             if why

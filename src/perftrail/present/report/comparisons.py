@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from perftrail.charts.comparison import Against, against
 from perftrail.charts.frame import Palette
-from perftrail.model.wording import decimals, escaped, percent
+from perftrail.model.wording import escaped, percent
 from perftrail.present.gate import (
     effect,
     effort,
@@ -21,7 +21,7 @@ from perftrail.present.gate import (
     value_words,
 )
 from perftrail.present.page import Fact, Section, Table, Verdict
-from perftrail.present.speech import sentence
+from perftrail.present.speech import ratio_words, sentence
 from perftrail.results.gate import decided
 from perftrail.results.pairs import BUSY, decides, paired, sides, telling_over, too_few, values_of
 from perftrail.results.rows import by_block
@@ -378,12 +378,10 @@ def _row_name(each: SideBySide, *, several: bool) -> str:
 
 def _texts(each: SideBySide) -> tuple[str, ...]:
     found = each.comparison
-    digits = decimals(found.effect, found.low, found.high)
     return (
         each.name,
         each.figure,
-        f"× {found.effect:.{digits}f}",
-        f"{found.low:.{digits}f} to {found.high:.{digits}f}",
+        *ratio_words(found.effect, found.low, found.high),
         str(found.pairs),
         each.words,
     )

@@ -15,13 +15,13 @@ from perftrail.model.wording import change, counted, escaped, quantity
 from perftrail.present.page import Section, Table
 from perftrail.present.report.words import (
     correlation_words,
-    effect_words,
     revision_mark,
-    revision_title,
-    row_figure,
+    row_value,
     size_words,
     slug,
 )
+from perftrail.present.sentence import revision_name
+from perftrail.present.speech import capitalised, effect_words
 from perftrail.stats.estimate import estimate
 
 if TYPE_CHECKING:
@@ -197,7 +197,7 @@ def _overview(gathered: Gathered, every: Sequence[Followed]) -> Section:
         rows.append(
             (
                 escaped(f"{followed.benchmark}.{followed.metric} {followed.point}".strip()),
-                row_figure(found[-1]) if found else "no value",
+                row_value(found[-1]) if found else "no value",
                 str(len(changes)),
                 ""
                 if last is None
@@ -244,7 +244,7 @@ def _changes(gathered: Gathered, followed: Followed) -> Iterator[str]:
     for each in gathered.changes:
         if followed.is_of(each.row):
             point = each.point
-            where = revision_title(each.row.subject.revision)
+            where = revision_name(each.row.subject.revision)
             if len(each.candidates) > 1:
                 where = f"one of {len(each.candidates)} revisions from {each.candidates[0].short} to {where}"
             variant = f" ({each.row.subject.variant})" if len(gathered.variants) > 1 else ""
@@ -257,7 +257,7 @@ def _changes(gathered: Gathered, followed: Followed) -> Iterator[str]:
         if followed.is_of(series.row):
             variant = f" ({series.row.subject.variant})" if len(gathered.variants) > 1 else ""
             words = correlation_words(series.correlation)
-            yield f"{words[0].upper()}{words[1:]}{variant}."
+            yield f"{capitalised(words)}{variant}."
 
 
 def _texts(
@@ -270,7 +270,7 @@ def _texts(
             (
                 *gathered.revision_texts[row.subject.revision.id],
                 row.subject.variant,
-                row_figure(row),
+                row_value(row),
                 str(len(row.values)),
             )
             for row in rows

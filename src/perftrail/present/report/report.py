@@ -18,7 +18,7 @@ from perftrail.present.report.comparisons import beside_section, compare_subject
 from perftrail.present.report.curves import curve_sections, heat_section, samples_section
 from perftrail.present.report.gathered import gather
 from perftrail.present.report.history import history_sections
-from perftrail.present.report.words import revision_title
+from perftrail.present.sentence import revision_name
 from perftrail.present.speech import sentence
 from perftrail.present.validity import sample_notes
 from perftrail.results.measured import uncollected
@@ -162,7 +162,7 @@ def _log(gathered: Gathered, trouble: Trouble) -> Iterator[Listing]:
     text = log_end(trouble.failure.log, gathered.results) or trouble.failure.message
     if text.strip():
         yield Listing(
-            title=f"Log of {revision_title(trouble.subjects[0].revision)}: {escaped(trouble.line, longest=LONGEST)}",
+            title=f"Log of {revision_name(trouble.subjects[0].revision)}: {escaped(trouble.line, longest=LONGEST)}",
             text=escaped(text, longest=8_000, kept=LINES),
             folded=True,
         )
