@@ -33,20 +33,20 @@ MOST_REVISIONS = 4
 LONGEST_PATH = 100
 
 
-def told_obstacle(obstacle: Obstacle, *, old: str) -> Iterator[str]:
+def obstacle_words(obstacle: Obstacle, *, old: str) -> Iterator[str]:
     """Return the conflicts in one file and the commits that caused them, line by line."""
     path = escaped(obstacle.path, longest=LONGEST_PATH)
     match obstacle.clash:
         case "absent":
             yield f"{path}: {old} has no such file"
         case "deleted":
-            yield f"{path}: the change removes it, and it reads otherwise in {old}"
+            yield f"{path}: the change removes this file, and {old} has another version of it"
         case "added":
-            yield f"{path}: the change brings it, and {old} has another one of that name"
+            yield f"{path}: the change adds this file, and {old} has another one of that name"
         case "rejected":
-            yield f"{path}: the patch finds nowhere the lines that it changes"
+            yield f"{path}: the lines that the patch changes are not in this file"
         case "changed":
-            yield f"{path}: {old} has other lines where the change is"
+            yield f"{path}: {old} has other lines at the place of the change"
     for passage in obstacle.passages[:MOST_PASSAGES]:
         yield f"    {_place(passage)}"
         yield from _who("changed since by", passage.since)
@@ -54,7 +54,7 @@ def told_obstacle(obstacle: Obstacle, *, old: str) -> Iterator[str]:
     if len(obstacle.passages) > MOST_PASSAGES:
         yield f"    and {len(obstacle.passages) - MOST_PASSAGES} more places; --json names all"
     if obstacle.since:
-        yield from _who("brought or changed since by", obstacle.since)
+        yield from _who("added or changed since by", obstacle.since)
 
 
 def _place(passage: Passage) -> str:
@@ -120,7 +120,7 @@ def print_blocked(blocked: Blocked, *, kind: str, named: str | None) -> None:
     console.print(Text(f"conflict: {what} does not apply to {old}", style="bold"))
     for obstacle in conflict.obstacles:
         console.print()
-        for line in told_obstacle(obstacle, old=old):
+        for line in obstacle_words(obstacle, old=old):
             console.print(Text(line))
     console.print()
     study = f" {shlex.quote(named)}" if named else ""
@@ -204,7 +204,7 @@ def _patched_words(report: BackportReport) -> str:
     better = [stand for stand in report.stands if stand.judged(stand.got) == "better"]
     leading = [stand for stand in better if stand.leading] or better
     if not leading or leading[0].got is None:
-        return "the patch makes nothing better that was measured"
+        return "the patch improves no measured metric"
     best = max(leading, key=lambda stand: abs(math.log(stand.got.effect)) if stand.got else 0.0)
     assert best.got is not None
     return f"the patch changes it: {change(round(best.got.effect, 9))} {_name(best)}"

@@ -16,7 +16,7 @@ from perftrail.model.target import Working
 from perftrail.model.wording import change as relative
 from perftrail.model.wording import counted, escaped, listed, probability, quantity
 from perftrail.present.console import output
-from perftrail.present.failures import failure_words, left_out_words, more_lines, trouble_lines
+from perftrail.present.failures import failure_words, further_lines, left_out_words, trouble_lines
 from perftrail.present.sentence import (
     MOST_NAMED,
     also_words,
@@ -293,7 +293,7 @@ def print_run(report: RunReport, *, repeat: Sequence[str]) -> None:
         console.print(Text(f"  and {len(report.disagreements) - MOST_NAMED} more; --json names all"))
     for name, failure in list(report.failures.items())[:MOST_NAMED]:
         console.print(Text(f"  {name}: {failure_words(failure)}"))
-        for line in more_lines(failure):
+        for line in further_lines(failure):
             console.print(Text(f"    {line}"))
     if len(report.failures) > MOST_NAMED:
         console.print(Text(f"  and {len(report.failures) - MOST_NAMED} more; --json names all"))

@@ -157,7 +157,7 @@ def seen(gate: Gate) -> str:
         needed = max(
             (row.comparison.needed_pairs for row in gate.rows if row.comparison is not None), default=0
         )
-        return f"no verdict yet: it needs {needed} pairs" if needed else "no metric was compared"
+        return f"no verdict yet: a verdict needs {needed} pairs" if needed else "no metric was compared"
     if max(parts) < EXACT:
         return "any change would have been detected: all samples are equal"
     if len(parts) == 1 or percent(min(parts)) == percent(max(parts)):

@@ -108,12 +108,12 @@ def after(words: Sequence[str]) -> str:
     return "".join(f" {shlex.quote(word)}" for word in words)
 
 
-def say_how_old(view: View) -> None:
+def print_source_age(view: View) -> None:
     """Print how old the cached answer of a source is; nothing if the source was just asked."""
     if asked := view.asked():
         seconds = (datetime.now(tz=UTC) - datetime.fromisoformat(asked)).total_seconds()
         click.echo(
-            f"what the source has is as it said {duration(max(0.0, seconds))} ago, at {asked}; "
-            "perftrail run and find ask it again",
+            f"perftrail read the revisions of this source {duration(max(0.0, seconds))} ago, at {asked}; "
+            "run and find read them again",
             err=True,
         )

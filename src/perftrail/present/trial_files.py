@@ -114,7 +114,7 @@ class TrialJson(TypedDict):
 
 def as_json(found: Findings) -> TrialJson:
     """Return the result as plain data."""
-    around = found.trial.surroundings
+    surroundings = found.trial.surroundings
     pace = found.trial.pace
     return {
         "results": [_result_json(result) for result in found.results],
@@ -123,11 +123,11 @@ def as_json(found: Findings) -> TrialJson:
         "seconds": round(found.seconds, 6),
         "interrupted": found.stopped,
         "conditions": {
-            "environment_padding_bytes": around.padding_bytes,
+            "environment_padding_bytes": surroundings.padding_bytes,
             "aslr": True,
             "seed": found.trial.seed,
-            "sandbox": around.sandbox is not None,
-            "cpus": None if around.cpus is None else list(around.cpus),
+            "sandbox": surroundings.sandbox is not None,
+            "cpus": None if surroundings.cpus is None else list(surroundings.cpus),
             "threshold": pace.threshold,
             "precision": pace.precision,
         },
@@ -158,15 +158,15 @@ def _result_json(result: Finding) -> CommandResultJson:
 def _figure_json(figure: Figure | None, unit: str) -> CommandMetricJson:
     if figure is None:
         return {"unit": unit, "values": [], "estimate": None, "method": ""}
-    lies = figure.estimate
+    estimate = figure.estimate
     return {
         "unit": unit,
         "values": list(figure.values),
         "estimate": {
-            "value": lies.value,
-            "low": lies.low,
-            "high": lies.high,
-            "confidence": round(lies.confidence, 4),
+            "value": estimate.value,
+            "low": estimate.low,
+            "high": estimate.high,
+            "confidence": round(estimate.confidence, 4),
         },
         "method": figure.method,
     }

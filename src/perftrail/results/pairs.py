@@ -1,6 +1,6 @@
 """Compare subjects with a reference by pairs of values from the same blocks.
 
-`paired` builds the pairs and `telling_over` chooses the usable ones. `shifts` compares at every point, and
+`paired` builds the pairs and `usable_pairs` chooses the usable ones. `shifts` compares at every point, and
 over all points of a benchmark.
 """
 
@@ -62,7 +62,7 @@ def paired(first: Mapping[Blocks, FlaggedSample], second: Mapping[Blocks, Flagge
     ]
 
 
-def telling_over(points: Sequence[Sequence[Pair]]) -> list[list[Pair]]:
+def usable_pairs(points: Sequence[Sequence[Pair]]) -> list[list[Pair]]:
     """Select the quiet pairs of some points, if they are enough and every point has some; else all pairs."""
     quiet = [[pair for pair in pairs if pair.quiet] for pairs in points]
     enough = all(quiet) and sum(map(len, quiet)) >= ENOUGH_QUIET_PAIRS
@@ -227,7 +227,7 @@ def _paired(
 
 def _shift(group: Sequence[_RowPairs], *, comparisons: int) -> Shift:
     """Compare over the points of a group together."""
-    used = telling_over([each.pairs for each in group])
+    used = usable_pairs([each.pairs for each in group])
     return Shift(
         reference=group[0].first.subject,
         row=group[0].row,

@@ -119,7 +119,7 @@ def keep_visit(request: Request, response: Response, visit: str) -> None:
         visit,
         max_age=VISIT_DAYS * 86_400,
         httponly=True,
-        samesite="lax",  # strict, a link in a message would lead to the door, and its answer end the visit
+        samesite="lax",  # with strict, a link in a message would lead to the login page and end the visit
         secure=request.headers.get("x-forwarded-proto", request.url.scheme) == "https",
     )
 
@@ -154,7 +154,7 @@ def environment(*, asks: bool) -> Environment:
 
 
 def _moment(text: str) -> str:
-    """Write when something was, in UTC; what says no time, which any text may be, as it is.
+    """Format a time in UTC; return a text that is not a time unchanged.
 
     >>> _moment("2021-11-24T03:36:05.606127+02:00"), _moment("long ago")
     ('2021-11-24 01:36:05', 'long ago')

@@ -15,7 +15,7 @@ from perftrail.errors import UsageError
 from perftrail.model.build import Built, Failure
 from perftrail.model.wording import duration, escaped
 from perftrail.present.console import errors, output
-from perftrail.present.failures import telling_lines
+from perftrail.present.failures import excerpt_lines
 from perftrail.present.sentence import revision_name
 from perftrail.present.speech import after
 from perftrail.verbs.build import script_of
@@ -116,7 +116,7 @@ def print_made(report: MakeReport, *, repeat: Sequence[str]) -> None:
         words = "cannot be checked out" if outcome.stage == "checkout" else "does not build"
         known = ", as in an earlier run; --retry-failed tries again" if report.known else ""
         console.print(Text(f"{who} {words}{known}", style="bold"))
-        for line in telling_lines(outcome):
+        for line in excerpt_lines(outcome):
             console.print(Text(f"  {line}"))
         lines = []
     lines.append(("log", outcome.log))
@@ -140,7 +140,7 @@ def print_laid_out(subject: Subject, place: ManualBuild) -> None:
     )
     if place.failure is not None:
         console.print(Text("It could not be made ready:", style="yellow"))
-        for line in telling_lines(place.failure):
+        for line in excerpt_lines(place.failure):
             console.print(Text(f"  {line}", style="yellow"))
     console.print(Text(f"{'log':<12} {place.log}"))
     console.print(Text(f"{'here':<12} {place.directory}"))

@@ -93,22 +93,22 @@ def show_plan(
 ) -> None:
     """Compute a study's plan and print it."""
     from perftrail.opening import open_build_view
-    from perftrail.present.speech import say_how_old
+    from perftrail.present.speech import print_source_age
     from perftrail.verbs.check import survey
 
     if study.walked.kind == "samples":
-        from perftrail.present.exported import print_held
+        from perftrail.present.exported import print_imported
         from perftrail.verbs.import_ import held
 
         found = held(study)
         if as_json:
             print_json("check", found.as_json())
         else:
-            print_held(found)
+            print_imported(found)
         return
     with open_build_view(study, store=store) as view:
         plan = survey(view, selection)
-        say_how_old(view)
+        print_source_age(view)
     if as_json:
         print_json("check", plan.as_json())
         return

@@ -57,14 +57,14 @@ def command(
     from perftrail.formats.exports import write
     from perftrail.opening import open_view
     from perftrail.present.exported import deliver
-    from perftrail.present.speech import say_how_old
+    from perftrail.present.speech import print_source_age
     from perftrail.verbs.export import exported, leading
 
     with open_view(walking.load(study, to_read=True), store=store) as view:
         samples = exported(view, only=only, metrics=metrics)
         if FORMATS[form].holds == "shown" and not metrics:
             samples = leading(samples, view)
-        say_how_old(view)
+        print_source_age(view)
         files = write(form, samples, view.study)
     written = deliver(form, files, output, quiet=as_json)
     if as_json:

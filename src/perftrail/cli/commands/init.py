@@ -23,11 +23,11 @@ def command(directory: str, output: str | None, system: str | None, force: bool,
     perftrail detects git or Fossil, and make, autotools, cmake, meson, cargo, go, npm or pyproject. It chooses a range
     of the history, a recipe and a command. It runs nothing of what it finds.
     """
-    from perftrail.present.plan import print_begun
+    from perftrail.present.plan import print_first_study
     from perftrail.verbs.init.start import begin
 
     begun = begin(Path(directory), output=Path(output or directory), system=system, force=force)
     if as_json:
         print_json("init", begun.as_json())
     else:
-        print_begun(begun)
+        print_first_study(begun)

@@ -65,12 +65,12 @@ BUILDS_DIFFER = (
 )
 
 
-def difference(gathered: Gathered, beside: Sequence[SideBySide], *, notes: tuple[str, ...]) -> Verdict:
+def difference(gathered: Gathered, compared: Sequence[SideBySide], *, notes: tuple[str, ...]) -> Verdict:
     """Return how the subjects differ: in the metric of the study's question, else the largest sure difference."""
-    about = [each for each in beside if each.asked] or beside
+    about = [each for each in compared if each.asked] or compared
     sure = [each for each in about if each.differs]
     if not sure:
-        return _alike(beside, about, notes)
+        return _alike(compared, about, notes)
     lead = gathered.lead
     asked = [each for each in sure if lead and (each.benchmark, each.metric) == (lead.benchmark, lead.metric)]
     result = asked or sure
@@ -87,8 +87,10 @@ def difference(gathered: Gathered, beside: Sequence[SideBySide], *, notes: tuple
                 label=f"Effect of {best.name}",
                 text=effect_words(found.effect, found.low, found.high, interval="interval"),
             ),
-            Fact(label="Certainty", text=f"{probability(found.confidence)}, {found.pairs} {_taken(best)}"),
-            _counted(beside),
+            Fact(
+                label="Certainty", text=f"{probability(found.confidence)}, {found.pairs} {_pair_words(best)}"
+            ),
+            _counted(compared),
             Fact(
                 label="Cost",
                 text=f"{sum(len(row.values) for row in gathered.rows)} values",
@@ -105,7 +107,7 @@ def _of_builds(gathered: Gathered, best: SideBySide) -> tuple[str, ...]:
     return (BUILDS_DIFFER,)
 
 
-def _alike(beside: Sequence[SideBySide], about: Sequence[SideBySide], notes: tuple[str, ...]) -> Verdict:
+def _alike(compared: Sequence[SideBySide], about: Sequence[SideBySide], notes: tuple[str, ...]) -> Verdict:
     """Return that no difference is certain, and the minimum detectable change."""
     same = all(each.verdict == "same" for each in about)
     seen = [each.comparison.minimum_detectable for each in about]
@@ -113,7 +115,7 @@ def _alike(beside: Sequence[SideBySide], about: Sequence[SideBySide], notes: tup
     where = " everywhere" if len(about) > 1 else ""
     bound = f"{percent(max(known, default=0.0))} would have been detected{where}"
     if len(known) < len(seen):
-        bound = f"of {len(seen)} comparisons {len(seen) - len(known)} have too few {about[0].counted} for a verdict"
+        bound = f"{len(seen) - len(known)} of {len(seen)} comparisons have too few {about[0].counted} for a verdict"
     which = "No difference" if same else "No difference detected"
     if any(each.points > 1 for each in about):
         which += " on the whole"
@@ -123,24 +125,24 @@ def _alike(beside: Sequence[SideBySide], about: Sequence[SideBySide], notes: tup
         largest = max(disturbed, key=lambda each: each.size)
         sentence = (
             f"{largest.figure} against {largest.reference}: {largest.name} {relative(largest.comparison.effect)}, "
-            "but that decides nothing: something else was at work on the machine."
+            "but that is no evidence: other processes used the machine."
         )
     return Verdict(
         sentence=sentence,
         tone="plain" if same else "unclear",
-        facts=(_counted(beside),),
+        facts=(_counted(compared),),
         notes=notes,
     )
 
 
-def _counted(beside: Sequence[SideBySide]) -> Fact:
-    sure = sum(each.differs for each in beside)
+def _counted(compared: Sequence[SideBySide]) -> Fact:
+    sure = sum(each.differs for each in compared)
     return Fact(
-        label="Comparisons", text=f"{len(beside)}{f', of which {sure} differ for sure' if sure else ''}"
+        label="Comparisons", text=f"{len(compared)}{f', of which {sure} differ for sure' if sure else ''}"
     )
 
 
-def _taken(best: SideBySide) -> str:
+def _pair_words(best: SideBySide) -> str:
     return "interleaved pairs" if best.in_turns else "values of each or more, not interleaved"
 
 
@@ -177,7 +179,7 @@ MOST_NAMED = 4
 LONGEST_ANSWER = 600
 
 
-def verdict(gathered: Gathered, beside: Sequence[SideBySide]) -> Verdict:
+def verdict(gathered: Gathered, compared: Sequence[SideBySide]) -> Verdict:
     """Return the answer of a report."""
     if gathered.answers:
         return _searched(gathered)
@@ -185,8 +187,8 @@ def verdict(gathered: Gathered, beside: Sequence[SideBySide]) -> Verdict:
         return compared_verdict(gathered.comparisons[0])
     if gathered.largest_change is not None and len(gathered.variants) == 1:
         return _changed(gathered, gathered.largest_change)
-    if beside:
-        return difference(gathered, beside, notes=_besides(gathered))
+    if compared:
+        return difference(gathered, compared, notes=_other_notes(gathered))
     if gathered.largest_change is not None:
         return _changed(gathered, gathered.largest_change)
     return _measured(gathered)
@@ -208,7 +210,7 @@ def _searched(gathered: Gathered) -> Verdict:
             tone="unclear" if verdict_word(found) == "unclear" else "plain",
             facts=(
                 Fact(label="Certainty", text=answer_certainty(answers[0])),
-                Fact(label="Smallest change that would have been detected", text=answer_smallest(answers[0])),
+                Fact(label="Minimum detectable change", text=answer_smallest(answers[0])),
                 *(Fact(label="Evidence", text=capitalised(each)) for each in evidence),
                 Fact(label="Cost", text=cost),
             ),
@@ -282,18 +284,18 @@ def _measured(gathered: Gathered) -> Verdict:
         return Verdict(sentence="Nothing has been measured yet.", tone="unclear", facts=())
     last = found[-1]
     several = len({row.subject.revision for row in found}) > 1
-    said = "No change was seen along the history. The newest: " if several else ""
+    said = "No change was detected along the history. The newest: " if several else ""
     return Verdict(
         sentence=f"{said}{row_metric(last)} is {estimate_words(last.estimate, last.unit)}.",
         tone="plain",
         facts=(
             Fact(label="Measured", text=f"{len(gathered.measured)} of {len(gathered.revisions)} revisions"),
         ),
-        notes=_besides(gathered),
+        notes=_other_notes(gathered),
     )
 
 
-def _besides(gathered: Gathered) -> tuple[str, ...]:
+def _other_notes(gathered: Gathered) -> tuple[str, ...]:
     """Return notes for an answer without a search."""
     notes = []
     if gathered.changes and gathered.largest_change is None:

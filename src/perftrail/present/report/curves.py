@@ -274,7 +274,7 @@ def heat_section(gathered: Gathered) -> Section | None:
     lines = list(_lines(gathered, rows, found))
     columns = list(dict.fromkeys(gathered.subject_name(row) for _, row in opposite))
     reference = gathered.subject_name(opposite[0][0])
-    drawn = that_differ_most(lines)
+    drawn = largest_differences(lines)
     figure = heat(
         [_cell(line, column) for line in drawn for column in columns],
         reference=reference,
@@ -370,7 +370,7 @@ def _point_name(point: Point) -> str:
     return " ".join(value if isinstance(value, str) else f"{name}={value}" for name, value in point.values)
 
 
-def that_differ_most(lines: Sequence[Line]) -> list[Line]:
+def largest_differences(lines: Sequence[Line]) -> list[Line]:
     """Return the lines to draw: benchmarks as a whole, and the points with the largest differences."""
     if len(lines) <= MOST_ROWS:
         return list(lines)

@@ -39,7 +39,7 @@ def events(gathered: Gathered, followed: Followed) -> Events:
     is_lead = followed == gathered.lead
     parts = [
         Mark(position=gathered.positions[id_], word=word)
-        for id_, word in (_told(gathered) if is_lead else ())
+        for id_, word in (_culprit_labels(gathered) if is_lead else ())
         if id_ in gathered.positions
     ]
     seen = [
@@ -60,7 +60,7 @@ def events(gathered: Gathered, followed: Followed) -> Events:
     )
 
 
-def _told(gathered: Gathered) -> Iterator[tuple[str, str]]:
+def _culprit_labels(gathered: Gathered) -> Iterator[tuple[str, str]]:
     """Return the culprits of the answers; for a range, its last revision."""
     lead = gathered.lead
     for answer in gathered.answers:
@@ -76,7 +76,7 @@ def _told(gathered: Gathered) -> Iterator[tuple[str, str]]:
 
 def culprits(gathered: Gathered) -> list[int]:
     """Return the positions of the culprits."""
-    return [gathered.positions[id_] for id_, _ in _told(gathered) if id_ in gathered.positions]
+    return [gathered.positions[id_] for id_, _ in _culprit_labels(gathered) if id_ in gathered.positions]
 
 
 def _releases(revisions: Sequence[Revision]) -> Iterator[Mark]:
@@ -207,11 +207,13 @@ def _overview(gathered: Gathered, every: Sequence[Followed]) -> Section:
     return Section(
         name="histories",
         title="Every metric along the history",
-        paragraphs=(f"Drawn are {MOST_SECTIONS} of {len(every)}; each is here with its newest value.",),
+        paragraphs=(
+            f"The report has charts of {MOST_SECTIONS} of {len(every)} metrics; this table has all.",
+        ),
         tables=(
             Table(
                 name="histories",
-                head=("figure", "newest [95 % interval]", "changes", "last change"),
+                head=("metric", "newest [95 % interval]", "changes", "last change"),
                 rows=tuple(rows),
                 numbers=frozenset({1, 2}),
             ),
@@ -232,7 +234,7 @@ def _section(gathered: Gathered, drawn: _Drawn) -> Section:
     return Section(
         name=drawn.figure.name,
         title=drawn.figure.title,
-        answers=bool(gathered.told_of_asked) and drawn.followed == gathered.lead,
+        answers=bool(gathered.question_rows) and drawn.followed == gathered.lead,
         paragraphs=tuple(_changes(gathered, drawn.followed)),
         figure=drawn.figure,
         tables=(_table(gathered, drawn),),

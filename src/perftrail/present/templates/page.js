@@ -1,6 +1,6 @@
 "use strict";
-// Draws the figures when they come into view, in the reader's colours; unfolds long tables; looks closer.
-// What is long follows this script in the page, and is read when it is asked for.
+// Draws the charts when they come into view, in the reader's colours; unfolds long tables; zooms into a history.
+// Long columns follow this script in the page; they are parsed when they are needed.
 (() => {
   const read = (found) => JSON.parse(document.querySelector(found).textContent);
   const columns = new Map();
@@ -16,7 +16,7 @@
   const MOST = 400;
   const AT_ONCE = 500;
 
-  // The same as figures/thinning.py, over the part that is in view.
+  // The same as `thinned` in charts/frame.py, over the visible part.
   const closer = (detail, from, to) => {
     const chosen = [];
     detail.position.forEach((position, number) => {
@@ -76,7 +76,7 @@
         select: { type: "interval", encodings: ["x"], zoom: "wheel![event.shiftKey]" },
         bind: "scales",
       }];
-      // What stands above the drawing is not cut off at its sides: it goes with the place that it is of.
+      // Labels above the chart are not clipped: hide those of positions outside the visible part.
       spec.layer.filter((layer) => layer.mark.clip === false).forEach((layer) => {
         layer.transform = [...layer.transform ?? [], { filter: { param: "part" } }];
       });

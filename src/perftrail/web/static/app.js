@@ -1,5 +1,5 @@
 "use strict";
-// Draws figures when they come into view, in the reader's colours; looks closer at a history; keeps what is live alive.
+// Draws charts when they come into view, in the reader's colours; zooms into a history; reconnects live updates.
 (() => {
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const drawn = new Map();
@@ -52,7 +52,7 @@
 
   const begin = (place) => draw(place).catch((error) => {
     place.classList.remove("waiting");
-    place.textContent = "This figure could not be drawn; the table says the same.";
+    place.textContent = "This chart could not be drawn; the table has the same values.";
     console.error(error);
   });
 
