@@ -6,11 +6,10 @@ import math
 import shlex
 from typing import TYPE_CHECKING
 
-from rich.table import Table
 from rich.text import Text
 
 from perftrail.model.wording import change, counted, escaped, number, percent, quantity
-from perftrail.present.console import output
+from perftrail.present.console import output, plain_table
 from perftrail.present.failures import failure_words
 from perftrail.present.sentence import revision_name
 from perftrail.present.speech import change_words, interval_words
@@ -19,6 +18,8 @@ from perftrail.verbs.backport.result import Role
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from rich.table import Table
 
     from perftrail.model.patch import Obstacle, Passage
     from perftrail.model.subject import Revision
@@ -248,15 +249,11 @@ def _why_failed(report: BackportReport) -> str:
 
 
 def _table(report: BackportReport, stands: Sequence[MetricResult]) -> Table:
-    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
     roles = [role for role in Role if any(role in stand.figures for stand in stands)]
     shares = any(stand.gains for stand in stands)
-    table.add_column("metric", no_wrap=True)
-    for role in roles:
-        table.add_column(str(role), no_wrap=True, justify="right")
-    table.add_column("patched / old", no_wrap=True)
-    if shares:
-        table.add_column("carried", no_wrap=True)
+    names = [str(role) for role in roles]
+    heads = ["metric", *names, "patched / old", *(["carried"] if shares else [])]
+    table = plain_table(heads, right=names)
     for stand in stands:
         figures = [Text(_figure(stand, role)) for role in roles]
         carried = [Text(share(stand.carried) if stand.gains and stand.carried else "")] if shares else []

@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING, TextIO, assert_never
 
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
 from perftrail.formats.printed import LAST_OF
@@ -34,7 +35,7 @@ from perftrail.present.validity import outdated_words
 from perftrail.store import Back, Holder, ServerUnreachable
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Collection, Generator, Sequence
     from types import TracebackType
     from typing import TypeVar
 
@@ -260,6 +261,14 @@ class Watcher:
         (kind, count), self._similar = self._similar, ("", 0)
         if count > FEW:
             self._print(f"and {count - FEW} more {kind}", style="dim")
+
+
+def plain_table(columns: Sequence[str], *, right: Collection[str] = ()) -> Table:
+    """Return an empty table without lines; columns in `right` have numbers."""
+    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    for name in columns:
+        table.add_column(name, no_wrap=True, justify="right" if name in right else "left")
+    return table
 
 
 def output() -> Console:

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Self
 
 import click
 import vl_convert
-from rich.table import Table
 from rich.text import Text
 
 from perftrail.charts.comparison import Against, against
 from perftrail.charts.frame import Palette
 from perftrail.errors import UsageError
 from perftrail.model.wording import counted, escaped
-from perftrail.present.console import output
+from perftrail.present.console import output, plain_table
 from perftrail.present.failures import failure_words
 from perftrail.present.gate import (
     effect,
@@ -39,6 +38,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from types import TracebackType
 
+    from rich.table import Table
+
     from perftrail.results.gate import Gate
 
 
@@ -48,15 +49,7 @@ MOST_ROWS = 40
 def draw(gate: Gate) -> str:
     """Return the worst rows as SVG."""
     rows = [
-        Against(
-            row=name(row),
-            subject="head",
-            ratios=row.ratios,
-            effect=row.comparison.effect,
-            low=row.comparison.low,
-            high=row.comparison.high,
-            verdict=row.word,
-        )
+        Against.of(row.comparison, row=name(row), subject="head", ratios=row.ratios, verdict=row.word)
         for row in gate.rows[:MOST_ROWS]
         if row.comparison is not None
     ]
@@ -227,9 +220,7 @@ def print_comparisons(comparisons: Sequence[Gate]) -> None:
 
 
 def _table(gate: Gate) -> Table:
-    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
-    for head in ("metric", "base", "head", "change", "", "verdict"):
-        table.add_column(head, no_wrap=True, justify="right" if head in ("base", "head") else "left")
+    table = plain_table(("metric", "base", "head", "change", "", "verdict"), right=("base", "head"))
     ends = reach(gate)
     for row in gate.rows:
         style = STYLES[row.verdict]

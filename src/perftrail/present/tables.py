@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from rich.table import Table
 from rich.text import Text
 
 from perftrail.model.measurement import NOISE
 from perftrail.model.source import ALONE, pins_asked
 from perftrail.model.subject import Revision
 from perftrail.model.wording import change, escaped
-from perftrail.present.console import output
+from perftrail.present.console import output, plain_table
 from perftrail.present.finding import LONGEST_LINE, pins_words
 from perftrail.present.page import inert
 from perftrail.present.report.answer import claim_words, counted_words, found_words
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from rich.console import Console
+    from rich.table import Table
 
     from perftrail.model.benchmark import Point
     from perftrail.model.search_record import Json, SearchRecord, StepRecord
@@ -67,12 +67,7 @@ def side_by_side(rows: Sequence[Row]) -> Table | None:
     for row in rows:
         places.setdefault((row.benchmark, row.point, row.metric), {})[row.subject.variant] = row
     several = len({benchmark for benchmark, _, _ in places}) > 1
-    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
-    heads = [*(["benchmark"] if several else []), "point", "metric"]
-    for head in heads:
-        table.add_column(head, no_wrap=True)
-    for variant in variants:
-        table.add_column(variant, no_wrap=True)
+    table = plain_table([*(["benchmark"] if several else []), "point", "metric", *variants])
     for (benchmark, point, metric), found in places.items():
         named = [*([benchmark] if several else []), escaped(str(point)), metric]
         cells = [_cell(variant, found, variants[0]) for variant in variants]
@@ -113,11 +108,9 @@ def print_rows(rows: Sequence[Row], *, pins: Pins = ALONE) -> None:
     if beside is not None and fits(beside, output()):
         output().print(beside)
         return
-    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
     columns = ("revision", "variant", "benchmark", "point", "metric", "median [95 % interval]", "n", "notes")
     shown = [name for name in columns if _needed(name, rows)]
-    for name in shown:
-        table.add_column(name, justify="right" if name == "n" else "left", no_wrap=True)
+    table = plain_table(shown, right=("n",))
     for row in rows:
         texts = _row_texts(row)
         table.add_row(*(Text(texts[name]) for name in shown))
@@ -259,12 +252,10 @@ def print_by_benchmark(found: Sequence[Shift]) -> None:
         f"\nChange by benchmark, against {reference}: geometric means over the points, from interleaved pairs"
     )
     console.print(Text(title, style="bold"), soft_wrap=True)
-    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
     columns = ("variant", "benchmark", "metric", "points", "times", "verdict")
     texts = [_shift_texts(each) for each in found]
     shown = [name for name in columns if name not in ("variant", "metric") or _several(texts, name)]
-    for name in shown:
-        table.add_column(name, justify="right" if name == "points" else "left", no_wrap=True)
+    table = plain_table(shown, right=("points",))
     for each in texts:
         table.add_row(*(Text(each[name]) for name in shown))
     console.print(table)

@@ -207,13 +207,11 @@ def comparison_chart(found: Sequence[Compared], first: Subject, second: Subject)
     """Return the chart of the comparisons; `None` without any."""
     result = [each for each in found if each.beside is not None][:MOST_DRAWN]
     rows = [
-        Against(
+        Against.of(
+            each.beside.comparison,
             row=each.figure,
             subject=str(second),
             ratios=each.beside.ratios,
-            effect=each.beside.comparison.effect,
-            low=each.beside.comparison.low,
-            high=each.beside.comparison.high,
             verdict=each.beside.words,
         )
         for each in result

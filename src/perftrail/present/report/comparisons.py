@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from perftrail.charts.comparison import Against, against
 from perftrail.charts.frame import Palette
-from perftrail.model.wording import escaped, percent
+from perftrail.model.wording import escaped
 from perftrail.present.gate import (
     effect,
     effort,
@@ -23,7 +23,7 @@ from perftrail.present.gate import (
 from perftrail.present.page import Fact, Section, Table, Verdict
 from perftrail.present.speech import ratio_words, sentence
 from perftrail.results.gate import decided
-from perftrail.results.pairs import BUSY, decides, paired, sides, too_few, usable_pairs, values_of
+from perftrail.results.pairs import decides, paired, sides, undecided_words, usable_pairs, values_of
 from perftrail.results.rows import by_block
 from perftrail.stats.comparison import FAMILY_ERROR
 from perftrail.stats.comparison import Verdict as Compared
@@ -118,13 +118,11 @@ def _chart(gate: Gate, *, name: str) -> Figure | None:
     """Return the chart of the worst rows with pairs; `None` without any."""
     head = gate.head.short
     rows = [
-        Against(
+        Against.of(
+            row.comparison,
             row=escaped(row.metric.name),
             subject=head,
             ratios=row.ratios,
-            effect=row.comparison.effect,
-            low=row.comparison.low,
-            high=row.comparison.high,
             verdict=row.word,
         )
         for row in gate.rows[:MOST_DRAWN]
@@ -217,12 +215,8 @@ class SideBySide:
         if self.differs:
             good = (found.effect < 1.0) == (self.better == "lower")
             return "better" if good else "worse"
-        if not self.decides:
-            return BUSY
-        if found.minimum_detectable is None:
-            needed = found.needed_pairs if self.in_turns else needed_values(found.level)
-            return too_few(found, self.counted, needed=needed)
-        return f"{self.verdict}; {percent(found.minimum_detectable)} would have been detected"
+        needed = found.needed_pairs if self.in_turns else needed_values(found.level)
+        return undecided_words(found, decides=self.decides, counted=self.counted, needed=needed)
 
 
 def compare_subjects(gathered: Gathered) -> tuple[SideBySide, ...]:
@@ -322,13 +316,11 @@ def comparison_section(gathered: Gathered, compared: Sequence[SideBySide]) -> Se
     drawn = drawn_comparisons(compared)
     reference, several = compared[0].reference, len({(each.benchmark, each.metric) for each in drawn}) > 1
     rows = [
-        Against(
+        Against.of(
+            each.comparison,
             row=_row_name(each, several=several or not each.in_turns),
             subject=each.name,
             ratios=each.ratios,
-            effect=each.comparison.effect,
-            low=each.comparison.low,
-            high=each.comparison.high,
             verdict=each.words,
         )
         for each in drawn
