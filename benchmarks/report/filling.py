@@ -133,7 +133,7 @@ def _know(
 ) -> None:
     """Keep a finished build of every revision, and what each benchmark on it is, by the keys of the real ones."""
     builds: list[dict[str, object]] = []
-    standing: list[Runnable] = []
+    measured_cells: list[Runnable] = []
     how = recipe(study, "plain", [])
     for revision in revisions:
         subject = Subject(revision=revision, variant="plain")
@@ -142,12 +142,12 @@ def _know(
         link = builder.link_key(built, steps=(), env={}, files=())
         made = Prepared(built=built, out=f"builds/{key}/bench", artefact=content_key("nothing"))
         builds += [_build(key, revision, built), _build(link, revision, made, benchmark=BENCHMARKS)]
-        standing += [_stands(study, cell, made, inputs.origin(cell)) for cell in cells(study, subject)]
+        measured_cells += [_stands(study, cell, made, inputs.origin(cell)) for cell in cells(study, subject)]
     with database.writing.begin() as connection:
         version = connection.execute(insert(schema.perftrail).values(version="filled")).inserted_primary_key
         assert version is not None
         insert_many(connection, schema.build, [{**row, "perftrail_id": version[0]} for row in builds])
-    keep_runnables(database, standing)
+    keep_runnables(database, measured_cells)
 
 
 BENCHMARKS = "every benchmark"

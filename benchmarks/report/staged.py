@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 STAGES = {
     "look the builds and cells up": "perftrail.results.measured.MeasuredHere.__init__",
     "read the samples": "perftrail.store.sql.SqlStore.samples",
-    "hand every figure out for change points": "perftrail.present.report.gathered.looked_for",
-    "wait for the change points": "perftrail.results.changes.LookedFor.outcome",
+    "hand every figure out for change points": "perftrail.present.report.gathered.begin_changes",
+    "wait for the change points": "perftrail.results.changes.PendingChanges.outcome",
     "gather all of that": "perftrail.present.report.report.gather",
     "put the page together": "perftrail.present.report.report.make_report",
     "wait for the figures": "perftrail.present.page.Drawings.drawn",

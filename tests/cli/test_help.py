@@ -93,9 +93,9 @@ def test_quiet_and_verbose_decide_what_of_the_progress_is_printed(
 ) -> None:
     settings.quiet, settings.verbose = chosen.quiet, chosen.verbose
     with Watcher() as watcher:
-        watcher._say("progress", style="dim")
-        watcher._say("warning", style="yellow")
-        watcher._now("making r1")
+        watcher._print_now("progress", style="dim")
+        watcher._print_now("warning", style="yellow")
+        watcher._show_status("making r1")
     assert capsys.readouterr().err == said
 
 

@@ -38,10 +38,10 @@ def test_an_archive_is_asked_by_those_who_make_and_its_answer_kept_for_those_who
     kept = perftrail("check", "--json", study)
     told = json.loads(kept.stdout)
     assert told["revisions"] == 1
-    assert f"at {told['source_asked']}; perftrail run and find ask it again" in kept.stderr
+    assert f"at {told['source_asked']}; run and find read them again" in kept.stderr
     perftrail("run", study)
     shutil.rmtree(archive.directory)
     shown = perftrail("show", "--json", study)
     assert {row["revision"] for row in json.loads(shown.stdout)} == {"1.0-1", "1.1-1"}
-    assert "what the source has is as it said" in shown.stderr
+    assert "perftrail read the revisions of this source" in shown.stderr
     assert "cannot read these archives" in perftrail("run", study, expect=2).stderr

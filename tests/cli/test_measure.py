@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from perftrail.cli.main import main
-from perftrail.present.trial import WIDTH, Series, Spot, curve, lines
+from perftrail.present.trial import WIDTH, ChartPoint, Series, curve, lines
 from tests.present.test_exports import found
 from tests.starting import start
 
@@ -212,8 +212,8 @@ def test_every_line_fits_eighty_columns(count: int, braille: bool) -> None:
 
 
 def test_a_curve_stands_at_zero_and_marks_each_figure() -> None:
-    spots = tuple(Spot(x=x, value=8.0 / x, low=7.9 / x, high=8.1 / x) for x in (1.0, 2.0, 4.0, 8.0))
-    drawn = curve([Series(mark="o", spots=spots)], axis="threads", unit="s", width=60, braille=False)
+    points = tuple(ChartPoint(x=x, value=8.0 / x, low=7.9 / x, high=8.1 / x) for x in (1.0, 2.0, 4.0, 8.0))
+    drawn = curve([Series(mark="o", points=points)], axis="threads", unit="s", width=60, braille=False)
     assert sum(line.count("o") for line in drawn[:8]) == 4
     assert drawn[7].lstrip().startswith("0 s")
     assert drawn[-2].split() == ["1", "2", "4", "8"]
@@ -221,6 +221,6 @@ def test_a_curve_stands_at_zero_and_marks_each_figure() -> None:
 
 
 def test_a_curve_of_one_value_or_of_zeros_can_be_drawn() -> None:
-    flat = tuple(Spot(x=x, value=0.0, low=0.0, high=0.0) for x in (-1.0, 0.0))
-    for spots in (flat, flat[:1]):
-        assert curve([Series(mark="o", spots=spots)], axis="n", unit="s", width=40, braille=True)
+    flat = tuple(ChartPoint(x=x, value=0.0, low=0.0, high=0.0) for x in (-1.0, 0.0))
+    for points in (flat, flat[:1]):
+        assert curve([Series(mark="o", points=points)], axis="n", unit="s", width=40, braille=True)

@@ -102,7 +102,7 @@ def test_a_report_of_a_search_is_complete(searched: Path) -> None:
 
 def test_a_report_names_what_could_not_be_had_with_its_log(searched: Path) -> None:
     page = (searched / "report" / "index.html").read_text(encoding="utf-8")
-    assert "What cannot be checked out" in page
+    assert "Failed builds and skipped revisions" in page
     assert "this does not compile" in page
 
 

@@ -26,13 +26,12 @@ from perftrail.present.finding import (
     broken_ranges,
     headline,
     inside_words,
-    levels,
     table_headline,
     two_sided,
     unchanged,
     unusable_words,
 )
-from perftrail.present.sentence import headline_of, stored_answers
+from perftrail.present.sentence import change_found, headline_of, levels_of, stored_answers
 from perftrail.search.question import Budget
 from perftrail.store.memory import MemoryStore
 from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter, number_of
@@ -125,7 +124,7 @@ def test_works_finds_where_it_began_to_fail(tmp_path: Path) -> None:
     answer = one(a_session(STUDY, tmp_path, source=FakeSource(100), starter=failing_from(37)), goal)
     assert answer.answer.changes[0].positions == (37,)
     assert headline(answer).startswith("found: r37 “change 37” began to fail (crash), probability 99")
-    assert levels(answer, answer.answer.changes[0]).startswith("it works with probability 99")
+    assert levels_of(change_found(answer, 0)).startswith("it works with probability 99")
     assert unusable_words(answer).startswith("Failed:")
     assert answer.builds <= 12
 

@@ -18,7 +18,8 @@ from perftrail.model.metrics import Derived
 from perftrail.model.process import Command, Exited, NotStarted, Ran
 from perftrail.model.recipe import Build
 from perftrail.model.subject import Branch, Merge
-from perftrail.present.finding import also_words, certificate_words, doubt_words, inside_words
+from perftrail.present.finding import doubt_words, inside_words
+from perftrail.present.sentence import also_words, certificate_words, change_found
 from perftrail.store.memory import MemoryStore
 from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter, number_of
 from tests.fakes.watcher import NOISY, FakeWatcher
@@ -53,7 +54,7 @@ def test_each_block_of_a_certificate_is_linked_in_a_layout_of_its_own(tmp_path: 
         if "certificate" in step.action
     ]
     assert len(set(layouts)) == len(layouts) == change.certificate.blocks
-    assert not any("relink" in line for line in certificate_words(answer, 0))
+    assert not any("relink" in line for line in certificate_words(change_found(answer, 0)))
     visits = [asked for _, asked in builder.relinks if len(asked) > 1]
     assert max(map(len, visits)) == 8, "several layouts are linked in one visit"
 
@@ -61,7 +62,8 @@ def test_each_block_of_a_certificate_is_linked_in_a_layout_of_its_own(tmp_path: 
 def test_without_relinking_the_answer_says_what_the_builds_alone_do_not_show(tmp_path: Path) -> None:
     _, answer = find(a_session(STUDY, tmp_path, source=FakeSource(40), starter=stepping_at(17)))
     assert any(
-        "ten layouts would show whether the change does" in line for line in certificate_words(answer, 0)
+        "ten layouts would show whether the change does" in line
+        for line in certificate_words(change_found(answer, 0))
     )
     changes: Any = answer.as_json()["changes"]
     assert changes[0]["certificate"]["layouts"] == 1
@@ -95,7 +97,7 @@ class Hungry(FakeStarter):
 def test_what_else_a_culprit_changed_is_told(tmp_path: Path) -> None:
     starter = Hungry(seconds=lambda arguments: 0.1 if number_of(arguments) < 17 else 0.08, hungry_from=17)
     _, answer = find(a_session(STUDY, tmp_path, source=FakeSource(40), starter=starter))
-    assert also_words(answer, 0) == "it also changed peak_memory 2.00 times (worse)"
+    assert also_words(change_found(answer, 0)) == "it also changed peak_memory 2.00 times (worse)"
     told: Any = answer.as_json()["changes"]
     [also] = told[0]["also_changed"]
     assert also["metric"] == "peak_memory"
@@ -104,7 +106,7 @@ def test_what_else_a_culprit_changed_is_told(tmp_path: Path) -> None:
 
 def test_what_a_culprit_did_not_change_is_not_told(tmp_path: Path) -> None:
     _, answer = find(a_session(STUDY, tmp_path, source=FakeSource(40), starter=stepping_at(17)))
-    assert also_words(answer, 0) == ""
+    assert also_words(change_found(answer, 0)) == ""
 
 
 def test_one_point_that_got_worse_is_told_beside_a_ratio_that_got_better(tmp_path: Path) -> None:
@@ -124,7 +126,7 @@ def test_one_point_that_got_worse_is_told_beside_a_ratio_that_got_better(tmp_pat
     session = a_session(study, tmp_path, source=FakeSource(40), starter=FakeStarter(seconds=seconds))
     _, answer = find(session, "speedup")
     assert answer.answer.changes[0].positions == (17,)
-    said = also_words(answer, 0)
+    said = also_words(change_found(answer, 0))
     assert "wall at threads=1" in said
     assert "(worse)" in said
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from perftrail.model.measurement import FlaggedSample
 from perftrail.present.report.comparisons import SideBySide
-from perftrail.results.pairs import BUSY, ENOUGH_QUIET_PAIRS, Pair, decides, paired, telling_over
+from perftrail.results.pairs import BUSY, ENOUGH_QUIET_PAIRS, Pair, decides, paired, usable_pairs
 from perftrail.stats.comparison import Rule, compare
 
 
@@ -42,16 +42,16 @@ def test_disturbed_pairs_are_left_out_only_where_enough_others_are_left() -> Non
     many = [1.0] * (ENOUGH_QUIET_PAIRS + 1)
     enough = paired(values(*many, busy=frozenset({0})), values(*many))
     too_few = paired(values(*many, busy=frozenset({0, 1})), values(*many))
-    assert [len(each) for each in telling_over([enough])] == [ENOUGH_QUIET_PAIRS]
-    assert [len(each) for each in telling_over([too_few])] == [len(many)]
+    assert [len(each) for each in usable_pairs([enough])] == [ENOUGH_QUIET_PAIRS]
+    assert [len(each) for each in usable_pairs([too_few])] == [len(many)]
 
 
 def test_points_have_enough_quiet_pairs_together_if_each_has_one() -> None:
     five = paired(values(*[1.0] * 5, busy=frozenset({0})), values(*[1.0] * 5))
     lost = paired(values(1.0, busy=frozenset({0})), values(1.0))
-    assert [len(each) for each in telling_over([five] * 3)] == [4, 4, 4]
-    assert [len(each) for each in telling_over([five] * 2)] == [5, 5]
-    assert [len(each) for each in telling_over([five, five, five, lost])] == [5, 5, 5, 1]
+    assert [len(each) for each in usable_pairs([five] * 3)] == [4, 4, 4]
+    assert [len(each) for each in usable_pairs([five] * 2)] == [5, 5]
+    assert [len(each) for each in usable_pairs([five, five, five, lost])] == [5, 5, 5, 1]
 
 
 def test_times_of_which_one_was_disturbed_decide_nothing() -> None:

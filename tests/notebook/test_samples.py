@@ -15,7 +15,7 @@ from perftrail import studyfile
 from perftrail.model.measurement import Draw, InvocationKey, Machine, Measurement, Runnable, weight
 from perftrail.model.plan import Cell
 from perftrail.model.subject import Revision, Subject
-from perftrail.notebook.opened import Standing, samples_table
+from perftrail.notebook.opened import MeasuredCells, samples_table
 from perftrail.store import columns, open_store
 from tests.notebook.example import write_study
 from tests.store.examples import failed
@@ -73,8 +73,8 @@ class Filled:
             store.add_all(self.outcomes())
 
     @property
-    def standing(self) -> Standing:
-        return Standing(
+    def measured_cells(self) -> MeasuredCells:
+        return MeasuredCells(
             cells=self.cells,
             keys=tuple(key_of(cell.subject.revision.id, int(cell.point["size"])) for cell in self.cells),
             positions={revision.id: position for position, revision in enumerate(REVISIONS)},
@@ -82,7 +82,7 @@ class Filled:
 
     def outcomes(self) -> list[Measurement | Any]:
         rng = random.Random(1)
-        keys = [*dict.fromkeys(self.standing.keys), "stale"]
+        keys = [*dict.fromkeys(self.measured_cells.keys), "stale"]
         taken: list[Measurement | Any] = []
         for ordinal in range(7):
             for runnable in keys if ordinal % 2 else reversed(keys):
@@ -103,7 +103,7 @@ class Filled:
         found = columns.sample_columns(self.path, "here", metrics=metrics)
         assert found is not None
         rows: list[dict[str, Any]] = samples_table(
-            self.study, self.standing, found, machine="here", about={}
+            self.study, self.measured_cells, found, machine="here", about={}
         ).to_pylist()
         return rows
 
@@ -128,7 +128,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Filled:
 def expected(filled: Filled, metrics: tuple[str, ...]) -> list[tuple[object, ...]]:
     """The rows by the store's own way to read, one value at a time."""
     with open_store(filled.path, access="read") as store:
-        held: Mapping[str, Any] = store.outcomes(filled.standing.keys, "here")
+        held: Mapping[str, Any] = store.outcomes(filled.measured_cells.keys, "here")
     return [
         (
             cell.subject.revision.id,
@@ -140,7 +140,7 @@ def expected(filled: Filled, metrics: tuple[str, ...]) -> list[tuple[object, ...
             each.methods.get(metric),
             each.started,
         )
-        for cell, runnable in zip(filled.cells, filled.standing.keys, strict=True)
+        for cell, runnable in zip(filled.cells, filled.measured_cells.keys, strict=True)
         for each in held[runnable]
         if isinstance(each, Measurement) and each.key.phase == "sample"
         for metric in metrics
@@ -173,12 +173,12 @@ def test_samples_are_what_the_store_holds(
 def test_outcomes_at_hand_make_the_same_table(filled: Filled) -> None:
     """A study of files that others wrote has no store of its own."""
     with open_store(filled.path, access="read") as store:
-        held = store.outcomes(dict.fromkeys(filled.standing.keys), "here")
+        held = store.outcomes(dict.fromkeys(filled.measured_cells.keys), "here")
     found = columns.columns_of(outcome for outcomes in held.values() for outcome in outcomes)
-    table = samples_table(filled.study, filled.standing, found, machine="here", about={})
+    table = samples_table(filled.study, filled.measured_cells, found, machine="here", about={})
     assert table.to_pylist() == filled.table()
     assert samples_table(
-        filled.study, filled.standing, columns.columns_of(()), machine="here", about={}
+        filled.study, filled.measured_cells, columns.columns_of(()), machine="here", about={}
     ).schema.equals(table.schema)
 
 

@@ -130,7 +130,9 @@ def test_units_and_meanings_stand_in_the_metadata(measured: Path) -> None:
         meanings = {column.name: column.meaning for column in columns}
         for field in table.schema:
             told = field.metadata[b"meaning"].decode()
-            assert told == meanings.get(field.name, "The parameter size; null where the benchmark has none.")
+            assert told == meanings.get(
+                field.name, "The parameter size; null if the benchmark does not have it."
+            )
     units = json.loads(study.samples().field("value").metadata[b"units"])
     assert (units["count.wall"], units["count.peak_memory"], units["count.page_faults"]) == ("s", "B", "")
     assert study.answers().field("seconds").metadata[b"unit"] == b"s"

@@ -13,7 +13,7 @@ from perftrail.model.plan import cells, subjects
 from perftrail.model.recipe import Variant, VariantRun
 from perftrail.model.study import Invocations, MeasurePolicy
 from perftrail.ports import Done, Job, Pending
-from perftrail.results.changes import looked_for
+from perftrail.results.changes import begin_changes
 from perftrail.results.measured import MeasuredHere
 from perftrail.results.rows import Row, in_order, rows, rows_by_benchmark
 from perftrail.results.selection import Selection
@@ -83,7 +83,7 @@ def test_rows_by_benchmark_are_all_rows_and_come_back_into_their_order(tmp_path:
         {"part"},
         {"part"},
     ]
-    every = rows(session, metrics=["wall", "twice"], beside=["peak_memory"], measured=measured)
+    every = rows(session, metrics=["wall", "twice"], optional=["peak_memory"], measured=measured)
     assert in_order(measured, parts) == every
     assert {row.metric for row in every} == {"wall", "peak_memory", "twice"}
 
@@ -106,7 +106,7 @@ def test_a_benchmarks_series_are_handed_out_before_the_next_one_is_made(tmp_path
             told.append("begun")
             return super().begin(perform, job)
 
-    looked_for(measured.history, parts(), Telling())
+    begin_changes(measured.history, parts(), Telling())
     assert told == [
         *("made work", "begun", "begun", "made named", "begun"),
         *("made linked", "begun", "made part", "begun"),

@@ -19,7 +19,7 @@ from perftrail.model.subject import Revision
 from perftrail.present.growth import print_growth
 from perftrail.present.report.report import make_report
 from perftrail.present.scaling import print_scalings
-from perftrail.results.changes import FEW, worth_telling
+from perftrail.results.changes import FEW, revisions_to_describe
 from perftrail.results.growth import growth_along
 from perftrail.results.scaling import processors
 from perftrail.results.selection import Selection
@@ -69,7 +69,7 @@ def along(
 
 
 def test_few_revisions_are_all_told_of() -> None:
-    assert worth_telling(HISTORY[:FEW], []) == HISTORY[:FEW]
+    assert revisions_to_describe(HISTORY[:FEW], []) == HISTORY[:FEW]
 
 
 def test_of_many_the_ends_and_the_culprits_are_told_of_in_the_order_of_history() -> None:
@@ -81,7 +81,7 @@ def test_of_many_the_ends_and_the_culprits_are_told_of_in_the_order_of_history()
         a_search(several),
         a_search({"changes": [{"revisions": ["gone"]}]}),
     ]
-    assert [each.id for each in worth_telling(HISTORY, searches)] == ["r0", "r4", "r6", "r8"]
+    assert [each.id for each in revisions_to_describe(HISTORY, searches)] == ["r0", "r4", "r6", "r8"]
 
 
 def test_show_says_that_it_tells_how_some_of_many_revisions_scale(

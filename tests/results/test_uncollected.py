@@ -8,7 +8,7 @@ import weakref
 import pytest
 
 from perftrail.results import measured as subject
-from perftrail.results.measured import crumble, kept_out, uncollected
+from perftrail.results.measured import free_piecewise, gc_disabled, gc_limited
 
 
 class Thing:
@@ -18,9 +18,9 @@ class Thing:
 
 
 def test_the_collector_rests_and_goes_on_though_something_fails() -> None:
-    with pytest.raises(KeyError), uncollected():
+    with pytest.raises(KeyError), gc_disabled():
         assert not gc.isenabled()
-        with uncollected():
+        with gc_disabled():
             pass
         assert not gc.isenabled()
         raise KeyError
@@ -35,7 +35,7 @@ def test_what_took_long_to_make_is_not_looked_through_again_until_all_is(
     monkeypatch.setattr(subject, "_costly", iter((1, 2)))
     before = gc.get_threshold()
     try:
-        with kept_out():
+        with gc_limited():
             kept, cycle = Thing(), Thing()
             cycle.itself = cycle
         gone, lost = weakref.ref(kept), weakref.ref(cycle)
@@ -45,7 +45,7 @@ def test_what_took_long_to_make_is_not_looked_through_again_until_all_is(
         assert gone() is None
         gc.collect()
         assert lost() is not None
-        with kept_out():
+        with gc_limited():
             pass
         assert lost() is None
     finally:
@@ -53,7 +53,7 @@ def test_what_took_long_to_make_is_not_looked_through_again_until_all_is(
 
 
 def test_what_is_made_quickly_is_looked_through_as_always() -> None:
-    with pytest.raises(KeyError), kept_out():
+    with pytest.raises(KeyError), gc_limited():
         cycle = Thing()
         cycle.itself = cycle
         raise KeyError
@@ -69,6 +69,6 @@ def test_what_crumbles_goes_a_few_at_a_time_and_what_others_have_stays() -> None
     kept, seen = things[7], [weakref.ref(thing) for thing in things]
     pieces: list[list[object]] = [[*things], []]
     del things
-    crumble(pieces, at_once=10)
+    free_piecewise(pieces, at_once=10)
     assert pieces == [[], []]
     assert [each() for each in seen if each() is not None] == [kept]

@@ -13,7 +13,7 @@ import pytest
 from perftrail.errors import UsageError
 from perftrail.web.access import Access, Tokens, read_tokens
 from perftrail.web.app import API, ROUTES, bind
-from perftrail.web.guard import COOKIE, SAFE, Pace
+from perftrail.web.guard import COOKIE, SAFE, RateLimit
 from tests.web.conftest import READ, WRITE, Client, served
 from tests.web.studies import Hostile
 from tests.web.test_pages import WORSE, form_token
@@ -142,7 +142,7 @@ def test_guessing_is_slow(fresh: Client) -> None:
 
 def test_who_is_known_is_not_held_up_by_others_behind_the_same_proxy(fresh: Client) -> None:
     enter(fresh, READ)
-    fresh.guard.pace = Pace(burst=3.0, each_second=1e-6)
+    fresh.guard.pace = RateLimit(burst=3.0, each_second=1e-6)
     stranger = {"Cookie": f"{COOKIE}=nobody"}
     assert [fresh.get("/login", headers=stranger).status_code for _ in range(4)] == [200] * 3 + [429]
     assert fresh.get("/login").status_code == 200
@@ -179,8 +179,8 @@ def test_beyond_this_machine_the_door_is_kept() -> None:
     [
         ("", "no token"),
         ("write short", "can be guessed"),
-        ("admin " + "x" * 30, "no token"),
-        ("x\x00" * 20, "no token"),
+        ("admin " + "x" * 30, "not a valid token"),
+        ("x\x00" * 20, "not a valid token"),
     ],
 )
 def test_what_is_no_token_is_refused(tmp_path: Path, text: str, why: str) -> None:

@@ -16,7 +16,7 @@ from perftrail import studyfile
 from perftrail.model.subject import Subject
 from perftrail.present.dashboard.snapshot import take
 from perftrail.web.app import ROUTES
-from perftrail.web.asked import asked_subjects
+from perftrail.web.asked import requested_subjects
 from tests.web.conftest import Client, served
 from tests.web.studies import REVISIONS, Hostile, more_steps, start_again
 
@@ -94,7 +94,7 @@ def test_subjects_are_compared_whatever_they_are(client: Client, hostile: Hostil
     assert f"{other.short} against {one.short}" in text
     assert "values, not interleaved" in text
     assert client.get(f"/s/alpha/compare.json?a={one.short}&b={other.short}").status_code == 200
-    assert "no revision of this study is called so" in client.get("/s/alpha/compare?a=nothing").text
+    assert "no revision of this study has this name" in client.get("/s/alpha/compare?a=nothing").text
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_revisions_are_compared_in_the_same_variant_unless_others_are_named(
     study = replace(view.study, variants={"plain": plain, "fast": plain})
     gathered = replace(snapshot.gathered, view=replace(view, study=study))
     request = Request({"type": "http", "query_string": asked.encode(), "headers": []})
-    found = asked_subjects(request, replace(snapshot, gathered=gathered))
+    found = requested_subjects(request, replace(snapshot, gathered=gathered))
     assert found == tuple(
         Subject(revision=gathered.measured[place], variant=variant) for place, variant in (first, second)
     )

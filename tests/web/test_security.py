@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from perftrail.web.guard import BODY_BYTES, COOKIE, HEADERS, MOST_KNOWN, Pace
+from perftrail.web.guard import BODY_BYTES, COOKIE, HEADERS, MOST_KNOWN, RateLimit
 from tests.web.conftest import HERE, Client, served
 from tests.web.studies import SCRIPT, SECRET, Hostile
 from tests.web.test_pages import WORSE, form_token
@@ -263,17 +263,17 @@ def test_a_long_note_is_not_kept(client: Client) -> None:
 
 def test_who_asks_too_often_is_told_to_wait(hostile: Hostile) -> None:
     with served(hostile.root) as client:
-        client.guard.pace = Pace(burst=5.0, each_second=0.01)
+        client.guard.pace = RateLimit(burst=5.0, each_second=0.01)
         codes = [client.get("/static/app.css").status_code for _ in range(8)]
     assert codes == [200] * 5 + [429] * 3
 
 
 def test_a_bucket_fills_again_and_no_crowd_is_remembered() -> None:
-    pace = Pace(burst=1.0, each_second=1.0)
+    pace = RateLimit(burst=1.0, each_second=1.0)
     assert [pace.allows("one"), pace.allows("one")] == [True, False]
     while not pace.allows("one"):
         time.sleep(0.05)
-    slow = Pace(burst=1.0, each_second=1e-6)
+    slow = RateLimit(burst=1.0, each_second=1e-6)
     assert [slow.allows("one"), slow.allows("one"), slow.allows("other")] == [True, False, True]
     for number in range(MOST_KNOWN + 5):
         slow.allows(str(number))

@@ -19,18 +19,18 @@ import uvicorn
 from benchmarks.web.serving import serving
 from perftrail.errors import UsageError
 from perftrail.web.access import Access, Tokens
-from perftrail.web.app import HEAD_BYTES, Impatient, bind, make_app, make_server
+from perftrail.web.app import HEAD_BYTES, TimeLimitedProtocol, bind, make_app, make_server
 from perftrail.web.studies import ServedStudy, find_studies, served_studies
 from tests.starting import start
 from tests.web.studies import Hostile
 from tests.web.test_pages import form_token
 
 
-class Hasty(Impatient):
+class Hasty(TimeLimitedProtocol):
     """As impatient as a test."""
 
     seconds = 2.0
-    taking_seconds = 2.0
+    sending_seconds = 2.0
 
 
 @dataclass(frozen=True)
@@ -228,7 +228,7 @@ def test_a_directory_without_studies_is_told(tmp_path: Path) -> None:
 
 def test_no_study_is_left_out_silently(hostile: Hostile, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("perftrail.web.studies.MOST", 1)
-    with pytest.raises(UsageError, match="2 studies there, more than 1"):
+    with pytest.raises(UsageError, match="2 studies, more than 1"):
         find_studies(str(hostile.root))
 
 

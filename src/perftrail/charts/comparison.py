@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from perftrail.charts.frame import MOST_DOTS, MUTED, Figure, drawing, evenly, interval, tooltip
 
 if TYPE_CHECKING:
     from perftrail.charts.frame import Palette, Spec
     from perftrail.model.search_record import Json
+    from perftrail.stats.comparison import Comparison
 
 STEP = 30
 
@@ -26,6 +27,21 @@ class Against:
     low: float
     high: float
     verdict: str
+
+    @classmethod
+    def of(
+        cls, comparison: Comparison, *, row: str, subject: str, ratios: tuple[float, ...], verdict: str
+    ) -> Self:
+        """Return the row of a comparison."""
+        return cls(
+            row=row,
+            subject=subject,
+            ratios=ratios,
+            effect=comparison.effect,
+            low=comparison.low,
+            high=comparison.high,
+            verdict=verdict,
+        )
 
 
 def against(

@@ -66,7 +66,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class MeasuredCells:
     """The cells of a study in the order of its history, each with its runnable's key."""
 
     cells: tuple[Cell, ...]
@@ -74,10 +74,10 @@ class Standing:
     positions: Mapping[str, int]
 
 
-def standing(view: View) -> Standing:
+def measured_cells(view: View) -> MeasuredCells:
     """Return the study's present runnables. Builds nothing."""
     cells = MeasuredHere(view).cells
-    return Standing(
+    return MeasuredCells(
         cells=tuple(cell for cell, _ in cells),
         keys=tuple(key for _, key in cells),
         positions={revision.id: position for position, revision in enumerate(view.source.history())},
@@ -85,7 +85,7 @@ def standing(view: View) -> Standing:
 
 
 def samples_table(
-    study: Study, known: Standing, columns: SampleColumns, *, machine: str, about: Mapping[str, str]
+    study: Study, known: MeasuredCells, columns: SampleColumns, *, machine: str, about: Mapping[str, str]
 ) -> pa.Table:
     """Return the samples of a study's cells, by cell in the order of the history, by invocation, by metric."""
     taken = _rows(study, known, columns)
@@ -106,7 +106,7 @@ class _Rows:
     value: Whole
 
 
-def _rows(study: Study, known: Standing, columns: SampleColumns) -> _Rows:
+def _rows(study: Study, known: MeasuredCells, columns: SampleColumns) -> _Rows:
     """Select and order the rows. A runnable's values occur once for each of its cells."""
     places = {key: place for place, key in enumerate(dict.fromkeys(known.keys))}
     place_of = np.full(max(columns.runnables, default=0) + 1, -1)
@@ -126,7 +126,7 @@ def _rows(study: Study, known: Standing, columns: SampleColumns) -> _Rows:
     return _Rows(cell=cell[sorted_], value=value[sorted_])
 
 
-def _benchmarks(study: Study, known: Standing) -> Whole:
+def _benchmarks(study: Study, known: MeasuredCells) -> Whole:
     """Return the number of each cell's benchmark."""
     numbers = {name: number for number, name in enumerate(study.benchmarks)}
     return np.array([numbers[cell.benchmark] for cell in known.cells], np.int64)
@@ -142,7 +142,7 @@ def _known_metrics(study: Study, columns: SampleColumns) -> Whole:
     return ranks
 
 
-def _of_cells(study: Study, known: Standing, taken: _Rows) -> dict[str, pa.Array]:
+def _of_cells(study: Study, known: MeasuredCells, taken: _Rows) -> dict[str, pa.Array]:
     """Return the columns that all samples of a cell share."""
     revisions = [cell.subject.revision for cell in known.cells]
     points = [point_values(study, cell.point) for cell in known.cells]
@@ -180,7 +180,9 @@ def _moments(texts: Sequence[str]) -> pa.Array:
         return pa.array([moment(text) for text in texts], TYPES["moment"])
 
 
-def _of_values(study: Study, known: Standing, columns: SampleColumns, taken: _Rows) -> dict[str, pa.Array]:
+def _of_values(
+    study: Study, known: MeasuredCells, columns: SampleColumns, taken: _Rows
+) -> dict[str, pa.Array]:
     """Return the columns that differ for each value."""
     metric, method = columns.metric[taken.value], columns.method[taken.value]
     units = list(
@@ -324,7 +326,7 @@ class OpenedStudy:
             if view is None:
                 return rows_table(SAMPLES, self._study, [], about)
             about["machine"] = view.machine.id
-            known = standing(view)
+            known = measured_cells(view)
             return samples_table(
                 self._study, known, self._columns(view, known, metrics), machine=view.machine.id, about=about
             )
@@ -364,8 +366,8 @@ class OpenedStudy:
         """
         about = self._about("comparisons")
         with self._view() as view:
-            beside = () if view is None else compare_subjects(gather(view, self.results))
-        return rows_table(COMPARISONS, self._study, comparison_rows(beside), about)
+            compared = () if view is None else compare_subjects(gather(view, self.results))
+        return rows_table(COMPARISONS, self._study, comparison_rows(compared), about)
 
     def answers(self) -> pa.Table:
         """Return what the searches of this machine found: one row for each change, in the order of the searches.
@@ -407,7 +409,7 @@ class OpenedStudy:
     def _database(self) -> str:
         return results_database(self._study, self._store)
 
-    def _columns(self, view: View, known: Standing, metrics: Sequence[str] | None) -> SampleColumns:
+    def _columns(self, view: View, known: MeasuredCells, metrics: Sequence[str] | None) -> SampleColumns:
         """Return the samples: from the results database, or from imported files."""
         if self._measured:
             found = sample_columns(self._database, view.machine.id, metrics=metrics)

@@ -61,7 +61,7 @@ POSITION = Column(
     "position", "whole", "Position of the revision in the study's history, oldest first, from 0."
 )
 REVISION = Column("revision", "name", "The revision's full id.")
-LABEL = Column("label", "name", "Its human name: the release or version it belongs to; empty without one.")
+LABEL = Column("label", "name", "The revision's release or version; empty without one.")
 VARIANT = Column("variant", "name", "The variant.")
 BENCHMARK = Column("benchmark", "name", "The benchmark.")
 METRIC = Column("metric", "name", "The metric.")
@@ -81,25 +81,21 @@ SAMPLES = (
     Column(
         "invocation",
         "whole",
-        "Which invocation of its runnable gave it, from 0; equal ones were taken in one round.",
+        "The number of the invocation of this runnable, from 0; equal numbers are from one round.",
     ),
-    Column(
-        "started", "moment", "When that invocation was started; null where the store has no readable time."
-    ),
-    Column("machine", "name", "The machine it was taken on."),
+    Column("started", "moment", "Start time of the invocation; null if the store has no valid time."),
+    Column("machine", "name", "The machine of the sample."),
     Column(
         "flags",
         "names",
-        "Words that limit what the value means: `busy`, `stolen`, `throttled`, `output-cut`…",
+        "Limits of the value: `busy`, `stolen`, `throttled`, `output-cut`…",
     ),
-    Column(
-        "quiet", "truth", "Whether no flag says that others used the machine; estimates prefer quiet samples."
-    ),
-    Column("method", "name", "How the value was got, where several ways exist; null else."),
+    Column("quiet", "truth", "Whether the sample is not noisy; estimates prefer quiet samples."),
+    Column("method", "name", "How the value was computed, if several ways exist; else null."),
     Column(
         "runnable",
         "name",
-        "What ran, by its content. Subjects with equal builds share it, and their samples have a row for each.",
+        "Key of the content that ran. Subjects with equal builds share it; each has a row for each sample.",
     ),
 )
 """One row for each value of each invocation."""
@@ -112,22 +108,24 @@ ESTIMATES = (
     BENCHMARK,
     PARAMETERS,
     METRIC,
-    Column("value", "number", "The median of the samples; null where nothing could be measured.", EACH),
+    Column("value", "number", "The median of the samples; null without samples.", EACH),
     Column("low", "number", "The lower end of the median's interval.", EACH),
     Column("high", "number", "The upper end of the median's interval.", EACH),
     UNIT,
     BETTER,
-    Column("confidence", "number", "What the interval reaches: 0.95, less with fewer than six samples.", "1"),
-    Column("count", "whole", "How many samples the estimate uses."),
-    Column("failures", "whole", "How many invocations gave no value."),
+    Column(
+        "confidence", "number", "Confidence of the interval: 0.95, less with fewer than six samples.", "1"
+    ),
+    Column("count", "whole", "Number of samples of the estimate."),
+    Column("failures", "whole", "Number of invocations without a value."),
     Column("flags", "names", "Every flag of the samples."),
     Column(
         "noise",
         "text",
-        "How many samples were noisy, and whether they were used; empty for none.",
+        "Number of noisy samples, and whether they were used; empty without any.",
     ),
-    Column("time", "moment", "When the revision was made; null where its source does not say."),
-    Column("summary", "text", "The first line of its message: text that anybody may have written."),
+    Column("time", "moment", "Time of the revision; null if its source has none."),
+    Column("summary", "text", "The first line of its message, which is untrusted text."),
 )
 """One row for each metric of each subject at each point, as in `perftrail show`."""
 
@@ -146,15 +144,20 @@ CHANGES = (
     Column("effect", "number", "after/before.", "1"),
     Column("low", "number", "The lower end of the effect's 95 % interval.", "1"),
     Column("high", "number", "The upper end of the effect's 95 % interval.", "1"),
-    Column("p_value", "number", "How probable so sure a change is where there is none.", "1"),
-    Column("size_in_noise", "number", "The change over the noise of one revision, without its sign.", "1"),
+    Column("p_value", "number", "Probability of such a change if nothing changed.", "1"),
+    Column(
+        "size_in_noise",
+        "number",
+        "Size of the change divided by the noise of one revision, without sign.",
+        "1",
+    ),
     Column("size_in_noise_low", "number", "The lower end of the size's 95 % interval.", "1"),
     Column("size_in_noise_high", "number", "The upper end of the size's 95 % interval.", "1"),
-    Column("alert", "truth", "Whether the change is surely large, and shown by several builds."),
+    Column("alert", "truth", "Whether the change is large for sure, and several builds show it."),
     Column(
         "candidates",
         "names",
-        "The revisions that may have made it, oldest first: more than one where some were not measured.",
+        "Candidates for the culprit, oldest first: several if some were not measured.",
     ),
     Column("earliest", "name", "The first possible revision of the change, with 95 % confidence."),
     Column("latest", "name", "The last possible revision of the change, with 95 % confidence."),
@@ -162,66 +165,60 @@ CHANGES = (
 """One row for each change point along the history, as below the table of `perftrail show`."""
 
 COMPARISONS = (
-    Column("subject", "name", "What is compared: a variant, or a revision by its short id and label."),
-    Column(
-        "reference", "name", "What it is compared with: the first variant, or the oldest revision measured."
-    ),
+    Column("subject", "name", "The compared variant, or the revision with its short id and label."),
+    Column("reference", "name", "The reference: the first variant, or the oldest measured revision."),
     BENCHMARK,
     METRIC,
     BETTER,
     Column(
         "effect",
         "number",
-        "subject/reference of interleaved pairs; of several points the geometric mean.",
+        "subject/reference of interleaved pairs; over several points, the geometric mean.",
         "1",
     ),
     Column("low", "number", "The lower end of the effect's interval.", "1"),
     Column("high", "number", "The upper end of the effect's interval.", "1"),
-    Column(
-        "confidence", "number", "What the interval reaches, all comparisons of the table considered.", "1"
-    ),
-    Column("pairs", "whole", "How many pairs there are, over all points."),
+    Column("confidence", "number", "Confidence of all intervals of the table together.", "1"),
+    Column("pairs", "whole", "Number of pairs over all points."),
     Column("verdict", "name", "`faster`, `slower`, `same` or `unclear`: smaller, larger or equal values."),
     Column("improved", "truth", "Whether a sure difference is an improvement; null without one."),
     Column(
         "minimum_detectable",
         "number",
-        "The relative change that would have been called in 80 of 100 cases; null with too few pairs.",
+        "The relative change that this number of pairs detects with a probability of 80 %; null with too few pairs.",
         "1",
     ),
 )
 """One row for each metric of each benchmark and subject, as `perftrail report` compares them."""
 
 ANSWERS = (
-    Column("search", "whole", "The search, as `perftrail show --search N` numbers it."),
-    Column("started", "moment", "When it was begun."),
+    Column("search", "whole", "Number of the search in `perftrail show --search N`."),
+    Column("started", "moment", "Start time of the search."),
     METRIC,
     BENCHMARK,
     VARIANT,
     UNIT,
     BETTER,
-    Column("first", "name", "The known-old end of the range it searches."),
-    Column("last", "name", "The other end."),
+    Column("first", "name", "The older end of the range."),
+    Column("last", "name", "The newer end of the range."),
     Column(
-        "verdict", "name", "`found`, `range`, `several`, `none` or `unclear`; null where it has not ended."
+        "verdict",
+        "name",
+        "`found`, `range`, `several`, `none` or `unclear`; null before the search has ended.",
     ),
-    Column("reason", "text", "Why it ended."),
+    Column("reason", "text", "Why the search ended."),
     Column("confidence", "number", "Probability of the whole answer.", "1"),
     Column(
         "minimum_detectable", "number", "The smallest relative change that would have been detected.", "1"
     ),
-    Column("revisions", "whole", "How many revisions the range has."),
-    Column("builds", "whole", "How many of them were built, failed ones too."),
-    Column("invocations", "whole", "How many invocations it used."),
-    Column("seconds", "number", "What it took.", "s"),
-    Column(
-        "change", "whole", "Which change of the answer this row is of, from 0; null where none was found."
-    ),
-    Column("kind", "name", "What the change is: a `step`, or a `ramp` of many small ones."),
-    Column(
-        "candidates", "names", "The revisions that may have made it, oldest first; one where it was found."
-    ),
-    Column("sure", "number", "The probability that it is this one, or one of these.", "1"),
+    Column("revisions", "whole", "Number of revisions in the range."),
+    Column("builds", "whole", "Number of builds, failed ones included."),
+    Column("invocations", "whole", "Number of invocations."),
+    Column("seconds", "number", "Time of building and measuring.", "s"),
+    Column("change", "whole", "Number of the change in the answer, from 0; null without a change."),
+    Column("kind", "name", "Kind of the change: a `step`, or a `ramp` of many small changes."),
+    Column("candidates", "names", "Candidates for the culprit, oldest first."),
+    Column("sure", "number", "Probability that the culprit is among the candidates.", "1"),
     Column("before", "number", "The level before.", EACH),
     Column("after", "number", "The level after.", EACH),
     Column("effect", "number", "after/before.", "1"),
@@ -230,7 +227,7 @@ ANSWERS = (
     Column(
         "inside",
         "text",
-        "What was found inside the merge that the culprit is, as JSON; null where nothing was.",
+        "The search inside the merge, if the culprit is one, as JSON; else null.",
     ),
 )
 """One row for each change that a search found; a search without a change, or without an answer, has one row."""
@@ -281,7 +278,9 @@ def with_parameters(columns: Sequence[Column], study: Study) -> tuple[Column, ..
     at = columns.index(PARAMETERS)
     own = (
         Column(
-            column_of(name), _kind(study, name), f"The parameter {name}; null where the benchmark has none."
+            column_of(name),
+            _kind(study, name),
+            f"The parameter {name}; null if the benchmark does not have it.",
         )
         for name in parameters(study)
     )
@@ -406,7 +405,7 @@ def change_rows(study: Study, history: Sequence[Revision], changes: Sequence[His
     ]
 
 
-def comparison_rows(beside: Sequence[SideBySide]) -> list[Values]:
+def comparison_rows(compared: Sequence[SideBySide]) -> list[Values]:
     """Yield the comparisons of `report`."""
     return [
         {
@@ -424,7 +423,7 @@ def comparison_rows(beside: Sequence[SideBySide]) -> list[Values]:
             "improved": {"better": True, "worse": False}.get(each.words),
             "minimum_detectable": each.comparison.minimum_detectable,
         }
-        for each in beside
+        for each in compared
     ]
 
 

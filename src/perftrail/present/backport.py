@@ -6,19 +6,20 @@ import math
 import shlex
 from typing import TYPE_CHECKING
 
-from rich.table import Table
 from rich.text import Text
 
-from perftrail.model.wording import change, counted, decimals, escaped, number, percent, quantity
-from perftrail.present.console import output
-from perftrail.present.failures import telling
+from perftrail.model.wording import change, counted, escaped, number, percent, quantity
+from perftrail.present.console import output, plain_table
+from perftrail.present.failures import failure_words
 from perftrail.present.sentence import revision_name
-from perftrail.present.speech import change_words
+from perftrail.present.speech import change_words, interval_words
 from perftrail.stats.retained_gain import Share
 from perftrail.verbs.backport.result import Role
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from rich.table import Table
 
     from perftrail.model.patch import Obstacle, Passage
     from perftrail.model.subject import Revision
@@ -33,20 +34,20 @@ MOST_REVISIONS = 4
 LONGEST_PATH = 100
 
 
-def told_obstacle(obstacle: Obstacle, *, old: str) -> Iterator[str]:
+def obstacle_words(obstacle: Obstacle, *, old: str) -> Iterator[str]:
     """Return the conflicts in one file and the commits that caused them, line by line."""
     path = escaped(obstacle.path, longest=LONGEST_PATH)
     match obstacle.clash:
         case "absent":
             yield f"{path}: {old} has no such file"
         case "deleted":
-            yield f"{path}: the change removes it, and it reads otherwise in {old}"
+            yield f"{path}: the change removes this file, and {old} has another version of it"
         case "added":
-            yield f"{path}: the change brings it, and {old} has another one of that name"
+            yield f"{path}: the change adds this file, and {old} has another one of that name"
         case "rejected":
-            yield f"{path}: the patch finds nowhere the lines that it changes"
+            yield f"{path}: the lines that the patch changes are not in this file"
         case "changed":
-            yield f"{path}: {old} has other lines where the change is"
+            yield f"{path}: {old} has other lines at the place of the change"
     for passage in obstacle.passages[:MOST_PASSAGES]:
         yield f"    {_place(passage)}"
         yield from _who("changed since by", passage.since)
@@ -54,7 +55,7 @@ def told_obstacle(obstacle: Obstacle, *, old: str) -> Iterator[str]:
     if len(obstacle.passages) > MOST_PASSAGES:
         yield f"    and {len(obstacle.passages) - MOST_PASSAGES} more places; --json names all"
     if obstacle.since:
-        yield from _who("brought or changed since by", obstacle.since)
+        yield from _who("added or changed since by", obstacle.since)
 
 
 def _place(passage: Passage) -> str:
@@ -120,7 +121,7 @@ def print_blocked(blocked: BackportConflict, *, kind: str, named: str | None) ->
     console.print(Text(f"conflict: {what} does not apply to {old}", style="bold"))
     for obstacle in conflict.obstacles:
         console.print()
-        for line in told_obstacle(obstacle, old=old):
+        for line in obstacle_words(obstacle, old=old):
             console.print(Text(line))
     console.print()
     study = f" {shlex.quote(named)}" if named else ""
@@ -204,7 +205,7 @@ def _patched_words(report: BackportReport) -> str:
     better = [stand for stand in report.metrics if stand.judged(stand.patched_against_old) == "better"]
     leading = [stand for stand in better if stand.leading] or better
     if not leading or leading[0].patched_against_old is None:
-        return "the patch makes nothing better that was measured"
+        return "the patch improves no measured metric"
     best = max(
         leading,
         key=lambda stand: (
@@ -253,15 +254,11 @@ def _why_failed(report: BackportReport) -> str:
 
 
 def _table(report: BackportReport, stands: Sequence[MetricResult]) -> Table:
-    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
     roles = [role for role in Role if any(role in stand.estimates for stand in stands)]
     shares = any(stand.gains for stand in stands)
-    table.add_column("metric", no_wrap=True)
-    for role in roles:
-        table.add_column(str(role), no_wrap=True, justify="right")
-    table.add_column("patched / old", no_wrap=True)
-    if shares:
-        table.add_column("carried", no_wrap=True)
+    names = [str(role) for role in roles]
+    heads = ["metric", *names, "patched / old", *(["carried"] if shares else [])]
+    table = plain_table(heads, right=names)
     for stand in stands:
         figures = [Text(_figure(stand, role)) for role in roles]
         carried = [Text(share(stand.retained) if stand.gains and stand.retained else "")] if shares else []
@@ -284,8 +281,7 @@ def _effect(stand: MetricResult) -> Text:
         return Text(f"same, to within {percent(_bound(got))}" if _bound(got) > EXACT else "same each time")
     if got.high - got.low < EXACT:
         return Text(f"× {number(got.effect)} each time, {judged}", style=STYLES[judged])
-    digits = decimals(got.effect, got.low, got.high)
-    text = f"× {got.effect:.{digits}f} [{got.low:.{digits}f}, {got.high:.{digits}f}] {judged}"
+    text = f"× {interval_words(got.effect, got.low, got.high)} {judged}"
     return Text(text, style=STYLES[judged])
 
 
@@ -300,9 +296,7 @@ def _notes(report: BackportReport, shown: Sequence[MetricResult]) -> Iterator[st
     for one, other in report.equal:
         yield f"{one.capitalize()} and {other} are one build, measured once"
     for missing in report.failures[:MOST_NAMED]:
-        failure = missing.failure
-        text = f"{failure.stage}: {telling(failure)} (log: {failure.log})"
-        yield f"{missing.role.capitalize()}, {missing.where}: {text}"
+        yield f"{missing.role.capitalize()}, {missing.where}: {failure_words(missing.failure)}"
     if len(report.failures) > MOST_NAMED:
         yield f"and {len(report.failures) - MOST_NAMED} more failures; --json names all"
     if report.skipped:

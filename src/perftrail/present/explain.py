@@ -11,7 +11,7 @@ from rich.text import Text
 
 from perftrail.model.wording import change, escaped, quantity
 from perftrail.present.console import output
-from perftrail.present.failures import telling
+from perftrail.present.failures import failure_words
 from perftrail.present.sentence import revision_name
 from perftrail.present.speech import change_words
 
@@ -44,7 +44,7 @@ def print_explained(explained: ExplainReport, *, named: str | None) -> None:
         _print_cell(cell)
     console.print()
     for name, failure in explained.failures:
-        console.print(Text(f"{name}: {failure.stage}: {telling(failure)} (log: {failure.log})"))
+        console.print(Text(f"{name}: {failure_words(failure)}"))
     for each in explained.unavailable:
         console.print(Text(f"Not available here: {each.what}: {escaped(each.why, longest=200)}", style="dim"))
     where = f" {shlex.quote(named)}" if named else ""

@@ -40,11 +40,11 @@ def deliver(
     `quiet`: the caller prints the destination itself.
     """
     if not files:
-        raise NoAnswer(f"nothing that was measured has a place in the format {form}; csv holds everything")
+        raise NoAnswer(f"the format {form} cannot represent any of these samples; csv can represent all")
     if output is None:
         if len(files) > 1 or quiet:
             raise UsageError(
-                f"export: these are {len(files)} files; say where to write them with -o DIR"
+                f"export: these are {len(files)} files; name their directory with -o DIR"
                 if len(files) > 1
                 else "export: --json lists written files; give their destination with -o PATH"
             )
@@ -70,9 +70,9 @@ def say_left_out(form: str, metrics: Sequence[str]) -> None:
         )
 
 
-def print_held(found: Imported) -> None:
+def print_imported(found: Imported) -> None:
     """Print the content of a study of samples, in place of a plan."""
-    for line in (*found.words(), "Next: perftrail show, nothing is to be measured"):
+    for line in (*found.words(), "Next: perftrail show    the results; an imported study measures nothing"):
         click.echo(line)
 
 
@@ -93,5 +93,7 @@ def _write(files: Mapping[str, bytes], place: Path) -> list[Path]:
             path.write_bytes(content)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        raise UsageError(f"-o {place}: cannot be written: {reason}; name another place") from error
+        raise UsageError(
+            f"-o {place}: cannot be written: {reason}; name another file or directory"
+        ) from error
     return paths

@@ -29,7 +29,7 @@ def trouble_lines(trouble: Trouble) -> Iterator[str]:
     count = len(trouble.subjects)
     what = "skipped" if trouble.failure.stage == "skipped" else f"failed at {trouble.failure.stage}"
     yield _line(f"{count} {what}: {trouble.line}")
-    for line in more_lines(trouble.failure):
+    for line in further_lines(trouble.failure):
         yield f"    {line}"
     names = ", ".join(str(subject) for subject in trouble.subjects[:MOST_NAMED])
     more = f" and {count - MOST_NAMED} more" if count > MOST_NAMED else ""
@@ -48,23 +48,29 @@ def remedy_lines(stretch: FailedRange, remedies: Sequence[Remedy]) -> Iterator[s
     yield ""
 
 
-def telling_lines(failure: Failure) -> list[str]:
+def excerpt_lines(failure: Failure) -> list[str]:
     """Return the log excerpt of a failure, escaped."""
-    return [telling(failure), *more_lines(failure, most=None)]
+    return [excerpt_line(failure), *further_lines(failure, most=None)]
 
 
-def telling(failure: Failure) -> str:
+def excerpt_line(failure: Failure) -> str:
     """Return the most relevant line of a failure, escaped."""
     return first_line(failure.message, longest=LONGEST_LINE)
 
 
-def more_lines(failure: Failure, *, most: int | None = MOST_MORE) -> list[str]:
+def failure_words(failure: Failure) -> str:
+    """Return a failure in a line: its stage, its most relevant line, and its log."""
+    log = f" (log: {failure.log})" if failure.log else ""
+    return f"{failure.stage}: {excerpt_line(failure)}{log}"
+
+
+def further_lines(failure: Failure, *, most: int | None = MOST_MORE) -> list[str]:
     """Return the other lines of the log excerpt, escaped; at most a number of them."""
     lines = [line.strip() for line in failure.message.strip().splitlines()[1:] if line.strip()]
     return [_line(line) for line in lines[:most]]
 
 
-def print_not_had(lacking: Missing) -> None:
+def print_missing(lacking: Missing) -> None:
     """Print failed builds, each cause once, and skipped revisions; nothing without any."""
     lines = [line for trouble in lacking.troubles for line in trouble_lines(trouble)]
     lines += [f"skipped {left_out_words(each)}" for each in lacking.left_out]

@@ -14,19 +14,24 @@ from perftrail.model.recipe import PLAIN
 from perftrail.model.subject import Subject
 from perftrail.model.target import Working
 from perftrail.model.wording import change as relative
-from perftrail.model.wording import counted, decimals, duration, escaped, listed, probability, quantity
+from perftrail.model.wording import counted, escaped, listed, probability, quantity
 from perftrail.present.console import output
-from perftrail.present.failures import left_out_words, more_lines, telling, trouble_lines
+from perftrail.present.failures import failure_words, further_lines, left_out_words, trouble_lines
 from perftrail.present.sentence import (
+    MOST_NAMED,
+    also_words,
     answer_found,
+    certificate_words,
     change_found,
     change_sentence,
     change_size,
+    cost_words,
     culprit_words,
     headline_of,
+    levels_of,
     revision_name,
 )
-from perftrail.present.speech import after
+from perftrail.present.speech import after, capitalised, effect_words
 from perftrail.search import words
 from perftrail.search.question import BUILDS_SPENT, INVOCATIONS_SPENT, TIME_SPENT
 
@@ -35,13 +40,10 @@ if TYPE_CHECKING:
 
     from perftrail.find.answer import FindAnswer, InsideMerge
     from perftrail.measure.bench import Disagreement
-    from perftrail.model.build import Failure
     from perftrail.model.source import Pins
     from perftrail.search import Change
     from perftrail.verbs.run import RunReport
 
-
-MOST_NAMED = 5
 
 MORE_TIME = 3
 """Factor on the spent time for the time budget that perftrail proposes."""
@@ -54,44 +56,13 @@ def headline(answer: FindAnswer) -> str:
     return headline_of([answer_found(answer)])
 
 
-def certificate_words(answer: FindAnswer, number: int | None) -> Iterator[str]:
-    """Yield the evidence for a change, or for the answer that nothing changed."""
-    found = answer.answer.certificate if number is None else answer.answer.changes[number].certificate
-    if found is None:
-        return
-    yield f"{words.certified(found)}"
-    yield from words.reservations(found) if number is not None else ()
-
-
 def doubt_words(answer: FindAnswer) -> Iterator[str]:
     """Yield possible changes that are not in the answer: below the threshold, or only likely."""
     if answer.answer.below is not None:
         below = answer.answer.below
-        digits = decimals(below.value, below.low, below.high)
-        yield (
-            f"a change below the threshold: {relative(below.value)} "
-            f"(× {below.value:.{digits}f}, 95 % interval {below.low:.{digits}f} to {below.high:.{digits}f})"
-        )
+        yield f"a change below the threshold: {effect_words(below.value, below.low, below.high)}"
     for each in answer.answer.suspected:
         yield words.suspicion(each, lambda position: answer.revisions[position].short)
-
-
-def also_words(answer: FindAnswer, number: int) -> str:
-    """Return other metrics that a change affected, in one line; empty if its own size explains them.
-
-    A time that changes as much as the metric does says nothing new.
-    """
-    own = answer.answer.changes[number].effect
-    parts = [
-        f"{each.metric}{f' at {each.point}' if each.point.values else ''} {relative(each.effect.value)} "
-        f"({'better' if each.is_better else 'worse'})"
-        for each in answer.also.get(number, ())
-        if own is None or each.unit != "s" or not each.effect.low <= own.value <= each.effect.high
-    ]
-    if not parts:
-        return ""
-    more = f" and {len(parts) - MOST_NAMED} more; --json names all" if len(parts) > MOST_NAMED else ""
-    return f"it also changed {', '.join(parts[:MOST_NAMED])}{more}"
 
 
 def inside_words(inside: InsideMerge) -> Iterator[str]:
@@ -114,23 +85,6 @@ def inside_words(inside: InsideMerge) -> Iterator[str]:
             yield f"{merge} is a merge, and where in it the change came from is unclear: {inside.reason}"
     if inside.inside is not None:
         yield from inside_words(inside.inside)
-
-
-def judgement(answer: FindAnswer, change: Change) -> str:
-    """Return ``better`` or ``worse``, as the study defines it; empty for a change of unknown size."""
-    if change.effect is None:
-        return ""
-    return "better" if (change.effect.value < 1.0) == (answer.target.better == "lower") else "worse"
-
-
-def levels(answer: FindAnswer, change: Change) -> str:
-    """Return the values on both sides of a change; empty if unknown."""
-    if change.before is None or change.after is None:
-        return ""
-    if isinstance(answer.target, Working):
-        return f"it works with probability {probability(change.before)} before, {probability(change.after)} after"
-    unit = answer.target.unit
-    return f"before {quantity(change.before, unit)}, after {quantity(change.after, unit)}"
 
 
 def outlier_words(answer: FindAnswer) -> Iterator[str]:
@@ -160,15 +114,6 @@ def broken_ranges(answer: FindAnswer) -> Iterator[str]:
             came = f"after {before.short}, usable again at {after.short}"
         what = "The study skips" if stretch.stage == "skipped" else f"Broken ({stretch.stage})"
         yield f"{what}: {where}{f'; {came}' if came else ''}"
-
-
-def cost(answer: FindAnswer | FindTable) -> str:
-    """Return the cost of a search."""
-    failed = f", {answer.unusable_count} of them unusable" if answer.unusable_count else ""
-    return (
-        f"{answer.builds} of {len(answer.revisions)} revisions built{failed}, "
-        f"{answer.invocations} invocations, {duration(answer.seconds)} of building and measuring"
-    )
 
 
 def pins_words(pins: Pins) -> Iterator[str]:
@@ -201,12 +146,6 @@ def note_words(answer: FindAnswer, change: Change) -> str:
         return ""
     ((revision, word),) = noted.items()
     return f"its message mentions performance ({escaped(word)}): “{escaped(revision.summary)}”"
-
-
-def failure_words(failure: Failure) -> str:
-    """Return a failure: its stage, its log excerpt, and its log."""
-    log = f" (log: {failure.log})" if failure.log else ""
-    return f"{failure.stage}: {telling(failure)}{log}"
 
 
 def unusable_words(answer: FindAnswer) -> str:
@@ -248,11 +187,11 @@ def print_table(table: FindTable) -> None:
     for line in unchanged(table):
         console.print(Text(line))
     console.print()
-    console.print(Text(cost(table)))
+    console.print(Text(cost_words(table)))
     for line in dict.fromkeys(
         line for answer in table.answers for line in (*block_words(answer), *answer.priors)
     ):
-        console.print(Text(f"{line[:1].upper()}{line[1:]}."))
+        console.print(Text(f"{capitalised(line)}."))
 
 
 def table_headline(table: FindTable) -> str:
@@ -262,14 +201,12 @@ def table_headline(table: FindTable) -> str:
 
 def two_sided(changes: Sequence[tuple[FindAnswer, int]]) -> str | None:
     """Return a note if one revision made some metrics better and others worse."""
-    said: dict[str, list[str]] = {"better": [], "worse": []}
+    metrics: dict[str, list[str]] = {}
     for answer, number in changes:
-        word = judgement(answer, answer.answer.changes[number])
-        if word:
-            said[word].append(answer.name)
-    if not (said["better"] and said["worse"]):
+        metrics.setdefault(change_found(answer, number).tone, []).append(answer.name)
+    if not ("better" in metrics and "worse" in metrics):
         return None
-    return f"better in {listed(said['better'], 'and')}, worse in {listed(said['worse'], 'and')}"
+    return f"better in {listed(metrics['better'], 'and')}, worse in {listed(metrics['worse'], 'and')}"
 
 
 def unchanged(table: FindTable) -> Iterator[str]:
@@ -284,20 +221,15 @@ def unchanged(table: FindTable) -> Iterator[str]:
 
 
 def _row(answer: FindAnswer, number: int, *, named: bool) -> tuple[str, ...]:
-    change = answer.answer.changes[number]
-    by_how_much = "of unknown size" if change.effect is None else relative(change.effect.value)
+    change = change_found(answer, number)
     return (
-        _culprit(answer, number) if named else "",
+        culprit_words(change).removesuffix(",") if named else "",
         answer.name,
-        by_how_much,
-        judgement(answer, change),
-        levels(answer, change),
-        probability(change.confidence),
+        "of unknown size" if change.effect is None else relative(change.effect.value),
+        change.tone,
+        levels_of(change),
+        probability(answer.answer.changes[number].confidence),
     )
-
-
-def _culprit(answer: FindAnswer, number: int) -> str:
-    return culprit_words(change_found(answer, number)).removesuffix(",")
 
 
 def _merges(gathered: Iterable[Sequence[tuple[FindAnswer, int]]]) -> Iterator[str]:
@@ -361,7 +293,7 @@ def print_run(report: RunReport, *, repeat: Sequence[str]) -> None:
         console.print(Text(f"  and {len(report.disagreements) - MOST_NAMED} more; --json names all"))
     for name, failure in list(report.failures.items())[:MOST_NAMED]:
         console.print(Text(f"  {name}: {failure_words(failure)}"))
-        for line in more_lines(failure):
+        for line in further_lines(failure):
             console.print(Text(f"    {line}"))
     if len(report.failures) > MOST_NAMED:
         console.print(Text(f"  and {len(report.failures) - MOST_NAMED} more; --json names all"))
@@ -388,14 +320,14 @@ def _print_answer(answer: FindAnswer) -> None:
     for number in range(len(answer.answer.changes)):
         for line in _details(answer, number):
             console.print(Text(f"  {line}"))
-    for line in certificate_words(answer, None):
+    for line in certificate_words(answer_found(answer)):
         console.print(Text(f"  {line}"))
     for line in (*doubt_words(answer), *outlier_words(answer), *broken_ranges(answer)):
         console.print(Text(f"  {line}", style="yellow"))
     console.print()
-    console.print(Text(cost(answer)))
+    console.print(Text(cost_words(answer)))
     for line in (*noise_words(answer), *block_words(answer), *answer.priors):
-        console.print(Text(f"{line[:1].upper()}{line[1:]}."))
+        console.print(Text(f"{capitalised(line)}."))
     if answer.unusable:
         console.print(Text(unusable_words(answer)))
     console.print(Text(f"Why it ended: {answer.answer.reason}."))
@@ -403,13 +335,13 @@ def _print_answer(answer: FindAnswer) -> None:
 
 def _details(answer: FindAnswer, number: int) -> Iterator[str]:
     """Yield the details of one change: its number, values, candidates and merge."""
-    change = answer.answer.changes[number]
+    change, found = answer.answer.changes[number], change_found(answer, number)
     if len(answer.answer.changes) > 1:
-        yield f"{number + 1}. {change_sentence(change_found(answer, number))}"
-    if known := levels(answer, change):
+        yield f"{number + 1}. {change_sentence(found)}"
+    if known := levels_of(found):
         yield known
-    yield from certificate_words(answer, number)
-    if also := also_words(answer, number):
+    yield from certificate_words(found)
+    if also := also_words(found):
         yield also
     if note := note_words(answer, change):
         yield note

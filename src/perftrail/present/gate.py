@@ -18,6 +18,7 @@ from perftrail.model.build import content_key
 from perftrail.model.recipe import PLAIN
 from perftrail.model.wording import change, counted, decimals, escaped, percent, quantity
 from perftrail.present.page import inert
+from perftrail.present.speech import capitalised, interval_words
 from perftrail.stats.comparison import Verdict
 
 if TYPE_CHECKING:
@@ -100,8 +101,7 @@ def effect(row: Row) -> str:
         alike = abs(math.log(found.effect)) < EXACT
         return "equal each time" if alike else f"{change(round(found.effect, 9))} each time"
     if found.effect >= 2.0 or found.effect <= 0.5:
-        digits = decimals(found.effect, found.low, found.high)
-        return f"× {found.effect:.{digits}f} [{found.low:.{digits}f}, {found.high:.{digits}f}]"
+        return f"× {interval_words(found.effect, found.low, found.high)}"
     low, value, high = ((each - 1.0) * 100.0 for each in (found.low, found.effect, found.high))
     digits = min(2, decimals(value, low, high))
     return f"{value:+.{digits}f} % [{low:+.{digits}f}, {high:+.{digits}f}]"
@@ -157,7 +157,7 @@ def seen(gate: Gate) -> str:
         needed = max(
             (row.comparison.needed_pairs for row in gate.rows if row.comparison is not None), default=0
         )
-        return f"no verdict yet: it needs {needed} pairs" if needed else "no metric was compared"
+        return f"no verdict yet: a verdict needs {needed} pairs" if needed else "no metric was compared"
     if max(parts) < EXACT:
         return "any change would have been detected: all samples are equal"
     if len(parts) == 1 or percent(min(parts)) == percent(max(parts)):
@@ -276,7 +276,7 @@ def _markdown_lines(gate: Gate) -> Iterator[str]:
     yield f"- How sure: {inert(sureness(gate))}"
     yield f"- Measured: {inert(effort(gate))}"
     yield f"- Machine: {inert(machine(gate))}"
-    yield from (f"- {inert(text[:1].upper() + text[1:])}" for text in limits(gate))
+    yield from (f"- {inert(capitalised(text))}" for text in limits(gate))
     yield from _command("To repeat it", gate.repeat)
     if gate.verdict in (Verdict.SLOWER, Verdict.FASTER):
         yield from _command("To find the culprit", gate.hunt)

@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Self
 
 import click
 import vl_convert
-from rich.table import Table
 from rich.text import Text
 
 from perftrail.charts.comparison import Against, against
 from perftrail.charts.frame import Palette
 from perftrail.errors import UsageError
 from perftrail.model.wording import counted, escaped
-from perftrail.present.console import output
-from perftrail.present.failures import telling
+from perftrail.present.console import output, plain_table
+from perftrail.present.failures import failure_words
 from perftrail.present.gate import (
     effect,
     effort,
@@ -32,11 +31,14 @@ from perftrail.present.gate import (
     value_words,
 )
 from perftrail.present.page import PNG_SCALE, svg
+from perftrail.present.speech import capitalised
 from perftrail.stats.comparison import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from types import TracebackType
+
+    from rich.table import Table
 
     from perftrail.results.gate import Gate
 
@@ -47,15 +49,7 @@ MOST_ROWS = 40
 def draw(gate: Gate) -> str:
     """Return the worst rows as SVG."""
     rows = [
-        Against(
-            row=name(row),
-            subject="head",
-            ratios=row.ratios,
-            effect=row.comparison.effect,
-            low=row.comparison.low,
-            high=row.comparison.high,
-            verdict=row.word,
-        )
+        Against.of(row.comparison, row=name(row), subject="head", ratios=row.ratios, verdict=row.word)
         for row in gate.rows[:MOST_ROWS]
         if row.comparison is not None
     ]
@@ -199,16 +193,14 @@ def print_gate(gate: Gate) -> None:
         console.print(_table(gate))
         console.print()
     for lost in gate.lost[:MOST_LOST]:
-        why = f"{lost.failure.stage}: {telling(lost.failure)} (log: {lost.failure.log})"
+        why = failure_words(lost.failure)
         console.print(Text(f"{f'{lost.side} {escaped(lost.place)}'.strip()}: {why}", style="yellow"))
     if len(gate.lost) > MOST_LOST:
         console.print(Text(f"and {len(gate.lost) - MOST_LOST} more; --json names all", style="yellow"))
-    sure = sureness(gate)
-    console.print(Text(f"{sure[:1].upper()}{sure[1:]}"))
-    words = effort(gate)
-    console.print(Text(f"{words[:1].upper()}{words[1:]}; machine {escaped(gate.machine.id)}"))
+    console.print(Text(capitalised(sureness(gate))))
+    console.print(Text(f"{capitalised(effort(gate))}; machine {escaped(gate.machine.id)}"))
     for text in limits(gate):
-        console.print(Text(escaped(f"{text[:1].upper()}{text[1:]}", longest=LONGEST)))
+        console.print(Text(escaped(capitalised(text), longest=LONGEST)))
     if gate.verdict in (Verdict.SLOWER, Verdict.FASTER):
         console.print(Text(f"Next: {escaped(gate.hunt, longest=LONGEST)}    find the culprit", style="dim"))
 
@@ -228,9 +220,7 @@ def print_comparisons(comparisons: Sequence[Gate]) -> None:
 
 
 def _table(gate: Gate) -> Table:
-    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
-    for head in ("metric", "base", "head", "change", "", "verdict"):
-        table.add_column(head, no_wrap=True, justify="right" if head in ("base", "head") else "left")
+    table = plain_table(("metric", "base", "head", "change", "", "verdict"), right=("base", "head"))
     ends = reach(gate)
     for row in gate.rows:
         style = STYLES[row.verdict]

@@ -29,7 +29,7 @@ WIDEST = 110
 
 
 @contextmanager
-def looking(*, quick: bool) -> Iterator[None]:
+def checking_status(*, quick: bool) -> Iterator[None]:
     """Show on a terminal that this takes some seconds."""
     console = errors()
     what = "watching this machine" + ("" if quick else ", then measuring a program against itself")
@@ -45,7 +45,7 @@ def print_report(report: DoctorReport) -> None:
     console = output()
     for change in report.restored:
         console.print(
-            Text(f"restored a setting that a killed perftrail had left: {_told(change, back=True)}")
+            Text(f"restored a setting that a killed perftrail had left: {_setting_words(change, back=True)}")
         )
     counts = {grade: sum(finding.grade == grade for finding in report.findings) for grade in STYLES}
     console.print(Text(_headline(counts), style="bold"))
@@ -70,23 +70,24 @@ def resolution_line(found: Resolution) -> str:
     return line
 
 
-def tell_changes(changes: Sequence[Change], *, until: str) -> None:
+def print_setting_changes(changes: Sequence[Change], *, until: str) -> None:
     """Print on stderr which settings change, and for how long."""
     if not changes:
         click.echo(
-            "nothing here that --fix may change: what it would set is set so, or is not ours to set", err=True
+            "--fix changes nothing here: each setting is right already, or this user may not change it",
+            err=True,
         )
     for change in changes:
-        click.echo(f"{_told(change)} {until}", err=True)
+        click.echo(f"{_setting_words(change)} {until}", err=True)
 
 
-def tell_put_back(changes: Sequence[Change]) -> None:
+def print_restored(changes: Sequence[Change]) -> None:
     """Print on stderr that all settings are restored."""
     if changes:
         click.echo(f"restored {counted(len(changes), 'setting')}", err=True)
 
 
-def _told(change: Change, *, back: bool = False) -> str:
+def _setting_words(change: Change, *, back: bool = False) -> str:
     was, now = (change.wanted, change.was) if back else (change.was, change.wanted)
     return f"{escaped(change.file, longest=LONGEST)}: {escaped(was)} → {escaped(now)}"
 

@@ -26,15 +26,15 @@ TRIED_FIRST = 5
 """Number of revisions worth trying before the first build."""
 
 _REMEDIES: Mapping[Stage, str] = {
-    "checkout": "mend [source], or the repository, then ",
-    "build": "mend [build], or install what it lacks, then ",
-    "link": "mend the benchmark's build, then ",
-    "relink": "mend the lines of relink, then ",
-    "start": "mend the benchmark's command, then ",
-    "crash": "mend the benchmark's command, then ",
+    "checkout": "fix [source], or the repository, then ",
+    "build": "fix [build], or install what it lacks, then ",
+    "link": "fix the benchmark's build, then ",
+    "relink": "fix the lines of relink, then ",
+    "start": "fix the benchmark's command, then ",
+    "crash": "fix the benchmark's command, then ",
     "timeout": "raise the benchmark's timeout, then ",
     "memory": "raise the benchmark's memory_limit, then ",
-    "metric": "mend the benchmark's metrics, then ",
+    "metric": "fix the benchmark's metrics, then ",
 }
 """First remedy if nothing could be started, by the most frequent stage of failure."""
 
@@ -89,7 +89,7 @@ def print_attempt(study: Study, report: AttemptReport, *, repeat: Sequence[str])
         _say_next("check --try 1", repeat, first=_REMEDIES[report.troubles[0].trouble.failure.stage])
 
 
-def print_begun(begun: FirstStudy) -> None:
+def print_first_study(begun: FirstStudy) -> None:
     """Print the findings, the problems, and the next command."""
     draft = begun.draft
     history, building = draft.source, draft.build

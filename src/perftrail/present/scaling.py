@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from perftrail.model.wording import decimals, escaped, listed, number, percent
+from perftrail.model.wording import escaped, listed, number, percent
 from perftrail.present.console import output
 from perftrail.present.sentence import revision_name
+from perftrail.present.speech import interval_words
 from perftrail.stats.contention import Cause, Outcome
 from perftrail.stats.scaling import Law
 
@@ -221,8 +222,7 @@ def _parameter(found: Parameter) -> str:
 
 
 def _interval(found: Interval) -> str:
-    digits = decimals(found.value, found.low, found.high)
-    return f"{found.value:.{digits}f} [{found.low:.{digits}f}, {found.high:.{digits}f}]"
+    return interval_words(found.value, found.low, found.high)
 
 
 def _reached(found: Interval) -> str:

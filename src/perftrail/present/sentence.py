@@ -1,28 +1,30 @@
 """The answer of a search in one sentence, the same in every output.
 
-`AnswerFound` has what the sentence needs: `answer_found` makes it from a search that just ended, `stored_answers`
-from the store.
+The words come from the answer's JSON: `stored_answers` reads it from the store, `answer_found` from a search that
+just ended.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
+from perftrail.find.other_metrics import AlsoChanged
+from perftrail.model.benchmark import Point
 from perftrail.model.recipe import PLAIN
 from perftrail.model.subject import Revision
-from perftrail.model.target import WORKS, Working
+from perftrail.model.target import WORKS
 from perftrail.model.wording import change as relative
-from perftrail.model.wording import counted, decimals, escaped, listed, probability
-from perftrail.search import Effect, Kind
+from perftrail.model.wording import counted, duration, escaped, listed, probability
+from perftrail.present.speech import effect_words, levels_words
+from perftrail.search import Effect, Kind, Summary, words
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from perftrail.find.answer import FindAnswer, InsideMerge
+    from perftrail.find.answer import FindAnswer, FindTable
     from perftrail.model.search_record import Json
-    from perftrail.search import Change
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,8 +32,9 @@ class ChangeFound:
     """A change of one metric: its culprit, its size, and the certainty.
 
     `culprit` is the revision inside a merge, if known. `confidence` is the probability that everything named is
-    right. `began` describes a program that began to fail or to work; else it is empty. `position` is that of the
-    first candidate in the history.
+    right. `before` and `after` are the levels in `unit`, for a search for failures the probabilities that the program
+    works. `began` describes a program that began to fail or to work; else it is empty. `position` is that of the
+    first candidate in the history. `merges` says, merge by merge, where the change came from.
     """
 
     metric: str
@@ -41,8 +44,14 @@ class ChangeFound:
     better: str = "lower"
     ramp: bool = False
     culprit: Revision | None = None
+    unit: str = ""
+    before: float | None = None
+    after: float | None = None
     began: str = ""
     position: int = 0
+    certificate: Summary | None = None
+    also: tuple[AlsoChanged, ...] = ()
+    merges: tuple[str, ...] = ()
 
     @property
     def tone(self) -> str:
@@ -62,6 +71,7 @@ class AnswerFound:
     minimum_detectable: float
     changes: tuple[ChangeFound, ...]
     nothing: str = ""
+    certificate: Summary | None = None
 
 
 def headline_of(answers: Sequence[AnswerFound]) -> str:
@@ -117,11 +127,69 @@ def effect_of(change: ChangeFound) -> str:
     """Return the effect of a change: direction, better or worse, ratio and interval."""
     if change.effect is None:
         return "of unknown size"
-    low, high, value = change.effect.low, change.effect.high, change.effect.value
-    digits = decimals(value, low, high)
+    return effect_words(change.effect.value, change.effect.low, change.effect.high, tone=change.tone)
+
+
+def levels_of(change: ChangeFound) -> str:
+    """Return the values on both sides of a change; empty if they are unknown."""
+    if change.before is None or change.after is None:
+        return ""
+    if change.began:
+        before, after = probability(change.before), probability(change.after)
+        return f"it works with probability {before} before, {after} after"
+    return levels_words(change.before, change.after, change.unit)
+
+
+def certificate_words(found: ChangeFound | AnswerFound) -> tuple[str, ...]:
+    """Return the evidence for a change, with its limits, or for the answer that nothing changed."""
+    if found.certificate is None:
+        return ()
+    limits = words.reservations(found.certificate) if isinstance(found, ChangeFound) else ()
+    return (words.certified(found.certificate), *limits)
+
+
+MOST_NAMED = 5
+
+
+def also_words(change: ChangeFound) -> str:
+    """Return other metrics that a change affected, in one line; empty if its own size explains them.
+
+    A time that changes as much as the metric does says nothing new.
+    """
+    own = change.effect
+    parts = [
+        f"{each.metric}{f' at {each.point}' if each.point.values else ''} {relative(each.effect.value)} "
+        f"({'better' if each.is_better else 'worse'})"
+        for each in change.also
+        if own is None or each.unit != "s" or not each.effect.low <= own.value <= each.effect.high
+    ]
+    if not parts:
+        return ""
+    more = f" and {len(parts) - MOST_NAMED} more; --json names all" if len(parts) > MOST_NAMED else ""
+    return f"it also changed {', '.join(parts[:MOST_NAMED])}{more}"
+
+
+def cost_words(answer: FindAnswer | FindTable) -> str:
+    """Return the cost of a search that just ended."""
+    return _cost(
+        answer.builds, len(answer.revisions), answer.unusable_count, answer.invocations, answer.seconds
+    )
+
+
+def stored_cost(record: Mapping[str, Json]) -> str:
+    """Return the cost of a stored search."""
+    unusable = sum(each.get("stage") != "skipped" for each in _dicts(record, "failures"))
+    builds, revisions, invocations = (
+        round(_number(record.get(name))) for name in ("builds", "revisions", "invocations")
+    )
+    return _cost(builds, revisions, unusable, invocations, _number(record.get("seconds")))
+
+
+def _cost(builds: int, revisions: int, unusable: int, invocations: int, seconds: float) -> str:
+    failed = f", {unusable} of them unusable" if unusable else ""
     return (
-        f"{relative(value)} ({change.tone}; "
-        f"× {value:.{digits}f}, 95 % interval {low:.{digits}f} to {high:.{digits}f})"
+        f"{builds} of {counted(revisions, 'revision')} built{failed}, {counted(invocations, 'invocation')}, "
+        f"{duration(seconds)} of building and measuring"
     )
 
 
@@ -143,44 +211,14 @@ def change_size(size: float) -> str:
 
 
 def change_found(answer: FindAnswer, number: int) -> ChangeFound:
-    """Return a change of a new answer for its sentence."""
-    change = answer.answer.changes[number]
-    inside = answer.inside.get(number)
-    candidates = answer.candidates(change)
-    within = None if inside is None or len(candidates) > 1 else innermost(inside)
-    return ChangeFound(
-        metric=answer.name,
-        candidates=candidates,
-        confidence=change.confidence * (1.0 if within is None else _within(inside)),
-        effect=change.effect,
-        better=answer.target.better,
-        ramp=change.kind is Kind.RAMP,
-        culprit=within.candidates[0] if within is not None and len(within.candidates) == 1 else None,
-        began=_began(answer, change) if isinstance(answer.target, Working) else "",
-        position=change.positions[0],
-    )
+    """Return a change of a search that just ended, for its words."""
+    return answer_found(answer).changes[number]
 
 
 def answer_found(answer: FindAnswer) -> AnswerFound:
-    """Return a new answer about one metric for its sentence."""
-    return AnswerFound(
-        metric=answer.name,
-        verdict=str(answer.answer.verdict),
-        confidence=answer.answer.confidence,
-        minimum_detectable=math.inf if answer.answer.suspected else answer.answer.minimum_detectable,
-        changes=tuple(change_found(answer, number) for number in range(len(answer.answer.changes))),
-        nothing=_never_began(
-            str(answer.answer.verdict), answer.answer.confidence, answer.builds, len(answer.unusable)
-        )
-        if isinstance(answer.target, Working)
-        else "",
-    )
-
-
-def innermost(inside: InsideMerge) -> InsideMerge:
-    """Return the innermost search inside a merge that named one revision."""
-    deeper = inside.inside
-    return innermost(deeper) if deeper is not None and len(deeper.candidates) == 1 else inside
+    """Return the answer of a search that just ended about one metric, for its words."""
+    known = {revision.id: revision for revision in answer.revisions}
+    return _stored(cast("Mapping[str, Json]", answer.as_json()), known)
 
 
 def stored_answers(record: Mapping[str, Json], known: Mapping[str, Revision]) -> tuple[AnswerFound, ...]:
@@ -204,6 +242,7 @@ def _stored(answer: Mapping[str, Json], known: Mapping[str, Revision]) -> Answer
         nothing=_never_began(verdict, confidence, round(_number(answer.get("builds"))), len(failures))
         if works
         else "",
+        certificate=_certificate(answer),
     )
 
 
@@ -212,7 +251,7 @@ def stored_change(
 ) -> ChangeFound:
     """Return a change of a stored answer for its sentence."""
     candidates = _revisions(change, known)
-    effect, sure, culprit = change.get("effect"), _number(change.get("confidence")), None
+    sure, culprit = _number(change.get("confidence")), None
     inside = change.get("inside")
     while isinstance(inside, dict) and len(candidates) == 1:
         found = _revisions(inside, known)
@@ -221,19 +260,71 @@ def stored_change(
         culprit = found[0]
         sure *= _number(inside.get("confidence"))
         inside = inside.get("inside")
+    before, after = change.get("before"), change.get("after")
     return ChangeFound(
         metric=_metric(answer),
         candidates=candidates,
         confidence=sure,
-        effect=Effect(**{name: _number(effect[name]) for name in ("value", "low", "high")})
-        if isinstance(effect, dict)
-        else None,
+        effect=_effect(change),
         better=str(answer.get("better", "lower")),
         ramp=change.get("kind") == Kind.RAMP,
         culprit=culprit,
-        began=_stored_began(answer, change, candidates[-1]) if _about_works(answer) else "",
+        unit=str(answer.get("unit", "")),
+        before=before if isinstance(before, float) else None,
+        after=after if isinstance(after, float) else None,
+        began=_began(answer, change, candidates[-1]) if _about_works(answer) else "",
         position=list(known).index(candidates[0].id) if candidates[0].id in known else len(known),
+        certificate=_certificate(change),
+        also=tuple(_also(each) for each in _dicts(change, "also_changed")),
+        merges=tuple(_merges(change)),
     )
+
+
+def _effect(change: Mapping[str, Json]) -> Effect | None:
+    effect = change.get("effect")
+    if not isinstance(effect, dict):
+        return None
+    return Effect(**{name: _number(effect[name]) for name in ("value", "low", "high")})
+
+
+def _certificate(of: Mapping[str, Json]) -> Summary | None:
+    result = of.get("certificate")
+    if not isinstance(result, dict):
+        return None
+    spread, possible = result.get("spread"), result.get("possible")
+    return Summary(
+        blocks=round(_number(result["blocks"])),
+        invocations=round(_number(result["invocations"])),
+        error=_number(result["error"]),
+        layouts=round(_number(result["layouts"])),
+        alone=bool(result["single_change"]),
+        possible=math.inf if possible is None else _number(possible),
+        spread=None if spread is None else _number(spread),
+    )
+
+
+def _also(each: Mapping[str, Json]) -> AlsoChanged:
+    effect, point = _effect(each), each.get("point")
+    assert effect is not None
+    values = point.items() if isinstance(point, dict) else ()
+    return AlsoChanged(
+        metric=str(each["metric"]),
+        point=Point(tuple((name, value) for name, value in values if isinstance(value, str | int | float))),
+        unit=str(each.get("unit", "")),
+        better="higher" if each.get("better") == "higher" else "lower",
+        effect=effect,
+    )
+
+
+def _merges(change: Mapping[str, Json]) -> Iterator[str]:
+    """Yield the origin of a merge's change, merge by merge."""
+    ids, inside = change.get("revisions"), change.get("inside")
+    if isinstance(inside, dict) and isinstance(ids, list) and ids:
+        sure = inside.get("origin_confidence")
+        text = f" ({probability(sure)})" if isinstance(sure, float) else ""
+        merge = Revision(id=str(ids[0])).short
+        yield f"{merge} is a merge; the change came from the {inside['origin']}: {inside['reason']}{text}."
+        yield from _merges(inside)
 
 
 def _metric(answer: Mapping[str, Json]) -> str:
@@ -246,9 +337,12 @@ def _about_works(answer: Mapping[str, Json]) -> bool:
     return answer.get("goal", answer.get("metric")) == WORKS
 
 
-def _stored_began(answer: Mapping[str, Json], change: Mapping[str, Json], culprit: Revision) -> str:
-    stages = {each["revision"]: str(each["stage"]) for each in _dicts(answer, "failures")}
-    return _began_words(_number(change.get("before")), _number(change.get("after")), stages.get(culprit.id))
+def _began(answer: Mapping[str, Json], change: Mapping[str, Json], culprit: Revision) -> str:
+    """Return whether a program began to fail, and how, or to work."""
+    if _number(change.get("after")) > _number(change.get("before")):
+        return "made it work"
+    stage = {each["revision"]: str(each["stage"]) for each in _dicts(answer, "failures")}.get(culprit.id)
+    return f"began to fail{f' ({stage})' if stage else ''}"
 
 
 def _revisions(change: Mapping[str, Json], known: Mapping[str, Revision]) -> tuple[Revision, ...]:
@@ -330,26 +424,6 @@ def _never_began(verdict: str, confidence: float, tried: int, unusable: int) -> 
     if unusable == tried:
         return f"it fails all along, from the old end on, in every one of {tried} revisions tried"
     return f"it fails as often before as after, probability {probability(confidence)}"
-
-
-def _began(answer: FindAnswer, change: Change) -> str:
-    stages = {each.revision.id: each.failure.stage for each in answer.unusable}
-    return _began_words(
-        change.before or 0.0, change.after or 0.0, stages.get(answer.candidates(change)[-1].id)
-    )
-
-
-def _began_words(before: float, after: float, stage: str | None) -> str:
-    """Return whether a program began to fail, and how, or to work."""
-    return "made it work" if after > before else f"began to fail{f' ({stage})' if stage else ''}"
-
-
-def _within(inside: InsideMerge | None) -> float:
-    """Return the probability of the innermost named culprit, given the outermost merge."""
-    if inside is None or len(inside.candidates) != 1:
-        return 1.0
-    own = inside.confidence if inside.change is None else inside.change.confidence
-    return own * _within(inside.inside)
 
 
 def change_words(answer: FindAnswer, number: int) -> str:

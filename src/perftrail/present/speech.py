@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perftrail.model.wording import counted, duration, escaped
+from perftrail.model.wording import change as relative
+from perftrail.model.wording import counted, decimals, duration, escaped, quantity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from perftrail.measure.session import View
     from perftrail.model.patch import FileChange
+    from perftrail.stats.estimate import Estimate
 
 
 LONGEST = 72
@@ -26,13 +28,18 @@ def first_line(text: str, *, longest: int = LONGEST) -> str:
     return escaped(lines[0], longest=longest) if lines else ""
 
 
+def capitalised(text: str) -> str:
+    """Return a text with a capital letter."""
+    return f"{text[:1].upper()}{text[1:]}"
+
+
 def sentence(text: str) -> str:
     """Return a note with a capital letter, and with a full stop unless it ends with a command.
 
     >>> sentence("all is well")
     'All is well.'
     """
-    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', 'perftrail run')) else '.'}"
+    return f"{capitalised(text)}{'' if text.endswith(('.', 'perftrail run')) else '.'}"
 
 
 def change_words(files: Sequence[FileChange]) -> str:
@@ -46,17 +53,67 @@ def change_words(files: Sequence[FileChange]) -> str:
     return f"{counted(len(files), 'file')}, {counted(added, 'line')} added, {removed:,} removed"
 
 
+def effect_words(
+    value: float, low: float, high: float, *, tone: str = "", interval: str = "95 % interval"
+) -> str:
+    """Return an effect: direction, ratio and interval; with `tone`, also whether it is better or worse.
+
+    >>> effect_words(1.05, 1.03, 1.07, tone="worse")
+    '5.0 % more (worse; × 1.050, 95 % interval 1.030 to 1.070)'
+    """
+    ratio, bounds = ratio_words(value, low, high)
+    return f"{relative(value)} ({f'{tone}; ' if tone else ''}{ratio}, {interval} {bounds})"
+
+
+def ratio_words(value: float, low: float, high: float) -> tuple[str, str]:
+    """Return a ratio and its interval, with the digits that the interval supports.
+
+    >>> ratio_words(1.05, 1.03, 1.07)
+    ('× 1.050', '1.030 to 1.070')
+    """
+    digits = decimals(value, low, high)
+    return f"× {value:.{digits}f}", f"{low:.{digits}f} to {high:.{digits}f}"
+
+
+def interval_words(value: float, low: float, high: float) -> str:
+    """Return a number with its interval, with the digits that the interval supports.
+
+    >>> interval_words(1.05, 1.03, 1.07)
+    '1.050 [1.030, 1.070]'
+    """
+    digits = decimals(value, low, high)
+    return f"{value:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
+
+
+def estimate_words(found: Estimate | None, unit: str) -> str:
+    """Return a median with its interval; one sample has no interval."""
+    if found is None:
+        return "no value"
+    if found.count == 1:
+        return quantity(found.value, unit)
+    return quantity(found.value, unit, low=found.low, high=found.high)
+
+
+def levels_words(before: float, after: float, unit: str) -> str:
+    """Return the values on both sides of a change.
+
+    >>> levels_words(0.04, 0.08, "s")
+    'before 40.0 ms, after 80.0 ms'
+    """
+    return f"before {quantity(before, unit)}, after {quantity(after, unit)}"
+
+
 def after(words: Sequence[str]) -> str:
     """Return words quoted for a shell, each after a space."""
     return "".join(f" {shlex.quote(word)}" for word in words)
 
 
-def say_how_old(view: View) -> None:
+def print_source_age(view: View) -> None:
     """Print how old the cached answer of a source is; nothing if the source was just asked."""
     if asked := view.asked():
         seconds = (datetime.now(tz=UTC) - datetime.fromisoformat(asked)).total_seconds()
         click.echo(
-            f"what the source has is as it said {duration(max(0.0, seconds))} ago, at {asked}; "
-            "perftrail run and find ask it again",
+            f"perftrail read the revisions of this source {duration(max(0.0, seconds))} ago, at {asked}; "
+            "run and find read them again",
             err=True,
         )

@@ -5,27 +5,26 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from rich.table import Table
 from rich.text import Text
 
 from perftrail.model.measurement import NOISE
 from perftrail.model.source import ALONE, pins_asked
 from perftrail.model.subject import Revision
-from perftrail.model.wording import change, decimals, escaped, quantity
-from perftrail.model.wording import change as relative
-from perftrail.present.console import output
+from perftrail.model.wording import change, escaped
+from perftrail.present.console import output, plain_table
 from perftrail.present.finding import LONGEST_LINE, pins_words
 from perftrail.present.page import inert
 from perftrail.present.report.answer import claim_words, counted_words, found_words
-from perftrail.present.report.words import correlation_words, size_words
+from perftrail.present.report.words import correlation_words, row_value, size_words
 from perftrail.present.sentence import headline_of, revision_name, stored_answers
-from perftrail.present.speech import sentence
+from perftrail.present.speech import effect_words, interval_words, sentence
 from perftrail.results.claims import ClaimVerdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from rich.console import Console
+    from rich.table import Table
 
     from perftrail.model.benchmark import Point
     from perftrail.model.search_record import Json, SearchRecord, StepRecord
@@ -68,12 +67,7 @@ def side_by_side(rows: Sequence[Row]) -> Table | None:
     for row in rows:
         places.setdefault((row.benchmark, row.point, row.metric), {})[row.subject.variant] = row
     several = len({benchmark for benchmark, _, _ in places}) > 1
-    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
-    heads = [*(["benchmark"] if several else []), "point", "metric"]
-    for head in heads:
-        table.add_column(head, no_wrap=True)
-    for variant in variants:
-        table.add_column(variant, no_wrap=True)
+    table = plain_table([*(["benchmark"] if several else []), "point", "metric", *variants])
     for (benchmark, point, metric), found in places.items():
         named = [*([benchmark] if several else []), escaped(str(point)), metric]
         cells = [_cell(variant, found, variants[0]) for variant in variants]
@@ -90,13 +84,10 @@ def _cell(variant: str, found: Mapping[str, Row], first: str) -> str:
     row = found.get(variant)
     if row is None:
         return "not measured"
-    if row.estimate is None:
-        return "\n".join(["no value", *row_notes(row)])
-    each = row.estimate
-    text = quantity(each.value, row.unit, low=each.low, high=each.high)
-    base = found.get(first)
-    if variant != first and base is not None and base.estimate is not None and _apart(each, base.estimate):
-        text += f", {relative(each.value / base.estimate.value)}"
+    each, base = row.estimate, found.get(first)
+    text = row_value(row)
+    if each and variant != first and base is not None and base.estimate and _apart(each, base.estimate):
+        text += f", {change(each.value / base.estimate.value)}"
     return "\n".join([text, *row_notes(row)])
 
 
@@ -117,11 +108,9 @@ def print_rows(rows: Sequence[Row], *, pins: Pins = ALONE) -> None:
     if beside is not None and fits(beside, output()):
         output().print(beside)
         return
-    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
     columns = ("revision", "variant", "benchmark", "point", "metric", "median [95 % interval]", "n", "notes")
     shown = [name for name in columns if _needed(name, rows)]
-    for name in shown:
-        table.add_column(name, justify="right" if name == "n" else "left", no_wrap=True)
+    table = plain_table(shown, right=("n",))
     for row in rows:
         texts = _row_texts(row)
         table.add_row(*(Text(texts[name]) for name in shown))
@@ -227,7 +216,7 @@ def _row_texts(row: Row) -> dict[str, str]:
         "benchmark": row.benchmark,
         "point": escaped(str(row.point)),
         "metric": row.metric,
-        "median [95 % interval]": _estimate(row),
+        "median [95 % interval]": row_value(row),
         "n": str(found.count if found else 0),
         "notes": ", ".join(row_notes(row)),
     }
@@ -250,20 +239,7 @@ def _change(each: HistoryChange) -> str:
     doubt = ""
     if point.earliest < each.point.previous + 1 or point.latest > point.position:
         doubt = f", or from {each.earliest.short} to {each.latest.short} (95 %)"
-    digits = decimals(point.effect, point.low, point.high)
-    return (
-        f"{change(point.effect)} (× {point.effect:.{digits}f}, "
-        f"95 % interval {point.low:.{digits}f} to {point.high:.{digits}f}) {where}{doubt}"
-    )
-
-
-def _estimate(row: Row) -> str:
-    found = row.estimate
-    if found is None:
-        return "no value"
-    if found.count == 1:
-        return quantity(found.value, row.unit)
-    return quantity(found.value, row.unit, low=found.low, high=found.high)
+    return f"{effect_words(point.effect, point.low, point.high)} {where}{doubt}"
 
 
 def print_by_benchmark(found: Sequence[Shift]) -> None:
@@ -276,12 +252,10 @@ def print_by_benchmark(found: Sequence[Shift]) -> None:
         f"\nChange by benchmark, against {reference}: geometric means over the points, from interleaved pairs"
     )
     console.print(Text(title, style="bold"), soft_wrap=True)
-    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
     columns = ("variant", "benchmark", "metric", "points", "times", "verdict")
     texts = [_shift_texts(each) for each in found]
     shown = [name for name in columns if name not in ("variant", "metric") or _several(texts, name)]
-    for name in shown:
-        table.add_column(name, justify="right" if name == "points" else "left", no_wrap=True)
+    table = plain_table(shown, right=("points",))
     for each in texts:
         table.add_row(*(Text(each[name]) for name in shown))
     console.print(table)
@@ -293,13 +267,12 @@ def _several(texts: Sequence[dict[str, str]], name: str) -> bool:
 
 def _shift_texts(shift: Shift) -> dict[str, str]:
     found = shift.comparison
-    digits = decimals(found.effect, found.low, found.high)
     return {
         "variant": shift.row.subject.variant,
         "benchmark": shift.row.benchmark,
         "metric": shift.row.metric,
         "points": str(len(shift.points)),
-        "times": f"{found.effect:.{digits}f} [{found.low:.{digits}f}, {found.high:.{digits}f}]",
+        "times": interval_words(found.effect, found.low, found.high),
         "verdict": change(found.effect) if shift.differs else shift.words,
     }
 

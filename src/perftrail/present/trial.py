@@ -14,6 +14,7 @@ from rich.text import Text
 
 from perftrail.model.wording import duration, escaped, number, percent, quantity
 from perftrail.present.console import output
+from perftrail.present.speech import estimate_words
 from perftrail.present.trial_files import ratio
 from perftrail.stats.comparison import Verdict
 from perftrail.stats.trial import Why
@@ -36,7 +37,7 @@ _DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spot:
+class ChartPoint:
     """A value at one value of the parameter, with its interval."""
 
     x: float
@@ -50,13 +51,13 @@ class Series:
     """The values of one command along the parameter; its points are drawn as the letter `mark`."""
 
     mark: str
-    spots: tuple[Spot, ...]
+    points: tuple[ChartPoint, ...]
 
 
 def curve(series: Sequence[Series], *, axis: str, unit: str, width: int, braille: bool) -> list[str]:
     """Return a chart of several series, whose lower edge is zero, as lines of at most `width` characters."""
-    xs = sorted({spot.x for each in series for spot in each.spots})
-    top = max(spot.high for each in series for spot in each.spots) or 1.0
+    xs = sorted({point.x for each in series for point in each.points})
+    top = max(point.high for each in series for point in each.points) or 1.0
     labels = [quantity(top, unit), *[""] * (ROWS - 2), quantity(0.0, unit)]
     margin = max(len(label) for label in labels)
     frame = _Frame(xs=xs, top=top, columns=min(width - margin - 3, 64), braille=braille)
@@ -99,13 +100,13 @@ class _Frame:
 
     def draw(self, series: Series) -> None:
         """Draw lines between values, a bar for each interval, and the mark at each value."""
-        at = [(self.column(spot.x), self._row(spot.value)) for spot in series.spots]
+        at = [(self.column(point.x), self._row(point.value)) for point in series.points]
         for (x, y), (next_x, next_y) in pairwise(at):
             steps = max(abs(next_x - x), abs(next_y - y), 1)
             for step in range(steps + 1):
                 self._dot(x + round((next_x - x) * step / steps), y + round((next_y - y) * step / steps))
-        for spot, (x, y) in zip(series.spots, at, strict=True):
-            for row in range(self._row(spot.high), self._row(spot.low) + 1):
+        for point, (x, y) in zip(series.points, at, strict=True):
+            for row in range(self._row(point.high), self._row(point.low) + 1):
                 self._dot(x, row)
             self._marks[y // 4, x // 2] = series.mark
 
@@ -260,10 +261,7 @@ def cell(compared: Comparison | None, metric: str) -> str:
 
 def interval(figure: Figure) -> str:
     """Return a value with its interval, if it has one."""
-    lies = figure.estimate
-    if lies.count == 1:
-        return quantity(lies.value, figure.unit)
-    return quantity(lies.value, figure.unit, low=lies.low, high=lies.high)
+    return estimate_words(figure.estimate, figure.unit)
 
 
 def _seconds(seconds: float) -> str:
@@ -340,11 +338,11 @@ def _block(result: Finding, letter: str, found: Findings) -> list[tuple[str, str
     tree, largest = result.figures.get(TREE), result.figures.get("peak_memory")
     if tree and largest and tree.estimate.value > MORE_IN_TREE * largest.estimate.value:
         block.append((f"{indent}{'all processes':<13} {interval(tree)} ({tree.method})", ""))
-    block += [(f"{indent}{line}", "dim") for line in _wrapped(_told(result, found), len(indent))]
+    block += [(f"{indent}{line}", "dim") for line in _wrapped(_run_notes(result, found), len(indent))]
     return block
 
 
-def _told(result: Finding, found: Findings) -> str:
+def _run_notes(result: Finding, found: Findings) -> str:
     """Yield how often a command ran, its warm-ups and flags, and why measuring ended."""
     runs = f"{result.runs} run{'s' if result.runs != 1 else ''}"
     said = [runs, warmup_words(result), flag_words(result), end_words(result, found)]
@@ -420,25 +418,25 @@ def _curve(found: Findings, names: Sequence[str], *, braille: bool) -> list[str]
     axis = _numeric_axis(found)
     if axis is None:
         return []
-    series: dict[object, list[tuple[str, Spot]]] = {}
+    series: dict[object, list[tuple[str, ChartPoint]]] = {}
     for letter, result in zip(names, found.results, strict=True):
         wall, value = result.figures.get("wall"), result.entry.point.as_dict().get(axis)
         if wall is None or not isinstance(value, int | float):
             continue
-        lies = wall.estimate
-        spot = Spot(x=float(value), value=lies.value, low=lies.low, high=lies.high)
+        estimate = wall.estimate
+        point = ChartPoint(x=float(value), value=estimate.value, low=estimate.low, high=estimate.high)
         rest = (result.entry.point.without([axis]), _command_number(found, letter, names))
-        series.setdefault(rest, []).append((letter, spot))
+        series.setdefault(rest, []).append((letter, point))
     drawn = [
         Series(
             mark="o" if len(series) == 1 else string.ascii_lowercase[number],
-            spots=tuple(sorted((spot for _, spot in spots), key=lambda spot: spot.x)),
+            points=tuple(sorted((point for _, point in points), key=lambda point: point.x)),
         )
-        for number, spots in enumerate(series.values())
+        for number, points in enumerate(series.values())
     ][:MOST_SERIES]
     parts = [
-        _middle_cut(f"  {each.mark}: {', '.join(letter for letter, _ in spots)}", WIDTH)
-        for each, spots in zip(drawn, series.values(), strict=False)
+        _middle_cut(f"  {each.mark}: {', '.join(letter for letter, _ in points)}", WIDTH)
+        for each, points in zip(drawn, series.values(), strict=False)
     ]
     drawing = curve(drawn, axis=axis, unit="s", width=WIDTH, braille=braille)
     return [*drawing, *(parts if len(drawn) > 1 else []), ""]

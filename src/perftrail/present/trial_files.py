@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Annotated, TypedDict
 
 from perftrail.model.benchmark import Value
 from perftrail.model.trial import SPLIT, UNITS
-from perftrail.model.wording import decimals, escaped, quantity
+from perftrail.model.wording import escaped
+from perftrail.present.speech import estimate_words, interval_words
 from perftrail.stats.comparison import Verdict
 from perftrail.stats.trial import Contrast, Why
 
@@ -113,7 +114,7 @@ class TrialJson(TypedDict):
 
 def as_json(found: Findings) -> TrialJson:
     """Return the result as plain data."""
-    around = found.trial.surroundings
+    surroundings = found.trial.surroundings
     pace = found.trial.pace
     return {
         "results": [_result_json(result) for result in found.results],
@@ -122,11 +123,11 @@ def as_json(found: Findings) -> TrialJson:
         "seconds": round(found.seconds, 6),
         "interrupted": found.stopped,
         "conditions": {
-            "environment_padding_bytes": around.padding_bytes,
+            "environment_padding_bytes": surroundings.padding_bytes,
             "aslr": True,
             "seed": found.trial.seed,
-            "sandbox": around.sandbox is not None,
-            "cpus": None if around.cpus is None else list(around.cpus),
+            "sandbox": surroundings.sandbox is not None,
+            "cpus": None if surroundings.cpus is None else list(surroundings.cpus),
             "threshold": pace.threshold,
             "precision": pace.precision,
         },
@@ -157,15 +158,15 @@ def _result_json(result: Finding) -> CommandResultJson:
 def _figure_json(figure: Figure | None, unit: str) -> CommandMetricJson:
     if figure is None:
         return {"unit": unit, "values": [], "estimate": None, "method": ""}
-    lies = figure.estimate
+    estimate = figure.estimate
     return {
         "unit": unit,
         "values": list(figure.values),
         "estimate": {
-            "value": lies.value,
-            "low": lies.low,
-            "high": lies.high,
-            "confidence": round(lies.confidence, 4),
+            "value": estimate.value,
+            "low": estimate.low,
+            "high": estimate.high,
+            "confidence": round(estimate.confidence, 4),
         },
         "method": figure.method,
     }
@@ -257,16 +258,12 @@ def to_markdown(found: Findings) -> str:
 
 def ratio(found: Comparison) -> str:
     """Return an effect with its interval: ``1.052 [1.031, 1.074]``."""
-    digits = decimals(found.effect, found.low, found.high)
-    return f"{found.effect:.{digits}f} [{found.low:.{digits}f}, {found.high:.{digits}f}]"
+    return interval_words(found.effect, found.low, found.high)
 
 
 def _figure(result: Finding, metric: str) -> str:
     figure = result.figures.get(metric)
-    if figure is None:
-        return "–"
-    lies = figure.estimate
-    return quantity(lies.value, figure.unit, low=lies.low, high=lies.high)
+    return "–" if figure is None else estimate_words(figure.estimate, figure.unit)
 
 
 def _verdict(found: Comparison | None) -> str:

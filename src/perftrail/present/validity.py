@@ -1,4 +1,4 @@
-"""Say which stored samples the present study would take again, and whose samples are shown."""
+"""Word which stored samples the present study would measure again, and why."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def sample_notes(view: View, measured: MeasuredHere) -> tuple[str, ...]:
 
 
 def outdated_words(differences: Mapping[Difference, int], every: int) -> tuple[str, ...]:
-    """Say how many of all measured points the present study would measure again, and why."""
+    """Return how many of all measured points the present study would measure again, and why."""
     return tuple(_words(differences, each, every) for each in differences)
 
 

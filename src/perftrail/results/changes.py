@@ -1,6 +1,6 @@
 """Find the revisions at which a metric changed, from the samples along a history.
 
-`worth_telling` selects the revisions that deserve a section in a report: both ends, and culprits of searches.
+`revisions_to_describe` selects the revisions that deserve a section in a report: both ends, and culprits of searches.
 """
 
 from __future__ import annotations
@@ -107,16 +107,18 @@ def history_changes(revisions: Sequence[Revision], rows: Iterable[Row]) -> Histo
 
     `revisions` are the whole history, measured or not.
     """
-    return looked_for(revisions, [rows], LocalEngine()).outcome()
+    return begin_changes(revisions, [rows], LocalEngine()).outcome()
 
 
-def looked_for(revisions: Sequence[Revision], parts: Iterable[Iterable[Row]], engine: Engine) -> LookedFor:
+def begin_changes(
+    revisions: Sequence[Revision], parts: Iterable[Iterable[Row]], engine: Engine
+) -> PendingChanges:
     """Start an engine on the change points that `history_changes` returns.
 
     All rows of a series are in the same part: the engine searches one part while the next is read.
     """
     positions = {revision.id: position for position, revision in enumerate(revisions)}
-    return LookedFor(
+    return PendingChanges(
         revisions=revisions,
         begun=tuple(begun for part in parts for begun in _begin(positions, part, engine)),
     )
@@ -132,7 +134,7 @@ def _begin(positions: Mapping[str, int], rows: Iterable[Row], engine: Engine) ->
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LookedFor:
+class PendingChanges:
     """The change points of several series, while the engine computes them; `revisions` are the whole history."""
 
     revisions: Sequence[Revision]
@@ -276,7 +278,9 @@ def culprit_ids(records: Iterable[SearchRecord]) -> frozenset[str]:
     return frozenset(found)
 
 
-def worth_telling(measured: Sequence[Revision], records: Iterable[SearchRecord]) -> tuple[Revision, ...]:
+def revisions_to_describe(
+    measured: Sequence[Revision], records: Iterable[SearchRecord]
+) -> tuple[Revision, ...]:
     """Select from measured revisions, oldest first: all if they are few, else the first, the last and the culprits."""
     if len(measured) <= FEW:
         return tuple(measured)

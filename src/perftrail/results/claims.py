@@ -17,7 +17,7 @@ from perftrail.model.subject import Subject
 from perftrail.model.target import claimed_figure
 from perftrail.results.growth import grown
 from perftrail.results.measured import MeasuredHere
-from perftrail.results.pairs import decides, paired, telling_over, values_of
+from perftrail.results.pairs import decides, paired, usable_pairs, values_of
 from perftrail.results.rows import ValueWithIntervalJson, by_block, rows
 from perftrail.stats.ratios import compare_over
 
@@ -205,7 +205,7 @@ class _Bench:
         if not found:
             return "not measured at any point that both variants have"
         points = tuple(point for point in mine if point in found)
-        used = telling_over([found[point] for point in points])
+        used = usable_pairs([found[point] for point in points])
         many = sum(bool(each.ratio) for each in self.view.study.claims.values())
         return Ratio(
             comparison=compare_over(values_of(used), comparisons=many),
@@ -243,12 +243,12 @@ class _Bench:
         return Reach(largest=max(reached), refused=first, stage="" if first is None else refused[first])
 
     def _samples(self, claim: Claim, variant: str, benchmark: str, metric: str) -> dict[Point, Samples]:
-        held = self.measured.samples(benchmark, (metric,))
+        stored = self.measured.samples(benchmark, (metric,))
         subject = None if self.revision is None else Subject(revision=self.revision, variant=variant)
         return {
-            cell.point: held[key]
+            cell.point: stored[key]
             for cell, key in self.measured.cells
-            if key in held
+            if key in stored
             and cell.subject == subject
             and cell.benchmark == benchmark
             and _belongs(cell.point, claim)

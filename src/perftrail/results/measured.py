@@ -1,7 +1,7 @@
 """Find the measured cells of a study in its store, and read their samples once.
 
 Nothing is built, and nothing but the store is needed: not the builds, the compiler or the source. A cell whose
-samples the present study would take again is `outdated`. `uncollected` and `kept_out` limit the garbage collector,
+samples the present study would take again is `outdated`. `gc_disabled` and `gc_limited` limit the garbage collector,
 which otherwise takes a third of the time.
 """
 
@@ -185,7 +185,7 @@ _costly = count(1)
 
 
 @contextmanager
-def uncollected() -> Iterator[None]:
+def gc_disabled() -> Iterator[None]:
     """Disable the garbage collector meanwhile; objects without cycles are still freed."""
     before = gc.isenabled()
     gc.disable()
@@ -197,7 +197,7 @@ def uncollected() -> Iterator[None]:
 
 
 @contextmanager
-def kept_out() -> Iterator[None]:
+def gc_limited() -> Iterator[None]:
     """Create long-lived values without blocking other threads in the garbage collector.
 
     Meanwhile only young objects are collected, and objects created here are never scanned: scanning the
@@ -219,7 +219,7 @@ def kept_out() -> Iterator[None]:
         gc.set_threshold(young, middle, old)
 
 
-def crumble(pieces: list[list[object]], *, at_once: int = 500) -> None:
+def free_piecewise(pieces: list[list[object]], *, at_once: int = 500) -> None:
     """Free objects that only these lists reference, in steps of `at_once`, so that other threads can run."""
     for piece in pieces:
         while piece:

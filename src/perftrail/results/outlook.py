@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from perftrail.model.plan import Cell
     from perftrail.model.subject import Subject
 
-    Like = tuple[str, str, Point]
+    CellKind = tuple[str, str, Point]
     """Key of similar cells of different revisions: the variant, the benchmark and the point."""
 
 
@@ -49,11 +49,11 @@ class Outlook:
 
     def __init__(self, benchmarks: Mapping[str, Benchmark]) -> None:
         self._benchmarks = benchmarks
-        self._shares: dict[Cell, _Share] = {}
+        self._states: dict[Cell, _CellState] = {}
         self._siblings: dict[tuple[Subject, str], list[Cell]] = {}
         self._left_out: set[Cell] = set()
         self._seen = _Sum()
-        self._unseen: dict[Like, _Sum] = {}
+        self._unseen: dict[CellKind, _Sum] = {}
         self._usual = _Usual()
 
     @property
@@ -63,71 +63,71 @@ class Outlook:
 
     def put(self, cell: Cell, standing: Standing) -> None:
         """Set the state of a cell, for the first time or again."""
-        if cell not in self._shares:
+        if cell not in self._states:
             self._siblings.setdefault((cell.subject, cell.benchmark), []).append(cell)
         least, most = (0, 0) if cell in self._left_out else standing.left
-        share = _Share(
+        state = _CellState(
             done=len(standing.known),
             least=least,
             most=most,
             seconds=standing.seconds_each or None,
             gave_up=standing.gave_up,
         )
-        self._change(cell, share)
+        self._change(cell, state)
 
     def wants(self, cell: Cell) -> bool:
         """Whether a cell is to be started."""
-        return self._shares[cell].most > 0
+        return self._states[cell].most > 0
 
     def give_up(self, cell: Cell) -> tuple[Cell, ...]:
         """Skip the cells larger than one that reached a limit, where the study says so; return them."""
-        if not (self._benchmarks[cell.benchmark].give_up and self._shares[cell].gave_up):
+        if not (self._benchmarks[cell.benchmark].give_up and self._states[cell].gave_up):
             return ()
         siblings = self._siblings[cell.subject, cell.benchmark]
         beyond = tuple(each for each in siblings if each not in self._left_out and larger(each, cell))
         self._left_out.update(beyond)
         for each in beyond:
-            self._change(each, replace(self._shares[each], least=0, most=0))
+            self._change(each, replace(self._states[each], least=0, most=0))
         return beyond
 
     def left(self) -> Left:
         """Return the remaining work of all cells."""
-        open_likes = {like: each for like, each in self._unseen.items() if each.most}
-        usual = self._usual.seconds(open_likes)
-        every = (self._seen, *open_likes.values())
+        open_kinds = {kind: each for kind, each in self._unseen.items() if each.most}
+        usual = self._usual.seconds(open_kinds)
+        every = (self._seen, *open_kinds.values())
         starts = Span(least=sum(each.least for each in every), most=sum(each.most for each in every))
         return Left(
             done=self._seen.done,
             starts=starts,
-            seconds=self._seconds(open_likes, usual) if starts.most else Span(least=0.0, most=0.0),
-            unseen=sum(each.open for like, each in open_likes.items() if like not in self._usual),
+            seconds=self._seconds(open_kinds, usual) if starts.most else Span(least=0.0, most=0.0),
+            unseen=sum(each.open for kind, each in open_kinds.items() if kind not in self._usual),
         )
 
-    def _seconds(self, unseen: Mapping[Like, _Sum], usual: Mapping[Like, float]) -> Span | None:
+    def _seconds(self, unseen: Mapping[CellKind, _Sum], usual: Mapping[CellKind, float]) -> Span | None:
         if unseen.keys() - usual.keys():
             return None
         return Span(
-            least=self._seen.seconds_least + sum(each.least * usual[like] for like, each in unseen.items()),
-            most=self._seen.seconds_most + sum(each.most * usual[like] for like, each in unseen.items()),
+            least=self._seen.seconds_least + sum(each.least * usual[kind] for kind, each in unseen.items()),
+            most=self._seen.seconds_most + sum(each.most * usual[kind] for kind, each in unseen.items()),
         )
 
-    def _change(self, cell: Cell, share: _Share) -> None:
-        like = _like(cell)
-        if (before := self._shares.get(cell)) is not None:
-            self._sum(like, before).add(before, -1)
+    def _change(self, cell: Cell, state: _CellState) -> None:
+        kind = _kind_of(cell)
+        if (before := self._states.get(cell)) is not None:
+            self._sum(kind, before).add(before, -1)
             if before.seconds is not None:
-                self._usual.remove(like, before.seconds)
-        self._shares[cell] = share
-        self._sum(like, share).add(share, 1)
-        if share.seconds is not None:
-            self._usual.add(like, share.seconds)
+                self._usual.remove(kind, before.seconds)
+        self._states[cell] = state
+        self._sum(kind, state).add(state, 1)
+        if state.seconds is not None:
+            self._usual.add(kind, state.seconds)
 
-    def _sum(self, like: Like, share: _Share) -> _Sum:
-        return self._unseen.setdefault(like, _Sum()) if share.seconds is None else self._seen
+    def _sum(self, kind: CellKind, state: _CellState) -> _Sum:
+        return self._unseen.setdefault(kind, _Sum()) if state.seconds is None else self._seen
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Share:
+class _CellState:
     """One cell's invocations, done and left, and the seconds of one, `None` before the first."""
 
     done: int
@@ -148,38 +148,38 @@ class _Sum:
     seconds_least: float = 0.0
     seconds_most: float = 0.0
 
-    def add(self, share: _Share, times: int) -> None:
-        seconds = share.seconds or 0.0
-        self.done += times * share.done
-        self.open += times * (share.most > 0)
-        self.least += times * share.least
-        self.most += times * share.most
-        self.seconds_least += times * share.least * seconds
-        self.seconds_most += times * share.most * seconds
+    def add(self, state: _CellState, times: int) -> None:
+        seconds = state.seconds or 0.0
+        self.done += times * state.done
+        self.open += times * (state.most > 0)
+        self.least += times * state.least
+        self.most += times * state.most
+        self.seconds_least += times * state.least * seconds
+        self.seconds_most += times * state.most * seconds
 
 
 class _Usual:
     """Usual seconds of an invocation: medians over similar cells."""
 
     def __init__(self) -> None:
-        self._known: dict[Like, list[float]] = {}
+        self._known: dict[CellKind, list[float]] = {}
 
-    def __contains__(self, like: Like) -> bool:
-        return bool(self._known.get(like))
+    def __contains__(self, kind: CellKind) -> bool:
+        return bool(self._known.get(kind))
 
-    def add(self, like: Like, seconds: float) -> None:
-        insort(self._known.setdefault(like, []), seconds)
+    def add(self, kind: CellKind, seconds: float) -> None:
+        insort(self._known.setdefault(kind, []), seconds)
 
-    def remove(self, like: Like, seconds: float) -> None:
-        own = self._known[like]
+    def remove(self, kind: CellKind, seconds: float) -> None:
+        own = self._known[kind]
         del own[bisect_left(own, seconds)]
 
-    def seconds(self, wanted: Iterable[Like]) -> Mapping[Like, float]:
+    def seconds(self, wanted: Iterable[CellKind]) -> Mapping[CellKind, float]:
         """Return the usual seconds: of the cell, else the longest of smaller ones, else of its benchmark.
 
         A key is missing if nothing of its benchmark was started.
         """
-        medians = {like: own[len(own) // 2] for like, own in self._known.items() if own}
+        medians = {kind: own[len(own) // 2] for kind, own in self._known.items() if own}
         if not medians:
             return {}
         siblings: dict[tuple[str, str], list[tuple[Point, float]]] = {}
@@ -190,15 +190,15 @@ class _Usual:
         typical = {name: statistics.median(each) for name, each in benchmarks.items()}
         every = statistics.median(medians.values())
 
-        def usual(like: Like) -> float:
-            variant, benchmark, point = like
+        def usual(kind: CellKind) -> float:
+            variant, benchmark, point = kind
             smaller = [
                 seconds for than, seconds in siblings.get((variant, benchmark), ()) if point.exceeds(than)
             ]
             return max(smaller) if smaller else typical.get(benchmark, every)
 
-        return {like: medians[like] if like in medians else usual(like) for like in wanted}
+        return {kind: medians[kind] if kind in medians else usual(kind) for kind in wanted}
 
 
-def _like(cell: Cell) -> Like:
+def _kind_of(cell: Cell) -> CellKind:
     return cell.subject.variant, cell.benchmark, cell.point

@@ -1,6 +1,6 @@
 """Compare subjects with a reference by pairs of values from the same blocks.
 
-`paired` builds the pairs and `telling_over` chooses the usable ones. `shifts` compares at every point, and
+`paired` builds the pairs and `usable_pairs` chooses the usable ones. `shifts` compares at every point, and
 over all points of a benchmark.
 """
 
@@ -62,7 +62,7 @@ def paired(first: Mapping[Blocks, FlaggedSample], second: Mapping[Blocks, Flagge
     ]
 
 
-def telling_over(points: Sequence[Sequence[Pair]]) -> list[list[Pair]]:
+def usable_pairs(points: Sequence[Sequence[Pair]]) -> list[list[Pair]]:
     """Select the quiet pairs of some points, if they are enough and every point has some; else all pairs."""
     quiet = [[pair for pair in pairs if pair.quiet] for pairs in points]
     enough = all(quiet) and sum(map(len, quiet)) >= ENOUGH_QUIET_PAIRS
@@ -121,11 +121,7 @@ class Shift:
         found = self.comparison
         if self.differs:
             return "more" if found.effect > 1.0 else "less"
-        if not self.decides:
-            return BUSY
-        if found.minimum_detectable is None:
-            return too_few(found, "pairs", needed=found.needed_pairs)
-        return f"{self.verdict}; {percent(found.minimum_detectable)} would have been detected"
+        return undecided_words(found, decides=self.decides, counted="pairs", needed=found.needed_pairs)
 
     def as_json(self) -> ShiftJson:
         """Return the difference as plain data."""
@@ -142,7 +138,7 @@ class Shift:
 
 
 def too_few(found: Comparison, counted: str, *, needed: int) -> str:
-    """Say how many pairs or values a verdict needs, and if all of them agree so far.
+    """Return how many pairs or values a verdict needs, and whether all of them agree so far.
 
     >>> from perftrail.stats.ratios import compare_unpaired
     >>> too_few(compare_unpaired([1.0, 1.1, 1.2], [9.8, 9.9, 10.1], level=0.01), "values", needed=5)
@@ -152,6 +148,15 @@ def too_few(found: Comparison, counted: str, *, needed: int) -> str:
     if side and found.pairs > 1:
         return f"unclear: {side} in all {found.pairs} {counted}, a verdict needs {needed}"
     return f"unclear: {found.pairs} {counted}, a verdict needs {needed}"
+
+
+def undecided_words(found: Comparison, *, decides: bool, counted: str, needed: int) -> str:
+    """Return a verdict without a difference: the machine was busy, too few samples, or the detectable change."""
+    if not decides:
+        return BUSY
+    if found.minimum_detectable is None:
+        return too_few(found, counted, needed=needed)
+    return f"{found.verdict}; {percent(found.minimum_detectable)} would have been detected"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,7 +232,7 @@ def _paired(
 
 def _shift(group: Sequence[_RowPairs], *, comparisons: int) -> Shift:
     """Compare over the points of a group together."""
-    used = telling_over([each.pairs for each in group])
+    used = usable_pairs([each.pairs for each in group])
     return Shift(
         reference=group[0].first.subject,
         row=group[0].row,

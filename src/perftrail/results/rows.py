@@ -136,25 +136,25 @@ def rows(
     view: View,
     *,
     metrics: Sequence[str] | None = None,
-    beside: Sequence[str] = (),
+    optional: Sequence[str] = (),
     measured: MeasuredHere | None = None,
 ) -> tuple[Row, ...]:
     """Return every metric of every cell that was measured here, in the order of history.
 
     `metrics` selects by name; without it, each benchmark's declared metrics are shown, or ``wall``. Metrics
-    in `beside` have rows only if they have values or failures. `measured` is what was already read of the
+    in `optional` have rows only if they have values or failures. `measured` is what was already read of the
     study.
     """
     known = MeasuredHere(view) if measured is None else measured
-    plain = _Plain(view, known, metrics, beside)
+    plain = _Plain(view, known, metrics, optional)
     return (*plain.rows(known.cells), *_derived_rows(view, known, metrics))
 
 
 def rows_by_benchmark(
-    view: View, measured: MeasuredHere, metrics: Sequence[str], beside: Sequence[str]
+    view: View, measured: MeasuredHere, metrics: Sequence[str], optional: Sequence[str]
 ) -> Iterator[Sequence[Row]]:
     """Yield the same rows by benchmark, each created on demand; derived metrics come last."""
-    plain = _Plain(view, measured, metrics, beside)
+    plain = _Plain(view, measured, metrics, optional)
     for name in view.study.benchmarks:
         yield tuple(plain.rows(measured.of(name)))
     yield tuple(_derived_rows(view, measured, metrics))
@@ -171,22 +171,22 @@ class _Plain:
     """Rows of metrics that were measured; their samples are read at once."""
 
     def __init__(
-        self, view: View, measured: MeasuredHere, metrics: Sequence[str] | None, beside: Sequence[str]
+        self, view: View, measured: MeasuredHere, metrics: Sequence[str] | None, optional: Sequence[str]
     ) -> None:
         benchmarks = view.study.benchmarks
         self._least = view.study.measure.invocations.least
         self._chosen = {name: units_of(each, metrics) for name, each in benchmarks.items()}
         self._wanted = {
-            name: {**self._chosen[name], **(units_of(each, beside) if beside else {})}
+            name: {**self._chosen[name], **(units_of(each, optional) if optional else {})}
             for name, each in benchmarks.items()
         }
-        self._held = measured.all_samples(self._wanted)
+        self._samples_of = measured.all_samples(self._wanted)
         self._outdated = measured.outdated
 
     def rows(self, cells: Iterable[tuple[Cell, str]]) -> Iterator[Row]:
         """Yield the rows of cells in their order."""
         for cell, key in cells:
-            samples = self._held.get(key)
+            samples = self._samples_of.get(key)
             if samples is None:
                 continue
             stages, runnables = frozenset(samples.failures), frozenset((key,))
@@ -195,7 +195,7 @@ class _Plain:
                     continue
                 values, noise = tuple(samples.values.get(name, {}).values()), ""
                 if values and samples.flags:
-                    sifted = sift(list(marked(samples, name).values()), least=self._least)
+                    sifted = sift(list(flagged(samples, name).values()), least=self._least)
                     values, noise = sifted.values, sifted.note
                 yield Row(
                     subject=cell.subject,
@@ -227,7 +227,7 @@ def units_of(benchmark: Benchmark, metrics: Sequence[str] | None) -> dict[str, s
     return {name: known[name].unit for name in metrics or benchmark.leading if name in known}
 
 
-def marked(samples: Samples, metric: str) -> dict[int, FlaggedSample]:
+def flagged(samples: Samples, metric: str) -> dict[int, FlaggedSample]:
     """Return the values of a metric by ordinal, with their samples' flags."""
     values = samples.values.get(metric, {})
     return {at: FlaggedSample(value=value, flags=samples.flags.get(at, ())) for at, value in values.items()}
@@ -235,7 +235,7 @@ def marked(samples: Samples, metric: str) -> dict[int, FlaggedSample]:
 
 def by_round(view: View, measured: MeasuredHere, row: Row) -> dict[int, FlaggedSample]:
     """Return the values that a row's estimate selects from, by ordinal, with their flags."""
-    return {at: value for at, (_, value) in _placed(view, measured, row).items()}
+    return {at: value for at, (_, value) in _with_blocks(view, measured, row).items()}
 
 
 def by_block(view: View, measured: MeasuredHere, row: Row) -> dict[tuple[str, ...], FlaggedSample]:
@@ -244,15 +244,17 @@ def by_block(view: View, measured: MeasuredHere, row: Row) -> dict[tuple[str, ..
     Values of two subjects with the same blocks ran directly one after another. Samples of a search, of
     another run, and of versions without blocks are in no block that both subjects have.
     """
-    return {blocks: value for blocks, value in _placed(view, measured, row).values() if all(blocks)}
+    return {blocks: value for blocks, value in _with_blocks(view, measured, row).values() if all(blocks)}
 
 
-def _placed(view: View, measured: MeasuredHere, row: Row) -> dict[int, tuple[tuple[str, ...], FlaggedSample]]:
+def _with_blocks(
+    view: View, measured: MeasuredHere, row: Row
+) -> dict[int, tuple[tuple[str, ...], FlaggedSample]]:
     """Return each value of a row by ordinal, with the blocks of its samples; an empty name means no block."""
     if row.metric in view.study.derived:
         targets = derived_targets(view.study, row.metric, row.subject.variant)
         target = next(each for each in targets if each.open_point == row.point)
-        values, held = _evaluated(measured, row.subject, target), _held(measured, row.subject, target)
+        values, held = _evaluated(measured, row.subject, target), _samples_of(measured, row.subject, target)
         return {
             at: (tuple(each.blocks.get(at, "") for each in held.values()), value)
             for at, value in values.items()
@@ -262,7 +264,7 @@ def _placed(view: View, measured: MeasuredHere, row: Row) -> dict[int, tuple[tup
         at: ((samples[key].blocks.get(at, ""),), value)
         for key in row.runnables
         if key in samples
-        for at, value in sorted(marked(samples[key], row.metric).items())
+        for at, value in sorted(flagged(samples[key], row.metric).items())
     }
 
 
@@ -304,7 +306,7 @@ def _outdated(measured: MeasuredHere, subject: Subject, target: Target) -> str:
 
 def _evaluated(measured: MeasuredHere, subject: Subject, target: Target) -> dict[int, FlaggedSample]:
     """Evaluate a target for each ordinal that every point has; a flag of any point applies to the value."""
-    held = _held(measured, subject, target)
+    held = _samples_of(measured, subject, target)
     rounds = [{at for values in each.values.values() for at in values} for each in held.values()]
     found: dict[int, FlaggedSample] = {}
     for at in sorted(set.intersection(*rounds)):
@@ -320,7 +322,7 @@ def _evaluated(measured: MeasuredHere, subject: Subject, target: Target) -> dict
     return found
 
 
-def _held(measured: MeasuredHere, subject: Subject, target: Target) -> dict[Point, Samples]:
+def _samples_of(measured: MeasuredHere, subject: Subject, target: Target) -> dict[Point, Samples]:
     """Return the samples that a target is evaluated from, by point."""
     used = {reference.name for reference in references(target.expression)}
     samples, keys = measured.samples(target.benchmark, used), measured.by_subject[subject]

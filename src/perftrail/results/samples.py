@@ -161,7 +161,7 @@ def arrange(files: Sequence[SampleFile]) -> Arranged:
     labels = _labels(files)
     placed = [_place(file, series, labels[file.name]) for file in files for series in file.series]
     if not placed:
-        raise SourceError("no file holds a sample; are these the results, and not their settings?")
+        raise SourceError("no file has a sample; are these results, not settings?")
     axes = _axes(placed)
     revisions = _revisions(placed)
     machines = tuple(dict.fromkeys(each.machine for each in placed))
@@ -355,7 +355,7 @@ def read_samples(study: Study) -> Read:
         known = f"; known are {listed(FORMATS)}" if found else ""
         what = "no file is a result of a known tool" if found else "no such file"
         raise SourceError(
-            f"{asked.location}: {what}; source.location says which files hold the samples{known}"
+            f"{asked.location}: {what}; set source.location to the files with the samples{known}"
         )
     return Read(
         files=tuple(sample_file(path, asked.format, name=named[path]) for path in results),
@@ -422,21 +422,21 @@ class ArrangedStore(MemoryStore):
         super().__init__()
         self.add_machine(machine)
         self._taken_on = machine.id
-        self._standing: list[Runnable] = []
+        self._imported: list[Runnable] = []
         self._taken: dict[str, tuple[FileValues, ...]] = {}
 
-    def hold(self, runnable: Runnable, taken: tuple[FileValues, ...]) -> None:
+    def add_samples(self, runnable: Runnable, taken: tuple[FileValues, ...]) -> None:
         """Add the samples of a runnable, once."""
-        self._standing.append(runnable)
+        self._imported.append(runnable)
         self._taken[runnable.key] = taken
 
     def runnables(self, benchmark: str | None = None) -> Sequence[Runnable]:
         """Return every runnable in the store, or those of one benchmark."""
-        return [each for each in self._standing if benchmark in (None, each.benchmark)]
+        return [each for each in self._imported if benchmark in (None, each.benchmark)]
 
     def ran(self, runnables: Collection[str], machine: str) -> frozenset[str]:
         """Return the runnables, among these, that have samples."""
-        return frozenset(key for key in runnables if self._held(key, machine))
+        return frozenset(key for key in runnables if self._values_of(key, machine))
 
     def sampled_machines(self) -> frozenset[str]:
         """Return the one machine."""
@@ -444,7 +444,7 @@ class ArrangedStore(MemoryStore):
 
     def revisions(self) -> frozenset[str]:
         """Return the ids of the runnables' revisions."""
-        return frozenset(each.revision for each in self._standing)
+        return frozenset(each.revision for each in self._imported)
 
     def outcomes(self, runnables: Collection[str], machine: str) -> Mapping[str, tuple[Outcome, ...]]:
         """Return the samples of runnables as invocations, by ordinal."""
@@ -455,15 +455,17 @@ class ArrangedStore(MemoryStore):
     ) -> Mapping[str, Samples]:
         """Return the samples of runnables for some metrics; unknown runnables are missing."""
         return {
-            key: _samples(self._held(key, machine), metrics) for key in runnables if self._held(key, machine)
+            key: _samples(self._values_of(key, machine), metrics)
+            for key in runnables
+            if self._values_of(key, machine)
         }
 
-    def _held(self, runnable: str, machine: str) -> tuple[FileValues, ...]:
+    def _values_of(self, runnable: str, machine: str) -> tuple[FileValues, ...]:
         return self._taken.get(runnable, ()) if machine == self._taken_on else ()
 
     def _measurements(self, runnable: str, machine: str) -> Iterator[Measurement]:
         ordinal = 0
-        for each in self._held(runnable, machine):
+        for each in self._values_of(runnable, machine):
             for place in range(len(each)):
                 values = {name: taken[place] for name, taken in each.values.items() if place < len(taken)}
                 yield Measurement(
@@ -505,7 +507,7 @@ def samples_view(study: Study) -> View:
     machine = machine_of(arranged, read)
     source, store = ListedSource(arranged.revisions, no_range=NO_RANGES), ArrangedStore(machine)
     for cell, taken in arranged.taken.items():
-        store.hold(_runnable(cell), taken)
+        store.add_samples(_runnable(cell), taken)
     return View(study=known, machine=machine, source=source, store=store)
 
 

@@ -138,17 +138,17 @@ def _groups(view: View, measured: MeasuredHere | None) -> Iterable[_Group]:
     if not axes or view.study.walked.kind == "samples":  # the processors of imported samples are unknown
         return ()
     known = MeasuredHere(view) if measured is None else measured
-    held = {name: known.samples(name, _metrics(view.study.benchmarks[name])) for name in axes}
+    stored = {name: known.samples(name, _metrics(view.study.benchmarks[name])) for name in axes}
     groups: dict[tuple[Subject, str, Point], _Group] = {}
     for cell, key in known.cells:
         axis = axes.get(cell.benchmark)
         threads = cell.point[axis] if axis else None
-        if axis and isinstance(threads, int) and threads >= 1 and key in held[cell.benchmark]:
+        if axis and isinstance(threads, int) and threads >= 1 and key in stored[cell.benchmark]:
             group = groups.setdefault(
                 (cell.subject, cell.benchmark, cell.point.without([axis])),
                 _Group(subject=cell.subject, benchmark=cell.benchmark, axis=axis, counts={}),
             )
-            group.counts[threads] = (cell.point, held[cell.benchmark][key])
+            group.counts[threads] = (cell.point, stored[cell.benchmark][key])
     return groups.values()
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, TypedDict
 
 from perftrail.model.source import PinsJson
-from perftrail.results.changes import HistoryChangeJson, history_changes, with_answers, worth_telling
+from perftrail.results.changes import HistoryChangeJson, history_changes, revisions_to_describe, with_answers
 from perftrail.results.growth import GrowthAtRowJson, growth_along
-from perftrail.results.measured import MeasuredHere, uncollected
+from perftrail.results.measured import MeasuredHere, gc_disabled
 from perftrail.results.pairs import ShiftJson, by_benchmark
 from perftrail.results.rows import RowJson, ValueWithIntervalJson, interval_json, rows
 from perftrail.results.scaling import ThreadScalingJson, thread_scalings
@@ -90,12 +90,14 @@ class Shown:
         """How subjects scale with their threads, at the revisions that deserve a section."""
         known = searches(self.view)
         return thread_scalings(
-            self.view, measured=self.measured, choose=lambda revisions: worth_telling(revisions, known)
+            self.view,
+            measured=self.measured,
+            choose=lambda revisions: revisions_to_describe(revisions, known),
         )
 
     def described_growths(self) -> tuple[Revision, ...]:
         """The revisions whose growth deserves a section, in the order of history."""
-        return worth_telling(self.growths.measured, searches(self.view))
+        return revisions_to_describe(self.growths.measured, searches(self.view))
 
     @property
     def by_benchmark(self) -> tuple[Shift, ...]:
@@ -130,7 +132,7 @@ class Shown:
         ]
 
 
-@uncollected()
+@gc_disabled()
 def show(view: View, *, metrics: Sequence[str] | None = None) -> Shown:
     """Read and analyse the samples of this machine; `metrics` selects by name. Builds and measures nothing."""
     measured = MeasuredHere(view)

@@ -70,7 +70,7 @@ def read_tokens(file: str | None) -> Tokens | None:
     found = [_parsed(line, f"{file}:{number}") for number, line in lines if line and not line.startswith("#")]
     if not found:
         raise UsageError(
-            f"--token-file {file}: it holds no token; write one to a line, as read TOKEN or write TOKEN"
+            f"--token-file {file}: the file has no token; write one per line, as read TOKEN or write TOKEN"
         )
     return Tokens(dict(found))
 
@@ -80,10 +80,12 @@ def _parsed(line: str, where: str) -> tuple[str, Role]:
     token, role = (rest.strip(), first) if rest else (line, "write")
     known = next((each for each in ROLES if each == role), None)
     if known is None or not token.isascii() or not token.isprintable() or " " in token:
-        raise UsageError(f"{where}: no token; write read TOKEN or write TOKEN, in letters and digits")
+        raise UsageError(
+            f"{where}: not a valid token; write read TOKEN or write TOKEN, in letters and digits"
+        )
     if len(token) < SHORTEST:
         raise UsageError(
-            f"{where}: a token of {len(token)} characters can be guessed; take {SHORTEST} or more, as of "
+            f"{where}: a token of {len(token)} characters can be guessed; use {SHORTEST} or more, for example from "
             "python3 -c 'import secrets; print(secrets.token_urlsafe())'"
         )
     return token, known

@@ -28,8 +28,8 @@ from perftrail.present.dashboard.subjects import (
 from perftrail.present.page import Tone
 from perftrail.results.rows import RowJson, ValueWithIntervalJson
 from perftrail.web.asked import (
-    asked_subjects,
     part_of,
+    requested_subjects,
     revision_of,
     series_of,
     served_study_of,
@@ -37,7 +37,7 @@ from perftrail.web.asked import (
     web,
     whole_number,
 )
-from perftrail.web.pages import LONGEST_AUTHOR, LONGEST_NOTE, build_log_address, keep, log_address
+from perftrail.web.pages import LONGEST_AUTHOR, LONGEST_NOTE, build_log_address, log_address, store_note
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -391,7 +391,7 @@ async def samples(request: Request) -> Response:
     served_study, key = served_study_of(request), request.path_params["key"]
     found = await served_study.ask(lambda store: starts(store, key))
     if not found:
-        raise HTTPException(404, "nothing was started that is called so")
+        raise HTTPException(404, "no invocation has this key")
     answer: list[InvocationsJson] = [
         {
             "machine": each.machine.id,
@@ -409,7 +409,7 @@ async def samples(request: Request) -> Response:
 async def compare(request: Request) -> Response:
     """Compare any two subjects."""
     snapshot = await snapshot_of(request)
-    subjects = asked_subjects(request, snapshot)
+    subjects = requested_subjects(request, snapshot)
     if subjects is None:
         return JSONResponse({"a": None, "b": None, "figures": []})
     found = compare_two(snapshot.gathered, snapshot.rows_of, *subjects)
@@ -438,23 +438,23 @@ def _note(note: RegressionNote) -> NoteJson:
     return {"status": note.status, "text": note.text, "author": note.author, "written": note.written}
 
 
-async def say(request: Request) -> Response:
+async def add_note(request: Request) -> Response:
     """Store a note about a regression."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip()
-    if kind != "application/json":  # a form of another site's page cannot send that without asking first
+    if kind != "application/json":  # a form of another site cannot send this type
         raise HTTPException(415, "send JSON")
     try:
         said = json.loads(await request.body())
     except (ValueError, RecursionError) as error:
-        raise HTTPException(422, "this is no JSON") from error
+        raise HTTPException(422, "the body is not valid JSON") from error
     known = {"status", "text", "author"}
     if (
         not isinstance(said, dict)
         or not said.keys() <= known
         or not all(isinstance(each, str) for each in said.values())
     ):
-        raise HTTPException(422, "send an object with status, text and author, all of them texts")
-    return JSONResponse(_note(await keep(request, served_study_of(request), said)), 201)
+        raise HTTPException(422, "send an object with status, text and author, all strings")
+    return JSONResponse(_note(await store_note(request, served_study_of(request), said)), 201)
 
 
 async def searches(request: Request) -> Response:
@@ -477,7 +477,7 @@ async def search(request: Request) -> Response:
     known = await served_study.ask(lambda store: store.searches())
     found = next((each for each in known if (each.key, each.machine) == (key, here)), None)
     if found is None:
-        raise HTTPException(404, "no search is called so")
+        raise HTTPException(404, "no search has this key")
     steps = await served_study.ask(lambda store: store.steps(key, here))
     parts: list[StepJson] = [
         {

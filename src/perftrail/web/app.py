@@ -1,7 +1,7 @@
 """The dashboard's application and its server.
 
 The application connects pages, API and access control. The server uses this machine's loopback address unless access
-is controlled, with limits on everything; `Impatient` closes connections that are too slow.
+is controlled, with limits on everything; `TimeLimitedProtocol` closes connections that are too slow.
 """
 
 from __future__ import annotations
@@ -48,97 +48,99 @@ def _first(answer: Callable[[Request], Awaitable[Response]]) -> str:
 STUDY_API = "/api/studies/{study}"
 
 _PART = (
-    QueryParameter(name="first", says="The first position of the part; by default 0.", kind=int),
+    QueryParameter(name="first", summary="The first position of the part; by default 0.", kind=int),
     QueryParameter(
-        name="last", says="The last position of the part; by default the end of the history.", kind=int
+        name="last", summary="The last position of the part; by default the end of the history.", kind=int
     ),
 )
 _BOTH = (
     QueryParameter(
         name="a",
-        says="A revision: its id, the beginning of its id, its label, or its position as #12.",
+        summary="A revision: its id, the beginning of its id, its label, or its position as #12.",
         kind=str,
     ),
-    QueryParameter(name="va", says="A variant of a; by default that of b, else the first.", kind=str),
-    QueryParameter(name="b", says="The revision that is compared with it.", kind=str),
-    QueryParameter(name="vb", says="The variant of b; by default that of a.", kind=str),
+    QueryParameter(name="va", summary="A variant of a; by default that of b, else the first.", kind=str),
+    QueryParameter(name="b", summary="The revision that is compared with it.", kind=str),
+    QueryParameter(name="vb", summary="The variant of b; by default that of a.", kind=str),
 )
 _POINTS = QueryParameter(
-    name="points", says="Maximum number of points; neighbours are then combined.", kind=int
+    name="points", summary="Maximum number of points; neighbours are then combined.", kind=int
 )
 
 OPERATIONS = (
     Operation(
         path="/api/studies",
-        says=_first(api.studies),
-        answers=list[api.StudyJson],
+        summary=_first(api.studies),
+        answer_type=list[api.StudyJson],
         answer=api.studies,
-        refuses=(401, 429),
+        errors=(401, 429),
     ),
-    Operation(path=STUDY_API, says=_first(api.overview), answers=api.OverviewJson, answer=api.overview),
+    Operation(
+        path=STUDY_API, summary=_first(api.overview), answer_type=api.OverviewJson, answer=api.overview
+    ),
     Operation(
         path=f"{STUDY_API}/figures",
-        says=_first(api.figures),
-        answers=list[api.FigureJson],
+        summary=_first(api.figures),
+        answer_type=list[api.FigureJson],
         answer=api.figures,
     ),
     Operation(
         path=f"{STUDY_API}/history/{{figure}}",
-        says=_first(api.history),
-        answers=api.HistoryJson,
+        summary=_first(api.history),
+        answer_type=api.HistoryJson,
         answer=api.history,
-        asked=(*_PART, _POINTS),
-        refuses=(400, 401, 404, 429, 503),
+        parameters=(*_PART, _POINTS),
+        errors=(400, 401, 404, 429, 503),
     ),
     Operation(
         path=f"{STUDY_API}/revisions/{{revision:path}}",
-        says=_first(api.revision),
-        answers=api.RevisionJson,
+        summary=_first(api.revision),
+        answer_type=api.RevisionJson,
         answer=api.revision,
     ),
     Operation(
         path=f"{STUDY_API}/samples/{{key}}",
-        says=_first(api.samples),
-        answers=list[api.InvocationsJson],
+        summary=_first(api.samples),
+        answer_type=list[api.InvocationsJson],
         answer=api.samples,
     ),
     Operation(
         path=f"{STUDY_API}/compare",
-        says=_first(api.compare),
-        answers=api.ComparisonJson,
+        summary=_first(api.compare),
+        answer_type=api.ComparisonJson,
         answer=api.compare,
-        asked=_BOTH,
-        refuses=(400, 401, 404, 429, 503),
+        parameters=_BOTH,
+        errors=(400, 401, 404, 429, 503),
     ),
     Operation(
         path=f"{STUDY_API}/regressions",
-        says=_first(api.regressions),
-        answers=list[api.NotedRegressionJson],
+        summary=_first(api.regressions),
+        answer_type=list[api.NotedRegressionJson],
         answer=api.regressions,
     ),
     Operation(
         path=f"{STUDY_API}/regressions/{{key}}/notes",
-        says=_first(api.say),
-        answers=api.NoteJson,
-        answer=api.say,
+        summary=_first(api.add_note),
+        answer_type=api.NoteJson,
+        answer=api.add_note,
         method="POST",
-        takes=api.NewNoteJson,
+        body_type=api.NewNoteJson,
         status=201,
-        refuses=(401, 403, 404, 413, 415, 422, 429, 503),
+        errors=(401, 403, 404, 413, 415, 422, 429, 503),
     ),
     Operation(
         path=f"{STUDY_API}/searches",
-        says=_first(api.searches),
-        answers=list[api.SearchJson],
+        summary=_first(api.searches),
+        answer_type=list[api.SearchJson],
         answer=api.searches,
     ),
     Operation(
         path=f"{STUDY_API}/searches/{{key}}",
-        says=_first(api.search),
-        answers=api.SearchWithStepsJson,
+        summary=_first(api.search),
+        answer_type=api.SearchWithStepsJson,
         answer=api.search,
     ),
-    Operation(path=f"{STUDY_API}/live", says=_first(api.live), answers=LiveJson, answer=api.live),
+    Operation(path=f"{STUDY_API}/live", summary=_first(api.live), answer_type=LiveJson, answer=api.live),
 )
 
 
@@ -149,10 +151,10 @@ async def described(_: Request) -> Response:
 
 DESCRIBED = Operation(
     path="/api/openapi.json",
-    says=_first(described),
-    answers=dict[str, object],
+    summary=_first(described),
+    answer_type=dict[str, object],
     answer=described,
-    refuses=(401, 429),
+    errors=(401, 429),
 )
 
 API = [Route(each.path, each.answer, methods=[each.method]) for each in (DESCRIBED, *OPERATIONS)]
@@ -163,8 +165,8 @@ STUDY_PAGE = "/s/{study}"
 ROUTES = [
     Route("/", pages.studies),
     Route("/login", pages.login, methods=["GET"]),
-    Route("/login", pages.enter, methods=["POST"]),
-    Route("/logout", pages.leave, methods=["POST"]),
+    Route("/login", pages.log_in, methods=["POST"]),
+    Route("/logout", pages.log_out, methods=["POST"]),
     Route("/static/{name}", rendering.static),
     Route(STUDY_PAGE, pages.study),
     Route(f"{STUDY_PAGE}/events", pages.events),
@@ -179,7 +181,7 @@ ROUTES = [
     Route(f"{STUDY_PAGE}/logs/{{key}}/{{machine}}/{{phase}}/{{ordinal}}", pages.log),
     Route(f"{STUDY_PAGE}/build-logs/{{key}}", pages.build_log),
     Route(f"{STUDY_PAGE}/regressions", pages.regressions),
-    Route(f"{STUDY_PAGE}/regressions/{{key}}", pages.say, methods=["POST"]),
+    Route(f"{STUDY_PAGE}/regressions/{{key}}", pages.add_note, methods=["POST"]),
     Route(f"{STUDY_PAGE}/revisions/{{revision:path}}", pages.revision),
 ]
 
@@ -200,24 +202,24 @@ def make_app(served_studies: Mapping[str, ServedStudy], access: Access) -> Guard
     return Guard(app, access=access, visits=visits)
 
 
-ASKING_SECONDS = 10.0
+REQUEST_SECONDS = 10.0
 """Time for a complete request with its body, after its first byte or after the connection."""
 
-TAKING_SECONDS = 30.0
+SENDING_SECONDS = 30.0
 """Time to accept a piece of an answer; slower clients are gone or hostile."""
 
 
-class Impatient(H11Protocol):
+class TimeLimitedProtocol(H11Protocol):
     """uvicorn's protocol with a time limit for each whole request, however slowly it arrives.
 
     Each piece of an answer has a limit, too: otherwise a client that accepts nothing could keep a connection open
     for ever.
     """
 
-    seconds = ASKING_SECONDS
-    taking_seconds = TAKING_SECONDS
+    seconds = REQUEST_SECONDS
+    sending_seconds = SENDING_SECONDS
     _limit: TimerHandle | None = None
-    _untaken: TimerHandle | None = None
+    _send_limit: TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
         """Start waiting for the first request."""
@@ -235,7 +237,7 @@ class Impatient(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop waiting."""
         self._end()
-        self._taken()
+        self._end_send_limit()
         super().connection_lost(exc)
 
     def on_response_complete(self) -> None:
@@ -244,29 +246,29 @@ class Impatient(H11Protocol):
         if self.conn.their_state is h11.SEND_BODY:
             self._begin()
         if self.transport.get_write_buffer_size():
-            self._wait_for_taking()
+            self._limit_sending()
 
     def pause_writing(self) -> None:
         """Start waiting for the client to accept the answer."""
         super().pause_writing()
-        self._wait_for_taking()
+        self._limit_sending()
 
     def resume_writing(self) -> None:
         """Stop waiting: the client accepted nearly everything."""
         super().resume_writing()
-        self._taken()
+        self._end_send_limit()
 
-    def _wait_for_taking(self) -> None:
-        if self._untaken is None:
-            self._untaken = self.loop.call_later(self.taking_seconds, self._give_up_sending)
+    def _limit_sending(self) -> None:
+        if self._send_limit is None:
+            self._send_limit = self.loop.call_later(self.sending_seconds, self._give_up_sending)
 
-    def _taken(self) -> None:
-        if self._untaken is not None:
-            self._untaken.cancel()
-            self._untaken = None
+    def _end_send_limit(self) -> None:
+        if self._send_limit is not None:
+            self._send_limit.cancel()
+            self._send_limit = None
 
     def _give_up_sending(self) -> None:
-        self._untaken = None
+        self._send_limit = None
         if self.transport.get_write_buffer_size():
             self.transport.abort()
 
@@ -326,13 +328,15 @@ def bind(host: str, port: int, access: Access) -> socket.socket:
     try:
         bound = socket.create_server((host, port), family=family, backlog=128)
     except (OSError, OverflowError) as error:
-        raise UsageError(f"--host {host} --port {port}: {error}; name another, --port 0 takes any") from error
-    # or the end of each answer waits 40 ms for the other side to say that it has the beginning
+        raise UsageError(
+            f"--host {host} --port {port}: {error}; choose another; --port 0 uses a free one"
+        ) from error
+    # otherwise the end of each answer waits 40 ms for an acknowledgement of its beginning
     bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return bound
 
 
-def make_server(app: Guard, *, protocol: type[Impatient] = Impatient) -> uvicorn.Server:
+def make_server(app: Guard, *, protocol: type[TimeLimitedProtocol] = TimeLimitedProtocol) -> uvicorn.Server:
     """Return the server; it gets its port when it runs.
 
     From then on, the process's threads switch more often than by Python's default.

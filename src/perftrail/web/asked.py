@@ -11,7 +11,7 @@ from perftrail.errors import UsageError
 from perftrail.model.subject import Subject
 from perftrail.model.wording import escaped
 from perftrail.present.dashboard.subjects import named_revision, usual_variants
-from perftrail.web.guard import LONGEST_NUMBER, Pace
+from perftrail.web.guard import LONGEST_NUMBER, RateLimit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,7 +37,7 @@ class Web:
     pages: Pages
     access: Access
     visits: Visits
-    logins: Pace = field(default_factory=lambda: Pace(burst=5.0, each_second=0.1))
+    logins: RateLimit = field(default_factory=lambda: RateLimit(burst=5.0, each_second=0.1))
 
 
 class NotYetError(Exception):
@@ -61,7 +61,7 @@ def visitor(request: Request) -> Visitor:
     return who
 
 
-def still_here(request: Request) -> bool:
+def has_access(request: Request) -> bool:
     """Return whether the author still has access: a visit may have ended while they watch."""
     shared, who = web(request), visitor(request)
     if shared.access.tokens is None or who.program or who.name:
@@ -73,7 +73,7 @@ def served_study_of(request: Request) -> ServedStudy:
     """Return the study that an address names. Raises `HTTPException` for an unknown one."""
     found = web(request).served_studies.get(request.path_params["study"])
     if found is None:
-        raise HTTPException(404, "no study is called so")
+        raise HTTPException(404, "no study has this name")
     return found
 
 
@@ -112,7 +112,7 @@ def number(text: str) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A part of a history, both ends included, and the parts beside it."""
+    """A part of a history, both ends included, and its neighbouring parts."""
 
     first: int
     last: int
@@ -163,7 +163,7 @@ def revision_of(request: Request, snapshot: Snapshot) -> Revision:
     return _revision(snapshot, request.path_params["revision"])
 
 
-def asked_subjects(request: Request, snapshot: Snapshot) -> tuple[Subject, Subject] | None:
+def requested_subjects(request: Request, snapshot: Snapshot) -> tuple[Subject, Subject] | None:
     """Return the two requested subjects; `None` without samples.
 
     By default they are the newest revision in the first and the last variant; with a single variant, the oldest and
@@ -194,5 +194,5 @@ def _revision(snapshot: Snapshot, text: str) -> Revision:
 
 def _subject(snapshot: Snapshot, revision: Revision, variant: str) -> Subject:
     if variant not in snapshot.gathered.variants:
-        raise HTTPException(404, f"{escaped(variant, longest=60)}: no variant of this study is called so")
+        raise HTTPException(404, f"{escaped(variant, longest=60)}: the study has no such variant")
     return Subject(revision=revision, variant=variant)

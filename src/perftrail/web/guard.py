@@ -29,7 +29,7 @@ MOST_KNOWN = 10_000
 
 
 @dataclass(slots=True)
-class Pace:
+class RateLimit:
     """A rate limit: requests at once, and requests per second after that."""
 
     burst: float
@@ -74,7 +74,7 @@ HEADERS = {
     ),
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    "Referrer-Policy": "same-origin",  # with none, browsers hide where a form comes from even from its own site
+    "Referrer-Policy": "same-origin",  # without a referrer, a form has no origin, even for its own site
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
@@ -88,7 +88,7 @@ class Guard:
     app: ASGIApp
     access: Access
     visits: Visits
-    pace: Pace = field(default_factory=lambda: Pace(burst=300.0, each_second=30.0))
+    pace: RateLimit = field(default_factory=lambda: RateLimit(burst=300.0, each_second=30.0))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or pass it on to the pages."""
@@ -97,7 +97,7 @@ class Guard:
             return
         if scope["type"] != "http":
             return
-        kept = _keeping(send)
+        kept = _with_headers(send)
         headers = Headers(scope=scope)
         visitor = self._visitor(scope, headers)
         refusal = self._refusal(scope, headers, visitor)
@@ -115,29 +115,29 @@ class Guard:
         """Return the refusal of a request with its reason; `None` permits it."""
         if not _known_host(headers.get("host", ""), self.access):
             return PlainTextResponse(
-                "this server is not called so; --allow-host names another name of it", 421
+                "this is not a name of this server; allow it with --allow-host NAME", 421
             )
-        if "\0" in scope["path"] or b"%00" in scope["query_string"]:  # PostgreSQL knows no such letter
-            return PlainTextResponse("no address has such letters", 400)
-        if not self.pace.allows(self._asker(scope, visitor)):
+        if "\0" in scope["path"] or b"%00" in scope["query_string"]:  # PostgreSQL rejects this character
+            return PlainTextResponse("the address contains a null character", 400)
+        if not self.pace.allows(self._rate_limit_key(scope, visitor)):
             return PlainTextResponse("too many requests; slow down", 429, {"Retry-After": "5"})
-        if scope["method"] not in SAFE and _from_elsewhere(headers):
-            return PlainTextResponse("this came from another site", 403)
+        if scope["method"] not in SAFE and _cross_site(headers):
+            return PlainTextResponse("another site sent this request", 403)
         if visitor.role is None and not str(scope["path"]).startswith(OPEN):
-            return self._who_are_you(scope)
+            return self._unauthorized(scope)
         return None
 
-    def _asker(self, scope: Scope, visitor: Visitor) -> str:
+    def _rate_limit_key(self, scope: Scope, visitor: Visitor) -> str:
         """Return the author for the rate limit: the user or visit, because all requests of a proxy have one address."""
         known = visitor.visit if visitor.role is not None and not self.access.open else ""
         return visitor.name or known or _address(scope)
 
-    def _who_are_you(self, scope: Scope) -> Response:
+    def _unauthorized(self, scope: Scope) -> Response:
         if str(scope["path"]).startswith("/api/"):
-            return JSONResponse({"error": "a token is needed"}, 401, {"WWW-Authenticate": "Bearer"})
+            return JSONResponse({"error": "this request needs a token"}, 401, {"WWW-Authenticate": "Bearer"})
         if self.access.tokens is None:
-            return PlainTextResponse("the proxy did not say who you are", 401)
-        if scope["method"] not in SAFE:  # what a form was sent to cannot be looked at afterwards
+            return PlainTextResponse("the proxy did not name a user", 401)
+        if scope["method"] not in SAFE:  # the target of a form is not a page
             return RedirectResponse("/login", 303)
         whole = f"{scope['raw_path'].decode('ascii')}?{scope['query_string'].decode('ascii')}".rstrip("?")
         return RedirectResponse(f"/login?next={quote(whole, safe='/')}", 303)
@@ -150,7 +150,7 @@ class Guard:
         if self.access.tokens is not None and scheme.lower() == "bearer":
             return Visitor(role=self.access.tokens.role(token.strip()), program=True)
         users = headers.getlist(self.access.header) if self.access.header else []
-        # two are one that the proxy's own client sent, and it did not remove
+        # of two headers, the client sent one, which the proxy did not remove
         user = users[0].strip() if len(users) == 1 else ""
         if user and _address(scope) in self.access.proxies:
             role: Role = "write" if user in self.access.writers else "read"
@@ -171,10 +171,10 @@ def _cookie(headers: Headers) -> str:
     return "" if found is None else found.value
 
 
-def called(host: str) -> str:
-    """Give the name by which a request calls a server, without a port; empty where it is none.
+def host_name(host: str) -> str:
+    """Return the server's name in a Host header, without the port; empty if it is not valid.
 
-    >>> called("Perf.example.org:8457"), called("[::1]:80"), called("[::1")
+    >>> host_name("Perf.example.org:8457"), host_name("[::1]:80"), host_name("[::1")
     ('perf.example.org', '::1', '')
     """
     try:
@@ -185,7 +185,7 @@ def called(host: str) -> str:
 
 def _known_host(host: str, access: Access) -> bool:
     """Return whether a request names this server correctly, or by a number: other sites can only fake names."""
-    name = called(host)
+    name = host_name(host)
     if name and name in access.hosts:
         return True
     try:
@@ -195,7 +195,7 @@ def _known_host(host: str, access: Access) -> bool:
     return True
 
 
-def _from_elsewhere(headers: Headers) -> bool:
+def _cross_site(headers: Headers) -> bool:
     """Return whether a browser says that another site's page sent the request."""
     if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
         return True
@@ -205,10 +205,10 @@ def _from_elsewhere(headers: Headers) -> bool:
     return origin not in {f"{scheme}://{headers.get('host', '')}" for scheme in ("https", "http")}
 
 
-def _keeping(send: Send) -> Send:
+def _with_headers(send: Send) -> Send:
     """Return a sender that adds the headers."""
 
-    async def keeping(message: Message) -> None:
+    async def with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
             for name, value in HEADERS.items():
@@ -218,7 +218,7 @@ def _keeping(send: Send) -> Send:
                 del headers["server"]
         await send(message)
 
-    return keeping
+    return with_headers
 
 
 async def _body(receive: Receive, headers: Headers) -> bytes | None:

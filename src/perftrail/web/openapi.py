@@ -27,35 +27,35 @@ class QueryParameter:
     """A parameter after the question mark of an address."""
 
     name: str
-    says: str
+    summary: str
     kind: type
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """An operation of the API: `answers` is the type of its answer, `takes` that of its request's body."""
+    """An operation of the API: `answer_type` is the type of its answer, `body_type` that of its request's body."""
 
     path: str
-    says: str
-    answers: object
+    summary: str
+    answer_type: object
     answer: Callable[[Request], Awaitable[Response]]
     method: str = "GET"
-    asked: Sequence[QueryParameter] = ()
-    takes: object = None
+    parameters: Sequence[QueryParameter] = ()
+    body_type: object = None
     status: int = 200
-    refuses: Sequence[int] = (401, 404, 429, 503)
+    errors: Sequence[int] = (401, 404, 429, 503)
 
 
 REFUSALS: Mapping[int, str] = {
-    400: "What is asked for makes no sense.",
-    401: "A token is needed.",
-    403: "This token may not do that, or the request came from another site.",
+    400: "The request is not valid.",
+    401: "The request needs a token.",
+    403: "This token has no permission, or another site sent the request.",
     404: "Not found.",
-    413: "It is too long.",
-    415: "It is not JSON.",
-    422: "It says nothing that is known.",
+    413: "The request is too long.",
+    415: "The request is not JSON.",
+    422: "A value is not valid.",
     429: "Too many requests.",
-    503: "The study is being read, or cannot be.",
+    503: "perftrail is reading the study, or cannot read it.",
 }
 
 
@@ -70,7 +70,7 @@ def document(operations: Sequence[Operation]) -> Schema:
         "info": {
             "title": "perftrail",
             "version": __version__,
-            "description": "What was measured of a study, what it says, and what is done to it right now.",
+            "description": "The measurements of a study, its answers, and what runs on it now.",
         },
         "paths": {**paths},
         "components": {
@@ -85,7 +85,7 @@ def document(operations: Sequence[Operation]) -> Schema:
 
 
 def plain_path(path: str) -> str:
-    """Give a route's path as OpenAPI writes it.
+    """Return a route's path in OpenAPI's notation.
 
     >>> plain_path("/api/studies/{study}/revisions/{revision:path}")
     '/api/studies/{study}/revisions/{revision}'
@@ -95,28 +95,28 @@ def plain_path(path: str) -> str:
 
 def _operation(each: Operation, schemas: Schemas) -> Schema:
     names = re.findall(r"{(\w+)", each.path)
-    answers: dict[str, Schema] = {
-        str(each.status): {"description": each.says, "content": _json(schemas.of(each.answers))}
+    answer_type: dict[str, Schema] = {
+        str(each.status): {"description": each.summary, "content": _json(schemas.of(each.answer_type))}
     }
-    for status in each.refuses:
+    for status in each.errors:
         kept: Schema = {"description": REFUSALS[status]}
-        # what is refused before it comes to the API is said in plain words
+        # the guard refuses these before the API, as plain text
         if status not in (413, 429):
             kept["content"] = _json(schemas.of(ErrorJson))
-        answers[str(status)] = kept
+        answer_type[str(status)] = kept
     data: Schema = {
-        "summary": each.says,
+        "summary": each.summary,
         "operationId": f"{each.method.lower()}{re.sub(r'[^a-z]+', '_', plain_path(each.path).lower())}".strip(
             "_"
         ),
         "parameters": [
             *map(_in_path, names),
-            *(_in_query(parameter, schemas.of(parameter.kind)) for parameter in each.asked),
+            *(_in_query(parameter, schemas.of(parameter.kind)) for parameter in each.parameters),
         ],
-        "responses": answers,
+        "responses": answer_type,
     }
-    if each.takes is not None:
-        data["requestBody"] = {"required": True, "content": _json(schemas.of(each.takes))}
+    if each.body_type is not None:
+        data["requestBody"] = {"required": True, "content": _json(schemas.of(each.body_type))}
     return data
 
 
@@ -124,12 +124,12 @@ def _in_path(name: str) -> Schema:
     return {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
 
 
-def _in_query(asked: QueryParameter, schema: Schema) -> Schema:
+def _in_query(parameter: QueryParameter, schema: Schema) -> Schema:
     return {
-        "name": asked.name,
+        "name": parameter.name,
         "in": "query",
         "required": False,
-        "description": asked.says,
+        "description": parameter.summary,
         "schema": schema,
     }
 

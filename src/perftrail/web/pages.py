@@ -21,31 +21,31 @@ from perftrail.measure.events import now
 from perftrail.model.build import Built, Failure, Prepared
 from perftrail.model.search_record import STATUSES, RegressionNote
 from perftrail.model.wording import escaped
-from perftrail.present.dashboard.live import search_told
+from perftrail.present.dashboard.live import stored_search_section
 from perftrail.present.dashboard.regressions import status_of
 from perftrail.present.dashboard.subjects import (
     LOG_BYTES,
     compare_two,
-    compared_figure,
-    kept_log,
+    comparison_chart,
     log_of,
+    log_path,
     starts,
     units,
     value_words,
 )
 from perftrail.present.page import log_end
-from perftrail.present.report.words import row_figure, row_metric
+from perftrail.present.report.words import row_metric, row_value
 from perftrail.web.asked import (
     NotYetError,
-    asked_subjects,
+    has_access,
     named,
     number,
     part_of,
+    requested_subjects,
     revision_of,
     series_of,
     served_study_of,
     snapshot_of,
-    still_here,
     visitor,
     web,
 )
@@ -132,23 +132,23 @@ async def events(request: Request) -> Response:
     """Send a browser the changes of a page as they happen, part by part."""
     served_study, pages = served_study_of(request), web(request).pages
     if sum(each.watchers for each in web(request).served_studies.values()) >= MOST_STREAMS:
-        raise HTTPException(503, "too many watch already")
+        raise HTTPException(503, "too many browsers watch already; try again later")
     context = {"visitor": visitor(request), "served_study": served_study}
 
     async def events() -> AsyncGenerator[str]:
         yield "retry: 3000\n\n"
         async with aclosing(served_study.watch()) as watched:
             async for live in watched:
-                if not still_here(request):
+                if not has_access(request):
                     return
                 if live is None:
                     yield ": still here\n\n"
                 else:
                     yield _event("live", pages.text("live.html", {**context, "live": live}))
 
-    # what lies between must neither keep it back nor pack it, which keeps it back too
+    # proxies must neither buffer nor compress events
     headers = {"X-Accel-Buffering": "no", "Cache-Control": "no-store, no-transform"}
-    if request.method == "HEAD":  # which wants no more than this, and would wait for the end of it
+    if request.method == "HEAD":  # a HEAD request would wait for the end of the events
         return Response(media_type="text/event-stream", headers=headers)
     return StreamingResponse(events(), media_type="text/event-stream", headers=headers)
 
@@ -207,8 +207,8 @@ async def searches(request: Request) -> Response:
     key = named(request, "search")
     chosen = next((each for each in reversed(records) if key in ("", each.key)), None)
     if key and chosen is None:
-        raise HTTPException(404, "no search is called so")
-    section = None if chosen is None else await _told(served_study, snapshot, chosen)
+        raise HTTPException(404, "no search has this key")
+    section = None if chosen is None else await _search_section(served_study, snapshot, chosen)
     return web(request).pages.page(
         request,
         "searches.html",
@@ -226,15 +226,17 @@ async def search_figure(request: Request) -> Response:
     served_study, snapshot = served_study_of(request), await snapshot_of(request)
     found = {each.key: each for each in await served_study.ask(lambda store: store.searches())}
     record = found.get(request.path_params["key"])
-    section = None if record is None else await _told(served_study, snapshot, record)
+    section = None if record is None else await _search_section(served_study, snapshot, record)
     if section is None or section.figure is None:
-        raise HTTPException(404, "no search is called so, or it believes nothing yet")
+        raise HTTPException(404, "no search has this key, or it has no belief yet")
     return drawing(section.figure)
 
 
-async def _told(served_study: ServedStudy, snapshot: Snapshot, record: SearchRecord) -> Section | None:
+async def _search_section(
+    served_study: ServedStudy, snapshot: Snapshot, record: SearchRecord
+) -> Section | None:
     steps = await served_study.ask(lambda store: store.steps(record.key, record.machine))
-    return search_told(snapshot, record, steps)
+    return stored_search_section(snapshot, record, steps)
 
 
 LONGEST_NOTE = 2000
@@ -271,30 +273,32 @@ async def regressions(request: Request) -> Response:
     )
 
 
-async def say(request: Request) -> Response:
+async def add_note(request: Request) -> Response:
     """Store a note about a regression, from a form of this visit."""
     served_study, who = served_study_of(request), visitor(request)
     form = await form_of(request)
     if not web(request).visits.is_form_token(who.visit, form.get("form_token", "")):
-        raise HTTPException(403, "this form is not of your visit, or that has ended; load the page again")
-    await keep(request, served_study, form)
+        raise HTTPException(
+            403, "this form belongs to another visit, or the visit has ended; load the page again"
+        )
+    await store_note(request, served_study, form)
     return RedirectResponse(f"/s/{served_study.name}/regressions#{request.path_params['key']}", 303)
 
 
-async def keep(request: Request, served_study: ServedStudy, said: dict[str, str]) -> RegressionNote:
+async def store_note(request: Request, served_study: ServedStudy, said: dict[str, str]) -> RegressionNote:
     """Store a note. Raises `HTTPException` for users who may not write, and for an unknown status."""
     who, key = visitor(request), request.path_params["key"]
     if not who.may_write:
-        raise HTTPException(403, "you may read, not write")
+        raise HTTPException(403, "you have read access only")
     snapshot = await snapshot_of(request)
     if all(each.key != key for each in snapshot.regressions):
-        raise HTTPException(404, "no regression is called so")
+        raise HTTPException(404, "no regression has this id")
     status = next((each for each in STATUSES if each == said.get("status")), None)
     if status is None:
         raise HTTPException(422, f"status: one of {', '.join(STATUSES)}")
     text, author = said.get("text", "").strip(), (who.name or said.get("author", "")).strip()
     if len(text) > LONGEST_NOTE or len(author) > LONGEST_AUTHOR:
-        raise HTTPException(422, f"a note has {LONGEST_NOTE} letters at most, a name {LONGEST_AUTHOR}")
+        raise HTTPException(422, f"a note has at most {LONGEST_NOTE} characters, a name {LONGEST_AUTHOR}")
     note = RegressionNote(
         regression=key,
         status=status,
@@ -323,52 +327,52 @@ async def login(request: Request) -> Response:
     """Ask for a token."""
     if web(request).access.tokens is None:
         raise HTTPException(404, "this server has no login")
-    return _asking(request, "", request.query_params.get("next", "/"))
+    return _login_page(request, "", request.query_params.get("next", "/"))
 
 
-async def enter(request: Request) -> Response:
+async def log_in(request: Request) -> Response:
     """Check a token, which is in the body and never in an address; start a visit for it."""
     shared, who = web(request), visitor(request)
     if shared.access.tokens is None:
         raise HTTPException(404, "this server has no login")
     client = request.client.host if request.client else ""
     if not shared.logins.allows(client):
-        return _asking(request, "Too many attempts; wait a minute.", "/", status=429)
+        return _login_page(request, "Too many attempts; wait a minute.", "/", status=429)
     form = await form_of(request)
     onward = form.get("next", "/")
     if not shared.visits.is_form_token(who.visit, form.get("form_token", "")):
-        return _asking(request, "This form was too old; try again.", onward, status=403)
+        return _login_page(request, "This form was too old; try again.", onward, status=403)
     role = shared.access.tokens.role(form.get("token", "").strip())
     if role is None:
-        return _asking(request, "This token is not known.", onward, status=403)
-    response = RedirectResponse(_own(onward), 303)
+        return _login_page(request, "This token is not valid.", onward, status=403)
+    response = RedirectResponse(_own_path(onward), 303)
     shared.visits.end(who.visit)
     keep_visit(request, response, shared.visits.begin(role))
     return response
 
 
-async def leave(request: Request) -> Response:
+async def log_out(request: Request) -> Response:
     """End a visit."""
     shared, who = web(request), visitor(request)
     form = await form_of(request)
     if not shared.visits.is_form_token(who.visit, form.get("form_token", "")):
-        raise HTTPException(403, "this form is not of your visit")
+        raise HTTPException(403, "this form belongs to another visit")
     shared.visits.end(who.visit)
     response = RedirectResponse("/login", 303)
     keep_visit(request, response, shared.visits.begin(None))
     return response
 
 
-def _asking(request: Request, wrong: str, onward: str, *, status: int = 200) -> Response:
+def _login_page(request: Request, wrong: str, onward: str, *, status: int = 200) -> Response:
     return web(request).pages.page(
-        request, "login.html", status=status, wrong=wrong, onward=_own(onward), served_study=None
+        request, "login.html", status=status, wrong=wrong, onward=_own_path(onward), served_study=None
     )
 
 
-def _own(path: str) -> str:
-    r"""Give a path of this server, whatever was asked for.
+def _own_path(path: str) -> str:
+    r"""Return a path if it is of this server, else the root.
 
-    >>> [_own(path) for path in ("/s/one", "//evil.example", "/\\evil.example", "https://evil.example", "/\n/x")]
+    >>> [_own_path(path) for path in ("/s/one", "//evil.example", "/\\evil.example", "https://evil.example", "/\n/x")]
     ['/s/one', '/', '/', '/', '/']
     """
     plain = path.isprintable() and path.isascii()
@@ -378,21 +382,21 @@ def _own(path: str) -> str:
 async def refused(request: Request, error: Exception) -> Response:
     """Explain what is wrong with a request."""
     assert isinstance(error, HTTPException)
-    return _said(request, error.status_code, error.detail)
+    return _error_page(request, error.status_code, error.detail)
 
 
 async def failed(request: Request, error: Exception) -> Response:
     """Explain a failure of perftrail itself."""
     assert isinstance(error, PerftrailError)
-    return _said(request, 503, str(error))
+    return _error_page(request, 503, str(error))
 
 
 async def not_yet(request: Request, error: Exception) -> Response:
-    """Say that a study is being read, and reload; or why it cannot be read."""
+    """Show that perftrail reads a study, and reload; or why it cannot be read."""
     assert isinstance(error, NotYetError)
     served_study = error.served_study
     if request.url.path.startswith("/api/"):
-        text = served_study.trouble or "the study is being read; ask again in a moment"
+        text = served_study.trouble or "perftrail is reading the study; try again in a moment"
         return JSONResponse({"error": text}, 503, {"Retry-After": "1"})
     response = web(request).pages.page(
         request, "reading.html", served_study=served_study, status=503 if served_study.trouble else 200
@@ -401,7 +405,7 @@ async def not_yet(request: Request, error: Exception) -> Response:
     return response
 
 
-def _said(request: Request, status: int, text: str) -> Response:
+def _error_page(request: Request, status: int, text: str) -> Response:
     if request.url.path.startswith("/api/"):
         return JSONResponse({"error": text}, status)
     served_study = web(request).served_studies.get(request.path_params.get("study", ""))
@@ -434,7 +438,7 @@ async def revision(request: Request) -> Response:
         after=beside[position + 1] if position + 1 < len(beside) else None,
         rows=snapshot.rows_of.get(found.id, ()),
         metric_of=row_metric,
-        figure_of=row_figure,
+        value_of=row_value,
         series_of=lambda row: names.get(snapshot.gathered.followed(row), ""),
         around=(max(0, position - BESIDE), position + BESIDE),
         builds=snapshot.builds.get(found.id, ()),
@@ -464,7 +468,7 @@ async def samples(request: Request) -> Response:
     key = request.path_params["key"]
     found = await served_study.ask(lambda store: starts(store, key))
     if not found:
-        raise HTTPException(404, "nothing was started that is called so")
+        raise HTTPException(404, "no invocation has this key")
     cells = snapshot.cells_of.get(key, ())
     known = units(snapshot.gathered.view.study, cells[0].benchmark) if cells else {}
     return web(request).pages.page(
@@ -486,7 +490,7 @@ def log_address(study: str, outcome: Outcome) -> str | None:
     """Return the address of an invocation's log; `None` without a log."""
     key = outcome.key
     named = (study, "logs", key.runnable, key.machine, key.phase, str(key.ordinal))
-    return f"/s/{'/'.join(quote(each, safe='') for each in named)}" if kept_log(outcome) else None
+    return f"/s/{'/'.join(quote(each, safe='') for each in named)}" if log_path(outcome) else None
 
 
 def build_log_address(study: str, record: BuildRecord) -> str | None:
@@ -501,7 +505,7 @@ async def log(request: Request) -> Response:
     asked = request.path_params
     ordinal, results = number(asked["ordinal"]), served_study.results(snapshot)
     if ordinal is None:
-        raise HTTPException(404, "no start is called so")
+        raise HTTPException(404, "no invocation has this number")
     text = await served_study.ask(
         lambda store: log_of(store, asked["key"], asked["machine"], asked["phase"], ordinal, results=results)
     )
@@ -513,7 +517,7 @@ async def build_log(request: Request) -> Response:
     served_study, snapshot = served_study_of(request), await snapshot_of(request)
     record = await served_study.ask(lambda store: store.build(request.path_params["key"]))
     if record is None or isinstance(record.outcome, Prepared):
-        raise HTTPException(404, "no build that left a log is called so")
+        raise HTTPException(404, "no build with this key has a log")
     return _plain(log_end(record.outcome.log, served_study.results(snapshot), most=LOG_BYTES))
 
 
@@ -529,7 +533,7 @@ async def compare(request: Request) -> Response:
     subjects: tuple[Subject, Subject] | None = None
     wrong = ""
     try:
-        subjects = asked_subjects(request, snapshot)
+        subjects = requested_subjects(request, snapshot)
     except HTTPException as error:
         if error.status_code != 404:
             raise
@@ -553,10 +557,10 @@ async def compare(request: Request) -> Response:
 async def compare_figure(request: Request) -> Response:
     """The comparison of two subjects, as Vega's specification."""
     snapshot = await snapshot_of(request)
-    subjects = asked_subjects(request, snapshot)
+    subjects = requested_subjects(request, snapshot)
     if subjects is None:
-        raise HTTPException(404, "nothing is compared")
-    drawn = compared_figure(compare_two(snapshot.gathered, snapshot.rows_of, *subjects), *subjects)
+        raise HTTPException(404, "the study has no samples to compare")
+    drawn = comparison_chart(compare_two(snapshot.gathered, snapshot.rows_of, *subjects), *subjects)
     if drawn is None:
-        raise HTTPException(404, "nothing of both can be compared")
+        raise HTTPException(404, "the two subjects have no metric that can be compared")
     return drawing(drawn)

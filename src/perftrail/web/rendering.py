@@ -17,9 +17,9 @@ from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, Response
 
 from perftrail._version import __version__
-from perftrail.model.wording import counted, decimals, escaped, quantity
+from perftrail.model.wording import counted, escaped, quantity
 from perftrail.present.page import bundle, bundle_name, tied
-from perftrail.present.report.words import effect_words
+from perftrail.present.speech import effect_words, ratio_words
 from perftrail.web.guard import COOKIE
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from perftrail.charts.frame import HistoryPoint
     from perftrail.model.subject import Revision
-    from perftrail.stats.comparison import Comparison
     from perftrail.web.access import Visitor, Visits
 
 
@@ -120,7 +119,7 @@ def keep_visit(request: Request, response: Response, visit: str) -> None:
         visit,
         max_age=VISIT_DAYS * 86_400,
         httponly=True,
-        samesite="lax",  # strict, a link in a message would lead to the door, and its answer end the visit
+        samesite="lax",  # with strict, a link in a message would lead to the login page and end the visit
         secure=request.headers.get("x-forwarded-proto", request.url.scheme) == "https",
     )
 
@@ -149,13 +148,13 @@ def environment(*, asks: bool) -> Environment:
         asset=address,
         effect=lambda point: effect_words(point.effect, point.low, point.high),
         figure_words=_figure_words,
-        times=_times,
+        times=lambda found: ratio_words(found.effect, found.low, found.high),
     )
     return made
 
 
 def _moment(text: str) -> str:
-    """Write when something was, in UTC; what says no time, which any text may be, as it is.
+    """Format a time in UTC; return a text that is not a time unchanged.
 
     >>> _moment("2021-11-24T03:36:05.606127+02:00"), _moment("long ago")
     ('2021-11-24 01:36:05', 'long ago')
@@ -176,12 +175,6 @@ def _beside_id(revision: Revision) -> str:
 
 def _figure_words(point: HistoryPoint, unit: str) -> str:
     return quantity(point.value, unit, low=point.low, high=point.high)
-
-
-def _times(found: Comparison) -> tuple[str, str]:
-    """Format a ratio and its interval with the digits that the interval supports."""
-    digits = decimals(found.effect, found.low, found.high)
-    return f"× {found.effect:.{digits}f}", f"{found.low:.{digits}f} to {found.high:.{digits}f}"
 
 
 def _query(**values: object) -> str:

@@ -22,7 +22,7 @@ from perftrail.opening import current_writer, open_results, results_directory
 from perftrail.present.dashboard.live import look
 from perftrail.present.dashboard.snapshot import take
 from perftrail.present.report.words import slug
-from perftrail.results.measured import crumble
+from perftrail.results.measured import free_piecewise
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
@@ -165,7 +165,7 @@ class ServedStudy:
             taken, before = await loop.run_in_executor(self._readers, self._take), self._snapshot
             pieces = [] if before is None else before.pieces()
             self._snapshot, before = taken, None
-            loop.run_in_executor(self._readers, crumble, pieces)
+            loop.run_in_executor(self._readers, free_piecewise, pieces)
             self.trouble = ""
             self._resting_until = time.monotonic() + max(SHORTEST_REST_SECONDS, REST * self.seconds)
         except PerftrailError as error:
@@ -286,7 +286,9 @@ def find_studies(named: str | None) -> tuple[str, ...]:
     if named is None:
         found = studyfile.find_upwards(os.getcwd())  # noqa: PTH109 - a path as text, as the study file gives them
         if found is None:
-            raise UsageError("no perftrail.toml here or above; name a study, or a directory of studies")
+            raise UsageError(
+                "no perftrail.toml in this directory or above; name a study, or a directory of studies"
+            )
         return (found,)
     path = Path(named)
     if path.is_file():
@@ -295,10 +297,10 @@ def find_studies(named: str | None) -> tuple[str, ...]:
         return (str(path / studyfile.FILE_NAME),)
     found_below = sorted(_below(path, DEEPEST))
     if not found_below:
-        raise UsageError(f"{named}: no {studyfile.FILE_NAME} there or below; name a study")
+        raise UsageError(f"{named}: no {studyfile.FILE_NAME} in or below this directory; name a study")
     if len(found_below) > MOST:
         raise UsageError(
-            f"{named}: {len(found_below)} studies there, more than {MOST}; name a directory with fewer"
+            f"{named}: {len(found_below)} studies, more than {MOST}; name a directory with fewer"
         )
     return tuple(str(file) for file in found_below)
 
@@ -320,7 +322,7 @@ def served_studies(files: Sequence[str], *, store: str | None) -> Iterator[Mappi
     """Yield each study by a name that is valid in an address; their executor ends with the block."""
     found: dict[str, ServedStudy] = {}
     readers = ThreadPoolExecutor(1, thread_name_prefix="snapshots")
-    readers.submit(import_module, "ruptures")  # takes seconds, which are no part of the first snapshot
+    readers.submit(import_module, "ruptures")  # takes seconds; loaded before the first snapshot
     try:
         for file in files:
             name = slug(Path(file).resolve().parent.name, found)

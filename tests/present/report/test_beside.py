@@ -10,9 +10,9 @@ from perftrail.present.report.answer import difference
 from perftrail.present.report.comparisons import (
     MOST_ROWS,
     SideBySide,
-    beside_section,
     by_metric,
-    most_telling,
+    comparison_section,
+    drawn_comparisons,
 )
 from perftrail.present.report.gathered import Gathered
 from perftrail.stats.comparison import Rule, compare
@@ -59,7 +59,7 @@ def test_what_is_asked_comes_first_whatever_it_is() -> None:
 
 def test_what_differs_most_is_drawn_in_its_order() -> None:
     many = [beside(f"bench-{n:02}", ratio=1.0 if n % 2 else 1.5 + n / 10) for n in range(2 * MOST_ROWS)]
-    drawn = most_telling(many)
+    drawn = drawn_comparisons(many)
     assert len(drawn) == MOST_ROWS
     assert all(each.differs for each in drawn)
     assert figures(drawn) == sorted(figures(drawn))
@@ -67,16 +67,16 @@ def test_what_differs_most_is_drawn_in_its_order() -> None:
 
 def test_of_more_comparisons_than_are_drawn_all_are_counted_and_in_the_table() -> None:
     many = by_metric([beside(f"bench-{n:02}", ratio=1.5 if n < 25 else 1.0) for n in range(30)])
-    section = beside_section(NOTHING_ELSE, many)
+    section = comparison_section(NOTHING_ELSE, many)
     assert section is not None
     [said] = section.paragraphs
-    assert said.startswith(f"Of 30 comparisons 25 differ for sure. Drawn are {MOST_ROWS}")
+    assert said.startswith(f"25 of 30 comparisons differ for sure. The chart has {MOST_ROWS}")
     assert len(section.tables[0].rows) == 30
     facts = {fact.label: fact.text for fact in difference(NOTHING_ELSE, many, notes=()).facts}
     assert facts["Comparisons"] == "30, of which 25 differ for sure"
 
 
 def test_where_all_are_drawn_nothing_is_said_of_how_many() -> None:
-    section = beside_section(NOTHING_ELSE, by_metric([beside("a", ratio=1.5), beside("b")]))
+    section = comparison_section(NOTHING_ELSE, by_metric([beside("a", ratio=1.5), beside("b")]))
     assert section is not None
     assert section.paragraphs == ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from perftrail.charts.heatmap import MOST_ROWS
-from perftrail.present.report.curves import Line, that_differ_most
+from perftrail.present.report.curves import Line, largest_differences
 from tests.results.test_by_benchmark import NEW, Bench
 
 
@@ -20,12 +20,12 @@ def lines(count: int, *, different: int) -> list[Line]:
 
 def test_all_rows_are_drawn_where_they_are_few() -> None:
     few = lines(MOST_ROWS - 1, different=3)
-    assert that_differ_most(few) == few
+    assert largest_differences(few) == few
 
 
 def test_of_many_rows_those_are_drawn_that_differ_most_in_the_order_of_the_study() -> None:
     many = lines(MOST_ROWS + 50, different=MOST_ROWS + 20)
-    drawn = [line.label for line in that_differ_most(many)]
+    drawn = [line.label for line in largest_differences(many)]
     assert len(drawn) == MOST_ROWS
     assert drawn[:3] == ["text: all", "text 0", "text 1"]
     assert drawn[-1] == f"text {MOST_ROWS + 20}"

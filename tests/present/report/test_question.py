@@ -60,7 +60,9 @@ def test_without_a_question_the_largest_difference_is_told(tmp_path: Path) -> No
 
 def test_what_was_measured_while_others_were_at_work_is_told_but_decides_nothing(tmp_path: Path) -> None:
     page = report(tmp_path, watcher=FakeWatcher.seeing(*[NOISY] * 200))
-    assert "pooled 29 % less, but that decides nothing: something else was at work" in page.verdict.sentence
+    assert (
+        "pooled 29 % less, but that is no evidence: other processes used the machine" in page.verdict.sentence
+    )
     assert page.verdict.tone == "unclear"
 
 

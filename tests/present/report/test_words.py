@@ -8,13 +8,13 @@ from perftrail.model.benchmark import Point
 from perftrail.model.subject import Revision, Subject
 from perftrail.model.wording import LONGEST, escaped
 from perftrail.present.report.words import (
-    effect_words,
     revision_mark,
-    revision_title,
-    row_figure,
     row_metric,
+    row_value,
     slug,
 )
+from perftrail.present.sentence import revision_name
+from perftrail.present.speech import effect_words
 from perftrail.results.rows import Row
 
 ID = "0123456789" * 4
@@ -56,12 +56,12 @@ def test_long_text_is_cut_and_says_so() -> None:
 
 def test_a_title_has_id_label_and_message() -> None:
     revision = Revision(id=ID, label="v1.2", summary="Make it \u202efast")
-    assert revision_title(revision) == "0123456789 (v1.2) “Make it \\u202efast”"
+    assert revision_name(revision) == "0123456789 (v1.2) “Make it \\u202efast”"
 
 
 def test_a_release_is_not_named_twice() -> None:
     release = Revision(id="1.2.3", label="1.2.3", summary="release 1.2.3")
-    assert revision_title(release) == "1.2.3"
+    assert revision_name(release) == "1.2.3"
     assert revision_mark(release) == "1.2.3"
 
 
@@ -71,9 +71,9 @@ def test_a_row_is_named_with_its_point() -> None:
 
 
 def test_a_figure_has_its_interval_unless_one_value_has_none() -> None:
-    assert row_figure(row()) == "no value"
-    assert row_figure(row(1.5)) == "1.50 s"
-    told = row_figure(row(*(1.0 + number / 100 for number in range(10))))
+    assert row_value(row()) == "no value"
+    assert row_value(row(1.5)) == "1.50 s"
+    told = row_value(row(*(1.0 + number / 100 for number in range(10))))
     assert told.startswith("1.0")
     assert "[" in told
 

@@ -141,5 +141,5 @@ def test_more_combinations_than_a_study_may_have_are_refused() -> None:
 
 
 def test_files_that_hold_nothing_are_refused() -> None:
-    with pytest.raises(SourceError, match="no file holds a sample"):
+    with pytest.raises(SourceError, match="no file has a sample"):
         arrange([file("1")])

@@ -250,7 +250,7 @@ def test_a_metric_beside_others_has_rows_only_where_it_was_taken(study: Path) ->
     def memory(found: Sequence[Row]) -> list[str]:
         return [f"{row.subject} {row.point}" for row in found if row.metric == "peak_memory"]
 
-    assert memory(rows(view, beside=("peak_memory",))) == ["v1 threads=1 kind=a"]
+    assert memory(rows(view, optional=("peak_memory",))) == ["v1 threads=1 kind=a"]
     assert len(memory(rows(view, metrics=("peak_memory",)))) == 5
 
 

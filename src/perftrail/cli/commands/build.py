@@ -21,7 +21,7 @@ from perftrail.errors import UsageError
 from perftrail.model.build import Built, Failure
 from perftrail.model.wording import duration, escaped
 from perftrail.present.console import errors, output
-from perftrail.present.failures import telling_lines
+from perftrail.present.failures import excerpt_lines
 from perftrail.present.sentence import revision_name
 from perftrail.present.speech import after
 from perftrail.verbs.build import steps_script
@@ -122,7 +122,7 @@ def print_build(report: BuildReport, *, repeat: Sequence[str]) -> None:
         verb = "cannot be checked out" if outcome.stage == "checkout" else "does not build"
         known = ", as in an earlier run; repeat the build with --retry-failed" if report.known else ""
         console.print(Text(f"{subject} {verb}{known}", style="bold"))
-        for line in telling_lines(outcome):
+        for line in excerpt_lines(outcome):
             console.print(Text(f"  {line}"))
         lines = []
     lines.append(("log", outcome.log))
@@ -149,7 +149,7 @@ def print_prepared_tree(subject: Subject, prepared: ManualBuild) -> None:
     )
     if prepared.failure is not None:
         console.print(Text("The tree could not be prepared:", style="yellow"))
-        for line in telling_lines(prepared.failure):
+        for line in excerpt_lines(prepared.failure):
             console.print(Text(f"  {line}", style="yellow"))
     console.print(Text(f"{'log':<12} {prepared.log}"))
     console.print(Text(f"{'directory':<12} {prepared.directory}"))

@@ -101,22 +101,22 @@ def show_plan(
 ) -> None:
     """Compute a study's plan and print it."""
     from perftrail.opening import open_build_view
-    from perftrail.present.speech import say_how_old
+    from perftrail.present.speech import print_source_age
     from perftrail.verbs.check import study_plan
 
     if study.walked.kind == "samples":
-        from perftrail.present.exported import print_held
+        from perftrail.present.exported import print_imported
         from perftrail.verbs.import_ import imported_content
 
         content = imported_content(study)
         if as_json:
             print_json("check", content.as_json())
         else:
-            print_held(content)
+            print_imported(content)
         return
     with open_build_view(study, store=store) as view:
         plan = study_plan(view, selection)
-        say_how_old(view)
+        print_source_age(view)
     if as_json:
         print_json("check", plan.as_json())
         return

@@ -46,10 +46,10 @@ def command(quick: bool, fix: bool, as_json: bool, arguments: tuple[str, ...]) -
 
 
 def _examine(*, quick: bool, as_json: bool) -> None:
-    from perftrail.present.machine import looking, print_report
+    from perftrail.present.machine import checking_status, print_report
     from perftrail.verbs.doctor import examine
 
-    with looking(quick=quick):
+    with checking_status(quick=quick):
         report = examine(quick=quick)
     if as_json:
         print_json("doctor", report.as_json())
@@ -58,24 +58,24 @@ def _examine(*, quick: bool, as_json: bool) -> None:
 
 
 def _run_fixed(arguments: tuple[str, ...]) -> int:
-    from perftrail.present.machine import tell_changes, tell_put_back
+    from perftrail.present.machine import print_restored, print_setting_changes
     from perftrail.process.machine.settings import run_attached
     from perftrail.verbs.doctor import changed_settings
 
     with changed_settings() as changes:
-        tell_changes(changes, until="until the command ends")
+        print_setting_changes(changes, until="until the command ends")
         code = run_attached(arguments)
-    tell_put_back(changes)
+    print_restored(changes)
     return code
 
 
 def _fix_until_interrupted(*, quick: bool, as_json: bool) -> None:
-    from perftrail.present.machine import looking, print_report, tell_changes, tell_put_back
+    from perftrail.present.machine import checking_status, print_report, print_restored, print_setting_changes
     from perftrail.verbs.doctor import changed_settings, examine
 
     with changed_settings() as changes:
-        tell_changes(changes, until="until Ctrl-C")
-        with looking(quick=quick):
+        print_setting_changes(changes, until="until Ctrl-C")
+        with checking_status(quick=quick):
             report = examine(quick=quick, changed=changes)
         if as_json:
             print_json("doctor", report.as_json())
@@ -83,7 +83,7 @@ def _fix_until_interrupted(*, quick: bool, as_json: bool) -> None:
             print_report(report)
         if changes:
             _wait_for_signal()
-    tell_put_back(changes)
+    print_restored(changes)
 
 
 def _wait_for_signal() -> None:

@@ -58,14 +58,14 @@ def command(
     from perftrail.formats.exports import left_out, write
     from perftrail.opening import open_view
     from perftrail.present.exported import deliver, say_left_out
-    from perftrail.present.speech import say_how_old
+    from perftrail.present.speech import print_source_age
     from perftrail.verbs.export import exported, shown_metrics
 
     with open_view(sources.load(study, to_read=True), store=store) as view:
         every = samples = exported(view, only=only, metrics=metrics)
         if FORMATS[form].holds == "shown" and not metrics:
             samples = shown_metrics(every, view)
-        say_how_old(view)
+        print_source_age(view)
         files = write(form, samples, view.study)
     written = deliver(form, files, output, quiet=as_json)
     shown = {(each.benchmark, each.metric) for each in samples}

@@ -28,11 +28,11 @@ def command(directory: str, output: str | None, system: str | None, force: bool,
     perftrail detects git or Fossil, and make, autotools, cmake, meson, cargo, go, npm or pyproject. It chooses a range
     of the history, a recipe and a benchmark command. It does not run the program or its build.
     """
-    from perftrail.present.plan import print_begun
+    from perftrail.present.plan import print_first_study
     from perftrail.verbs.init.start import write_first_study
 
     first = write_first_study(Path(directory), output=Path(output or directory), system=system, force=force)
     if as_json:
         print_json("init", first.as_json())
     else:
-        print_begun(first)
+        print_first_study(first)

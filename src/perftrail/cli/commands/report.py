@@ -20,7 +20,7 @@ from perftrail.errors import UsageError
 from perftrail.present.growth import cause_hint, curve_words, rival_words
 from perftrail.present.page import Section, Table
 from perftrail.present.scaling import described_words, left_out_words, scaling_lines
-from perftrail.results.changes import worth_telling
+from perftrail.results.changes import revisions_to_describe
 from perftrail.results.growth import growth_along
 from perftrail.results.scaling import thread_scalings
 
@@ -99,7 +99,7 @@ def _page(study: Study, store: str | None, *, engine: Engine, drawings: Drawings
     """Return the report; modules are imported while the engine's process starts."""
     from perftrail.opening import open_view, results_directory
     from perftrail.present.report.report import make_report
-    from perftrail.present.speech import say_how_old
+    from perftrail.present.speech import print_source_age
 
     with open_view(study, store=store) as view:
         page = make_report(
@@ -109,7 +109,7 @@ def _page(study: Study, store: str | None, *, engine: Engine, drawings: Drawings
             engine=engine,
             known=None if drawings is None else drawings.begin,
         )
-        say_how_old(view)
+        print_source_age(view)
     return page
 
 
@@ -117,7 +117,7 @@ def findings(gathered: Gathered) -> tuple[Section, ...]:
     """Return sections on thread scaling and growth; empty without such an axis. Builds and measures nothing."""
 
     def choose(revisions: Sequence[Revision]) -> tuple[Revision, ...]:
-        return worth_telling(revisions, gathered.searches)
+        return revisions_to_describe(revisions, gathered.searches)
 
     scalings = thread_scalings(gathered.view, measured=gathered.measured_here, choose=choose)
     scaled = [

@@ -81,7 +81,7 @@ def command(
     _refuse_without_libraries()
     from perftrail.web.access import LOOPBACK, Access, read_tokens
     from perftrail.web.app import bind, make_app, make_server, own_names
-    from perftrail.web.guard import called
+    from perftrail.web.guard import host_name
     from perftrail.web.studies import find_studies, served_studies
 
     if (proxies or writers) and not trust_header:
@@ -91,7 +91,7 @@ def command(
         header=trust_header,
         proxies=frozenset(map(_address, proxies)) or LOOPBACK,
         writers=frozenset(writers),
-        hosts=own_names(host) | frozenset(map(called, hosts)),
+        hosts=own_names(host) | frozenset(map(host_name, hosts)),
     )
     files = find_studies(study)
     if store is not None and len(files) > 1:

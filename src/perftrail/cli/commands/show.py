@@ -67,7 +67,7 @@ def command(
     the scaling: speed-up, law and limit. It labels samples of an older recipe or another toolchain.
     """
     from perftrail.opening import open_view
-    from perftrail.present.speech import say_how_old
+    from perftrail.present.speech import print_source_age
 
     if claims and (search is not None or metrics):
         raise UsageError("--claims cannot be combined with --search and --metric; omit them")
@@ -81,12 +81,12 @@ def command(
             _show_search(view, number, as_json=as_json)
         else:
             _show_measured(view, metrics, as_json=as_json)
-        say_how_old(view)
+        print_source_age(view)
 
 
 def _show_measured(view: View, metrics: tuple[str, ...], *, as_json: bool) -> None:
     from perftrail.measure.session import missing_builds
-    from perftrail.present.failures import print_not_had
+    from perftrail.present.failures import print_missing
     from perftrail.present.gate_output import print_comparisons
     from perftrail.present.growth import print_growth
     from perftrail.present.scaling import print_scalings
@@ -107,7 +107,7 @@ def _show_measured(view: View, metrics: tuple[str, ...], *, as_json: bool) -> No
         print_growth(shown.growths, shown.described_growths())
         print_by_benchmark(shown.by_benchmark)
         print_scalings(shown.scalings())
-    print_not_had(missing_builds(view, shown.measured.history))
+    print_missing(missing_builds(view, shown.measured.history))
     if not shown.rows:
         raise NoAnswer(NOTHING_MEASURED)
     print_notes(sample_notes(view, shown.measured))

@@ -65,14 +65,14 @@ class Progress:
     def words(self) -> str:
         """The remaining work in words."""
         if not self.left_most and not self.builds:
-            return "nothing is left to be measured"
-        of = " of the whole plan, of which this takes a part" if self.partly else ""
+            return "nothing is left to measure"
+        of = " of the whole plan; this command covers a part of it" if self.partly else ""
         least = "" if self.left_least == self.left_most else f"{self.left_least:,} to "
         starts = f"{least}{counted(self.left_most, 'start')}" if self.left_most else ""
         builds = counted(self.builds, "build") if self.builds else ""
         left = f"left{of}: {' and '.join(each for each in (starts, builds) if each)}"
         if self.seconds is None:
-            return f"{left}; how long that takes is not known yet"
+            return f"{left}; the remaining time is not known yet"
         spans = dict.fromkeys(duration(each) for each in self.seconds)
         return f"{left}, {' to '.join(spans)} at the pace of the last minutes"
 
@@ -198,7 +198,7 @@ def look(store: Store, snapshot: Snapshot, holder: Holder | None) -> Live:
     return Live(
         mark=mark,
         taken=snapshot.taken,
-        writer=_elsewhere(snapshot, recent, at) if holder is None else _command(holder),
+        writer=_other_machine(snapshot, recent, at) if holder is None else _command(holder),
         since="" if holder is None else holder.started,
         latest=tuple(_latest(snapshot, *each) for each in recent[:LATEST]),
         waiting="" if holder is None else _waiting(recent, pace, at),
@@ -213,7 +213,7 @@ def _command(holder: Holder) -> str:
     return f"perftrail {escaped(words[0], longest=20)}" if words else "perftrail"
 
 
-def _elsewhere(snapshot: Snapshot, recent: Sequence[tuple[Runnable, Outcome]], at: datetime) -> str:
+def _other_machine(snapshot: Snapshot, recent: Sequence[tuple[Runnable, Outcome]], at: datetime) -> str:
     """Return that another machine measures: its lock is not visible here, but it stored something recently."""
     here = snapshot.gathered.view.machine.id
     for _, outcome in recent[:1]:
@@ -223,7 +223,7 @@ def _elsewhere(snapshot: Snapshot, recent: Sequence[tuple[Runnable, Outcome]], a
     return ""
 
 
-def _is(holder: Holder, *commands: str) -> bool:
+def _runs(holder: Holder, *commands: str) -> bool:
     return holder.command[1:2] != () and holder.command[1] in commands
 
 
@@ -283,10 +283,12 @@ def _waiting(recent: Sequence[tuple[Runnable, Outcome]], pace: float | None, at:
     """Return that nothing has started for a long time; else an empty text."""
     ended = _ended(recent[0][1]) if recent else None
     if ended is None:
-        return "nothing was started yet: subjects are made first"
+        return "no invocation has started yet: perftrail builds first"
     past = at.timestamp() - ended
     if past > max(2.0, IDLE * (pace or 0.0)):
-        return f"nothing ended since {_time(ended)[11:19]} UTC: something is built, runs long, or waits for quiet"
+        return (
+            f"no invocation has ended since {_time(ended)[11:19]} UTC: a build, a long run, or a busy machine"
+        )
     return ""
 
 
@@ -296,7 +298,7 @@ def _time(seconds: float) -> str:
 
 def _progress(snapshot: Snapshot, mark: Mark, pace: float | None, holder: Holder | None) -> Progress | None:
     """Return the progress: the work missing in the snapshot, less the invocations since."""
-    if holder is None or not _is(holder, "run"):
+    if holder is None or not _runs(holder, "run"):
         return None
     left = snapshot.remaining
     since = mark.invocations - snapshot.mark.invocations
@@ -318,7 +320,7 @@ def _progress(snapshot: Snapshot, mark: Mark, pace: float | None, holder: Holder
 
 def _searching(store: Store, snapshot: Snapshot, holder: Holder | None) -> Searching | None:
     """Return the latest search without an answer, while a search runs."""
-    if holder is None or not _is(holder, "find", "watch"):
+    if holder is None or not _runs(holder, "find", "watch"):
         return None
     here = snapshot.gathered.view.machine.id
     known = [record for record in store.searches() if record.machine == here]
@@ -330,13 +332,15 @@ def _searching(store: Store, snapshot: Snapshot, holder: Holder | None) -> Searc
         key=open_[-1].key,
         metric=escaped(str(open_[-1].question["metric"])),
         steps=len(steps),
-        words=escaped(steps[-1].words, longest=400) if steps else "the first revision is made",
+        words=escaped(steps[-1].words, longest=400) if steps else "building the first revision",
         believed=_believed(steps),
-        section=search_told(snapshot, open_[-1], steps),
+        section=stored_search_section(snapshot, open_[-1], steps),
     )
 
 
-def search_told(snapshot: Snapshot, record: SearchRecord, steps: Sequence[StepRecord]) -> Section | None:
+def stored_search_section(
+    snapshot: Snapshot, record: SearchRecord, steps: Sequence[StepRecord]
+) -> Section | None:
     """Return the section on a search as in the report: its belief and its steps."""
     return search_section(replace(snapshot.gathered, search=record, steps=tuple(steps)))
 

@@ -8,17 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
 from perftrail.model.build import content_key
 from perftrail.model.target import TargetError, parse_metric
 from perftrail.model.wording import change as relative
-from perftrail.model.wording import escaped, quantity
-from perftrail.present.report.answer import (
-    answer_effect,
-    answer_figure,
-    answer_items,
-    answer_levels,
-    answer_sure,
-    answer_tone,
-)
-from perftrail.present.report.words import certainty_words, effect_words, revision_mark, row_metric
-from perftrail.present.sentence import stored_change
+from perftrail.model.wording import escaped
+from perftrail.present.report.answer import answer_sure
+from perftrail.present.report.words import certainty_words, revision_mark, row_metric
+from perftrail.present.sentence import levels_of, stored_answers
+from perftrail.present.speech import effect_words, levels_words
 from perftrail.results.changes import answers_of
 
 if TYPE_CHECKING:
@@ -27,6 +21,7 @@ if TYPE_CHECKING:
     from perftrail.model.search_record import Json, RegressionNote, Status
     from perftrail.model.subject import Revision
     from perftrail.present.report.gathered import Gathered
+    from perftrail.present.sentence import ChangeFound
     from perftrail.results.changes import HistoryChange
 
 
@@ -117,25 +112,24 @@ def _key(benchmark: str, metric: str, variant: str, culprit: str) -> str:
 
 def _searched(gathered: Gathered) -> Iterator[Regression]:
     for record in reversed(gathered.searches):
-        for answer in answers_of(record):
-            for each in answer_items(answer, "changes"):
-                if isinstance(each, dict) and answer_tone(each, str(answer["better"])) == "worse":
+        if record.answer is None:
+            continue
+        found = stored_answers(record.answer, gathered.by_id)
+        for answer, changes in zip(answers_of(record), found, strict=True):
+            for each in changes.changes:
+                if each.tone == "worse":
                     yield from _of_answer(gathered, answer, each)
 
 
-def _of_answer(
-    gathered: Gathered, answer: Mapping[str, Json], found: Mapping[str, Json]
-) -> Iterator[Regression]:
-    ids = [str(id_) for id_ in answer_items(found, "revisions")]
-    if not ids or any(id_ not in gathered.positions for id_ in ids):
-        return  # of a range that the study has no more
-    effect = found["effect"]
-    assert isinstance(effect, dict)
+def _of_answer(gathered: Gathered, answer: Mapping[str, Json], found: ChangeFound) -> Iterator[Regression]:
+    ids = [revision.id for revision in found.candidates]
+    if any(id_ not in gathered.positions for id_ in ids):
+        return  # the study no longer has this range
+    assert found.effect is not None
     try:
         metric = parse_metric(str(answer["metric"])).name
     except TargetError:
         return
-    size = answer_figure(effect["value"])
     yield Regression(
         key=_key(str(answer["benchmark"]), metric, str(answer["variant"]), ids[-1]),
         figure=escaped(str(answer["metric"])),
@@ -143,12 +137,12 @@ def _of_answer(
         metric=metric,
         variant=str(answer["variant"]),
         position=gathered.positions[ids[-1]],
-        revisions=tuple(gathered.revisions[gathered.positions[id_]] for id_ in ids),
-        size=size,
-        by=relative(size),
-        effect=answer_effect(found),
-        levels=answer_levels(answer, found),
-        sure=answer_sure(stored_change(answer, found, gathered.by_id)),
+        revisions=found.candidates,
+        size=found.effect.value,
+        by=relative(found.effect.value),
+        effect=effect_words(found.effect.value, found.effect.low, found.effect.high),
+        levels=levels_of(found),
+        sure=answer_sure(found),
         how="search",
     )
 
@@ -168,7 +162,7 @@ def _seen(gathered: Gathered) -> Iterator[Regression]:
                 size=point.effect,
                 by=relative(point.effect),
                 effect=effect_words(point.effect, point.low, point.high),
-                levels=f"before {quantity(point.before, row.unit)}, after {quantity(point.after, row.unit)}",
+                levels=levels_words(point.before, point.after, row.unit),
                 sure=certainty_words(point),
                 how="history",
                 since=_since(gathered, each),

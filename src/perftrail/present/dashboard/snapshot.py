@@ -21,7 +21,7 @@ from perftrail.present.dashboard.regressions import regressions
 from perftrail.present.report.gathered import gather
 from perftrail.present.report.report import report_of
 from perftrail.present.report.words import slug
-from perftrail.results.measured import kept_out
+from perftrail.results.measured import gc_limited
 from perftrail.stats.estimate import enough
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def remaining(gathered: Gathered) -> Remaining:
     study, policy = view.study, view.study.measure
     if study.walked.kind == "samples":
         return Remaining()
-    held = _held(gathered)
+    runnable_rows = _rows_by_runnable(gathered)
     lacking: dict[object, tuple[int, int]] = {}
     to_build, seconds = 0, []
     builds = stored_builds(view, gathered.revisions)
@@ -76,7 +76,7 @@ def remaining(gathered: Gathered) -> Remaining:
         for cell in cells(study, subject):
             name = keys.get((cell.benchmark, cell.point)) or _name(cell, known)
             if name not in lacking:
-                lacking[name] = _lacks(held.get(name, ()), policy)
+                lacking[name] = _missing(runnable_rows.get(name, ()), policy)
     return Remaining(
         builds=to_build,
         build_seconds=statistics.median(seconds) if seconds else 0.0,
@@ -104,18 +104,18 @@ def _name(cell: Cell, known: Built | None) -> object:
     return cell if known is None else (known.artefact, cell.subject.variant, cell.benchmark, cell.point)
 
 
-def _held(gathered: Gathered) -> dict[object, list[Row]]:
+def _rows_by_runnable(gathered: Gathered) -> dict[object, list[Row]]:
     """Return the rows that decide whether a runnable has enough invocations, by its key."""
     benchmarks = gathered.view.study.benchmarks
-    held: dict[object, list[Row]] = {}
+    runnable_rows: dict[object, list[Row]] = {}
     for row in gathered.rows:
         if row.metric in benchmarks[row.benchmark].leading and row.metric not in gathered.view.study.derived:
             for key in row.runnables:
-                held.setdefault(key, []).append(row)
-    return held
+                runnable_rows.setdefault(key, []).append(row)
+    return runnable_rows
 
 
-def _lacks(rows: Sequence[Row], policy: MeasurePolicy) -> tuple[int, int]:
+def _missing(rows: Sequence[Row], policy: MeasurePolicy) -> tuple[int, int]:
     """Return the fewest and most missing invocations of a runnable; zero if it failed too often."""
     least, most = policy.invocations.least, policy.invocations.most
     taken = max((len(row.values) for row in rows), default=0)
@@ -227,7 +227,7 @@ def take(file: str, *, store: str | None) -> Snapshot:
     Raises `PerftrailError` if the study, its source or its store cannot be read.
     """
     study = studyfile.load(file, to_read=True)
-    with kept_out(), open_view(study, store=store) as view:
+    with gc_limited(), open_view(study, store=store) as view:
         mark = view.store.mark()
         gathered = gather(view, results_directory(study, store))
         builds: dict[str, list[BuildRecord]] = {}
@@ -250,7 +250,7 @@ def take(file: str, *, store: str | None) -> Snapshot:
                 "searches": mark.searches,
             },
         )
-        # what is worked out when it is asked for first would make that page late
+        # computed now, so that no page has to wait for them
         _ = snapshot.histories, snapshot.regressions, snapshot.rows_of, snapshot.cells_of
     return snapshot
 

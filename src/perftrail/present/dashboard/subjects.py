@@ -15,14 +15,14 @@ from perftrail.model.wording import escaped, quantity
 from perftrail.present.page import log_end
 from perftrail.present.report.comparisons import (
     LEAST_PAIRS,
-    apart_of,
-    beside_of,
     comparable,
-    pairs_in,
+    compare_pairs_of,
+    compare_unpaired_rows,
+    count_pairs,
+    pairs_of_points,
     stored_row,
-    taken_in_turns,
 )
-from perftrail.present.report.words import row_figure, row_metric
+from perftrail.present.report.words import row_metric, row_value
 from perftrail.results.rows import ValueWithIntervalJson
 from perftrail.stats.comparison import Verdict
 
@@ -133,7 +133,7 @@ def named_revision(gathered: Gathered, text: str) -> Revision:
     """
     wanted = text.strip()
     place = wanted.removeprefix("#")
-    # of some thousand digits Python makes no number
+    # Python refuses numbers with thousands of digits
     numbered = wanted != place and place.isdecimal() and len(place) <= len(str(len(gathered.revisions)))
     if numbered and int(place) < len(gathered.revisions):
         return gathered.revisions[int(place)]
@@ -147,10 +147,10 @@ def named_revision(gathered: Gathered, text: str) -> Revision:
     )
     if len(found) == 1:
         return found[0]
-    many = f"{len(found)} revisions begin so" if found else "no revision of this study is called so"
+    many = f"{len(found)} revisions begin with this" if found else "no revision of this study has this name"
     raise UsageError(
-        f"{escaped(wanted, longest=60) or 'nothing'}: {many}; give an id of at least {SHORTEST} letters, a label, "
-        "or a place in the history as #12"
+        f"{escaped(wanted, longest=60) or 'nothing'}: {many}; give an id of at least {SHORTEST} characters, a label, "
+        "or a position in the history as #12"
     )
 
 
@@ -183,13 +183,13 @@ def compare_two(
     return tuple(
         Compared(
             figure=row_metric(other),
-            first=row_figure(one),
-            second=row_figure(other),
+            first=row_value(one),
+            second=row_value(other),
             why=why,
             beside=None
             if why
             else replace(
-                _told(gathered, one, other, comparisons=able), name=str(second), reference=str(first)
+                _side_by_side(gathered, one, other, comparisons=able), name=str(second), reference=str(first)
             ),
         )
         for one, other, why in pairs
@@ -203,17 +203,15 @@ def _why_not(one: Row, other: Row) -> str:
     return "" if comparable(one, other) else "not compared: a comparison needs two values of each"
 
 
-def compared_figure(found: Sequence[Compared], first: Subject, second: Subject) -> Figure | None:
+def comparison_chart(found: Sequence[Compared], first: Subject, second: Subject) -> Figure | None:
     """Return the chart of the comparisons; `None` without any."""
     result = [each for each in found if each.beside is not None][:MOST_DRAWN]
     rows = [
-        Against(
+        Against.of(
+            each.beside.comparison,
             row=each.figure,
             subject=str(second),
             ratios=each.beside.ratios,
-            effect=each.beside.comparison.effect,
-            low=each.beside.comparison.low,
-            high=each.beside.comparison.high,
             verdict=each.beside.words,
         )
         for each in result
@@ -242,17 +240,17 @@ def _common(
             yield one, row
 
 
-def _told(gathered: Gathered, one: Row, other: Row, *, comparisons: int) -> SideBySide:
+def _side_by_side(gathered: Gathered, one: Row, other: Row, *, comparisons: int) -> SideBySide:
     found = stored_row(gathered, one, other)
     if found is not None and found.comparison is not None:
-        own = apart_of(gathered, one, other, comparisons=comparisons)
+        own = compare_unpaired_rows(gathered, one, other, comparisons=comparisons)
         return replace(own, comparison=found.comparison, ratios=found.ratios, in_turns=True)
     in_turns = gathered.search is None or one.subject.revision == other.subject.revision
     if in_turns and gathered.view.study.walked.kind != "samples":
-        taken = taken_in_turns(gathered, [(one, other)])
-        if pairs_in(taken) >= LEAST_PAIRS:
-            return beside_of(gathered, taken, comparisons=comparisons)
-    return apart_of(gathered, one, other, comparisons=comparisons)
+        taken = pairs_of_points(gathered, [(one, other)])
+        if count_pairs(taken) >= LEAST_PAIRS:
+            return compare_pairs_of(gathered, taken, comparisons=comparisons)
+    return compare_unpaired_rows(gathered, one, other, comparisons=comparisons)
 
 
 LOG_BYTES = 256_000
@@ -299,7 +297,7 @@ def value_words(outcome: Outcome, metric: str, unit: str) -> str:
     return quantity(outcome.values[metric], unit) + (f" ({escaped(method)})" if method else "")
 
 
-def kept_log(outcome: Outcome) -> str:
+def log_path(outcome: Outcome) -> str:
     """Return the stored path of an invocation's output; empty without one."""
     return outcome.failure.log if isinstance(outcome, FailedInvocation) else outcome.log
 
@@ -311,7 +309,7 @@ def log_of(store: Store, key: str, machine: str, phase: str, ordinal: int, *, re
     """
     for each in store.outcomes([key], machine).get(key, ()):
         if (each.key.phase, each.key.ordinal) == (phase, ordinal):
-            return log_end(kept_log(each), results, most=LOG_BYTES) or None
+            return log_end(log_path(each), results, most=LOG_BYTES) or None
     return None
 
 

@@ -6,45 +6,45 @@ largest difference between subjects.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from typing import TYPE_CHECKING, assert_never
 
 from perftrail.charts.posterior import Believed, belief
 from perftrail.find.answer import noisy_words
-from perftrail.model.subject import Revision
 from perftrail.model.wording import change as relative
 from perftrail.model.wording import (
     counted,
-    decimals,
-    duration,
     escaped,
     listed,
     number,
     percent,
     probability,
-    quantity,
 )
 from perftrail.present.page import Fact, Section, Table, Verdict
 from perftrail.present.report.comparisons import compared_verdict
 from perftrail.present.report.history import culprits, records
-from perftrail.present.report.words import (
-    certainty_words,
-    effect_words,
-    revision_title,
-    row_figure,
-    row_metric,
-)
+from perftrail.present.report.words import certainty_words, row_metric
 from perftrail.present.sentence import (
+    also_words,
+    certificate_words,
     change_sentence,
+    effect_of,
     headline_of,
+    levels_of,
+    revision_name,
     stored_answers,
-    stored_change,
+    stored_cost,
     verdict_word,
 )
-from perftrail.present.speech import sentence
+from perftrail.present.speech import (
+    capitalised,
+    effect_words,
+    estimate_words,
+    interval_words,
+    levels_words,
+    sentence,
+)
 from perftrail.results.claims import ClaimVerdict, Power, Ratio, Reach, judge
-from perftrail.search import Summary, words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -65,12 +65,12 @@ BUILDS_DIFFER = (
 )
 
 
-def difference(gathered: Gathered, beside: Sequence[SideBySide], *, notes: tuple[str, ...]) -> Verdict:
+def difference(gathered: Gathered, compared: Sequence[SideBySide], *, notes: tuple[str, ...]) -> Verdict:
     """Return how the subjects differ: in the metric of the study's question, else the largest sure difference."""
-    about = [each for each in beside if each.asked] or beside
+    about = [each for each in compared if each.asked] or compared
     sure = [each for each in about if each.differs]
     if not sure:
-        return _alike(beside, about, notes)
+        return _alike(compared, about, notes)
     lead = gathered.lead
     asked = [each for each in sure if lead and (each.benchmark, each.metric) == (lead.benchmark, lead.metric)]
     result = asked or sure
@@ -78,18 +78,19 @@ def difference(gathered: Gathered, beside: Sequence[SideBySide], *, notes: tuple
     alike = [each for each in result if (each.benchmark, each.metric) == (best.benchmark, best.metric)]
     found = best.comparison
     words = ", ".join(f"{each.name} {relative(each.comparison.effect)} ({each.words})" for each in alike)
-    tones: set[Tone] = {"better" if each.words == "better" else "worse" for each in alike}
     figure = best.figure if best.asked else f"{best.benchmark}.{best.metric}"
     return Verdict(
         sentence=f"{figure} against {best.reference}: {words}.",
-        tone=tones.pop() if len(tones) == 1 else "plain",
+        tone=_tone({each.words for each in alike}),
         facts=(
             Fact(
                 label=f"Effect of {best.name}",
                 text=effect_words(found.effect, found.low, found.high, interval="interval"),
             ),
-            Fact(label="Certainty", text=f"{probability(found.confidence)}, {found.pairs} {_taken(best)}"),
-            _counted(beside),
+            Fact(
+                label="Certainty", text=f"{probability(found.confidence)}, {found.pairs} {_pair_words(best)}"
+            ),
+            _counted(compared),
             Fact(
                 label="Cost",
                 text=f"{sum(len(row.values) for row in gathered.rows)} values",
@@ -106,7 +107,7 @@ def _of_builds(gathered: Gathered, best: SideBySide) -> tuple[str, ...]:
     return (BUILDS_DIFFER,)
 
 
-def _alike(beside: Sequence[SideBySide], about: Sequence[SideBySide], notes: tuple[str, ...]) -> Verdict:
+def _alike(compared: Sequence[SideBySide], about: Sequence[SideBySide], notes: tuple[str, ...]) -> Verdict:
     """Return that no difference is certain, and the minimum detectable change."""
     same = all(each.verdict == "same" for each in about)
     seen = [each.comparison.minimum_detectable for each in about]
@@ -114,7 +115,7 @@ def _alike(beside: Sequence[SideBySide], about: Sequence[SideBySide], notes: tup
     where = " everywhere" if len(about) > 1 else ""
     bound = f"{percent(max(known, default=0.0))} would have been detected{where}"
     if len(known) < len(seen):
-        bound = f"of {len(seen)} comparisons {len(seen) - len(known)} have too few {about[0].counted} for a verdict"
+        bound = f"{len(seen) - len(known)} of {len(seen)} comparisons have too few {about[0].counted} for a verdict"
     which = "No difference" if same else "No difference detected"
     if any(each.points > 1 for each in about):
         which += " on the whole"
@@ -124,101 +125,31 @@ def _alike(beside: Sequence[SideBySide], about: Sequence[SideBySide], notes: tup
         largest = max(disturbed, key=lambda each: each.size)
         sentence = (
             f"{largest.figure} against {largest.reference}: {largest.name} {relative(largest.comparison.effect)}, "
-            "but that decides nothing: something else was at work on the machine."
+            "but that is no evidence: other processes used the machine."
         )
     return Verdict(
         sentence=sentence,
         tone="plain" if same else "unclear",
-        facts=(_counted(beside),),
+        facts=(_counted(compared),),
         notes=notes,
     )
 
 
-def _counted(beside: Sequence[SideBySide]) -> Fact:
-    sure = sum(each.differs for each in beside)
+def _counted(compared: Sequence[SideBySide]) -> Fact:
+    sure = sum(each.differs for each in compared)
     return Fact(
-        label="Comparisons", text=f"{len(beside)}{f', of which {sure} differ for sure' if sure else ''}"
+        label="Comparisons", text=f"{len(compared)}{f', of which {sure} differ for sure' if sure else ''}"
     )
 
 
-def _taken(best: SideBySide) -> str:
+def _pair_words(best: SideBySide) -> str:
     return "interleaved pairs" if best.in_turns else "values of each or more, not interleaved"
-
-
-MOST_ALSO = 5
-
-
-def answer_tone(change: Mapping[str, Json], better: str) -> Tone:
-    """Return ``better`` or ``worse``, as the study defines it."""
-    effect = change.get("effect")
-    if not isinstance(effect, dict):
-        return "plain"
-    return "better" if (answer_figure(effect["value"]) < 1.0) == (better == "lower") else "worse"
-
-
-def answer_effect(change: Mapping[str, Json]) -> str:
-    """Return the ratio of a change with its interval."""
-    effect = change.get("effect")
-    if not isinstance(effect, dict):
-        return "of unknown size"
-    value, low, high = (answer_figure(effect[name]) for name in ("value", "low", "high"))
-    digits = decimals(value, low, high)
-    return f"× {value:.{digits}f}, 95 % interval {low:.{digits}f} to {high:.{digits}f}"
-
-
-def answer_levels(answer: Mapping[str, Json], change: Mapping[str, Json]) -> str:
-    """Return the values on both sides of a change; empty if unknown."""
-    before, after = change.get("before"), change.get("after")
-    if not (isinstance(before, float) and isinstance(after, float)):
-        return ""
-    if answer.get("goal", answer["metric"]) == "works":
-        return f"works with {probability(before)} before, {probability(after)} after"
-    unit = str(answer["unit"])
-    return f"before {quantity(before, unit)}, after {quantity(after, unit)}"
 
 
 def answer_sure(found: ChangeFound) -> str:
     """Return the probability that the named culprit is right, including the search inside its merge."""
     which = "this one" if len(found.candidates) == 1 else "one of these"
     return f"{probability(found.confidence)} that it is {which}"
-
-
-def answer_certificate(of: Mapping[str, Json]) -> tuple[str, ...]:
-    """Return the evidence for a change, or for the answer that nothing changed, and its limits."""
-    result = of.get("certificate")
-    if not isinstance(result, dict):
-        return ()
-    spread, possible = result.get("spread"), result.get("possible")
-    summary = Summary(
-        blocks=round(answer_figure(result["blocks"])),
-        invocations=round(answer_figure(result["invocations"])),
-        error=answer_figure(result["error"]),
-        layouts=round(answer_figure(result["layouts"])),
-        alone=bool(result["single_change"]),
-        possible=math.inf if possible is None else answer_figure(possible),
-        spread=None if spread is None else answer_figure(spread),
-    )
-    return (words.certified(summary), *(words.reservations(summary) if "revisions" in of else ()))
-
-
-def answer_also(change: Mapping[str, Json]) -> str:
-    """Return other effects of a change; empty without any."""
-    parts = [
-        f"{each['metric']} {relative(answer_figure(effect['value']))}"
-        for each in answer_items(change, "also_changed")
-        if isinstance(each, dict) and isinstance(effect := each.get("effect"), dict)
-    ]
-    return f"It also changed {', '.join(parts[:MOST_ALSO])}." if parts else ""
-
-
-def answer_cost(answer: Mapping[str, Json]) -> str:
-    """Return the cost of a search."""
-    unusable = answer.get("unbuildable")
-    failed = f", {len(unusable)} of them unusable" if isinstance(unusable, list) and unusable else ""
-    return (
-        f"{answer['builds']} of {answer['revisions']} revisions built{failed}, "
-        f"{answer['invocations']} invocations, {duration(answer_figure(answer['seconds']))}"
-    )
 
 
 def answer_certainty(answer: Mapping[str, Json]) -> str:
@@ -248,7 +179,7 @@ MOST_NAMED = 4
 LONGEST_ANSWER = 600
 
 
-def verdict(gathered: Gathered, beside: Sequence[SideBySide]) -> Verdict:
+def verdict(gathered: Gathered, compared: Sequence[SideBySide]) -> Verdict:
     """Return the answer of a report."""
     if gathered.answers:
         return _searched(gathered)
@@ -256,8 +187,8 @@ def verdict(gathered: Gathered, beside: Sequence[SideBySide]) -> Verdict:
         return compared_verdict(gathered.comparisons[0])
     if gathered.largest_change is not None and len(gathered.variants) == 1:
         return _changed(gathered, gathered.largest_change)
-    if beside:
-        return difference(gathered, beside, notes=_besides(gathered))
+    if compared:
+        return difference(gathered, compared, notes=_other_notes(gathered))
     if gathered.largest_change is not None:
         return _changed(gathered, gathered.largest_change)
     return _measured(gathered)
@@ -270,67 +201,58 @@ def _searched(gathered: Gathered) -> Verdict:
     found = stored_answers(gathered.search.answer, known)
     said = escaped(sentence(headline_of(found)), longest=LONGEST_ANSWER)
     answers = sorted(gathered.answers, key=lambda each: not each.get("changes"))
-    parts = [
-        (answer, change)
-        for answer in answers
-        for change in answer_items(answer, "changes")
-        if isinstance(change, dict)
-    ]
-    cost = answer_cost(gathered.search.answer)
-    if not parts:
+    changes = [change for each in found for change in each.changes]
+    cost = stored_cost(gathered.search.answer)
+    if not changes:
+        evidence = certificate_words(found[0])
         return Verdict(
             sentence=said,
             tone="unclear" if verdict_word(found) == "unclear" else "plain",
             facts=(
                 Fact(label="Certainty", text=answer_certainty(answers[0])),
-                Fact(label="Smallest change that would have been detected", text=answer_smallest(answers[0])),
-                *(Fact(label="Evidence", text=_said(each)) for each in answer_certificate(answers[0])[:1]),
+                Fact(label="Minimum detectable change", text=answer_smallest(answers[0])),
+                *(Fact(label="Evidence", text=capitalised(each)) for each in evidence),
                 Fact(label="Cost", text=cost),
             ),
             notes=(f"Why it ended: {answers[0].get('reason', '')}.",),
         )
-    answer, change = parts[0]
-    tones = {answer_tone(change, str(answer["better"])) for answer, change in parts}
+    change, *others = changes
+    evidence, limits = certificate_words(change)[:1], certificate_words(change)[1:]
+    also = also_words(change)
     facts = [
-        Fact(label="Effect", text=answer_effect(change)),
-        Fact(label="Levels", text=answer_levels(answer, change)),
-        Fact(label="Certainty", text=answer_sure(stored_change(answer, change, known))),
-        *(Fact(label="Evidence", text=_said(each)) for each in answer_certificate(change)[:1]),
+        Fact(label="Effect", text=effect_of(change)),
+        Fact(label="Levels", text=levels_of(change)),
+        Fact(label="Certainty", text=answer_sure(change)),
+        *(Fact(label="Evidence", text=capitalised(each)) for each in evidence),
         Fact(label="Cost", text=cost),
     ]
     return Verdict(
         sentence=said,
-        tone=tones.pop() if len(tones) == 1 else "plain",
+        tone=_tone({each.tone for each in changes}),
         facts=tuple(fact for fact in facts if fact.text),
         notes=(
-            *_inside(change),
-            *(f"{_said(each)}." for each in answer_certificate(change)[1:]),
-            *filter(None, [answer_also(change)]),
+            *change.merges,
+            *(f"{capitalised(each)}." for each in limits),
+            *([f"{capitalised(also)}."] if also else []),
             *(
-                f"Also: {escaped(change_sentence(stored_change(other, each, known)), longest=LONGEST_ANSWER)}."
-                for other, each in parts[1:MOST_NAMED]
+                f"Also: {escaped(change_sentence(each), longest=LONGEST_ANSWER)}."
+                for each in others[: MOST_NAMED - 1]
             ),
             *_reservations(answers),
         ),
     )
 
 
-def _inside(change: Mapping[str, Json]) -> Iterable[str]:
-    """Yield the origin of a merge's change."""
-    inside = change.get("inside")
-    if isinstance(inside, dict):
-        sure = inside.get("origin_confidence")
-        text = f" ({probability(sure)})" if isinstance(sure, float) else ""
-        merge = Revision(id=str(answer_items(change, "revisions")[0])).short
-        yield f"{merge} is a merge; the change came from the {inside['origin']}: {inside['reason']}{text}."
-        yield from _inside(inside)
+def _tone(tones: set[str]) -> Tone:
+    """Return the common tone of changes; plain if they differ, or if a size is unknown."""
+    return "better" if tones == {"better"} else "worse" if tones == {"worse"} else "plain"
 
 
 def _changed(gathered: Gathered, largest: HistoryChange) -> Verdict:
     point, unit = largest.point, largest.row.unit
     followed = gathered.followed(largest.row)
     better: Tone = "better" if (point.effect < 1.0) == (followed.better == "lower") else "worse"
-    where = revision_title(largest.row.subject.revision)
+    where = revision_name(largest.row.subject.revision)
     who = (
         where if len(largest.candidates) == 1 else f"One of {len(largest.candidates)} revisions up to {where}"
     )
@@ -342,7 +264,7 @@ def _changed(gathered: Gathered, largest: HistoryChange) -> Verdict:
             Fact(label="Effect", text=effect_words(point.effect, point.low, point.high)),
             Fact(
                 label="Levels",
-                text=f"before {quantity(point.before, unit)}, after {quantity(point.after, unit)}",
+                text=levels_words(point.before, point.after, unit),
             ),
             Fact(
                 label="Certainty",
@@ -362,18 +284,18 @@ def _measured(gathered: Gathered) -> Verdict:
         return Verdict(sentence="Nothing has been measured yet.", tone="unclear", facts=())
     last = found[-1]
     several = len({row.subject.revision for row in found}) > 1
-    said = "No change was seen along the history. The newest: " if several else ""
+    said = "No change was detected along the history. The newest: " if several else ""
     return Verdict(
-        sentence=f"{said}{row_metric(last)} is {row_figure(last)}.",
+        sentence=f"{said}{row_metric(last)} is {estimate_words(last.estimate, last.unit)}.",
         tone="plain",
         facts=(
             Fact(label="Measured", text=f"{len(gathered.measured)} of {len(gathered.revisions)} revisions"),
         ),
-        notes=_besides(gathered),
+        notes=_other_notes(gathered),
     )
 
 
-def _besides(gathered: Gathered) -> tuple[str, ...]:
+def _other_notes(gathered: Gathered) -> tuple[str, ...]:
     """Return notes for an answer without a search."""
     notes = []
     if gathered.changes and gathered.largest_change is None:
@@ -384,15 +306,11 @@ def _besides(gathered: Gathered) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _said(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}"
-
-
 def _reservations(answers: Sequence[Mapping[str, Json]]) -> Iterable[str]:
     """Yield the limits of an answer."""
     noisy = max((answer_figure(each.get("noisy", 0)) for each in answers), default=0.0)
     none = any(each["verdict"] == "none" for each in answers)
-    yield from (f"{words[0].upper()}{words[1:]}." for words in noisy_words(round(noisy), none=none))
+    yield from (f"{capitalised(words)}." for words in noisy_words(round(noisy), none=none))
     yield from dict.fromkeys(str(text) for each in answers for text in answer_items(each, "other_machines"))
 
 
@@ -488,13 +406,12 @@ def found_words(judged: Judgement) -> str:
         case None:
             return escaped(judged.reason, longest=LONGEST_SENTENCE)
         case Ratio(comparison=effect):
-            digits = decimals(effect.effect, effect.low, effect.high)
             few = "" if effect.pairs >= effect.needed_pairs else f", {effect.needed_pairs} are needed"
             noise = ", some disturbed" if found.disturbed else ""
             noise += "" if found.decides else ", so they decide nothing"
             return (
-                f"{claim.variant} / {claim.against} = {effect.effect:.{digits}f} "
-                f"[{effect.low:.{digits}f}, {effect.high:.{digits}f}] in {claim.metric} at {_points(found.points)}; "
+                f"{claim.variant} / {claim.against} = {interval_words(effect.effect, effect.low, effect.high)} "
+                f"in {claim.metric} at {_points(found.points)}; "
                 f"asked {claim.ratio}; {probability(effect.confidence)}, {effect.pairs} pairs{few}{noise}"
             )
         case Power(exponent=exponent):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from perftrail.charts.comparison import Against, against
 from perftrail.charts.frame import Palette
-from perftrail.model.wording import decimals, escaped, percent
+from perftrail.model.wording import escaped
 from perftrail.present.gate import (
     effect,
     effort,
@@ -21,9 +21,9 @@ from perftrail.present.gate import (
     value_words,
 )
 from perftrail.present.page import Fact, Section, Table, Verdict
-from perftrail.present.speech import sentence
+from perftrail.present.speech import ratio_words, sentence
 from perftrail.results.gate import decided
-from perftrail.results.pairs import BUSY, decides, paired, sides, telling_over, too_few, values_of
+from perftrail.results.pairs import decides, paired, sides, undecided_words, usable_pairs, values_of
 from perftrail.results.rows import by_block
 from perftrail.stats.comparison import FAMILY_ERROR
 from perftrail.stats.comparison import Verdict as Compared
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from perftrail.results.rows import Row
     from perftrail.stats.comparison import Comparison
 
-    Taken = tuple[tuple[Row, Row], list[Pair]]
+    PointPairs = tuple[tuple[Row, Row], list[Pair]]
     """A point of two subjects: the rows of the reference and of the subject, and the pairs of both."""
 
 
@@ -118,13 +118,11 @@ def _chart(gate: Gate, *, name: str) -> Figure | None:
     """Return the chart of the worst rows with pairs; `None` without any."""
     head = gate.head.short
     rows = [
-        Against(
+        Against.of(
+            row.comparison,
             row=escaped(row.metric.name),
             subject=head,
             ratios=row.ratios,
-            effect=row.comparison.effect,
-            low=row.comparison.low,
-            high=row.comparison.high,
             verdict=row.word,
         )
         for row in gate.rows[:MOST_DRAWN]
@@ -152,7 +150,7 @@ def compare_rows(first: Row, second: Row, *, comparisons: int) -> Comparison:
     return compare_unpaired(first.values, second.values, level=FAMILY_ERROR / comparisons)
 
 
-def ratios_apart(first: Row, second: Row) -> Sequence[float]:
+def unpaired_ratios(first: Row, second: Row) -> Sequence[float]:
     """Return the second row's values as ratios to the median of the first's."""
     middle = statistics.median(first.values)
     return tuple(value / middle for value in second.values)
@@ -217,12 +215,8 @@ class SideBySide:
         if self.differs:
             good = (found.effect < 1.0) == (self.better == "lower")
             return "better" if good else "worse"
-        if not self.decides:
-            return BUSY
-        if found.minimum_detectable is None:
-            needed = found.needed_pairs if self.in_turns else needed_values(found.level)
-            return too_few(found, self.counted, needed=needed)
-        return f"{self.verdict}; {percent(found.minimum_detectable)} would have been detected"
+        needed = found.needed_pairs if self.in_turns else needed_values(found.level)
+        return undecided_words(found, decides=self.decides, counted=self.counted, needed=needed)
 
 
 def compare_subjects(gathered: Gathered) -> tuple[SideBySide, ...]:
@@ -235,9 +229,9 @@ def compare_subjects(gathered: Gathered) -> tuple[SideBySide, ...]:
         return ()
     if gathered.view.study.walked.kind == "samples":
         return _apart(gathered, gathered.compared_rows)
-    measured = [taken_in_turns(gathered, points) for points in _groups(gathered)]
-    enough = [each for each in measured if pairs_in(each) >= LEAST_PAIRS]
-    return by_metric([beside_of(gathered, each, comparisons=len(enough)) for each in enough])
+    measured = [pairs_of_points(gathered, points) for points in _groups(gathered)]
+    enough = [each for each in measured if count_pairs(each) >= LEAST_PAIRS]
+    return by_metric([compare_pairs_of(gathered, each, comparisons=len(enough)) for each in enough])
 
 
 def by_metric(found: Sequence[SideBySide]) -> tuple[SideBySide, ...]:
@@ -248,7 +242,7 @@ def by_metric(found: Sequence[SideBySide]) -> tuple[SideBySide, ...]:
     )
 
 
-def most_telling(found: Sequence[SideBySide]) -> list[SideBySide]:
+def drawn_comparisons(found: Sequence[SideBySide]) -> list[SideBySide]:
     """Return the comparisons to draw: the study's question, then the largest sure differences, in their order."""
     order = sorted(
         range(len(found)),
@@ -294,10 +288,10 @@ def stored_row(gathered: Gathered, first: Row, second: Row) -> StoredRow | None:
 def _apart(gathered: Gathered, rows: Sequence[Row]) -> tuple[SideBySide, ...]:
     """Compare imported samples, which may not be interleaved, at each point."""
     pairs = [(first, second) for first, second in sides(rows, gathered.variants) if comparable(first, second)]
-    return by_metric([apart_of(gathered, *pair, comparisons=len(pairs)) for pair in pairs])
+    return by_metric([compare_unpaired_rows(gathered, *pair, comparisons=len(pairs)) for pair in pairs])
 
 
-def apart_of(gathered: Gathered, first: Row, second: Row, *, comparisons: int) -> SideBySide:
+def compare_unpaired_rows(gathered: Gathered, first: Row, second: Row, *, comparisons: int) -> SideBySide:
     """Compare two rows of samples that are not interleaved; all `comparisons` share one error rate."""
     asked = gathered.asked
     return SideBySide(
@@ -308,38 +302,36 @@ def apart_of(gathered: Gathered, first: Row, second: Row, *, comparisons: int) -
         metric=second.metric,
         unit=second.unit,
         better=gathered.followed(second).better,
-        ratios=tuple(ratios_apart(first, second)),
+        ratios=tuple(unpaired_ratios(first, second)),
         comparison=compare_rows(first, second, comparisons=comparisons),
         in_turns=False,
         asked=asked is not None and asked.is_of(second),
     )
 
 
-def beside_section(gathered: Gathered, beside: Sequence[SideBySide]) -> Section | None:
+def comparison_section(gathered: Gathered, compared: Sequence[SideBySide]) -> Section | None:
     """Return the chart and table of the comparisons; `None` without any."""
-    if not beside:
+    if not compared:
         return None
-    drawn = most_telling(beside)
-    reference, several = beside[0].reference, len({(each.benchmark, each.metric) for each in drawn}) > 1
+    drawn = drawn_comparisons(compared)
+    reference, several = compared[0].reference, len({(each.benchmark, each.metric) for each in drawn}) > 1
     rows = [
-        Against(
+        Against.of(
+            each.comparison,
             row=_row_name(each, several=several or not each.in_turns),
             subject=each.name,
             ratios=each.ratios,
-            effect=each.comparison.effect,
-            low=each.comparison.low,
-            high=each.comparison.high,
             verdict=each.words,
         )
         for each in drawn
     ]
     title = f"Against {reference}"
-    apart = {} if beside[0].in_turns else {"dots": "values", "taken": "not measured as interleaved pairs"}
+    apart = {} if compared[0].in_turns else {"dots": "values", "taken": "not measured as interleaved pairs"}
     return Section(
         name="against",
         title=title,
-        answers=any(each.asked for each in beside),
-        paragraphs=(_of_how_many(beside),) if len(drawn) < len(beside) else (),
+        answers=any(each.asked for each in compared),
+        paragraphs=(_of_how_many(compared),) if len(drawn) < len(compared) else (),
         figure=against(
             rows, name="against", title=title, reference=reference, palette=gathered.palette, **apart
         ),
@@ -351,22 +343,22 @@ def beside_section(gathered: Gathered, beside: Sequence[SideBySide]) -> Section 
                     "metric",
                     "effect",
                     "interval",
-                    beside[0].counted,
+                    compared[0].counted,
                     "verdict",
                 ),
-                rows=tuple(_texts(each) for each in beside),
+                rows=tuple(_texts(each) for each in compared),
                 numbers=frozenset({2, 3, 4}),
             ),
         ),
     )
 
 
-def _of_how_many(beside: Sequence[SideBySide]) -> str:
+def _of_how_many(compared: Sequence[SideBySide]) -> str:
     """Return how many of the comparisons are drawn."""
-    sure = sum(each.differs for each in beside)
+    sure = sum(each.differs for each in compared)
     return (
-        f"Of {len(beside)} comparisons {sure} differ for sure. Drawn are {MOST_ROWS}: what is asked, then what differs "
-        "most; the table has all."
+        f"{sure} of {len(compared)} comparisons differ for sure. The chart has {MOST_ROWS}: the study's question, then "
+        "the largest differences; the table has all."
     )
 
 
@@ -378,34 +370,32 @@ def _row_name(each: SideBySide, *, several: bool) -> str:
 
 def _texts(each: SideBySide) -> tuple[str, ...]:
     found = each.comparison
-    digits = decimals(found.effect, found.low, found.high)
     return (
         each.name,
         each.figure,
-        f"× {found.effect:.{digits}f}",
-        f"{found.low:.{digits}f} to {found.high:.{digits}f}",
+        *ratio_words(found.effect, found.low, found.high),
         str(found.pairs),
         each.words,
     )
 
 
-def taken_in_turns(gathered: Gathered, points: Sequence[tuple[Row, Row]]) -> list[Taken]:
+def pairs_of_points(gathered: Gathered, points: Sequence[tuple[Row, Row]]) -> list[PointPairs]:
     """Return the points with pairs of the same blocks, each with its usable pairs."""
     view, measured = gathered.view, gathered.measured_here
     every = [(rows, paired(*(by_block(view, measured, row) for row in rows))) for rows in points]
     found = [(rows, pairs) for rows, pairs in every if pairs]
     return [
         (rows, pairs)
-        for (rows, _), pairs in zip(found, telling_over([each for _, each in found]), strict=True)
+        for (rows, _), pairs in zip(found, usable_pairs([each for _, each in found]), strict=True)
     ]
 
 
-def pairs_in(taken: Sequence[Taken]) -> int:
+def count_pairs(taken: Sequence[PointPairs]) -> int:
     """Return the number of pairs of some points."""
     return sum(len(pairs) for _, pairs in taken)
 
 
-def beside_of(gathered: Gathered, taken: Sequence[Taken], *, comparisons: int) -> SideBySide:
+def compare_pairs_of(gathered: Gathered, taken: Sequence[PointPairs], *, comparisons: int) -> SideBySide:
     """Compare by pairs of the same blocks over some points; all `comparisons` share one error rate."""
     points = [rows for rows, _ in taken]
     groups = [pairs for _, pairs in taken]

@@ -13,11 +13,12 @@ from perftrail.charts.samples import samples
 from perftrail.model.measurement import FailedInvocation, enough_quiet, weight
 from perftrail.model.plan import cells
 from perftrail.model.subject import Subject
-from perftrail.model.wording import change, decimals, escaped, format_duration, format_size
+from perftrail.model.wording import change, escaped, format_duration, format_size
 from perftrail.present.page import Section, Table
 from perftrail.present.report.comparisons import comparable, compare_rows, stored_row
 from perftrail.present.report.gathered import MEMORY
-from perftrail.present.report.words import revision_mark, row_figure, slug
+from perftrail.present.report.words import revision_mark, row_value, slug
+from perftrail.present.speech import ratio_words
 from perftrail.results.pairs import Shift, Shifts, shifts, sides
 from perftrail.results.rows import by_round
 
@@ -227,7 +228,7 @@ def _table(gathered: Gathered, family: _Family, lost: Sequence[GivenUp], name: s
     """Return the table with points as rows and subjects as columns."""
     names = list(dict.fromkeys(gathered.subject_name(row) for row in family.rows))
     texts = {
-        (gathered.subject_name(row), _number(row.point[family.axis])): row_figure(row) for row in family.rows
+        (gathered.subject_name(row), _number(row.point[family.axis])): row_value(row) for row in family.rows
     }
     texts |= {(each.subject, each.at): each.why for each in lost}
     places = sorted({place for _, place in texts})
@@ -273,7 +274,7 @@ def heat_section(gathered: Gathered) -> Section | None:
     lines = list(_lines(gathered, rows, found))
     columns = list(dict.fromkeys(gathered.subject_name(row) for _, row in opposite))
     reference = gathered.subject_name(opposite[0][0])
-    drawn = that_differ_most(lines)
+    drawn = largest_differences(lines)
     figure = heat(
         [_cell(line, column) for line in drawn for column in columns],
         reference=reference,
@@ -369,7 +370,7 @@ def _point_name(point: Point) -> str:
     return " ".join(value if isinstance(value, str) else f"{name}={value}" for name, value in point.values)
 
 
-def that_differ_most(lines: Sequence[Line]) -> list[Line]:
+def largest_differences(lines: Sequence[Line]) -> list[Line]:
     """Return the lines to draw: benchmarks as a whole, and the points with the largest differences."""
     if len(lines) <= MOST_ROWS:
         return list(lines)
@@ -430,10 +431,8 @@ def _tables(lines: Sequence[Line]) -> Iterator[Table]:
 
 def _texts(shift: Shift) -> tuple[str, ...]:
     found = shift.comparison
-    digits = decimals(found.effect, found.low, found.high)
     return (
-        f"× {found.effect:.{digits}f}",
-        f"{found.low:.{digits}f} to {found.high:.{digits}f}",
+        *ratio_words(found.effect, found.low, found.high),
         str(found.pairs),
         change(found.effect) if shift.differs else shift.words,
     )

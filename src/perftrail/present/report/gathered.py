@@ -14,7 +14,7 @@ from perftrail.measure.session import missing_builds
 from perftrail.model.target import TargetError, claimed_figure, parse_metric, resolve
 from perftrail.model.wording import escaped
 from perftrail.present.report.words import revision_mark
-from perftrail.results.changes import answers_of, looked_for, with_answers
+from perftrail.results.changes import answers_of, begin_changes, with_answers
 from perftrail.results.gate import stored_comparisons
 from perftrail.results.measured import MeasuredHere
 from perftrail.results.rows import in_order, rows_by_benchmark
@@ -186,7 +186,7 @@ class Gathered:
         return None
 
     @cached_property
-    def told_of_asked(self) -> tuple[Row, ...]:
+    def question_rows(self) -> tuple[Row, ...]:
         """The rows with values of the study's question, in the order of the history."""
         asked = self.asked
         if asked is None:
@@ -196,7 +196,7 @@ class Gathered:
     @cached_property
     def largest_change(self) -> HistoryChange | None:
         """The largest change along the history, of the study's question if that has values."""
-        asked = self.asked if self.told_of_asked else None
+        asked = self.asked if self.question_rows else None
         own = [change for change in self.changes if asked is None or asked.is_of(change.row)]
         return max(own, key=lambda each: abs(math.log(each.point.effect)), default=None)
 
@@ -211,8 +211,8 @@ class Gathered:
             found = self._resolved(text, variant or None)
             if found is not None:
                 return found
-        if self.told_of_asked:
-            return self.followed(self.told_of_asked[-1])
+        if self.question_rows:
+            return self.followed(self.question_rows[-1])
         if self.largest_change is not None:
             return self.followed(self.largest_change.row)
         parts = [row for row in self.rows if row.values]
@@ -261,7 +261,7 @@ def gather(view: View, results: Path, *, engine: Engine | None = None) -> Gather
     measured = MeasuredHere(view)
     thinker.begin(load_detector, len({cell.subject.revision.id for cell, _ in measured.cells}))
     found: list[Sequence[Row]] = []
-    looking = looked_for(measured.history, _along(view, measured, _metrics(view, known), found), thinker)
+    looking = begin_changes(measured.history, _along(view, measured, _metrics(view, known), found), thinker)
     return Gathered(
         view=view,
         results=results,

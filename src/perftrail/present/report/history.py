@@ -15,13 +15,13 @@ from perftrail.model.wording import change, counted, escaped, quantity
 from perftrail.present.page import Section, Table
 from perftrail.present.report.words import (
     correlation_words,
-    effect_words,
     revision_mark,
-    revision_title,
-    row_figure,
+    row_value,
     size_words,
     slug,
 )
+from perftrail.present.sentence import revision_name
+from perftrail.present.speech import capitalised, effect_words
 from perftrail.stats.estimate import estimate
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def events(gathered: Gathered, followed: Followed) -> Events:
     is_lead = followed == gathered.lead
     parts = [
         Mark(position=gathered.positions[id_], word=word)
-        for id_, word in (_told(gathered) if is_lead else ())
+        for id_, word in (_culprit_labels(gathered) if is_lead else ())
         if id_ in gathered.positions
     ]
     seen = [
@@ -60,7 +60,7 @@ def events(gathered: Gathered, followed: Followed) -> Events:
     )
 
 
-def _told(gathered: Gathered) -> Iterator[tuple[str, str]]:
+def _culprit_labels(gathered: Gathered) -> Iterator[tuple[str, str]]:
     """Return the culprits of the answers; for a range, its last revision."""
     lead = gathered.lead
     for answer in gathered.answers:
@@ -76,7 +76,7 @@ def _told(gathered: Gathered) -> Iterator[tuple[str, str]]:
 
 def culprits(gathered: Gathered) -> list[int]:
     """Return the positions of the culprits."""
-    return [gathered.positions[id_] for id_, _ in _told(gathered) if id_ in gathered.positions]
+    return [gathered.positions[id_] for id_, _ in _culprit_labels(gathered) if id_ in gathered.positions]
 
 
 def _releases(revisions: Sequence[Revision]) -> Iterator[Mark]:
@@ -197,7 +197,7 @@ def _overview(gathered: Gathered, every: Sequence[Followed]) -> Section:
         rows.append(
             (
                 escaped(f"{followed.benchmark}.{followed.metric} {followed.point}".strip()),
-                row_figure(found[-1]) if found else "no value",
+                row_value(found[-1]) if found else "no value",
                 str(len(changes)),
                 ""
                 if last is None
@@ -207,11 +207,13 @@ def _overview(gathered: Gathered, every: Sequence[Followed]) -> Section:
     return Section(
         name="histories",
         title="Every metric along the history",
-        paragraphs=(f"Drawn are {MOST_SECTIONS} of {len(every)}; each is here with its newest value.",),
+        paragraphs=(
+            f"The report has charts of {MOST_SECTIONS} of {len(every)} metrics; this table has all.",
+        ),
         tables=(
             Table(
                 name="histories",
-                head=("figure", "newest [95 % interval]", "changes", "last change"),
+                head=("metric", "newest [95 % interval]", "changes", "last change"),
                 rows=tuple(rows),
                 numbers=frozenset({1, 2}),
             ),
@@ -232,7 +234,7 @@ def _section(gathered: Gathered, drawn: _Drawn) -> Section:
     return Section(
         name=drawn.figure.name,
         title=drawn.figure.title,
-        answers=bool(gathered.told_of_asked) and drawn.followed == gathered.lead,
+        answers=bool(gathered.question_rows) and drawn.followed == gathered.lead,
         paragraphs=tuple(_changes(gathered, drawn.followed)),
         figure=drawn.figure,
         tables=(_table(gathered, drawn),),
@@ -244,7 +246,7 @@ def _changes(gathered: Gathered, followed: Followed) -> Iterator[str]:
     for each in gathered.changes:
         if followed.is_of(each.row):
             point = each.point
-            where = revision_title(each.row.subject.revision)
+            where = revision_name(each.row.subject.revision)
             if len(each.candidates) > 1:
                 where = f"one of {len(each.candidates)} revisions from {each.candidates[0].short} to {where}"
             variant = f" ({each.row.subject.variant})" if len(gathered.variants) > 1 else ""
@@ -257,7 +259,7 @@ def _changes(gathered: Gathered, followed: Followed) -> Iterator[str]:
         if followed.is_of(series.row):
             variant = f" ({series.row.subject.variant})" if len(gathered.variants) > 1 else ""
             words = correlation_words(series.correlation)
-            yield f"{words[0].upper()}{words[1:]}{variant}."
+            yield f"{capitalised(words)}{variant}."
 
 
 def _texts(
@@ -270,7 +272,7 @@ def _texts(
             (
                 *gathered.revision_texts[row.subject.revision.id],
                 row.subject.variant,
-                row_figure(row),
+                row_value(row),
                 str(len(row.values)),
             )
             for row in rows

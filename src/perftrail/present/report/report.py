@@ -14,14 +14,14 @@ from perftrail.model.measurement import NOISE
 from perftrail.model.wording import LONGEST, escaped, format_duration
 from perftrail.present.page import Fact, Listing, Page, Section, Table, log_end, study_text
 from perftrail.present.report.answer import claims_section, search_section, verdict
-from perftrail.present.report.comparisons import beside_section, compare_subjects, compared_sections
+from perftrail.present.report.comparisons import compare_subjects, compared_sections, comparison_section
 from perftrail.present.report.curves import curve_sections, heat_section, samples_section
 from perftrail.present.report.gathered import gather
 from perftrail.present.report.history import history_sections
-from perftrail.present.report.words import revision_title
+from perftrail.present.sentence import revision_name
 from perftrail.present.speech import sentence
 from perftrail.present.validity import sample_notes
-from perftrail.results.measured import uncollected
+from perftrail.results.measured import gc_disabled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -106,9 +106,11 @@ def _flags(gathered: Gathered) -> Iterator[str]:
     if marks:
         text = ", ".join(f"{escaped(flag)} ({count} values)" for flag, count in marks.most_common())
         what = (
-            " Others used the machine while they were taken." if any(flag in NOISE for flag in marks) else ""
+            " Other processes used the machine during these samples."
+            if any(flag in NOISE for flag in marks)
+            else ""
         )
-        yield f"Flags on samples: {text}.{what} The tables say what became of them."
+        yield f"Flags on samples: {text}.{what} The tables show whether they were used."
 
 
 def _other_searches(gathered: Gathered) -> Iterator[Table]:
@@ -155,14 +157,16 @@ def _failures(gathered: Gathered) -> Section | None:
         numbers=frozenset({0}),
     )
     logs = tuple(log for trouble in troubles[:MOST_TROUBLES] for log in _log(gathered, trouble))
-    return Section(name="failures", title="What cannot be checked out", tables=(table,), listings=logs)
+    return Section(
+        name="failures", title="Failed builds and skipped revisions", tables=(table,), listings=logs
+    )
 
 
 def _log(gathered: Gathered, trouble: Trouble) -> Iterator[Listing]:
     text = log_end(trouble.failure.log, gathered.results) or trouble.failure.message
     if text.strip():
         yield Listing(
-            title=f"Log of {revision_title(trouble.subjects[0].revision)}: {escaped(trouble.line, longest=LONGEST)}",
+            title=f"Log of {revision_name(trouble.subjects[0].revision)}: {escaped(trouble.line, longest=LONGEST)}",
             text=escaped(text, longest=8_000, kept=LINES),
             folded=True,
         )
@@ -181,7 +185,7 @@ def _repeat(gathered: Gathered) -> Section:
     text = f" The history {verb} {' to '.join(ends)}." if ends else ""
     command = f"perftrail {'find' if gathered.search is not None else 'run'} {name}\n"
     if study.walked.kind == "samples":
-        command = ""  # nothing runs; the report is made of the files that there are
+        command = ""  # nothing runs: the report comes from the imported files
     return Section(
         name="repeat",
         title="How to repeat it",
@@ -200,7 +204,7 @@ def _repeat(gathered: Gathered) -> Section:
     )
 
 
-@uncollected()
+@gc_disabled()
 def make_report(
     view: View,
     results: Path,
@@ -227,8 +231,8 @@ def report_of(
     if not gathered.rows and not gathered.searches:
         raise NoAnswer(NOTHING_MEASURED)
     histories = history_sections(gathered, known=known)
-    beside, curves = compare_subjects(gathered), curve_sections(gathered)
-    others = [beside_section(gathered, beside), heat_section(gathered), samples_section(gathered)]
+    compared, curves = compare_subjects(gathered), curve_sections(gathered)
+    others = [comparison_section(gathered, compared), heat_section(gathered), samples_section(gathered)]
     drawn = [section for section in others if section is not None]
     first = [*compared_sections(gathered.comparisons), *_by_question(gathered, histories, curves, drawn)]
     claims = claims_section(gathered)
@@ -236,7 +240,7 @@ def report_of(
     lead = first[0] if first else None
     return Page(
         question=escaped(gathered.view.study.title or "What does it cost?", longest=200),
-        verdict=_answer(gathered, beside, claims),
+        verdict=_answer(gathered, compared, claims),
         lead=lead,
         sections=(
             *([claims] if claims is not None else []),
@@ -250,9 +254,9 @@ def report_of(
     )
 
 
-def _answer(gathered: Gathered, beside: Sequence[SideBySide], claims: Section | None) -> Verdict:
+def _answer(gathered: Gathered, compared: Sequence[SideBySide], claims: Section | None) -> Verdict:
     """Return the answer, with the result of the study's claims if there are any."""
-    result = verdict(gathered, beside)
+    result = verdict(gathered, compared)
     notes = sample_notes(gathered.view, gathered.measured_here)
     result = replace(
         result, facts=(*result.facts, *(Fact(label="Samples", text=sentence(note)) for note in notes))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from perftrail.model.wording import change as relative
-from perftrail.model.wording import decimals, escaped, quantity
+from perftrail.model.wording import escaped
+from perftrail.present.speech import estimate_words, interval_words
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -14,13 +14,6 @@ if TYPE_CHECKING:
     from perftrail.model.subject import Revision
     from perftrail.results.rows import Row
     from perftrail.stats.changepoints import ChangePoint, Correlation
-
-
-def revision_title(revision: Revision) -> str:
-    """Return a revision for a sentence: short id, label, and message."""
-    label = f" ({escaped(revision.label)})" if revision.label and revision.label != revision.id else ""
-    result = revision.summary and revision.id not in revision.summary
-    return f"{revision.short}{label}{f' “{escaped(revision.summary)}”' if result else ''}"
 
 
 def revision_mark(revision: Revision) -> str:
@@ -35,27 +28,15 @@ def row_metric(row: Row) -> str:
     return f"{row.benchmark}.{row.metric}{point}"
 
 
-def row_figure(row: Row) -> str:
+def row_value(row: Row) -> str:
     """Return a row's median with its interval."""
-    found = row.estimate
-    if found is None:
-        return "no value"
-    if found.count == 1:
-        return quantity(found.value, row.unit)
-    return quantity(found.value, row.unit, low=found.low, high=found.high)
-
-
-def effect_words(value: float, low: float, high: float, *, interval: str = "95 % interval") -> str:
-    """Return an effect: direction, ratio, interval."""
-    digits = decimals(value, low, high)
-    return f"{relative(value)} (× {value:.{digits}f}, {interval} {low:.{digits}f} to {high:.{digits}f})"
+    return estimate_words(row.estimate, row.unit)
 
 
 def size_words(point: ChangePoint) -> str:
     """Return the size of a change compared with the noise."""
-    low, high = point.size_low, point.size_high
-    digits = decimals(point.size, low, high)
-    return f"{point.size:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}] times the noise of one revision"
+    size = interval_words(point.size, point.size_low, point.size_high)
+    return f"{size} times the noise of one revision"
 
 
 def certainty_words(point: ChangePoint) -> str:

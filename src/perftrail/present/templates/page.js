@@ -1,6 +1,6 @@
 "use strict";
-// Draws charts when they come into view, in the reader's colours; unfolds long tables; zooms histories.
-// Long data follow this script in the page, and are read on demand.
+// Draws the charts when they come into view, in the reader's colours; unfolds long tables; zooms into a history.
+// Long columns follow this script in the page; they are parsed when they are needed.
 (() => {
   const read = (found) => JSON.parse(document.querySelector(found).textContent);
   const columns = new Map();
@@ -16,7 +16,7 @@
   const MOST = 400;
   const AT_ONCE = 500;
 
-  // The same as thinned() in charts/frame.py, for the visible part.
+  // The same as `thinned` in charts/frame.py, over the visible part.
   const closer = (detail, from, to) => {
     const chosen = [];
     detail.position.forEach((position, number) => {
@@ -76,7 +76,7 @@
         select: { type: "interval", encodings: ["x"], zoom: "wheel![event.shiftKey]" },
         bind: "scales",
       }];
-      // Labels above the chart are not clipped at its sides: hide them together with their position.
+      // Labels above the chart are not clipped: hide those of positions outside the visible part.
       spec.layer.filter((layer) => layer.mark.clip === false).forEach((layer) => {
         layer.transform = [...layer.transform ?? [], { filter: { param: "part" } }];
       });

@@ -1,5 +1,5 @@
 "use strict";
-// Draws charts when they come into view, in the reader's colours; zooms histories; updates running work.
+// Draws charts when they come into view, in the reader's colours; zooms into a history; reconnects live updates.
 (() => {
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const drawn = new Map();
