@@ -167,7 +167,7 @@ def open_build_view(study: Study, *, store: str | None) -> Iterator[BuildView]:
                 source=sources.walked,
                 store=results,
                 subject_builder=subject_builder,
-                inputs=subject_builder.makings,
+                inputs=subject_builder.build_inputs,
                 pins=sources.pins,
                 asked=sources.asked,
             )
@@ -308,14 +308,16 @@ def _session(
         open_invoker(study, builder, starter, enclosing=enclosing, place=root, logs=logs, on_noise=on_noise)
     )
     if fleet is not None:
-        fleet.settle(study, root, own=own, outputs=lambda each: subject_builder.makings.recipe(each).outputs)
+        fleet.settle(
+            study, root, own=own, outputs=lambda each: subject_builder.build_inputs.recipe(each).outputs
+        )
     return Session(
         study=study,
         machine=place.machine,
         source=sources.walked,
         store=place.results,
         subject_builder=subject_builder,
-        inputs=subject_builder.makings,
+        inputs=subject_builder.build_inputs,
         pins=sources.pins,
         bench=place.bench(invoker),
         at_once=1 if fleet is None else fleet.parallel_builds,

@@ -67,8 +67,8 @@ def test_a_try_passes_over_what_is_skipped(tmp_path: Path) -> None:
     session = session_of(skipping(MIDDLE), tmp_path, builder, starter)
     _, report = drain(Attempt(session, ALL, count=5).events())
     assert [str(subject) for subject in report.tried] == ["r0", "r1", "r4"]
-    [advised] = report.troubles
-    assert advised.trouble.stretch is not None
+    [advised] = report.failure_groups
+    assert advised.group.failed_range is not None
     assert [each.lines[0] for each in advised.remedies] == ["[[build.when]]", "[[source.skip]]"]
 
 

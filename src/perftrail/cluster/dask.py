@@ -176,7 +176,7 @@ SECONDS_TO_COME_BACK = 30.0
 SECONDS_TO_FETCH = 10.0
 """Time to wait for an outcome before checking whether it can still come."""
 
-SECONDS_BETWEEN_LOOKS = 1.0
+POLL_SECONDS = 1.0
 
 MOST_WORKER_DEATHS = 8
 """Number of times that a job is started again after it was on as many dying workers as the scheduler allows."""
@@ -232,7 +232,7 @@ class Cluster:
         while True:
             try:
                 with self._client.as_current():
-                    wait_for(future, timeout=SECONDS_BETWEEN_LOOKS)
+                    wait_for(future, timeout=POLL_SECONDS)
             except TimeoutError:
                 pass
             except (CancelledError, TaskCancelled) as error:
@@ -387,7 +387,7 @@ def _awaited(cluster: Cluster, workers: int) -> tuple[Offer, ...]:
                 f"{cluster.address}: the scheduler has no worker of perftrail; start one on each machine: "
                 f"perftrail worker {cluster.address}"
             )
-        time.sleep(SECONDS_BETWEEN_LOOKS / 4)
+        time.sleep(POLL_SECONDS / 4)
     return offers
 
 

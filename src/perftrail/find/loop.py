@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Protocol
 from perftrail.errors import NoAnswer
 from perftrail.find import step_record
 from perftrail.find.answer import FindTable
-from perftrail.measure.events import BuilderSaid
+from perftrail.measure.events import BuilderMessage
+from perftrail.measure.failure_groups import same_reason
 from perftrail.measure.invoker import NO_INPUT
 from perftrail.measure.pairs import logarithm
-from perftrail.measure.troubles import same_reason
 from perftrail.model.build import Failure
 from perftrail.model.measurement import FlaggedSample, Measurement, Runnable, sift
 from perftrail.model.placeholders import names
@@ -165,7 +165,7 @@ class Loop:
                 return
         taken = yield from sampler.take(measure, self._journal.next_step)
         if isinstance(taken, CannotRelink):
-            yield BuilderSaid(text=f"relinking failed, so perftrail draws no more layouts: {taken.reason}")
+            yield BuilderMessage(text=f"relinking failed, so perftrail draws no more layouts: {taken.reason}")
             self._search.tell(taken, sampler.targets)
             return
         self._search.tell_batch(taken.batches)

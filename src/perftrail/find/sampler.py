@@ -230,7 +230,7 @@ class Sampler:
                 self._ran.add(position)
             elif position not in self._ran:
                 break
-        self._bench.take_back()
+        self._bench.withdraw()
         if measure.certificate:
             self.blocks.append(_block(found))
         taken = {name: [self._read(name, *each) for each in found] for name in self.targets}
@@ -271,15 +271,14 @@ class Sampler:
         """Run one invocation at each point, in alternating order; return their values and cost."""
         found: dict[Point, Measurement] = {}
         seconds = 0.0
-        for number in _points_in_turn(len(readies), draw.turn):
+        for number in _point_order(len(readies), draw.turn):
             ready = readies[number]
             outcome = stored.get((draw.turn, number))
             if outcome is None:
                 if stored:
                     raise _PartlyStored
-                outcome = yield from self._bench.outcome(
-                    ready, "sample", self._next_ordinal(ready), draw=draw
-                )
+                ordinal = self._bench.next_ordinal(ready)
+                outcome = yield from self._bench.outcome(ready, "sample", ordinal, draw=draw)
             self._ledger.count(outcome.key, outcome.seconds)
             seconds += outcome.seconds
             if isinstance(outcome, FailedInvocation):
@@ -292,15 +291,14 @@ class Sampler:
     ) -> None:
         """Submit the whole batch to the measuring machine, in its order."""
         ordinals: dict[str, int] = {}
-        starts: list[PlannedInvocation] = []
+        planned: list[PlannedInvocation] = []
         for turn, position in enumerate(measure.order):
-            for number in _points_in_turn(len(self.points), turn):
+            for number in _point_order(len(self.points), turn):
                 ready = readies[position][number]
-                ordinal = ordinals.get(ready.runnable.key, self._next_ordinal(ready))
+                ordinal = ordinals.get(ready.runnable.key, self._bench.next_ordinal(ready))
                 ordinals[ready.runnable.key] = ordinal + 1
-                key = self._bench.key(ready, "sample", ordinal)
-                starts.append(PlannedInvocation(ready=ready, key=key, draw=draws[turn]))
-        self._bench.begin(starts)
+                planned.append(self._bench.plan(ready, "sample", ordinal, draw=draws[turn]))
+        self._bench.submit(planned)
 
     def _stored(self, readies: Mapping[int, tuple[Ready, ...]], block: str) -> dict[tuple[int, int], Outcome]:
         """Return the stored outcomes of a block, by turn and number of the point, if it is of this boot session."""
@@ -313,10 +311,6 @@ class Sampler:
                             raise _PartlyStored
                         found[outcome.draw.turn, number] = outcome
         return found
-
-    def _next_ordinal(self, ready: Ready) -> int:
-        known = self._bench.known(ready)
-        return 1 + max((ordinal for phase, ordinal in known if phase == "sample"), default=-1)
 
     def _wants_another(self, sample: dict[Point, Measurement] | Failure, measure: Measure) -> bool:
         if measure.certificate or isinstance(sample, Failure) or not _is_noisy(sample):
@@ -387,7 +381,7 @@ def _block(found: Sequence[tuple[int, dict[Point, Measurement] | Failure]]) -> B
     return Block(values=values)
 
 
-def _points_in_turn(points: int, turn: int) -> range:
+def _point_order(points: int, turn: int) -> range:
     return range(points) if turn % 2 == 0 else range(points - 1, -1, -1)
 
 

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from perftrail.formats.printed import LAST_OF
 from perftrail.measure.events import (
-    BuilderSaid,
+    BuilderMessage,
     BuildFinished,
     BuildStarted,
     GivenUp,
@@ -20,7 +20,7 @@ from perftrail.measure.events import (
     Outdated,
     Progress,
     Relinked,
-    RelinkedAlike,
+    RelinkedWithoutEffect,
     SameArtefact,
     Skipped,
     Stepped,
@@ -133,9 +133,9 @@ class Watcher:
                 self._now(f"building {event.subject}")
             case BuildFinished():
                 self._build_finished(event)
-            case BuilderSaid():
+            case BuilderMessage():
                 self._say(event.text, style=WARNING)
-            case LinkFailed() | Relinked() | RelinkedAlike():
+            case LinkFailed() | Relinked() | RelinkedWithoutEffect():
                 self._linked(event)
             case SameArtefact():
                 names = ", ".join(str(subject) for subject in event.subjects[:4])
@@ -193,12 +193,12 @@ class Watcher:
         elif not event.known:
             self._now(f"built {event.subject} in {duration(event.outcome.seconds)}")
 
-    def _linked(self, event: LinkFailed | Relinked | RelinkedAlike) -> None:
+    def _linked(self, event: LinkFailed | Relinked | RelinkedWithoutEffect) -> None:
         match event:
             case LinkFailed():
                 text = f"{event.subject}: {event.benchmark} does not build: {telling(event.failure)}"
                 self._say(f"{text} (log: {event.failure.log})", style=WARNING)
-            case RelinkedAlike():
+            case RelinkedWithoutEffect():
                 layouts = listed(map(str, event.layouts), "and")
                 text = f"{event.subject}: {event.benchmark} is identical in layouts {layouts}"
                 advice = "check that its lines link the program and pass {layout} to the linker"

@@ -21,7 +21,7 @@ from perftrail.stats.trial import Why
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from perftrail.measure.trial import Tried
+    from perftrail.measure.trial import InvocationEnded
     from perftrail.model.trial import Trial
     from perftrail.stats.comparison import Comparison
     from perftrail.stats.trial import Contrast, Figure, Finding, Findings
@@ -143,11 +143,11 @@ def _ticks(frame: _Frame) -> str:
 MOST_SUGGESTED = 10_000
 
 
-def progress_words(event: Tried, trial: Trial) -> str:
+def progress_words(event: InvocationEnded, trial: Trial) -> str:
     """Return the current command, and the remaining work until the next and the last interim analysis."""
     outlook = event.outlook
-    shell = event.taken.entry == len(trial.entries)
-    name = "the shell" if shell else escaped(trial.entries[event.taken.entry].name, longest=30)
+    shell = event.sample.entry == len(trial.entries)
+    name = "the shell" if shell else escaped(trial.entries[event.sample.entry].name, longest=30)
     least, most = duration(outlook.seconds_least), duration(outlook.seconds_most)
     span = least if least == most else f"{least} to {most}"
     left = f", {span} left" if outlook.starts_most else ""

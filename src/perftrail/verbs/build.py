@@ -111,7 +111,7 @@ def make(session: Session, name: str, *, variant: str | None) -> Generator[Event
             yield event
     return MakeReport(
         subject=subject,
-        recipe=subject_builder.makings.recipe(subject),
+        recipe=subject_builder.build_inputs.recipe(subject),
         outcome=outcome,
         known=known,
         skipped=left_out[0].reason if left_out else "",

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping, Sequence
 
     from perftrail.measure.events import Event
-    from perftrail.measure.pairs import Read
+    from perftrail.measure.pairs import ComparedUnits
     from perftrail.measure.session import Session
     from perftrail.measure.subjects import Ready
     from perftrail.model.measurement import Outcome, Runnable
@@ -78,8 +78,8 @@ class ComparedBenchmark:
         If one of the benchmark's times differs by the threshold for sure, its other times need no further
         units.
         """
-        rule = self.turns.own(rule)
-        if not self._units.alive or self._units.full(rule):
+        rule = self.turns.rule_in_units(rule)
+        if not self._units.active or self._units.full(rule):
             return False
         times = [target for target in self._alive() if target.text in TIMES]
         differ = {target.points for target in times if _differs(self._read(target, rule), rule)}
@@ -91,7 +91,7 @@ class ComparedBenchmark:
 
     def rows(self, rule: Rule) -> tuple[Row, ...]:
         """Return the comparison of every metric that both sides have; `lost` has the others."""
-        return tuple(self._row(target, self.turns.own(rule)) for target in self._alive())
+        return tuple(self._row(target, self.turns.rule_in_units(rule)) for target in self._alive())
 
     def lost(self) -> tuple[FailedSide, ...]:
         """Return the sides that could not be measured, with their points."""
@@ -113,7 +113,7 @@ class ComparedBenchmark:
     def _alive(self) -> list[Target]:
         return [target for target in self.targets if not self._units.dropped.keys() & set(target.points)]
 
-    def _read(self, target: Target, rule: Rule) -> Read[SideName] | None:
+    def _read(self, target: Target, rule: Rule) -> ComparedUnits[SideName] | None:
         return self._comparisons.read(target, rule, one="base", other="head")
 
     def _row(self, target: Target, rule: Rule) -> Row:
@@ -122,7 +122,7 @@ class ComparedBenchmark:
             return Row(metric=metric, one_build=True)
         found = self._read(target, rule)
         if found is None:
-            return Row(metric=metric, note=self._units.why_nothing(target))
+            return Row(metric=metric, note=self._units.why_missing(target))
         base, head = ([unit.logs[side] for unit in found.units] for side in self._units.sides)
         return Row(
             metric=metric,
@@ -138,7 +138,7 @@ class ComparedBenchmark:
         )
 
 
-def _differs(found: Read[SideName] | None, rule: Rule) -> bool:
+def _differs(found: ComparedUnits[SideName] | None, rule: Rule) -> bool:
     """Whether a metric differs for sure by the threshold or more."""
     if found is None or found.comparison.verdict not in (Verdict.FASTER, Verdict.SLOWER):
         return False
@@ -235,12 +235,12 @@ class Compare:
         duels = yield from self._made(base, head)
         yield from self._session.subject_builder.confirm()
         for duel in duels:
-            yield from duel.turns.tell_equals()
+            yield from duel.turns.report_equal_builds()
         apart = [duel for duel in duels if not duel.one_build]
         rule = self._rule(apart)
         rule = yield from self._measured(apart, rule)
         self._notes += self._skipped(apart)
-        self._notes += [words for duel in apart if (words := duel.turns.unlinked_words)]
+        self._notes += [words for duel in apart if (words := duel.turns.relink_failure_words)]
         rows = sorted((row for duel in duels for row in duel.rows(rule)), key=lambda row: row.rank)
         gate = Gate(
             title=self._session.study.title,

@@ -95,7 +95,7 @@ def command(
     measurement. Exits with 0 for an answer, also for "none", and with 1 if it is unclear.
     """
     from perftrail.find.find import Find
-    from perftrail.measure.subjects import afresh
+    from perftrail.measure.subjects import retry_stale_builds
     from perftrail.present.finding import print_find
 
     if metrics and everything:
@@ -104,7 +104,7 @@ def command(
     request = _request(loaded, () if everything else metrics or loaded.find.metric, **asked)
     answer = writing.follow(
         loaded,
-        lambda session: afresh(
+        lambda session: retry_stale_builds(
             session.subject_builder, lambda: Find(replace(session, keep_going=keep_going), request).events()
         ),
         jobs=jobs,

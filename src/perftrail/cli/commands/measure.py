@@ -20,7 +20,7 @@ from perftrail.cli.help import Command
 from perftrail.cli.json_output import print_json
 from perftrail.cli.options import FRACTION, json_option
 from perftrail.errors import UsageError
-from perftrail.measure.trial import SHELL, CommandLine, enter, scan, values_of
+from perftrail.measure.trial import SHELL, CommandLine, scan, trial_entries, values_of
 from perftrail.model.study import Sandbox
 from perftrail.model.trial import (
     BUDGET_SECONDS,
@@ -38,7 +38,7 @@ from perftrail.present import trial_files
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from perftrail.measure.trial import Measure
+    from perftrail.measure.trial import TrialRunner
     from perftrail.stats.trial import Findings
 
     Export = Callable[[Findings], str]
@@ -169,13 +169,13 @@ def command(ctx: click.Context, /, *, as_json: bool, **options: object) -> None:
     No shell is used unless asked for. Runs are interleaved, warm-ups are found, and measuring stops when the
     answer is settled or precise enough. Exits 0 when everything was measured, 1 when a command failed.
     """  # noqa: D301 - click wants the control character itself
-    from perftrail.measure.trial import CommandFailed, open_measure
+    from perftrail.measure.trial import CommandFailed, open_trial
 
     given = Options(**options)  # type: ignore[arg-type] # click gives each the type that is declared there
     exports = exports_of(given)
     trial = trial_of(given, words=ctx.meta.get(WORDS, ()))
     interrupted = False
-    with open_measure(trial) as measure:
+    with open_trial(trial) as measure:
         try:
             _follow(measure, silent=trial.surroundings.output is not None)
         except CommandFailed as failure:
@@ -203,7 +203,7 @@ def _hint(commands: tuple[str, ...]) -> str:
     return f"\nEach COMMAND is one text; for one command write: perftrail measure -- {shlex.join(commands)}"
 
 
-def _follow(measure: Measure, *, silent: bool) -> None:
+def _follow(measure: TrialRunner, *, silent: bool) -> None:
     """Measure to the end, with a progress line on a terminal."""
     from rich.text import Text
 
@@ -269,7 +269,7 @@ class Options:
 
 def trial_of(options: Options, *, words: tuple[str, ...]) -> Trial:
     """Return the requested trial; raises `UsageError`."""
-    entered = enter(
+    entered = trial_entries(
         CommandLine(
             commands=options.commands,
             words=words,

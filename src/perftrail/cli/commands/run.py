@@ -52,7 +52,7 @@ def command(
     if nothing could be measured, or if a metric differs that the study declares as the same.
     """
     from perftrail.cli.commands.check import show_plan
-    from perftrail.measure.subjects import afresh
+    from perftrail.measure.subjects import retry_stale_builds
     from perftrail.present.finding import print_run
     from perftrail.results.selection import select
     from perftrail.verbs.run import Run
@@ -66,7 +66,7 @@ def command(
         return
     report = writing.follow(
         loaded,
-        lambda session: afresh(
+        lambda session: retry_stale_builds(
             session.subject_builder, lambda: Run(replace(session, keep_going=keep_going), selection).events()
         ),
         jobs=jobs,

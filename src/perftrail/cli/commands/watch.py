@@ -101,7 +101,7 @@ def command(
 
 def _look(study: Study, policy: WatchPolicy, writing: Writing) -> Watched:
     """Check the branch once."""
-    from perftrail.measure.subjects import afresh
+    from perftrail.measure.subjects import retry_stale_builds
     from perftrail.present.sentence import change_words
     from perftrail.verbs.watch.batch import read_state, write_state
     from perftrail.verbs.watch.delivery import receivers_of
@@ -111,7 +111,7 @@ def _look(study: Study, policy: WatchPolicy, writing: Writing) -> Watched:
     with alone(file.with_suffix(".lock")):
         return writing.follow(
             study,
-            lambda session: afresh(
+            lambda session: retry_stale_builds(
                 session.subject_builder,
                 lambda: BranchCheck(
                     session,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from perftrail.process.sandbox.view import PrivateDirectories, View
 
 
-SECONDS_BETWEEN_LOOKS = 0.25
+POLL_SECONDS = 0.25
 """Time between two checks of the free space, which take 2 µs; at 2 GB/s, half a gigabyte can pass."""
 
 ENTRY_BYTES = 4096
@@ -58,7 +58,7 @@ class DiskWatch:
         self._thread.join()
 
     def _watch(self) -> None:
-        while not self._ended.wait(SECONDS_BETWEEN_LOOKS):
+        while not self._ended.wait(POLL_SECONDS):
             gone = self._free_before - _free_bytes(self._directories)
             if gone > self._most_bytes and _held_bytes(self._directories) > self._most_bytes:
                 self.exceeded = True

@@ -80,7 +80,7 @@ class BackportedBenchmark:
 
     def events(self, rule: Rule) -> Generator[Event, None, None]:
         """Run unit after unit; yield events."""
-        yield from self._turns.tell_equals()
+        yield from self._turns.report_equal_builds()
         yield from self._turns.begin()
         while not self._done(rule):
             yield from self._turns.unit()
@@ -88,7 +88,7 @@ class BackportedBenchmark:
 
     def stands(self, rule: Rule) -> tuple[MetricResult, ...]:
         """Return the values of the three subjects for every metric at every point, the study's own metrics first."""
-        return tuple(self._stand(target, self._turns.own(rule)) for target in self._targets)
+        return tuple(self._stand(target, self._turns.rule_in_units(rule)) for target in self._targets)
 
     def broken(self) -> tuple[Missing, ...]:
         """Return the subjects that could not be measured at a point, with the reasons."""
@@ -111,8 +111,8 @@ class BackportedBenchmark:
         return declared or not self._wanted.isdisjoint((target.text, target.name))
 
     def _done(self, rule: Rule) -> bool:
-        rule = self._turns.own(rule)
-        if not self._units.alive or self._units.full(rule):
+        rule = self._turns.rule_in_units(rule)
+        if not self._units.active or self._units.full(rule):
             return True
         leading = [target for target in self._targets if self._leads(target)]
         alive = [target for target in leading if not self._units.dropped.keys() & set(target.points)]
@@ -133,7 +133,7 @@ class BackportedBenchmark:
 
     def _analysed(self, target: Target, rule: Rule) -> list[Unit[Role]]:
         """Return the units of a metric up to the last due interim analysis; stopping between two adds none."""
-        units = self._units.of(target)
+        units = self._units.evaluated(target)
         looked = [count for count in rule.looks if count <= len(units)]
         return units[: looked[-1]] if looked else units
 
@@ -151,7 +151,7 @@ class BackportedBenchmark:
             got=_compared(units, Role.PATCHED, rule),
             gain=_compared(units, Role.FIXED, rule),
             carried=_carried(logs, rule),
-            note="" if units else self._units.why_nothing(target),
+            note="" if units else self._units.why_missing(target),
         )
 
 

@@ -96,8 +96,8 @@ class WatchedBenchmark:
         if not others or not self.targets:
             return
         yield from self.turns.begin()
-        while self.turns.units.alive:
-            self._rule = self.turns.own(rule)
+        while self.turns.units.active:
+            self._rule = self.turns.rule_in_units(rule)
             settled = (
                 self._settled(target, other, self._rule) for target in self.targets for other in others
             )
@@ -109,7 +109,7 @@ class WatchedBenchmark:
     def measured(self) -> Iterator[Measured]:
         """Yield the measurements of each metric."""
         for target in self.targets:
-            units = self.turns.units.of(target)
+            units = self.turns.units.evaluated(target)
             centre = statistics.median(unit.logs[self.reference] for unit in units) if units else 0.0
             known = self._alike.items()
             yield Measured(

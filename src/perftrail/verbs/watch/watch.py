@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, TypedDict
 from perftrail.errors import SourceError, UsageError
 from perftrail.find.answer import FindAnswer, FindAnswerJson, FindRequest
 from perftrail.find.find import Find
-from perftrail.measure.events import BuilderSaid, HistoryRead
+from perftrail.measure.events import BuilderMessage, HistoryRead
 from perftrail.model.source import Ends, read_span
 from perftrail.ports import GrowingSource
 from perftrail.search.question import Budget
@@ -164,7 +164,7 @@ class BranchCheck:
         known = kept(self._state, ids)
         begins = revisions[-1] if known is None else revisions[ids.index(known.last)]
         rewritten = "the branch was rewritten; " if self._state.last else ""
-        yield BuilderSaid(text=f"{rewritten}watching from {begins.short}")
+        yield BuilderMessage(text=f"{rewritten}watching from {begins.short}")
         self._keep(self._restarted(begins) if known is None else known)
 
     def _batch(self, fresh: Sequence[Revision]) -> Generator[Event, None, None]:
@@ -193,7 +193,7 @@ class BranchCheck:
 
     def _with_another_reference(self, fresh: Sequence[Revision], why: str) -> Generator[Event, None, None]:
         """Start again at the first of new revisions, and compare the others with it."""
-        yield BuilderSaid(text=f"the reference revision {why}; the watch continues from {fresh[0].short}")
+        yield BuilderMessage(text=f"the reference revision {why}; the watch continues from {fresh[0].short}")
         self._keep(self._restarted(fresh[0]))
         if len(fresh) > 1:
             yield from self._batch(fresh[1:])
@@ -256,7 +256,7 @@ class BranchCheck:
     def _searched(self, alarm: Alarm) -> Generator[Event, None, tuple[Pending, ...]]:
         """Search for the change of a metric; return a message about each change found."""
         target, policy = alarm.target, self._session.study.find
-        yield BuilderSaid(
+        yield BuilderMessage(
             text=f"{target.name} seems to have changed at {alarm.at[:10]}: searching from {alarm.before[:10]} on"
         )
         part = self._part(alarm)
