@@ -72,8 +72,8 @@ def news(result: Result, about: int, sampler: Sampler, name: str) -> dict[str, J
             for each in result.samples
         ]
         return {"values": [*_values(result, about)], "samples": samples, "seconds": result.seconds}
-    if isinstance(result, Built) and result.like is not None:
-        return {"same_as": sampler.revisions[result.like].id, "seconds": result.seconds}
+    if isinstance(result, Built) and result.same_as is not None:
+        return {"same_as": sampler.revisions[result.same_as].id, "seconds": result.seconds}
     return {"seconds": result.seconds}
 
 

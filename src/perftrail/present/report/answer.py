@@ -194,7 +194,7 @@ def answer_certificate(of: Mapping[str, Json]) -> tuple[str, ...]:
         invocations=round(answer_figure(result["invocations"])),
         error=answer_figure(result["error"]),
         layouts=round(answer_figure(result["layouts"])),
-        alone=bool(result["single_change"]),
+        is_only_change=bool(result["single_change"]),
         possible=math.inf if possible is None else answer_figure(possible),
         spread=None if spread is None else answer_figure(spread),
     )
