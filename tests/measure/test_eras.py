@@ -94,7 +94,7 @@ def test_every_name_that_the_history_lacks_is_told_with_its_line(tmp_path: Path)
             return frozenset(ids)
 
     with pytest.raises(StudyError) as caught:
-        eras_of(study, Source(3), walked=Source(3))
+        eras_of(study, Source(3), searched=Source(3))
     said = [f"{each.line}: {each.key}: {each.message}" for each in caught.value.mistakes]
     assert said == [
         '6: source.skip[0].revision: no revision "r02"; did you mean "r2"?',

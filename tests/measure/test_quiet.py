@@ -9,7 +9,7 @@ import pytest
 from perftrail.errors import MachineBusy
 from perftrail.measure.events import Event, Invoked
 from perftrail.measure.noise import Noise, NoiseObserver
-from perftrail.model.measurement import Busy, Conditions, Measurement, Quiet
+from perftrail.model.measurement import BusyProcess, Conditions, Measurement, Quiet
 from perftrail.model.process import Command
 from perftrail.model.study import Invocations, MeasurePolicy
 from perftrail.results.rows import rows
@@ -91,7 +91,7 @@ def test_waiting_ends_after_the_longest_wait_even_in_noise() -> None:
 
 
 def test_a_refusal_names_who_is_busy_and_what_to_do() -> None:
-    worst = (Busy(pid=7, name="make\x1b[31m", cpus=0.97), Busy(pid=8, name="cc1", cpus=0.5))
+    worst = (BusyProcess(pid=7, name="make\x1b[31m", cpus=0.97), BusyProcess(pid=8, name="cc1", cpus=0.5))
     watcher = FakeWatcher.recalling([None, 1.47], worst=worst)
     with pytest.raises(MachineBusy) as raised:
         observer(watcher, Quiet(action="refuse")).before()

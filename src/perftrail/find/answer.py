@@ -14,7 +14,7 @@ from perftrail.find.priors import performance_words
 from perftrail.model.benchmark import Value
 from perftrail.model.build import Stage
 from perftrail.model.metrics import Better
-from perftrail.model.source import ALONE, PinsJson
+from perftrail.model.source import NO_PINS, PinsJson
 from perftrail.model.target import Working
 from perftrail.model.wording import counted
 from perftrail.search import Costs, Origin, Question
@@ -285,7 +285,7 @@ class FindAnswer:
     boots: tuple[MachineBoot, ...] = ()
     other_machines: tuple[str, ...] = ()
     with_notes: bool = False
-    pins: Pins = ALONE
+    pins: Pins = NO_PINS
 
     @property
     def name(self) -> str:
@@ -403,7 +403,7 @@ class FindTable:
     invocations: int
     seconds: float
     machine: str
-    pins: Pins = ALONE
+    pins: Pins = NO_PINS
 
     @property
     def unusable_count(self) -> int:

@@ -63,7 +63,7 @@ class InsideMerges:
     def each(self, answer: Answer) -> Generator[Event, None, dict[int, InsideMerge]]:
         """Search every merge that an answer names as a culprit; return the results by the change's number."""
         found: dict[int, InsideMerge] = {}
-        if self._session.study.walked.walk == "tags":
+        if self._session.study.searched_source.walk == "tags":
             return found
         for number, change in enumerate(answer.changes):
             if change.kind is not Kind.STEP:

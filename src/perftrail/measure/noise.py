@@ -14,7 +14,7 @@ from perftrail.model.wording import number, quoted
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from perftrail.model.measurement import Busy, Quiet
+    from perftrail.model.measurement import BusyProcess, Quiet
     from perftrail.model.process import Ran
     from perftrail.ports import Watcher
 
@@ -127,7 +127,7 @@ class NoiseObserver:
             raise MachineBusy(refusal(recent, self._threshold, self._watcher.busiest()))
 
 
-def refusal(recent: float, threshold: float, busiest: Sequence[Busy]) -> str:
+def refusal(recent: float, threshold: float, busiest: Sequence[BusyProcess]) -> str:
     """Return the message of a refusal: the reason, the busiest processes, and the remedy."""
     lines = [
         f"machine — other processes use {number(recent)} CPUs, and the study refuses to measure above {threshold:g} "

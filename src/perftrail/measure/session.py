@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from perftrail.measure.failure_groups import group_failures
 from perftrail.model.build import Failure, Prepared
 from perftrail.model.plan import subjects
-from perftrail.model.source import ALONE
+from perftrail.model.source import NO_PINS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -47,7 +47,7 @@ class View:
     machine: Machine
     source: Source
     store: Store
-    pins: Pins = ALONE
+    pins: Pins = NO_PINS
     asked: Callable[[], str] = always_current
     inputs: BuildInputs | None = None
     notes: tuple[str, ...] = ()

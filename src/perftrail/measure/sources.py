@@ -52,7 +52,7 @@ class Sources:
         return {name: source for name, source in self.every.items() if name != MAIN}
 
     @property
-    def walked(self) -> Source:
+    def searched_source(self) -> Source:
         """The source whose history is searched."""
         return self.every[self.pins.along]
 
@@ -151,7 +151,7 @@ NO_ERAS = Eras(recipes=(), skipped={})
 """The eras of a study that has none."""
 
 
-def eras_of(study: Study, source: Source, *, walked: Source) -> Eras:
+def eras_of(study: Study, source: Source, *, searched: Source) -> Eras:
     """Look up eras in the study's own source, and skips in the source whose history is searched.
 
     Raises `StudyError` for every name that is not in the history.
@@ -171,13 +171,13 @@ def eras_of(study: Study, source: Source, *, walked: Source) -> Eras:
     )
     skipped: dict[str, str] = {}
     where = ("source",) if study.along == MAIN else ("sources", study.along)
-    for number, skip in enumerate(study.walked.skip):
+    for number, skip in enumerate(study.searched_source.skip):
         key = "range" if skip.range else "revision"
         range_ = skip.range or f"{skip.revision}..{skip.revision}"
-        for id_ in ids((*where, "skip", number, key), range_, walked):
+        for id_ in ids((*where, "skip", number, key), range_, searched):
             skipped.setdefault(id_, skip.reason)
     if unknown:
-        _refuse(study, walked, unknown)
+        _refuse(study, searched, unknown)
     return Eras(recipes=recipes, skipped=skipped)
 
 

@@ -37,7 +37,7 @@ from perftrail.model.plan import (
     recipe,
     runnable_key,
 )
-from perftrail.model.source import ALONE, MAIN
+from perftrail.model.source import MAIN, NO_PINS
 from perftrail.model.subject import Revision
 
 if TYPE_CHECKING:
@@ -228,7 +228,7 @@ class BuildInputs:
         """Return what a cell starts; `link` is the key of the benchmark build."""
         return Runnable(
             key=runnable_key(
-                self._study, cell, prepared, beside=self._other_contents(cell, prepared.built, link)
+                self._study, cell, prepared, other_contents=self._other_contents(cell, prepared.built, link)
             ),
             revision=cell.subject.revision.id,
             variant=cell.subject.variant,
@@ -286,7 +286,7 @@ class SubjectBuilder:
         store: Store,
         *,
         retry_failed: bool = False,
-        pins: Pins = ALONE,
+        pins: Pins = NO_PINS,
         others: Mapping[str, Source] = NO_OTHERS,
         tools: Tools = no_tools,
     ) -> None:
@@ -294,14 +294,14 @@ class SubjectBuilder:
         self._builder = builder
         self._store = store
         self.retry_failed = retry_failed
-        self._walked = others.get(study.along, source)
+        self._searched = others.get(study.along, source)
         self._positions: dict[str, int] | None = None
         self._recorded: set[str] = set()
         self._last: dict[tuple[object, ...], Runnable] | None = None
         self._of_subjects: dict[tuple[str, str], str] | None = None
         self._made: dict[str, Built | Prepared | Failure] = {}
         self._contents: dict[str, dict[int, str]] = {}
-        self.eras = eras_of(study, source, walked=self._walked)
+        self.eras = eras_of(study, source, searched=self._searched)
         self.build_inputs = BuildInputs(study, self.eras, pins, others, tools)
 
     def left_out(self, revisions: Sequence[Revision]) -> tuple[SkippedRevisions, ...]:
@@ -440,7 +440,7 @@ class SubjectBuilder:
         if revision.id in self._recorded:
             return
         if self._positions is None:
-            history = self._walked.history()
+            history = self._searched.history()
             self._positions = {each.id: position for position, each in enumerate(history)}
             known = {each.id for each in self._store.history()}
             again = [(self._positions[each.id], each) for each in history if each.id in known]

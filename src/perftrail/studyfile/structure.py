@@ -35,7 +35,7 @@ from cattrs import (
 from cattrs.gen import make_dict_structure_fn, override
 
 from perftrail.model.benchmark import Benchmark, Value
-from perftrail.model.field import AXIS, FIGURE, LONGEST_NAME, NAME, NAME_RULES, Key
+from perftrail.model.field import AXIS, LONGEST_NAME, METRIC, NAME, NAME_RULES, Key
 from perftrail.model.measurement import Quiet
 from perftrail.model.metrics import Derived
 from perftrail.model.recipe import Build, Variant
@@ -331,7 +331,7 @@ class Document:
         Key("Commands to run, with their parameters and metrics; a study of samples has none.", names=NAME),
     ] = field(default_factory=dict)
     derived: Annotated[
-        Mapping[str, Derived], Key("Metrics computed from others of one benchmark.", names=FIGURE)
+        Mapping[str, Derived], Key("Metrics computed from others of one benchmark.", names=METRIC)
     ] = field(default_factory=dict)
     claims: Annotated[
         Mapping[str, Claim],

@@ -18,7 +18,7 @@ from perftrail.measure.sources import SkippedRevisionJson, skips_json
 from perftrail.model.build import Built, Failure
 from perftrail.model.measurement import FailedInvocation, Quiet, Runnable
 from perftrail.model.plan import cells, same_everywhere, subjects
-from perftrail.model.source import ALONE, PinsJson
+from perftrail.model.source import NO_PINS, PinsJson
 from perftrail.model.subject import Subject
 from perftrail.results.outlook import Outlook, Span
 
@@ -123,7 +123,7 @@ class Survey:
     unseen: int = 0
     failure_groups: tuple[FailureGroup, ...] = ()
     left_out: tuple[SkippedRevisions, ...] = ()
-    pins: Pins = ALONE
+    pins: Pins = NO_PINS
     asked: str = ""
     warnings: tuple[str, ...] = ()
 

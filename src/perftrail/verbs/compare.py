@@ -274,7 +274,7 @@ class Compare:
 
     def _revisions(self) -> tuple[Revision, Revision]:
         study, source = self._session.study, self._session.source
-        if study.walked.kind == "directory":
+        if study.searched_source.kind == "directory":
             raise UsageError("a directory has only one revision: there is nothing to compare it with")
         base, head = (find_revision(study, source, name) for name in (self._request.base, self._request.head))
         if isinstance(source, EditableSource) and (named := source.edited()) in (base.id, head.id):

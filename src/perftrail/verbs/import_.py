@@ -96,7 +96,7 @@ def import_files(
     refuse_unknown(format)
     chosen = _chosen(files, format)
     study_file = directory / studyfile.FILE_NAME
-    if study_file.exists() and studyfile.load(str(directory)).walked.kind != "samples":
+    if study_file.exists() and studyfile.load(str(directory)).searched_source.kind != "samples":
         raise UsageError(f"{study_file}: is a study of another kind; choose another directory with -o")
     contents = {name: path.read_bytes() for name, path in chosen.items()}
     _refuse_other(contents, directory / SAMPLES)

@@ -15,7 +15,7 @@ from perftrail.measure.sources import SkippedRevisionJson, skips_json
 from perftrail.model.build import Failure, Stage
 from perftrail.model.measurement import Draw, FailedInvocation
 from perftrail.model.plan import cells, ordered, subjects
-from perftrail.model.source import ALONE, PinsJson
+from perftrail.model.source import NO_PINS, PinsJson
 from perftrail.results.measured import MeasuredHere
 from perftrail.results.outlook import Outlook, Span
 
@@ -72,7 +72,7 @@ class RunReport:
     failures: Mapping[str, Failure]
     invocations: int
     left_out: tuple[SkippedRevisions, ...] = ()
-    pins: Pins = ALONE
+    pins: Pins = NO_PINS
     disagreements: tuple[Disagreement, ...] = ()
 
     def as_json(self) -> RunReportJson:

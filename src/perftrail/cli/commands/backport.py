@@ -64,7 +64,7 @@ def command(
     loaded = writing.contained(walking.load(study))
     made = make_patch(loaded, _wanted(fix, onto=onto, patch=patch), store=writing.store)
     if not isinstance(made, Carriage):
-        _tell_blocked(made, kind=loaded.walked.kind, named=study, as_json=as_json)
+        _tell_blocked(made, kind=loaded.searched_source.kind, named=study, as_json=as_json)
         raise click.exceptions.Exit(1)
     file = Path(output) if output is not None else patch_file(loaded, made.patched.base)
     written = patch is None or output is not None

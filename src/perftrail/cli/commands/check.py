@@ -96,7 +96,7 @@ def show_plan(
     from perftrail.present.speech import say_how_old
     from perftrail.verbs.check import survey
 
-    if study.walked.kind == "samples":
+    if study.searched_source.kind == "samples":
         from perftrail.present.exported import print_held
         from perftrail.verbs.import_ import held
 

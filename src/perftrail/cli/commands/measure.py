@@ -27,7 +27,7 @@ from perftrail.model.trial import (
     LEAST_RUNS,
     MOST_RUNS,
     PRECISION,
-    SMALLEST,
+    THRESHOLD,
     Pace,
     Surroundings,
     Trial,
@@ -386,7 +386,7 @@ def _pace(options: Options) -> Pace:
         sure=least if options.min_runs and options.budget is None else 1,
         budget_seconds=budget,
         precision=PRECISION if options.precision is None else options.precision,
-        threshold=SMALLEST if options.threshold is None else options.threshold,
+        threshold=THRESHOLD if options.threshold is None else options.threshold,
         warmups=options.warmup,
     )
 

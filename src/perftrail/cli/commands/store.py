@@ -209,7 +209,7 @@ def named(study: str | None, store: str | None) -> NamedStore:
     if study is None and store is not None:
         return NamedStore(location=placed(store).location, again=again)
     loaded = load_study(study, to_read=True)
-    if loaded.walked.kind == "samples":
+    if loaded.searched_source.kind == "samples":
         raise UsageError(
             f"{loaded.file}: its samples were taken by other tools and are in files, not in a store"
         )

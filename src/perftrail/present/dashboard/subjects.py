@@ -248,7 +248,7 @@ def _told(gathered: Gathered, one: Row, other: Row, *, comparisons: int) -> Side
         own = apart_of(gathered, one, other, comparisons=comparisons)
         return replace(own, comparison=found.comparison, ratios=found.ratios, in_turns=True)
     in_turns = gathered.search is None or one.subject.revision == other.subject.revision
-    if in_turns and gathered.view.study.walked.kind != "samples":
+    if in_turns and gathered.view.study.searched_source.kind != "samples":
         taken = taken_in_turns(gathered, [(one, other)])
         if pairs_in(taken) >= LEAST_PAIRS:
             return beside_of(gathered, taken, comparisons=comparisons)

@@ -233,7 +233,7 @@ def compare_subjects(gathered: Gathered) -> tuple[SideBySide, ...]:
     several = len(gathered.variants) > 1
     if not gathered.compared or (gathered.search is not None and not several):
         return ()
-    if gathered.view.study.walked.kind == "samples":
+    if gathered.view.study.searched_source.kind == "samples":
         return _apart(gathered, gathered.compared_rows)
     measured = [taken_in_turns(gathered, points) for points in _groups(gathered)]
     enough = [each for each in measured if pairs_in(each) >= LEAST_PAIRS]

@@ -49,7 +49,7 @@ def about_sections(gathered: Gathered) -> tuple[Section, ...]:
 
 def _measured(gathered: Gathered) -> Section:
     view = gathered.view
-    if view.study.walked.kind == "samples":
+    if view.study.searched_source.kind == "samples":
         return _imported(gathered)
     study, policy = view.study, view.study.measure
     known = view.store.machines().get(view.machine.id, view.machine)
@@ -180,7 +180,7 @@ def _repeat(gathered: Gathered) -> Section:
     verb = "goes from" if len(ends) > 1 else "is"
     text = f" The history {verb} {' to '.join(ends)}." if ends else ""
     command = f"perftrail {'find' if gathered.search is not None else 'run'} {name}\n"
-    if study.walked.kind == "samples":
+    if study.searched_source.kind == "samples":
         command = ""  # nothing runs; the report is made of the files that there are
     return Section(
         name="repeat",

@@ -175,7 +175,7 @@ class Gauges:
     def _idle_and_stolen(self) -> tuple[float | None, float | None]:
         """Return the time in which CPUs were idle, and the time that a hypervisor took.
 
-        Busy time is the rest of idle time, which a tickless kernel knows to the microsecond; the kernel's busy
+        BusyProcess time is the rest of idle time, which a tickless kernel knows to the microsecond; the kernel's busy
         counters are sampled by the tick.
         """
         if self._stat is None:

@@ -8,7 +8,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perftrail.model.placeholders import LAYOUT, MACHINE, OUT, fill, names, put_texts, split_command
+from perftrail.model.placeholders import LAYOUT, MACHINE, OUT, fill, insert_texts, names, split_command
 from perftrail.model.target import TargetError, known_value
 from perftrail.model.wording import listed, nearest, quoted, suggestion
 from perftrail.studyfile.problems import MissingFile
@@ -62,7 +62,7 @@ def check_inputs(study: Study, benchmark: Benchmark, path: KeyPath, complaints: 
 
 def _read_by(study: Study, benchmark: Benchmark, variant: str) -> list[str]:
     """Return the paths of the study that a command clearly reads in a variant."""
-    line = put_texts(benchmark.command, study.variants[variant].run.parts)
+    line = insert_texts(benchmark.command, study.variants[variant].run.parts)
     if benchmark.shell:
         return _READ.findall(line)
     words = split_command(line)

@@ -10,8 +10,8 @@ from perftrail.model.placeholders import (
     LAYOUT,
     MACHINE,
     OUT,
+    insert_texts,
     names,
-    put_texts,
     source_placeholder,
     split_command,
 )
@@ -207,7 +207,7 @@ def _check_parts(study: Study, name: str, complaints: Problems) -> None:
             if part in every_part(study) and part not in parts:
                 wrong = f"benchmark.{title} names {{{part}}}, which this variant lacks; add run.parts.{part}"
                 complaints.add(("variants", name), wrong)
-        command = put_texts(benchmark.command, parts)
+        command = insert_texts(benchmark.command, parts)
         if parts and not benchmark.shell and (wrong_words := _words_wrong(command)):
             complaints.add(path, wrong_words, about=("benchmark", title))
 

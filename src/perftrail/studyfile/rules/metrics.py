@@ -10,7 +10,7 @@ from perftrail.model.study import read_band
 from perftrail.model.target import (
     TargetError,
     asks_whether_it_works,
-    claimed_figure,
+    claimed_metric,
     derived_targets,
     known_value,
     resolve_goal,
@@ -201,7 +201,7 @@ def _check_judged(study: Study, claim: Claim, way: str, path: KeyPath, complaint
 
 def _check_points(study: Study, claim: Claim, way: str, path: KeyPath, complaints: Problems) -> None:
     try:
-        figure = claimed_figure(study, claim.metric)
+        figure = claimed_metric(study, claim.metric)
     except TargetError as error:
         complaints.add((*path, "metric"), str(error))
         return

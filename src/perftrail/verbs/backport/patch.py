@@ -87,7 +87,7 @@ def make_patch(study: Study, wanted: Wanted, *, store: str | None) -> Carriage |
 
 def find_revision(study: Study, source: Source, name: str) -> Revision:
     """Return the one revision that a name means, also outside the study's range; raises `SourceError`."""
-    if study.walked.kind == "directory":
+    if study.searched_source.kind == "directory":
         (only,) = source.history()
         if name in (".", only.label) or (name and only.id.startswith(name)):
             return only

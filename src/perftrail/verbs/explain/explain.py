@@ -359,7 +359,7 @@ def pair_up(session: Session, *, culprit: str, against: str | None, store: str |
     Raises `SourceError` for an unknown revision, `UsageError` if there is no reference.
     """
     study, source = session.study, session.source
-    if study.walked.kind == "directory":
+    if study.searched_source.kind == "directory":
         raise UsageError("a directory has only one revision: there is nothing to compare it with")
     after = find_revision(study, source, culprit)
     if against is None and not after.parents:
@@ -370,8 +370,8 @@ def pair_up(session: Session, *, culprit: str, against: str | None, store: str |
     if before.id == after.id:
         raise UsageError(f"{quoted(culprit)}: cannot be compared with itself")
     changes = None
-    if study.walked.kind == "git":
+    if study.searched_source.kind == "git":
         cache = str(results_directory(study, store) / "sources")
         with Launcher() as starter:  # the session's launcher may run where git cannot read its mirror
-            changes = GitPatches(study.walked, cache=cache, starter=starter).changes(before, after)
+            changes = GitPatches(study.searched_source, cache=cache, starter=starter).changes(before, after)
     return Pair(culprit=after, against=before, changes=changes)

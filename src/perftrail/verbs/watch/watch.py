@@ -100,7 +100,7 @@ def watched_range(study: Study, branch: str | None) -> str | None:
 
     Raises `UsageError` for a range whose end cannot be moved.
     """
-    text = study.walked.range
+    text = study.searched_source.range
     span = Ends(old="", new="") if text is None else read_span(text)
     if not isinstance(span, Ends):
         if branch is not None:
