@@ -165,7 +165,7 @@ def test_values_that_are_no_logarithms_are_rejected(value: float) -> None:
 
 
 def test_a_position_is_not_the_same_as_itself() -> None:
-    with pytest.raises(ValueError, match="like names the position itself"):
+    with pytest.raises(ValueError, match="same_as names the position itself"):
         Built(position=3, same_as=3)
 
 
