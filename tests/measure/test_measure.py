@@ -89,7 +89,7 @@ def test_a_slower_command_is_told_from_a_faster_one() -> None:
     wall = next(each for each in found.contrasts if each.metric == "wall")
     assert wall.comparison.verdict is Verdict.SLOWER
     assert wall.comparison.effect == pytest.approx(2.0, rel=0.01)
-    assert found.results[1].figures["wall"].estimate.value == pytest.approx(2.0, rel=0.01)
+    assert found.results[1].metrics["wall"].estimate.value == pytest.approx(2.0, rel=0.01)
 
 
 def test_hooks_stand_around_the_runs_and_are_not_measured() -> None:
@@ -113,7 +113,7 @@ def test_hooks_stand_around_the_runs_and_are_not_measured() -> None:
     assert order[9] in {"one", "two"}
     assert order[-2:] == ["cleanup", "cleanup"]
     assert order.count("setup") == 2
-    assert found.results[0].figures["wall"].estimate.value == pytest.approx(1.0, rel=0.02)
+    assert found.results[0].metrics["wall"].estimate.value == pytest.approx(1.0, rel=0.02)
 
 
 def test_the_environment_changes_its_size_with_each_pair_and_for_both_alike() -> None:
@@ -187,8 +187,8 @@ def test_the_shells_own_time_is_measured_and_nothing_is_subtracted() -> None:
     found = measured(a_trial("one; two", shell=("sh",)), a_room())
     assert found.shell is not None
     assert found.shell.runs >= 10
-    assert found.shell.figures["wall"].estimate.value == pytest.approx(0.5, rel=0.02)
-    assert found.results[0].figures["wall"].estimate.value == pytest.approx(0.5, rel=0.02)
+    assert found.shell.metrics["wall"].estimate.value == pytest.approx(0.5, rel=0.02)
+    assert found.results[0].metrics["wall"].estimate.value == pytest.approx(0.5, rel=0.02)
 
 
 def test_an_interruption_leaves_what_was_measured() -> None:
@@ -225,7 +225,7 @@ def test_real_programs_are_measured_with_nothing_left_running() -> None:
         found = drain(TrialRunner(trial, launcher).events())
     for result in found.results:
         assert result.runs == 4
-        assert 0.0 < result.figures["wall"].estimate.value < 1.0
-        assert result.figures["peak_memory"].method == "rusage"
-        assert result.figures["peak_memory"].estimate.value < 20e6
+        assert 0.0 < result.metrics["wall"].estimate.value < 1.0
+        assert result.metrics["peak_memory"].method == "rusage"
+        assert result.metrics["peak_memory"].estimate.value < 20e6
         assert result.warmup.count == 1

@@ -76,7 +76,7 @@ class Trials:
             yield journal.step(
                 action={"measure": revision.id, "position": position, "order": [revision.id]},
                 news=self.plain(news),
-                belief=step_record.belief(belief, self.revisions),
+                belief=step_record.belief_json(belief, self.revisions),
                 words=self.words(news, belief),
             )
         return action.answer

@@ -229,15 +229,15 @@ class Loop:
         self._search.spend(self._journal.seconds)
         # The belief is computed for the next request; in the other order it would be computed twice.
         self._search.ask()
-        subject = step_record.subject(visit.measure)
+        subject = step_record.measured_position(visit.measure)
         revisions = sampler.revisions
-        data = {name: step_record.news(each, subject, sampler, name) for name, each in news.items()}
+        data = {name: step_record.news_json(each, subject, sampler, name) for name, each in news.items()}
         beliefs = {name: self._search.belief(name) for name in news}
-        plain = {name: step_record.belief(belief, revisions) for name, belief in beliefs.items()}
+        plain = {name: step_record.belief_json(belief, revisions) for name, belief in beliefs.items()}
         alone = len(self._sampler_of) == 1
         name = visit.names[0]
         return self._journal.step(
-            action={**step_record.action(visit, subject, revisions, alone=alone), **self._part},
+            action={**step_record.action_json(visit, subject, revisions, alone=alone), **self._part},
             news=data[name] if alone else data,
             belief=({} if self._part else plain[name]) if alone else plain,
             words=step_record.words(news[name], subject, sampler, name, None if self._part else beliefs[name])

@@ -475,7 +475,7 @@ class InterleavedPairs(Generic[Side]):
         """Return the progress: at least to the next interim analysis, at most to the last unit of a rule."""
         rule = self.rule_in_units(rule)
         done, each = self.units.done, len(self.units.active) * self.units.pairs_per_layout
-        analysis = next((count for count in rule.looks if count > done), rule.most)
+        analysis = next((count for count in rule.analyses if count > done), rule.most)
         least, most = max(0, analysis - done) * each, max(0, rule.most - done) * each
         seconds = self.units.seconds_each()
         return Progress(
@@ -560,7 +560,7 @@ class Comparisons(Generic[Side]):
         if not units:
             return None
         found: ComparedUnits[Side] | None = None
-        for count in rule.looks:
+        for count in rule.analyses:
             if count > len(units) or (found is not None and found.comparison.settled):
                 break
             # Earlier units do not change when later ones are added.
@@ -576,7 +576,7 @@ class Comparisons(Generic[Side]):
         A metric that is never above zero has no ratio.
         """
         found = self.read(target, rule, one=one, other=other)
-        return self._units.done >= rule.looks[0] if found is None else found.comparison.settled
+        return self._units.done >= rule.analyses[0] if found is None else found.comparison.settled
 
     def forget(self) -> None:
         """Discard results of a rule that no longer applies."""

@@ -122,7 +122,7 @@ class BackportedBenchmark:
         units = self._analysed(target, rule)
         if len(units) >= rule.most or (not units and self._units.done >= rule.most):
             return True
-        if len(units) < max(rule.looks[0], self._session.study.measure.invocations.least):
+        if len(units) < max(rule.analyses[0], self._session.study.measure.invocations.least):
             return False
         roles = [role for role in self._units.sides if role is not Role.OLD]
         return all(
@@ -134,8 +134,7 @@ class BackportedBenchmark:
     def _analysed(self, target: Target, rule: Rule) -> list[Unit[Role]]:
         """Return the units of a metric up to the last due interim analysis; stopping between two adds none."""
         units = self._units.evaluated(target)
-        looked = [count for count in rule.looks if count <= len(units)]
-        return units[: looked[-1]] if looked else units
+        return units[: rule.analysed(len(units))]
 
     def _stand(self, target: Target, rule: Rule) -> MetricResult:
         units = self._analysed(target, rule)
