@@ -101,7 +101,7 @@ def fill(directory: Path, size: Size, *, seed: int, store: str | None = None) ->
         builder = open_builder(study, root, sources, starter, isolation=None)
         machine = read_machine()
         results.add_machine(machine)
-        revisions = sources.walked.history()
+        revisions = sources.searched_source.history()
         inputs = BuildInputs(study, NO_ERAS, sources.pins, sources.others, local_tools(starter).fingerprint)
         _know(database, study, builder, inputs, revisions)
         rng = np.random.default_rng(seed)

@@ -17,7 +17,7 @@ from perftrail.measure.sandboxes import remove_leftovers
 from perftrail.measure.session import BuildView, Session, View
 from perftrail.measure.sources import NO_ERAS, eras_of, open_sources
 from perftrail.measure.subjects import BuildInputs, SubjectBuilder, no_tools
-from perftrail.model.source import ALONE, MAIN
+from perftrail.model.source import MAIN, NO_PINS
 from perftrail.model.wording import counted
 from perftrail.process.launcher import Launcher
 from perftrail.process.machine import read_machine
@@ -82,7 +82,7 @@ def open_view(study: Study, *, store: str | None) -> Iterator[View]:
     Only the store is necessary. If the source cannot be read, the view has the store's own history. The view of a
     study of samples has the present content of its files. Raises `SourceError` if there is no history at all.
     """
-    if study.walked.kind == "samples":
+    if study.searched_source.kind == "samples":
         from perftrail.results.samples import samples_view  # noqa: PLC0415 - only such a study needs it
 
         yield samples_view(study)
@@ -101,15 +101,15 @@ def open_view(study: Study, *, store: str | None) -> Iterator[View]:
         notes = () if machine.id == here.id else (_other_machine_note(machine),)
         try:
             sources = open_sources(study, cache=str(root / SOURCES), starter=starter)
-            sources.walked.history()
+            sources.searched_source.history()
         except (SourceError, LauncherError) as error:
             yield _stored_view(study, results, machine, tools, notes=notes, error=error)
             return
-        eras = eras_of(study, sources.main, walked=sources.walked)
+        eras = eras_of(study, sources.main, searched=sources.searched_source)
         yield View(
             study=study,
             machine=machine,
-            source=sources.walked,
+            source=sources.searched_source,
             store=results,
             pins=sources.pins,
             asked=sources.asked,
@@ -131,13 +131,13 @@ def _stored_view(
     history = store.history()
     if not history:
         raise error
-    plain = not study.build.when and not study.walked.skip and len(study.every_source) == 1
+    plain = not study.build.when and not study.searched_source.skip and len(study.every_source) == 1
     return View(
         study=study,
         machine=machine,
         source=ListedSource(history, no_range=NO_SOURCE),
         store=store,
-        inputs=BuildInputs(study, NO_ERAS, ALONE, {}, tools) if plain else None,
+        inputs=BuildInputs(study, NO_ERAS, NO_PINS, {}, tools) if plain else None,
         notes=(
             *notes,
             f"This is the history of the stored samples, because perftrail cannot read the source: {error}",
@@ -165,10 +165,10 @@ def open_build_view(study: Study, *, store: str | None) -> Iterator[BuildView]:
             yield BuildView(
                 study=study,
                 machine=_measured_by(results, here),
-                source=sources.walked,
+                source=sources.searched_source,
                 store=results,
                 subject_builder=subject_builder,
-                inputs=subject_builder.makings,
+                inputs=subject_builder.build_inputs,
                 pins=sources.pins,
                 asked=sources.asked,
             )
@@ -266,7 +266,7 @@ def _errors_with_line(study: Study) -> Iterator[None]:
         if not error.key:
             raise
         table = ("source",) if study.along == MAIN else ("sources", study.along)
-        message = str(error).removeprefix(f"{study.walked.location}: ")
+        message = str(error).removeprefix(f"{study.searched_source.location}: ")
         raise StudyError([mistake(study.file, (*table, *error.key), message)]) from error
 
 
@@ -312,15 +312,15 @@ def _session(
     )
     if fleet is not None:
         fleet.set_study(
-            study, root, own=patched, outputs=lambda each: subject_builder.makings.recipe(each).outputs
+            study, root, own=patched, outputs=lambda each: subject_builder.build_inputs.recipe(each).outputs
         )
     return Session(
         study=study,
         machine=resources.machine,
-        source=sources.walked,
+        source=sources.searched_source,
         store=resources.results,
         subject_builder=subject_builder,
-        inputs=subject_builder.makings,
+        inputs=subject_builder.build_inputs,
         pins=sources.pins,
         bench=resources.bench(invoker),
         at_once=1 if fleet is None else fleet.parallel_builds,
@@ -352,7 +352,7 @@ def _fleet(stack: ExitStack, engine: str | None, *, jobs: int) -> Fleet | None:
 
 
 def _refuse_samples(study: Study) -> None:
-    if study.walked.kind == "samples":
+    if study.searched_source.kind == "samples":
         raise UsageError(
             f"{study.file}: its samples are imported from other tools, so perftrail cannot build or measure it; "
             "read them with perftrail show, report or export"

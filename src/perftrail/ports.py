@@ -12,15 +12,15 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from perftrail.model.build import BuildRecord, Built, Failure, ManualBuild, Prepared, Recipe
-    from perftrail.model.measurement import Busy, Conditions, Machine, Outcome, Runnable, Samples
+    from perftrail.model.measurement import BusyProcess, Conditions, Machine, Outcome, Runnable, Samples
     from perftrail.model.process import Command, Ran
     from perftrail.model.search_record import (
         ComparisonRecord,
         Json,
-        Mark,
         RegressionNote,
         SearchRecord,
         StepRecord,
+        StoreProgress,
     )
     from perftrail.model.study import Phase
     from perftrail.model.subject import Merge, Revision, Subject
@@ -201,7 +201,7 @@ class Watcher(Protocol):
         """
         ...
 
-    def busiest(self) -> tuple[Busy, ...]:
+    def busiest(self) -> tuple[BusyProcess, ...]:
         """Return the other processes that use most CPU time, the worst first; may take a moment."""
         ...
 
@@ -400,7 +400,7 @@ class Store(Protocol):
         """Return the results of comparisons, the latest last."""
         ...
 
-    def mark(self) -> Mark:
+    def mark(self) -> StoreProgress:
         """Return how much the store contains; another mark means that something was added. Called every second."""
         ...
 

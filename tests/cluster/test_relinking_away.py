@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.cluster.machines import machines
 from perftrail import studyfile
-from perftrail.measure.subjects import PlannedInvocation, Ready
+from perftrail.measure.subjects import Ready
 from perftrail.model.measurement import Measurement
 from perftrail.model.plan import cells, subjects
 from perftrail.opening import open_session
@@ -61,7 +61,7 @@ def apart(study: Path, engine: str) -> list[float]:
             _, ready = drain(session.subject_builder.ready(cell, layout=layout))
             assert isinstance(ready, Ready), ready
             session.bench.recall((ready,))
-            start = PlannedInvocation(ready=ready, key=session.bench.key(ready, "sample", layout))
+            start = session.bench.plan(ready, "sample", layout)
             drain(session.bench.perform((start,)))
             outcome = session.bench.known(ready)["sample", layout]
             assert isinstance(outcome, Measurement), outcome

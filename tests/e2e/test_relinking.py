@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from perftrail import studyfile
-from perftrail.measure.subjects import PlannedInvocation, Ready
+from perftrail.measure.subjects import Ready
 from perftrail.model.measurement import Measurement
 from perftrail.model.plan import cells, subjects
 from perftrail.opening import open_session
@@ -108,7 +108,7 @@ def layouts_of(study: Path, layouts: range) -> list[tuple[Ready, Measurement]]:
             assert isinstance(ready, Ready), ready
             session.bench.recall((ready,))
             ordinal = 100 + layout
-            start = PlannedInvocation(ready=ready, key=session.bench.key(ready, "sample", ordinal))
+            start = session.bench.plan(ready, "sample", ordinal)
             drain(session.bench.perform((start,)))
             outcome = session.bench.known(ready)["sample", ordinal]
             assert isinstance(outcome, Measurement), outcome

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from perftrail.model.measurement import Busy, Conditions
+from perftrail.model.measurement import BusyProcess, Conditions
 
 QUIET = Conditions(foreign_cpus=0.0, window_seconds=1.0)
 NOISY = Conditions(foreign_cpus=0.9, window_seconds=1.0)
@@ -20,7 +20,7 @@ class FakeWatcher:
     recently: deque[float | None] = field(default_factory=lambda: deque([0.0]))
     looks: list[str] = field(default_factory=list)
     told: list[float] = field(default_factory=list)
-    worst: tuple[Busy, ...] = ()
+    worst: tuple[BusyProcess, ...] = ()
 
     @classmethod
     def seeing(cls, *during: Conditions) -> FakeWatcher:
@@ -28,7 +28,9 @@ class FakeWatcher:
         return cls(during=deque(during))
 
     @classmethod
-    def recalling(cls, recently: Iterable[float | None], *, worst: tuple[Busy, ...] = ()) -> FakeWatcher:
+    def recalling(
+        cls, recently: Iterable[float | None], *, worst: tuple[BusyProcess, ...] = ()
+    ) -> FakeWatcher:
         """Make one whose last half seconds were these."""
         return cls(recently=deque(recently), worst=worst)
 
@@ -44,5 +46,5 @@ class FakeWatcher:
         self.looks.append("recent")
         return self.recently.popleft() if len(self.recently) > 1 else self.recently[0]
 
-    def busiest(self) -> tuple[Busy, ...]:
+    def busiest(self) -> tuple[BusyProcess, ...]:
         return self.worst

@@ -9,20 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perftrail.find.journal import likely
+from perftrail.find.journal import likely_next
 from tests.fakes.subject_builder import FakeBuilder, FakeSource
 from tests.find.test_find import STUDY, find, stepping_at
 from tests.measure.bench import a_session
 
 
 def test_the_other_end_comes_first_and_then_the_middles_of_what_is_left() -> None:
-    assert list(islice(likely(0, set(), revisions=17), 4)) == [16, 8, 4, 12]
-    assert list(islice(likely(8, {0, 16}, revisions=17), 4)) == [4, 12, 2, 6]
+    assert list(islice(likely_next(0, set(), revisions=17), 4)) == [16, 8, 4, 12]
+    assert list(islice(likely_next(8, {0, 16}, revisions=17), 4)) == [4, 12, 2, 6]
 
 
 def test_only_what_the_search_has_not_ruled_out_by_what_it_tried_is_named() -> None:
-    assert sorted(likely(10, {0, 8, 12, 16}, revisions=17)) == [9, 11]
-    assert list(likely(1, {0, 2}, revisions=3)) == []
+    assert sorted(likely_next(10, {0, 8, 12, 16}, revisions=17)) == [9, 11]
+    assert list(likely_next(1, {0, 2}, revisions=3)) == []
 
 
 @given(st.data())
@@ -30,7 +30,7 @@ def test_no_position_is_named_twice_or_was_tried(data: st.DataObject) -> None:
     revisions = data.draw(st.integers(1, 40))
     position = data.draw(st.integers(0, revisions - 1))
     tried = data.draw(st.sets(st.integers(0, revisions - 1))) - {position}
-    named = list(likely(position, tried, revisions=revisions))
+    named = list(likely_next(position, tried, revisions=revisions))
     assert len(named) == len(set(named))
     assert not set(named) & (tried | {position})
     assert all(0 <= each < revisions for each in named)

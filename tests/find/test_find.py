@@ -12,7 +12,7 @@ import pytest
 from perftrail.errors import NoAnswer
 from perftrail.find.answer import FindAnswer, FindRequest, FindTable
 from perftrail.find.find import Find
-from perftrail.find.sampler import TRIES
+from perftrail.find.sampler import FIRST_REPEATS
 from perftrail.measure.events import Stepped
 from perftrail.measure.session import Session
 from perftrail.model.benchmark import Benchmark
@@ -277,8 +277,8 @@ def test_where_it_is_never_quiet_marked_readings_are_used_and_not_taken_twice(tm
     )
     _, answer = find(session)
     assert answer.answer.changes[0].positions == (20,)
-    assert answer.discarded == TRIES
-    assert answer.noisy > TRIES
+    assert answer.discarded == FIRST_REPEATS
+    assert answer.noisy > FIRST_REPEATS
 
 
 def test_that_nothing_changed_is_told_with_what_noise_may_hide(tmp_path: Path) -> None:

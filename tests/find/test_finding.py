@@ -10,9 +10,9 @@ import pytest
 
 from perftrail.errors import StudyError
 from perftrail.find.answer import FindAnswer, FindRequest, FindTable
-from perftrail.find.failing import stretches
+from perftrail.find.failing import find_broken_ranges
 from perftrail.find.find import Find
-from perftrail.find.priors import weigh
+from perftrail.find.priors import path_priors
 from perftrail.measure.session import Session
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.build import Failure
@@ -241,7 +241,7 @@ FAILED = Failure(stage="link", message="")
 def test_a_stretch_without_a_change_near_it_matters_where_nothing_usable_lies_beyond(
     usable: set[int], failed: set[int], expected: list[tuple[int, int, int | None, int | None]]
 ) -> None:
-    told = stretches(usable, dict.fromkeys(sorted(failed), FAILED), ())
+    told = find_broken_ranges(usable, dict.fromkeys(sorted(failed), FAILED), ())
     assert [(each.first, each.last, each.before, each.after) for each in told] == expected
 
 
@@ -256,16 +256,16 @@ def test_a_broken_end_is_told_in_words(tmp_path: Path) -> None:
 
 
 def test_weights_are_even_where_nothing_is_known_or_all_touch_as_much() -> None:
-    assert weigh([(), ()], priors=BOTH, suspect=("a",)).weights is None
-    assert weigh([(), ("a",), ("b",)], priors=BOTH[:1], suspect=()).weights is None
+    assert path_priors([(), ()], priors=BOTH, suspect=("a",)).weights is None
+    assert path_priors([(), ("a",), ("b",)], priors=BOTH[:1], suspect=()).weights is None
 
 
 def test_suspected_paths_count_ten_times_and_many_files_seven_times_at_most() -> None:
     touched = [(), ("src/a.c",), ("doc/a",), tuple(f"doc/{number}" for number in range(1000))]
-    by_path = weigh(touched, priors=BOTH[1:], suspect=("src",)).weights
+    by_path = path_priors(touched, priors=BOTH[1:], suspect=("src",)).weights
     assert by_path is not None
     assert by_path[1] / by_path[2] == pytest.approx(10)
-    by_size = weigh(touched, priors=BOTH[:1], suspect=()).weights
+    by_size = path_priors(touched, priors=BOTH[:1], suspect=()).weights
     assert by_size is not None
     assert by_size[3] / by_size[1] == pytest.approx(7)
 

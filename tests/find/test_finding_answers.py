@@ -12,7 +12,7 @@ import pytest
 from perftrail.errors import NoAnswer
 from perftrail.find.answer import FindAnswer
 from perftrail.find.find import Find
-from perftrail.measure.events import BuilderSaid
+from perftrail.measure.events import BuilderMessage
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.metrics import Derived
 from perftrail.model.process import Command, Exited, NotStarted, Ran
@@ -79,7 +79,9 @@ def test_builds_that_cannot_be_relinked_are_measured_as_they_are(tmp_path: Path)
     assert answer.answer.changes[0].positions == (17,)
     assert answer.answer.changes[0].certificate is not None
     assert answer.answer.changes[0].certificate.layouts == 1
-    assert [said.text for said in events if isinstance(said, BuilderSaid) and "no such option" in said.text]
+    assert [
+        said.text for said in events if isinstance(said, BuilderMessage) and "no such option" in said.text
+    ]
 
 
 @dataclass

@@ -9,7 +9,7 @@ import pytest
 
 from perftrail.find.answer import FindAnswer, FindRequest
 from perftrail.find.find import Find
-from perftrail.find.priors import NOTED, RevisionPriors, speaks_of, with_notes
+from perftrail.find.priors import NOTED_WEIGHT, RevisionPriors, performance_word, with_notes
 from perftrail.model.study import Prior
 from perftrail.model.subject import Revision
 from perftrail.model.target import resolve
@@ -19,7 +19,7 @@ from tests.fakes.subject_builder import FakeSource, FakeStarter, number_of
 from tests.measure.bench import a_session, a_study, drain
 
 STUDY = a_study()
-NOTHING = RevisionPriors(weights=None, said=())
+NOTHING = RevisionPriors(weights=None, reasons=())
 
 
 @dataclass
@@ -75,25 +75,25 @@ def find(
     ],
 )
 def test_messages_that_speak_of_speed_or_memory_are_known(message: str) -> None:
-    assert speaks_of(message)
+    assert performance_word(message)
 
 
 @pytest.mark.parametrize(
     "message", ["Fix a typo", "Make breakfast", "Speak of perfection", "Use ccache in CI", "steadfast", ""]
 )
 def test_messages_that_speak_of_other_things_are_not(message: str) -> None:
-    assert not speaks_of(message)
+    assert not performance_word(message)
 
 
 def test_what_stands_beyond_the_first_letters_of_an_endless_message_is_not_looked_at() -> None:
-    assert not speaks_of("x " * 1_000_000 + "faster")
+    assert not performance_word("x " * 1_000_000 + "faster")
 
 
 def test_a_revision_that_is_spoken_of_counts_three_times() -> None:
     revisions = TellingSource(4, messages={2: "Cache it"}).history()
     known = with_notes(NOTHING, revisions)
-    assert known.weights == (1.0, 1.0, NOTED, 1.0)
-    assert known.said == (
+    assert known.weights == (1.0, 1.0, NOTED_WEIGHT, 1.0)
+    assert known.reasons == (
         "the messages of 1 of 3 revisions mention speed or memory, and have three times the prior weight of the others",
     )
 
@@ -111,9 +111,9 @@ def test_words_that_lead_and_words_that_mislead_find_the_same(tmp_path: Path) ->
         assert len(answer.as_json()["priors"]) == 1
     assert led.as_json()["changes"][0]["notes"] == ["r150"]
     assert misled.as_json()["changes"][0]["notes"] == []
-    said = note_words(led, led.answer.changes[0])
-    assert said.startswith("its message mentions performance (Cache): “Cache the ")
-    assert "\x1b" not in said
+    reasons = note_words(led, led.answer.changes[0])
+    assert reasons.startswith("its message mentions performance (Cache): “Cache the ")
+    assert "\x1b" not in reasons
     assert note_words(misled, misled.answer.changes[0]) == ""
 
 

@@ -61,7 +61,7 @@ def a_session(
         study,
         starter=starter,
         builder=builder,
-        lookout=NoiseObserver(
+        observer=NoiseObserver(
             watcher or FakeWatcher(),
             study.measure.quiet,
             threshold=study.measure.quiet_threshold,
@@ -77,7 +77,7 @@ def a_session(
         source=source,
         store=store,
         subject_builder=subject_builder,
-        inputs=subject_builder.makings,
+        inputs=subject_builder.build_inputs,
         bench=Bench(store=store, engine=LocalEngine(), invoker=invoker, machine=MACHINE),
     )
 

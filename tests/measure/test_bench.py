@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from perftrail.measure.subjects import PlannedInvocation
 from perftrail.model.build import Failure
 from perftrail.model.measurement import Draw, FailedInvocation, Measurement
 from perftrail.model.plan import cells, subjects
@@ -67,13 +66,10 @@ def test_starts_that_were_handed_out_keep_their_draws(tmp_path: Path) -> None:
     session = a_session(a_study(), tmp_path, source=FakeSource(1), starter=fails(0))
     ready = ready_in(session)
     starts = [
-        PlannedInvocation(
-            ready=ready, key=session.bench.key(ready, "sample", turn), draw=Draw(block="b", turn=turn, seed=1)
-        )
-        for turn in (0, 1)
+        session.bench.plan(ready, "sample", turn, draw=Draw(block="b", turn=turn, seed=1)) for turn in (0, 1)
     ]
-    session.bench.begin(starts)
-    session.bench.hand_out(ready, [("sample", 1), ("sample", 2)], draw=DRAW)
+    session.bench.submit(starts)
+    session.bench.submit(session.bench.plan(ready, "sample", ordinal, draw=DRAW) for ordinal in (1, 2))
     drain(session.bench.perform(starts))
     drain(session.bench.outcome(ready, "sample", 2))
     draws = [session.bench.known(ready)["sample", ordinal].draw for ordinal in range(3)]

@@ -12,7 +12,6 @@ import pytest
 from perftrail.errors import UsageError
 from perftrail.measure.invoker import BuildPaths, Invoker, invocation_seed
 from perftrail.measure.noise import NoiseObserver
-from perftrail.measure.subjects import PlannedInvocation
 from perftrail.model.build import Built, Prepared
 from perftrail.model.measurement import PADDING, Draw, FailedInvocation, Measurement, circumstances
 from perftrail.model.process import Command, Exited, Ran
@@ -69,7 +68,7 @@ class Place:
             study,
             starter=self.starter,
             builder=BuilderOn(source),
-            lookout=NoiseObserver(FakeWatcher(), study.measure.quiet, threshold=1.0, sleep=lambda _: None),
+            observer=NoiseObserver(FakeWatcher(), study.measure.quiet, threshold=1.0, sleep=lambda _: None),
             scratch=root / "scratch",
             logs=root / "logs",
             paths=BuildPaths(self.links) if varied else None,
@@ -86,10 +85,7 @@ class Place:
 
     def invoke(self, name: str, *, draw: Draw, ordinal: int = 0) -> Outcome:
         ready = self.ready(name)
-        start = PlannedInvocation(
-            ready=ready, key=self.session.bench.key(ready, "sample", ordinal), draw=draw
-        )
-        return self.invoker.invoke(start)
+        return self.invoker.invoke(self.session.bench.plan(ready, "sample", ordinal, draw=draw))
 
 
 def test_both_builds_of_a_pair_are_seen_at_one_path(tmp_path: Path) -> None:
@@ -173,7 +169,7 @@ def prepared_in(home: Path) -> Prepared:
 def test_paths_outside_of_the_build_stay_as_they_are(tmp_path: Path) -> None:
     home = tmp_path / "builds" / "one"
     outside = {"study": "/elsewhere/x", "cpus": "2", "other": f"{home}er/x"}
-    with BuildPaths(tmp_path / "paths").seen(prepared_in(home), ("name",), outside) as seen:
+    with BuildPaths(tmp_path / "paths").linked(prepared_in(home), ("name",), outside) as seen:
         assert seen.placeholders == outside
         assert list((tmp_path / "paths").iterdir()) == []
 
@@ -190,7 +186,7 @@ def test_trees_of_other_sources_are_seen_at_paths_that_no_build_s_name_is_in(tmp
     for path in values.values():
         Path(path).mkdir(parents=True, exist_ok=True)
         (Path(path) / "file").write_text(path)
-    with BuildPaths(tmp_path / "paths").seen(prepared, ("name",), values) as seen:
+    with BuildPaths(tmp_path / "paths").linked(prepared, ("name",), values) as seen:
         read = {name: (Path(path) / "file").read_text() for name, path in seen.placeholders.items()}
         told = seen.plain(" ".join(seen.placeholders.values()))
     assert read == values
@@ -207,7 +203,7 @@ def test_links_that_cannot_be_made_are_an_error(tmp_path: Path) -> None:
     (tmp_path / "paths").write_text("a file in the way")
     prepared = prepared_in(tmp_path / "one")
     paths = BuildPaths(tmp_path / "paths")
-    with pytest.raises(OSError, match="paths"), paths.seen(prepared, ("name",), {"build": str(tmp_path)}):
+    with pytest.raises(OSError, match="paths"), paths.linked(prepared, ("name",), {"build": str(tmp_path)}):
         pass
 
 
@@ -221,5 +217,5 @@ def test_a_file_system_without_links_is_told_with_the_remedy(
     monkeypatch.setattr(Path, "symlink_to", refused)  # no file system here refuses links to root
     build = {"build": str(tmp_path / "one" / "tree")}
     paths = BuildPaths(tmp_path / "paths")
-    with pytest.raises(UsageError, match="vary_path = false"), paths.seen(prepared, ("name",), build):
+    with pytest.raises(UsageError, match="vary_path = false"), paths.linked(prepared, ("name",), build):
         pass

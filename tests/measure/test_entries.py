@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perftrail.errors import UsageError
-from perftrail.measure.trial import CommandLine, Entered, enter, needs_shell, scan, values_of
+from perftrail.measure.trial import CommandLine, TrialEntries, needs_shell, scan, trial_entries, values_of
 from perftrail.model.trial import Group
 
 SH = ("/bin/sh",)
 
 
-def entered(*commands: str, **asked: object) -> Entered:
-    return enter(CommandLine(**{"commands": commands, "parameters": {}, **asked}))  # type: ignore[arg-type] # loosely
+def entered(*commands: str, **asked: object) -> TrialEntries:
+    return trial_entries(CommandLine(**{"commands": commands, "parameters": {}, **asked}))  # type: ignore[arg-type] # loosely
 
 
 def test_a_command_is_split_as_a_shell_splits_and_run_without_one() -> None:

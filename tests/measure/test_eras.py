@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from perftrail.errors import SourceError, StudyError
-from perftrail.find.loop import Gaps
+from perftrail.find.loop import IncludedPositions
 from perftrail.measure.events import Skipped
 from perftrail.measure.session import Session
 from perftrail.measure.sources import eras_of
@@ -67,8 +67,8 @@ def test_a_try_passes_over_what_is_skipped(tmp_path: Path) -> None:
     session = session_of(skipping(MIDDLE), tmp_path, builder, starter)
     _, report = drain(Attempt(session, ALL, count=5).events())
     assert [str(subject) for subject in report.tried] == ["r0", "r1", "r4"]
-    [advised] = report.troubles
-    assert advised.trouble.stretch is not None
+    [advised] = report.failure_groups
+    assert advised.group.failed_range is not None
     assert [each.lines[0] for each in advised.remedies] == ["[[build.when]]", "[[source.skip]]"]
 
 
@@ -94,7 +94,7 @@ def test_every_name_that_the_history_lacks_is_told_with_its_line(tmp_path: Path)
             return frozenset(ids)
 
     with pytest.raises(StudyError) as caught:
-        eras_of(study, Source(3), walked=Source(3))
+        eras_of(study, Source(3), searched=Source(3))
     said = [f"{each.line}: {each.key}: {each.message}" for each in caught.value.mistakes]
     assert said == [
         '6: source.skip[0].revision: no revision "r02"; did you mean "r2"?',
@@ -110,16 +110,16 @@ def answer(*positions: int) -> Answer:
 
 
 def test_what_is_skipped_before_a_culprit_may_be_the_culprit() -> None:
-    gaps = Gaps(places=(0, 1, 4, 5))
+    gaps = IncludedPositions(places=(0, 1, 4, 5))
     assert gaps.answer(answer(3)).changes[0].positions == (5,)
     assert gaps.answer(answer(3)).verdict is Verdict.FOUND
     between = gaps.answer(answer(2))
     assert (between.verdict, between.changes[0].positions) == (Verdict.RANGE, (2, 3, 4))
     assert "skips" in between.reason
-    assert replace(answer(1), reason="so") == Gaps(places=(0, 1)).answer(answer(1))
+    assert replace(answer(1), reason="so") == IncludedPositions(places=(0, 1)).answer(answer(1))
 
 
 def test_what_is_believed_of_skipped_revisions_counts_for_the_next_that_is_tried() -> None:
-    gaps = Gaps(places=(0, 1, 4))
+    gaps = IncludedPositions(places=(0, 1, 4))
     assert gaps.weights((0.0, 1.0, 2.0, 3.0, 4.0)) == (0.0, 1.0, 9.0)
-    assert Gaps(places=(0, 1)).weights(None) is None
+    assert IncludedPositions(places=(0, 1)).weights(None) is None

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from perftrail.measure.trial import CommandFailed, CommandLine, Measure, Noticed, Tried, enter
+from perftrail.measure.noise import ObservedRun
+from perftrail.measure.trial import (
+    CommandFailed,
+    CommandLine,
+    InvocationEnded,
+    TrialRunner,
+    trial_entries,
+)
 from perftrail.model.measurement import PADDING
 from perftrail.model.process import Command, Ended, Exited, NotStarted, OutOfMemory, Ran, Signalled, TimedOut
 from perftrail.model.trial import Pace, Surroundings, Trial
@@ -53,7 +60,7 @@ def a_room(
 def a_trial(
     *commands: str, surroundings: dict[str, object] | None = None, pace: Pace | None = None, **asked: object
 ) -> Trial:
-    found = enter(CommandLine(**{"commands": commands, "parameters": {}, **asked}))  # type: ignore[arg-type] # loosely
+    found = trial_entries(CommandLine(**{"commands": commands, "parameters": {}, **asked}))  # type: ignore[arg-type] # loosely
     around = Surroundings(environment={"A": "1"}, directory="/")
     return Trial(
         entries=found.entries,
@@ -64,7 +71,7 @@ def a_trial(
     )
 
 
-def drain(events: Generator[Tried, None, Findings]) -> Findings:
+def drain(events: Generator[InvocationEnded, None, Findings]) -> Findings:
     while True:
         try:
             next(events)
@@ -74,7 +81,7 @@ def drain(events: Generator[Tried, None, Findings]) -> Findings:
 
 
 def measured(trial: Trial, room: Room) -> Findings:
-    return drain(Measure(trial, room, clock=room.clock).events())
+    return drain(TrialRunner(trial, room, clock=room.clock).events())
 
 
 def test_a_slower_command_is_told_from_a_faster_one() -> None:
@@ -82,7 +89,7 @@ def test_a_slower_command_is_told_from_a_faster_one() -> None:
     wall = next(each for each in found.contrasts if each.metric == "wall")
     assert wall.comparison.verdict is Verdict.SLOWER
     assert wall.comparison.effect == pytest.approx(2.0, rel=0.01)
-    assert found.results[1].figures["wall"].estimate.value == pytest.approx(2.0, rel=0.01)
+    assert found.results[1].metrics["wall"].estimate.value == pytest.approx(2.0, rel=0.01)
 
 
 def test_hooks_stand_around_the_runs_and_are_not_measured() -> None:
@@ -106,7 +113,7 @@ def test_hooks_stand_around_the_runs_and_are_not_measured() -> None:
     assert order[9] in {"one", "two"}
     assert order[-2:] == ["cleanup", "cleanup"]
     assert order.count("setup") == 2
-    assert found.results[0].figures["wall"].estimate.value == pytest.approx(1.0, rel=0.02)
+    assert found.results[0].metrics["wall"].estimate.value == pytest.approx(1.0, rel=0.02)
 
 
 def test_the_environment_changes_its_size_with_each_pair_and_for_both_alike() -> None:
@@ -180,13 +187,13 @@ def test_the_shells_own_time_is_measured_and_nothing_is_subtracted() -> None:
     found = measured(a_trial("one; two", shell=("sh",)), a_room())
     assert found.shell is not None
     assert found.shell.runs >= 10
-    assert found.shell.figures["wall"].estimate.value == pytest.approx(0.5, rel=0.02)
-    assert found.results[0].figures["wall"].estimate.value == pytest.approx(0.5, rel=0.02)
+    assert found.shell.metrics["wall"].estimate.value == pytest.approx(0.5, rel=0.02)
+    assert found.results[0].metrics["wall"].estimate.value == pytest.approx(0.5, rel=0.02)
 
 
 def test_an_interruption_leaves_what_was_measured() -> None:
     room = a_room()
-    measure = Measure(
+    measure = TrialRunner(
         a_trial("one", cleanup=("cleanup",), pace=Pace(least=30, most=30)), room, clock=room.clock
     )
     events = measure.events()
@@ -203,10 +210,10 @@ def test_an_interruption_leaves_what_was_measured() -> None:
 def test_whoever_watches_the_machine_marks_runs() -> None:
     room = a_room()
 
-    def notice(run: Callable[[], Ran]) -> Noticed:
-        return Noticed(ran=run(), flags=("busy",), values={"foreign_cpu": 0.7})
+    def observe(run: Callable[[], Ran]) -> ObservedRun:
+        return ObservedRun(ran=run(), flags=("busy",), values={"foreign_cpu": 0.7})
 
-    found = drain(Measure(a_trial("one"), room, notice=notice, clock=room.clock).events())
+    found = drain(TrialRunner(a_trial("one"), room, observe=observe, clock=room.clock).events())
     assert found.results[0].flags == {"busy": found.results[0].runs}
 
 
@@ -215,10 +222,10 @@ def test_real_programs_are_measured_with_nothing_left_running() -> None:
     assert program
     trial = a_trial(program, f"{program} x", pace=Pace(least=4, most=4, warmups=1))
     with Launcher() as launcher:
-        found = drain(Measure(trial, launcher).events())
+        found = drain(TrialRunner(trial, launcher).events())
     for result in found.results:
         assert result.runs == 4
-        assert 0.0 < result.figures["wall"].estimate.value < 1.0
-        assert result.figures["peak_memory"].method == "rusage"
-        assert result.figures["peak_memory"].estimate.value < 20e6
+        assert 0.0 < result.metrics["wall"].estimate.value < 1.0
+        assert result.metrics["peak_memory"].method == "rusage"
+        assert result.metrics["peak_memory"].estimate.value < 20e6
         assert result.warmup.count == 1

@@ -9,7 +9,7 @@ import pytest
 from perftrail.errors import MachineBusy
 from perftrail.measure.events import Event, Invoked
 from perftrail.measure.noise import Noise, NoiseObserver
-from perftrail.model.measurement import Busy, Conditions, Measurement, Quiet
+from perftrail.model.measurement import BusyProcess, Conditions, Measurement, Quiet
 from perftrail.model.process import Command
 from perftrail.model.study import Invocations, MeasurePolicy
 from perftrail.results.rows import rows
@@ -37,7 +37,7 @@ def measurements(events: list[Event]) -> list[Measurement]:
     ]
 
 
-def lookout(watcher: FakeWatcher, quiet: Quiet, slept: list[float] | None = None) -> NoiseObserver:
+def observer(watcher: FakeWatcher, quiet: Quiet, slept: list[float] | None = None) -> NoiseObserver:
     return NoiseObserver(watcher, quiet, threshold=0.25, sleep=([] if slept is None else slept).append)
 
 
@@ -58,7 +58,7 @@ def test_samples_taken_in_noise_are_marked_and_keep_the_figures(tmp_path: Path) 
 
 def test_the_watcher_is_told_what_the_tree_used() -> None:
     watcher = FakeWatcher()
-    standing = lookout(watcher, Quiet())
+    standing = observer(watcher, Quiet())
     standing.before()
     standing.after(FakeStarter(seconds=lambda _: 0.1).run(COMMAND))
     assert watcher.looks == ["begin", "end"]
@@ -67,7 +67,7 @@ def test_the_watcher_is_told_what_the_tree_used() -> None:
 
 def test_waiting_ends_as_soon_as_it_is_quiet() -> None:
     watcher, slept = FakeWatcher.recalling([None, 0.9, 0.3, 0.25, 0.0]), list[float]()
-    lookout(watcher, Quiet(action="wait", seconds=60.0), slept).before()
+    observer(watcher, Quiet(action="wait", seconds=60.0), slept).before()
     assert watcher.looks == ["recent"] * 4 + ["begin"]
     assert len(slept) == 3
 
@@ -85,16 +85,16 @@ def test_waiting_is_told_once_until_a_start_need_not_wait() -> None:
 
 def test_waiting_ends_after_the_longest_wait_even_in_noise() -> None:
     watcher, slept = FakeWatcher.recalling([0.9]), list[float]()
-    lookout(watcher, Quiet(action="wait", seconds=2.0), slept).before()
+    observer(watcher, Quiet(action="wait", seconds=2.0), slept).before()
     assert sum(slept) == pytest.approx(2.0, abs=0.06)
     assert watcher.looks[-1] == "begin"
 
 
 def test_a_refusal_names_who_is_busy_and_what_to_do() -> None:
-    worst = (Busy(pid=7, name="make\x1b[31m", cpus=0.97), Busy(pid=8, name="cc1", cpus=0.5))
+    worst = (BusyProcess(pid=7, name="make\x1b[31m", cpus=0.97), BusyProcess(pid=8, name="cc1", cpus=0.5))
     watcher = FakeWatcher.recalling([None, 1.47], worst=worst)
     with pytest.raises(MachineBusy) as raised:
-        lookout(watcher, Quiet(action="refuse")).before()
+        observer(watcher, Quiet(action="refuse")).before()
     told = str(raised.value)
     assert "1.47 CPUs" in told
     assert told.index('process 7 "make\\u001b[31m"') < told.index('process 8 "cc1"')

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from perftrail.measure.events import LinkFailed, Relinked, RelinkedAlike
-from perftrail.measure.subjects import PlannedInvocation, Ready
+from perftrail.measure.events import LinkFailed, Relinked, RelinkedWithoutEffect
+from perftrail.measure.subjects import Ready
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.build import Built, Failure, Prepared
 from perftrail.model.measurement import Draw, Measurement
@@ -96,9 +96,7 @@ def test_every_layout_has_the_runnable_of_the_build_as_linked(tmp_path: Path) ->
 def test_an_invocation_is_stored_with_the_layout_that_ran(tmp_path: Path) -> None:
     session, _ = a_place(tmp_path)
     _, found = ready(session, cells_of(session)[0], layout=5)
-    start = PlannedInvocation(
-        ready=found, key=session.bench.key(found, "sample", 0), draw=Draw(block="b", seed=3)
-    )
+    start = session.bench.plan(found, "sample", 0, draw=Draw(block="b", seed=3))
     session.bench.recall((found,))
     drain(session.bench.perform((start,)))
     outcome = session.bench.known(found)["sample", 0]
@@ -250,13 +248,13 @@ def test_layouts_that_come_out_the_same_are_told_once(tmp_path: Path) -> None:
         event
         for layout in (1, 2, 2, 3, 4, 5)
         for event in ready(session, cell, layout=layout)[0]
-        if isinstance(event, RelinkedAlike)
+        if isinstance(event, RelinkedWithoutEffect)
     ]
-    assert told == [RelinkedAlike(subject=cell.subject, benchmark="work", layouts=(1, 2, 3))]
+    assert told == [RelinkedWithoutEffect(subject=cell.subject, benchmark="work", layouts=(1, 2, 3))]
 
 
 def test_layouts_that_differ_are_not_told(tmp_path: Path) -> None:
     session, _ = a_place(tmp_path)
     cell = cells_of(session)[0]
     events = [event for layout in range(1, 6) for event in ready(session, cell, layout=layout)[0]]
-    assert not any(isinstance(event, RelinkedAlike) for event in events)
+    assert not any(isinstance(event, RelinkedWithoutEffect) for event in events)

@@ -1,4 +1,4 @@
-"""What is suggested against a stretch that fails for one cause is a study file's own, and fits the cause."""
+"""What is suggested against a range that fails for one cause is a study file's own, and fits the cause."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import tomllib
 
 import pytest
 
-from perftrail.measure.troubles import common, gist, remedies
+from perftrail.measure.failure_groups import gist, group_failures, remedies
 from perftrail.model.build import Failure, Recipe
 from perftrail.model.subject import Revision, Subject
 
@@ -34,9 +34,9 @@ def failing(*numbers: int, message: str = "error: no", stage: str = "build") -> 
 def test_a_stretch_is_neighbours_that_fail_alike_and_not_all(
     numbers: tuple[int, ...], range_: str | None
 ) -> None:
-    [trouble] = common(TRIED, failing(*numbers))
-    assert (trouble.stretch.range if trouble.stretch else None) == range_
-    assert bool(remedies(trouble, RECIPE)) == (range_ is not None)
+    [group] = group_failures(TRIED, failing(*numbers))
+    assert (group.failed_range.range if group.failed_range else None) == range_
+    assert bool(remedies(group, RECIPE)) == (range_ is not None)
 
 
 @pytest.mark.parametrize(
@@ -65,8 +65,8 @@ def test_a_stretch_is_neighbours_that_fail_alike_and_not_all(
     ],
 )
 def test_a_repair_fits_its_cause_and_can_be_pasted(message: str, key: str, value: object) -> None:
-    [trouble] = common(TRIED, failing(0, 1, message=message))
-    repair, skip = remedies(trouble, RECIPE)
+    [group] = group_failures(TRIED, failing(0, 1, message=message))
+    repair, skip = remedies(group, RECIPE)
     [era] = tomllib.loads("\n".join(repair.lines))["build"]["when"]
     assert era == {"range": "..r1", key: value}
     [left_out] = tomllib.loads("\n".join(skip.lines))["source"]["skip"]
@@ -78,8 +78,8 @@ def test_a_repair_fits_its_cause_and_can_be_pasted(message: str, key: str, value
     [("crash", "exit code 7"), ("build", "ld: cannot find -lold"), ("checkout", "no tree")],
 )
 def test_what_no_repair_of_a_tree_mends_is_only_left_out(stage: str, message: str) -> None:
-    [trouble] = common(TRIED, failing(0, stage=stage, message=message))
-    assert [each.lines[0] for each in remedies(trouble, RECIPE)] == ["[[source.skip]]"]
+    [group] = group_failures(TRIED, failing(0, stage=stage, message=message))
+    assert [each.lines[0] for each in remedies(group, RECIPE)] == ["[[source.skip]]"]
 
 
 def test_a_compilers_temporary_names_tell_no_troubles_apart() -> None:
@@ -88,6 +88,6 @@ def test_a_compilers_temporary_names_tell_no_troubles_apart() -> None:
         **failing(1, message=line.format("exOEQC")),
         **failing(2, message=line.format("7TqK3o").replace("0a", "0b")),
     }
-    [trouble] = common(TRIED, failures)
-    assert trouble.stretch is not None
-    assert trouble.stretch.range == "r1..r2"
+    [group] = group_failures(TRIED, failures)
+    assert group.failed_range is not None
+    assert group.failed_range.range == "r1..r2"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from perftrail.model.json_data import json_of
-from perftrail.model.source import ALONE, Pins, pins_asked
+from perftrail.model.source import NO_PINS, Pins, stored_pins
 from perftrail.model.subject import Revision
 
 V1 = Revision(id="a" * 40, label="v1.2")
@@ -11,7 +11,7 @@ PINS = Pins(along="app", at={"main": V1, "bench": Revision(id="b" * 64)})
 
 
 def test_a_study_of_one_source_says_nothing_of_it() -> None:
-    assert (str(ALONE), ALONE.as_json()) == ("", {})
+    assert (str(NO_PINS), NO_PINS.as_json()) == ("", {})
 
 
 def test_the_walked_source_and_every_other_one_are_named() -> None:
@@ -26,11 +26,11 @@ def test_a_release_is_not_named_twice() -> None:
 def test_json_has_full_ids_and_leads_back() -> None:
     told = PINS.as_json()
     assert told == {"along": "app", "pins": {"main": "a" * 40, "bench": "b" * 64}}
-    assert pins_asked({**json_of(told), "metric": "wall"}).as_json() == told
+    assert stored_pins({**json_of(told), "metric": "wall"}).as_json() == told
 
 
 def test_a_question_about_one_source_has_no_pins() -> None:
-    assert pins_asked({"metric": "wall"}) == ALONE
+    assert stored_pins({"metric": "wall"}) == NO_PINS
 
 
 def test_only_the_walked_source_moves() -> None:

@@ -89,7 +89,7 @@ def test_a_figure_at_one_point_only_is_measured_there_once() -> None:
     ("study", "text", "variant", "message"),
     [
         (STUDY, "wall", None, 'several benchmarks have "wall"; write mt.wall or one.b.wall'),
-        (TWO_VARIANTS, "rate", None, "the study has several variants; say which: plain or pooled"),
+        (TWO_VARIANTS, "rate", None, "the study has several variants; choose one: plain or pooled"),
         (
             STUDY,
             "mt.wall[size=200]",

@@ -9,7 +9,7 @@ import statistics
 
 import pytest
 
-from perftrail.measure.trial import CommandLine, enter
+from perftrail.measure.trial import CommandLine, trial_entries
 from perftrail.model.trial import Pace, Surroundings, Trial, TrialSample
 from perftrail.present import trial_files
 from perftrail.present.trial_files import as_json
@@ -19,7 +19,7 @@ HOSTILE = "evil '| a `b` \x1b[31m <script>' "
 
 
 def found(*commands: str, runs: int = 6, **asked: object) -> Findings:
-    entered = enter(CommandLine(**{"commands": commands, "parameters": {}, **asked}))  # type: ignore[arg-type] # loosely
+    entered = trial_entries(CommandLine(**{"commands": commands, "parameters": {}, **asked}))  # type: ignore[arg-type] # loosely
     trial = Trial(
         entries=entered.entries,
         groups=entered.groups,

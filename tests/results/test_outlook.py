@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perftrail.measure.bench import Standing
+from perftrail.measure.bench import RunnableOutcomes
 from perftrail.model.benchmark import Benchmark, Point
 from perftrail.model.build import Failure, Stage
 from perftrail.model.measurement import FailedInvocation, InvocationKey, Measurement, Outcome
@@ -46,9 +46,9 @@ def key(ordinal: int) -> InvocationKey:
     return InvocationKey(runnable="k", machine="m", phase="sample", ordinal=ordinal)
 
 
-def standing(*outcomes: Outcome, policy: MeasurePolicy = POLICY) -> Standing:
+def standing(*outcomes: Outcome, policy: MeasurePolicy = POLICY) -> RunnableOutcomes:
     known = {(each.key.phase, each.key.ordinal): each for each in outcomes}
-    return Standing(known=known, policy=policy, metrics=("wall",))
+    return RunnableOutcomes(known=known, policy=policy, metrics=("wall",))
 
 
 def outlook(held: dict[Cell, tuple[Outcome, ...]]) -> Outlook:

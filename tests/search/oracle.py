@@ -52,7 +52,7 @@ class Oracle:
                 content = self.content(position)
                 like = next((each for each, own in self.built.items() if own == content), None)
                 self.built[position] = content
-                told.append(Built(position=position, seconds=10.0, like=like))
+                told.append(Built(position=position, seconds=10.0, same_as=like))
         samples = tuple(self.sample(position, action.layout) for position in action.order)
         return [
             *told,

@@ -120,7 +120,7 @@ def test_a_change_of_three_sigma_takes_about_ten_blocks() -> None:
     assert np.mean([certificate.blocks for certificate in done]) < 11
     assert np.mean([certificate.summary().invocations for certificate in done]) < 37
     assert all(certificate.summary().error <= 0.005 for certificate in done)
-    assert sum(certificate.summary().alone for certificate in done) >= 58
+    assert sum(certificate.summary().is_only_change for certificate in done) >= 58
     covered = [certificate.change.low <= 0.06 <= certificate.change.high for certificate in done]
     assert np.mean(covered) >= 0.9
     assert np.mean([certificate.size for certificate in done]) == pytest.approx(0.06, rel=0.05)
@@ -155,7 +155,7 @@ def test_a_change_that_lies_elsewhere_rejects_the_claim(levels: tuple[float, ...
 
 def test_a_second_change_beside_the_claimed_one_is_not_overlooked() -> None:
     done = [taken((0.0, 0.06, 0.12, 0.12), seed=seed, threshold=0.06) for seed in range(40)]
-    assert not any(certificate.summary().alone for certificate in done)
+    assert not any(certificate.summary().is_only_change for certificate in done)
 
 
 def test_equal_ends_are_shown_to_be_equal() -> None:
@@ -198,7 +198,7 @@ def test_a_build_at_an_end_needs_no_outer_pair() -> None:
     while certificate.state is State.OPEN:
         assert certificate.needed == (0, 1)
         certificate.tell({0: 0.1, 1: 0.0})
-    assert certificate.summary().alone
+    assert certificate.summary().is_only_change
     assert certificate.summary().possible == 0.0
     assert certificate.change.high < 0
 

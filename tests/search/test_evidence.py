@@ -54,7 +54,7 @@ def test_a_reference_that_is_an_outlier_once_spoils_its_batch_only() -> None:
     spoilt = batch((50, 0.2), (0, 0.7))
     evidence = gathered(*calm(6), spoilt, *calm(6))
     assert not evidence.is_usable(50)
-    assert evidence.unheard == 50
+    assert evidence.unmeasured_build == 50
     assert evidence.count(99) == 24
 
 
@@ -88,7 +88,10 @@ def test_another_boot_session_has_another_level() -> None:
 def test_equal_artefacts_are_one_build_whichever_is_told_first() -> None:
     for first, second in ((30, 60), (60, 30)):
         evidence = gathered(
-            *calm(3), Built(position=first), batch((first, 0.2), (0, 0.0)), Built(position=second, like=first)
+            *calm(3),
+            Built(position=first),
+            batch((first, 0.2), (0, 0.0)),
+            Built(position=second, same_as=first),
         )
         assert evidence.build_of(60) == evidence.build_of(30) == 30
         np.testing.assert_array_equal(evidence.all_samples(30), evidence.all_samples(60))
@@ -99,9 +102,9 @@ def test_equal_artefacts_are_joined_over_chains_and_with_the_reference() -> None
     evidence = gathered(
         *calm(3, position=99),
         Built(position=5),
-        Built(position=7, like=5),
-        Built(position=9, like=7),
-        Built(position=5, like=0),
+        Built(position=7, same_as=5),
+        Built(position=9, same_as=7),
+        Built(position=5, same_as=0),
     )
     assert [evidence.build_of(position) for position in (5, 7, 9)] == [0, 0, 0]
     assert evidence.reference == 0
@@ -148,7 +151,7 @@ def test_a_build_that_cannot_be_relinked_after_all_is_known() -> None:
 
 
 @pytest.mark.parametrize(
-    "news", [batch((10, 0.0)), Built(position=10), Built(position=3, like=10), Unusable(position=-1)]
+    "news", [batch((10, 0.0)), Built(position=10), Built(position=3, same_as=10), Unusable(position=-1)]
 )
 def test_positions_outside_the_history_are_rejected(news: News) -> None:
     with pytest.raises(ValueError, match="positions 0 to 9"):
@@ -162,8 +165,8 @@ def test_values_that_are_no_logarithms_are_rejected(value: float) -> None:
 
 
 def test_a_position_is_not_the_same_as_itself() -> None:
-    with pytest.raises(ValueError, match="like names the position itself"):
-        Built(position=3, like=3)
+    with pytest.raises(ValueError, match="same_as names the position itself"):
+        Built(position=3, same_as=3)
 
 
 def test_the_pooled_spread_is_unbiased_and_unmoved_by_outliers() -> None:

@@ -11,7 +11,7 @@ from perftrail.search import (
     Batch,
     Budget,
     Built,
-    Found,
+    MergeOrigin,
     MergeSearch,
     Origin,
     Question,
@@ -28,7 +28,7 @@ OLD, NEW = 1.0, 1.2
 
 def settle(
     level: Level, branches: tuple[int, ...], *, budget: Budget | None = None, seed: int = 1
-) -> tuple[Answer, Found, Oracle]:
+) -> tuple[Answer, MergeOrigin, Oracle]:
     """Tell what the search along the trunk measured of the merge and its first parent, then settle."""
     oracle = Oracle(level, normal(seed, 0.02))
     revisions = 2 + sum(branches) + len(branches)

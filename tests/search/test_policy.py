@@ -61,7 +61,7 @@ def test_more_samples_are_worth_it_where_builds_are_in_doubt_only() -> None:
 def test_a_build_begun_elsewhere_in_the_gap_leaves_less_to_say() -> None:
     search = search_of(CLEAR, QUESTION)
     options = builds(search)
-    left = policy.left_to_say(options, {500}, search.posterior, cumulative(QUESTION))
+    left = policy.remaining_share(options, {500}, search.posterior, cumulative(QUESTION))
     share = dict(zip(options.positions.tolist(), left.tolist(), strict=True))
     near = min(share, key=lambda position: abs(position - 503))
     quarter = min(share, key=lambda position: abs(position - 450))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from perftrail.search import Built, News, Question, Search
-from perftrail.search.noise import SHAPES_PRIOR, Likelihoods, lay_grid, lay_lattice
+from perftrail.search.noise import SHAPES_PRIOR, Likelihoods, build_grid, build_lattice
 from perftrail.search.posterior import ANOTHER, MOST_CHANGES, narrowest
 from perftrail.search.ramp import find_ramp
 from tests.search.oracle import Oracle, batch, normal, steps, told
@@ -112,11 +112,11 @@ def test_two_changes_that_cancel_are_seen_once_something_is_measured_between_the
 
 
 def test_equal_artefacts_on_both_sides_exclude_a_single_change_between_them_but_not_two() -> None:
-    one = search_of({0: 0.0, 11: 0.2}, QUESTION, Built(position=5), Built(position=5, like=0)).posterior
+    one = search_of({0: 0.0, 11: 0.2}, QUESTION, Built(position=5), Built(position=5, same_as=0)).posterior
     assert one.positions == (0, 5, 11)
     assert one.changes[0].gaps[0] == 0.0
     levels = {0: 0.0, 3: 0.0, 5: 0.2, 7: 0.2}
-    two = search_of(levels, QUESTION, Built(position=11), Built(position=11, like=0)).posterior
+    two = search_of(levels, QUESTION, Built(position=11), Built(position=11, same_as=0)).posterior
     assert len(two.changes) == 2
     assert two.no_change < 0.05
 
@@ -165,8 +165,8 @@ def test_no_belief_before_two_revisions_are_known() -> None:
 def test_the_likelihood_of_a_layout_is_that_of_the_hierarchical_normal() -> None:
     values = np.array([-0.01, 0.0, 0.013])
     search = search_of({0: 0.0, 11: 0.1})
-    grid = lay_grid(QUESTION, search.evidence, cautious=False)
-    lattice = lay_lattice(QUESTION, grid, [values])
+    grid = build_grid(QUESTION, search.evidence, cautious=False)
+    lattice = build_lattice(QUESTION, grid, [values])
     logs = Likelihoods(lattice, grid).of_segment([values])
     row = int(np.argmin(np.abs(grid.tau - 0.02)))
     covariance = grid.sigma[row] ** 2 * np.eye(3) + grid.tau[row] ** 2
@@ -181,9 +181,9 @@ def test_the_likelihood_of_a_layout_is_that_of_the_hierarchical_normal() -> None
 
 def test_one_sample_is_capped() -> None:
     search = search_of({0: 0.0, 11: 1.0})
-    grid = lay_grid(QUESTION, search.evidence, cautious=False)
+    grid = build_grid(QUESTION, search.evidence, cautious=False)
     values = np.array([0.0])
-    logs = Likelihoods(lay_lattice(QUESTION, grid, [values, values + 1.0]), grid).of_segment([values])
+    logs = Likelihoods(build_lattice(QUESTION, grid, [values, values + 1.0]), grid).of_segment([values])
     mixed = np.logaddexp.reduce(logs + np.log(SHAPES_PRIOR)[None, :, None], axis=1)
     assert np.exp(np.ptp(mixed, axis=1)).max() < 250
 
@@ -219,7 +219,7 @@ def test_the_posterior_of_what_was_asked_for_finds_what_is_there() -> None:
 
 
 def test_nothing_can_have_changed_where_all_builds_are_equal() -> None:
-    same = [Built(position=position, like=0) for position in (4, 8, 11)]
+    same = [Built(position=position, same_as=0) for position in (4, 8, 11)]
     posterior = search_of({0: 0.0}, QUESTION, *same).posterior
     assert posterior.positions == (0, 4, 8, 11)
     assert posterior.counts.tolist() == pytest.approx([1.0])
@@ -227,6 +227,6 @@ def test_nothing_can_have_changed_where_all_builds_are_equal() -> None:
 
 
 def test_revisions_that_change_nothing_in_the_build_leave_their_prior_to_the_others() -> None:
-    search = search_of({0: 0.0, 11: 0.15}, QUESTION, *(Built(position=at, like=0) for at in range(1, 11)))
+    search = search_of({0: 0.0, 11: 0.15}, QUESTION, *(Built(position=at, same_as=0) for at in range(1, 11)))
     assert search.posterior.no_change < 0.03
     assert int(np.argmax(search.posterior.changes[0].gaps)) == 10

@@ -20,7 +20,9 @@ from perftrail.search import (
 from tests.search.oracle import Oracle, batch, layouts, normal, step, steps
 
 LABEL = "r{}".format
-SUMMARY = Summary(blocks=10, invocations=33, error=0.005, layouts=10, alone=True, possible=0.02, spread=None)
+SUMMARY = Summary(
+    blocks=10, invocations=33, error=0.005, layouts=10, is_only_change=True, possible=0.02, spread=None
+)
 
 
 def test_steps_are_worded() -> None:
@@ -31,7 +33,7 @@ def test_steps_are_worded() -> None:
         (batch((999, 1.3), (0, 1.0), (999, 1.3), (0, 1.0), (999, 1.3)), "3.67 s"),
         (batch((512, 1.3), (0, 1.0), (512, 1.3)), "3.67 s"),
         (Unusable(position=511), "build"),
-        (Built(position=510, like=0), ""),
+        (Built(position=510, same_as=0), ""),
     ):
         search.ask()
         search.tell(news)
@@ -96,8 +98,8 @@ def test_a_certificate_over_layouts_makes_no_reservation() -> None:
     ("summary", "said"),
     [
         (SUMMARY, ()),
-        (replace(SUMMARY, alone=False, possible=0.042), ("another change up to 4.2 % is possible",)),
-        (replace(SUMMARY, alone=False, possible=9.0), ("another change is possible",)),
+        (replace(SUMMARY, is_only_change=False, possible=0.042), ("another change up to 4.2 % is possible",)),
+        (replace(SUMMARY, is_only_change=False, possible=9.0), ("another change is possible",)),
         (replace(SUMMARY, spread=3.1), ("samples scatter 3.1 times as much after the change",)),
         (replace(SUMMARY, spread=0.9), ()),
     ],

@@ -52,7 +52,7 @@ def measured(noise: Floats, effect: float) -> tuple[list[float], list[float]]:
 def sequential(rng: np.random.Generator, draw: Draw, effect: float) -> Comparison:
     """Look whenever the rule says so, and stop when it is settled."""
     first, second = measured(draw(rng, 2 * RULE.most), effect)
-    for count in RULE.looks:
+    for count in RULE.analyses:
         found = compare(first[:count], second[:count], RULE)
         if found.settled:
             break
@@ -166,7 +166,7 @@ def test_pairs_correlated_as_builds_are_with_themselves_are_called_different_in_
     called = 0
     for _ in range(800):
         ratios = np.exp(0.02 * autoregressive(rng, rule.most, 0.3))
-        for count in rule.looks:
+        for count in rule.analyses:
             found = compare([1.0] * count, list(ratios[:count]), rule)
             if found.verdict is not Verdict.UNCLEAR:
                 called += 1
@@ -188,7 +188,7 @@ def test_correlated_pairs_that_are_analysed_once_widen_the_interval() -> None:
 
 @pytest.mark.parametrize("most", [10, 15, 40, 150, 600])
 def test_the_last_analysis_is_at_the_most_and_analyses_grow_apart(most: int) -> None:
-    counts = Rule(most=most).looks
+    counts = Rule(most=most).analyses
     assert counts[-1] == most
     assert list(counts) == sorted(set(counts))
 

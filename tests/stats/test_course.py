@@ -85,7 +85,7 @@ def test_a_reference_stands_between_two_others() -> None:
 def test_the_shell_is_measured_in_every_round() -> None:
     course, order = play(a_trial(1, least=12, most=12, shell=True, warmups=0), lambda _: 1.0)
     assert order == [0, 1, 1, 0] * 6
-    assert len(course.taken[1]) == 12
+    assert len(course.runs[1]) == 12
 
 
 def test_a_large_difference_is_settled_at_the_first_look_that_can_tell() -> None:

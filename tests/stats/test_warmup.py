@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perftrail.stats.trial import MOST, WINDOW, find_warmup, last_word
+from perftrail.stats.trial import MOST, WINDOW, find_warmup, provisional_warmup
 from perftrail.stats.trial import given as as_given
 
 
@@ -55,14 +55,14 @@ def test_what_follows_never_changes_what_was_decided(values: list[float]) -> Non
 
 
 def test_too_few_values_show_only_a_large_first_one() -> None:
-    assert last_word([3.0, 1.0, 1.02, 0.99]).count == 1
-    assert last_word([1.1, 1.0, 1.02, 0.99]).count == 0
-    assert not last_word([3.0, 1.0, 1.0]).level
+    assert provisional_warmup([3.0, 1.0, 1.02, 0.99]).count == 1
+    assert provisional_warmup([1.1, 1.0, 1.02, 0.99]).count == 0
+    assert not provisional_warmup([3.0, 1.0, 1.0]).level
 
 
 @given(st.lists(st.floats(0.01, 100.0), max_size=20))
 def test_there_is_always_a_last_word_and_it_leaves_something(values: list[float]) -> None:
-    assert last_word(values).count <= max(0, len(values) - 3)
+    assert provisional_warmup(values).count <= max(0, len(values) - 3)
 
 
 def test_a_given_number_is_kept_to() -> None:

@@ -96,7 +96,7 @@ def test_an_empty_table_of_benchmarks_is_told_to_need_one(tmp_path: Path) -> Non
 def test_a_derived_metric_must_name_its_benchmark_when_there_are_two(tmp_path: Path) -> None:
     text = SMALL + '[benchmark.other]\ncommand = "true"\n[derived.twice]\nvalue = "2 * wall"\n'
     assert complaints(tmp_path, text) == [
-        "perftrail.toml:9: derived.twice.benchmark: missing; say which benchmark: it or other"
+        "perftrail.toml:9: derived.twice.benchmark: missing; choose a benchmark: it or other"
     ]
 
 

@@ -24,7 +24,7 @@ steps = [{steps}]
 parameters = {{ size = [5, 7] }}
 {lines}
 """
-REMEDY = "create it first; what builds make belongs below {build} or {out}"
+REMEDY = "create it first; files that builds create belong below {build} or {out}"
 
 
 def study(*lines: str, steps: str = "") -> str:

@@ -97,7 +97,7 @@ rebuild = false
         ),
         (
             'overlay = { "compat/fcntl.h" = "a", "compat/other.h" = "./a" }',
-            'overlay."compat/other.h": goes where "compat/fcntl.h" goes, to "./a"',
+            'overlay."compat/other.h": has the same place as "compat/fcntl.h": "./a"',
         ),
         (
             'patch = ["odl.patch"]',
@@ -135,7 +135,7 @@ def test_skips_are_read(study: Path) -> None:
             'revision = "v1"\n',
             ["8: source.skip[0].reason: missing; why perftrail must not build them, for later readers"],
         ),
-        ('revision = "v1"\nreason = " "\n', ["10: source.skip[0].reason: is empty; say why these are not to be built"]),
+        ('revision = "v1"\nreason = " "\n', ["10: source.skip[0].reason: is empty; write why to skip these"]),
         ('reason = "old"\n', ['8: source.skip[0]: names no revision; write revision = "…" or range = "OLD..NEW"']),
         (
             'reason = "old"\nrevison = "v1"\n',

@@ -41,9 +41,12 @@ def test_a_sandbox_is_opened_with_a_reason(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
-        ('network = "run"', "9: sandbox.network: opens the sandbox: say in sandbox.why what for"),
-        ('readable = ["/opt/x"]', "9: sandbox.readable: opens the sandbox: say in sandbox.why what for"),
-        ('why = " "\nnetwork = "run"', "10: sandbox.network: opens the sandbox: say in sandbox.why what for"),
+        ('network = "run"', "9: sandbox.network: opens the sandbox; write the reason in sandbox.why"),
+        ('readable = ["/opt/x"]', "9: sandbox.readable: opens the sandbox; write the reason in sandbox.why"),
+        (
+            'why = " "\nnetwork = "run"',
+            "10: sandbox.network: opens the sandbox; write the reason in sandbox.why",
+        ),
         ('readable = [".cargo"]\nwhy = "x"', '9: sandbox.readable: ".cargo": write ~/PATH or /PATH'),
         (
             'readable = ["~/"]\nwhy = "x"',

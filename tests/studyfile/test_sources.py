@@ -38,7 +38,7 @@ def test_each_source_has_its_place_and_its_pin(tmp_path: Path) -> None:
         "main": str(tmp_path / "repository"),
         "app": str(tmp_path),
     }
-    assert study.walked is study.sources["app"]
+    assert study.searched_source is study.sources["app"]
 
 
 @pytest.mark.parametrize(

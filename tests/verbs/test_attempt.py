@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from perftrail.errors import UsageError
-from perftrail.measure.events import RelinkedAlike
-from perftrail.measure.troubles import alike
+from perftrail.measure.events import RelinkedWithoutEffect
+from perftrail.measure.failure_groups import without_details
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.measurement import Quiet
 from perftrail.model.process import Exited
@@ -48,7 +48,7 @@ def test_only_that_many_are_built_and_each_is_started_once(tmp_path: Path) -> No
     _, report = drain(Attempt(session, ALL, count=3).events())
     assert builder.made == ["r0", "r50", "r100"]
     assert [number_of(arguments) for arguments in starter.started] == [0, 50, 100]
-    assert (len(report.tried), report.built, report.started, report.troubles) == (3, 3, 3, ())
+    assert (len(report.tried), report.built, report.started, report.failure_groups) == (3, 3, 3, ())
     assert report.useful
 
 
@@ -76,8 +76,8 @@ def test_a_relink_that_fails_is_a_trouble_of_its_own_stage(tmp_path: Path) -> No
     )
     _, report = drain(Attempt(session, ALL, count=3).events())
     assert (report.built, report.started, report.relinked) == (3, 3, 0)
-    [advised] = report.troubles
-    assert advised.trouble.failure.stage == "relink"
+    [advised] = report.failure_groups
+    assert advised.group.failure.stage == "relink"
     assert report.useful
 
 
@@ -89,8 +89,8 @@ def test_a_relinked_program_that_does_not_start_is_a_trouble(tmp_path: Path) -> 
     session = a_session(RELINKING, tmp_path, source=source, starter=starter)
     _, report = drain(Attempt(session, ALL, count=1).events())
     assert (report.started, report.relinked) == (1, 0)
-    [advised] = report.troubles
-    assert advised.trouble.failure.message == "exit code 5"
+    [advised] = report.failure_groups
+    assert advised.group.failure.message == "exit code 5"
 
 
 def test_a_relink_without_effect_is_told(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_a_relink_without_effect_is_told(tmp_path: Path) -> None:
         RELINKING, tmp_path, source=source, starter=FakeStarter(seconds=steady), builder=builder
     )
     events, _ = drain(Attempt(session, ALL, count=1).events())
-    assert sum(isinstance(event, RelinkedAlike) for event in events) == 1
+    assert sum(isinstance(event, RelinkedWithoutEffect) for event in events) == 1
 
 
 def test_nothing_is_said_of_relinking_where_no_line_relinks(tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_failures_that_say_the_same_are_one_trouble(tmp_path: Path) -> None:
     session = a_session(a_study(), tmp_path, source=source, starter=starter, builder=builder)
     _, report = drain(Attempt(session, ALL, count=5).events())
     assert (report.built, report.started) == (2, 1)
-    built, crashed = (advised.trouble for advised in report.troubles)
+    built, crashed = (advised.group for advised in report.failure_groups)
     assert (built.failure.stage, len(built.subjects), built.oldest) == ("build", 3, False)
     assert (crashed.failure.stage, [str(each) for each in crashed.subjects]) == ("crash", ["r3"])
     assert report.as_json()["built"] == 2
@@ -145,10 +145,10 @@ def test_failures_of_the_oldest_alone_are_told_apart(tmp_path: Path) -> None:
         a_study(), tmp_path, source=source, starter=FakeStarter(seconds=steady), builder=builder
     )
     _, report = drain(Attempt(session, ALL, count=5).events())
-    [advised] = report.troubles
-    assert advised.trouble.oldest
-    assert advised.trouble.stretch is not None
-    assert advised.trouble.stretch.range == "..r1"
+    [advised] = report.failure_groups
+    assert advised.group.oldest
+    assert advised.group.failed_range is not None
+    assert advised.group.failed_range.range == "..r1"
 
 
 def test_nothing_that_starts_is_of_no_use(tmp_path: Path) -> None:
@@ -206,4 +206,4 @@ def test_trying_waits_for_quiet_only_where_a_start_counts() -> None:
     ],
 )
 def test_lines_are_alike_but_for_places_numbers_and_ids(one: str, other: str, *, same: bool) -> None:
-    assert (alike(one) == alike(other)) is same
+    assert (without_details(one) == without_details(other)) is same

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from perftrail.errors import NoAnswer
-from perftrail.model.measurement import Busy, Conditions
+from perftrail.model.measurement import BusyProcess, Conditions
 from perftrail.model.process import Signalled
 from perftrail.process.launcher import Launcher
 from perftrail.verbs.doctor import GRADES, Finding, MachineState, diagnose, examine
@@ -37,7 +37,7 @@ def a_machine(
     facts: dict[str, str] | None = None,
     settings: dict[str, str] | None = None,
     conditions: Conditions = QUIET,
-    busiest: tuple[Busy, ...] = (),
+    busiest: tuple[BusyProcess, ...] = (),
     cgroups: dict[str, str | None] | None = None,
     clock_seconds: float = 30e-9,
     fixable: frozenset[str] = frozenset(),
@@ -98,7 +98,7 @@ def test_a_setting_is_found_with_its_cost_and_who_says_so(
 def test_a_busy_machine_names_who_is_busy() -> None:
     finding = a_machine(
         conditions=Conditions(foreign_cpus=1.2, window_seconds=1.0),
-        busiest=(Busy(pid=7, name="ma\x1bke", cpus=0.97),),
+        busiest=(BusyProcess(pid=7, name="ma\x1bke", cpus=0.97),),
     )["load"]
     assert finding.grade == "spoils"
     assert '"ma\\u001bke" (7) 0.97' in finding.here

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from perftrail.model.search_record import Mark
+    from perftrail.model.search_record import StoreProgress
     from perftrail.present.dashboard.snapshot import Snapshot
     from perftrail.web.studies import ServedStudy
     from tests.web.studies import Hostile
 
 
-async def newest(served_study: ServedStudy, known: Mark | None) -> Snapshot:
+async def newest(served_study: ServedStudy, known: StoreProgress | None) -> Snapshot:
     """Wait for a snapshot of a store that has moved on since."""
     async with asyncio.timeout(30):
         while True:

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
 
 from perftrail.find.journal import MachineBootJson
-from perftrail.find.priors import noted
+from perftrail.find.priors import performance_words
 from perftrail.model.benchmark import Value
 from perftrail.model.build import Stage
 from perftrail.model.metrics import Better
-from perftrail.model.source import ALONE, PinsJson
+from perftrail.model.source import NO_PINS, PinsJson
 from perftrail.model.target import Working
 from perftrail.model.wording import counted
 from perftrail.search import Costs, Origin, Question
@@ -285,7 +285,7 @@ class FindAnswer:
     boots: tuple[MachineBoot, ...] = ()
     other_machines: tuple[str, ...] = ()
     with_notes: bool = False
-    pins: Pins = ALONE
+    pins: Pins = NO_PINS
 
     @property
     def name(self) -> str:
@@ -310,7 +310,7 @@ class FindAnswer:
     def notes(self, change: Change) -> Mapping[Revision, str]:
         """Return the candidates whose messages mention speed or memory, each with the word that raised its prior."""
         candidates = self.candidates(change) if self.with_notes else ()
-        return {candidates[number]: word for number, word in noted(candidates).items()}
+        return {candidates[number]: word for number, word in performance_words(candidates).items()}
 
     def as_json(self) -> FindAnswerJson:
         """Return the answer as `find --json` prints it: ids are full, numbers that do not exist are null."""
@@ -335,7 +335,7 @@ class FindAnswer:
                 }
                 for each in self.unusable
             ],
-            "broken_ranges": [self._broke(each) for each in self.broken_ranges],
+            "broken_ranges": [self._broken_range(each) for each in self.broken_ranges],
             "invocations": self.invocations,
             "discarded": self.discarded,
             "noisy": self.noisy,
@@ -380,16 +380,16 @@ class FindAnswer:
             "possible": _finite(suspicion.possible),
         }
 
-    def _broke(self, stretch: BrokenRange) -> BrokenRangeJson:
+    def _broken_range(self, broken_range: BrokenRange) -> BrokenRangeJson:
         def named(position: int | None) -> str | None:
             return None if position is None else self.revisions[position].id
 
         return {
-            "revisions": [self.revisions[stretch.first].id, self.revisions[stretch.last].id],
-            "stage": stretch.stage,
-            "tried": stretch.tried,
-            "usable_before": named(stretch.before),
-            "usable_after": named(stretch.after),
+            "revisions": [self.revisions[broken_range.first].id, self.revisions[broken_range.last].id],
+            "stage": broken_range.stage,
+            "tried": broken_range.tried,
+            "usable_before": named(broken_range.before),
+            "usable_after": named(broken_range.after),
         }
 
 
@@ -403,7 +403,7 @@ class FindTable:
     invocations: int
     seconds: float
     machine: str
-    pins: Pins = ALONE
+    pins: Pins = NO_PINS
 
     @property
     def unusable_count(self) -> int:
@@ -471,7 +471,7 @@ def _certificate(summary: Summary | None) -> FindCertificateJson | None:
         "invocations": summary.invocations,
         "error": summary.error,
         "layouts": summary.layouts,
-        "single_change": summary.alone,
+        "single_change": summary.is_only_change,
         "possible": _finite(summary.possible),
         "spread": summary.spread,
     }
@@ -491,10 +491,10 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-GUESSED = Costs()
+DEFAULT_COSTS = Costs()
 
 
-class Known(TypedDict, total=False):
+class PriorKnowledge(TypedDict, total=False):
     """Prior knowledge of a history, by the names of a question."""
 
     built: frozenset[int]
@@ -525,8 +525,8 @@ class FindRequest:
         sampler: Sampler | None = None,
         *,
         prior: tuple[float, ...] | None = None,
-        costs: Costs = GUESSED,
-        **more: Unpack[Known],
+        costs: Costs = DEFAULT_COSTS,
+        **more: Unpack[PriorKnowledge],
     ) -> Question:
         """Return the search's question over `revisions` revisions, with a sampler's properties."""
         return Question(

@@ -1,6 +1,6 @@
 """Search for the revision where a program began to fail, and report ranges of unusable revisions.
 
-`Trials` tries revisions for the search. `stretches` returns ranges of a history that appear to be broken.
+`Trials` tries revisions for the search. `find_broken_ranges` returns ranges of a history that appear to be broken.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from perftrail.model.measurement import FailedInvocation
 from perftrail.model.plan import Cell
 from perftrail.model.subject import Subject
 from perftrail.search import Settled
-from perftrail.search.failing import FailureSearch, Tried
+from perftrail.search.failing import FailureSearch, Tries
 from perftrail.search.words import left
 
 if TYPE_CHECKING:
@@ -69,15 +69,15 @@ class Trials:
         while not isinstance(action := self._ask(search, journal, budget), Settled):
             (position,) = action.positions
             revision = self.revisions[position]
-            journal.agrees([revision.id], 0)
+            journal.accepts([revision.id], 0)
             news = yield from self.take(position)
             search.tell(news)
-            held = search.belief
+            belief = search.belief
             yield journal.step(
                 action={"measure": revision.id, "position": position, "order": [revision.id]},
                 news=self.plain(news),
-                belief=step_record.belief(held, self.revisions),
-                words=self.words(news, held),
+                belief=step_record.belief_json(belief, self.revisions),
+                words=self.words(news, belief),
             )
         return action.answer
 
@@ -88,20 +88,20 @@ class Trials:
             action = search.ask()
             if isinstance(action, Settled):
                 break
-            if journal.repeats([self.revisions[position].id for position in action.positions], 0):
+            if journal.is_recorded([self.revisions[position].id for position in action.positions], 0):
                 break
         return action
 
-    def take(self, position: int) -> Generator[Event, None, Tried]:
+    def take(self, position: int) -> Generator[Event, None, Tries]:
         """Try a position once, and return the outcome as news."""
-        yield from self._ledger.ahead(position, self.revisions, variant=self._working.variant)
+        yield from self._ledger.build_ahead(position, self.revisions, variant=self._working.variant)
         first = position not in self._next
         began, self._running = self._ledger.seconds, 0.0
         failure = yield from self._try(position)
         if failure is not None:
             self._failures[position] = failure
         building = self._ledger.seconds - began - self._running
-        return Tried(
+        return Tries(
             position=position,
             worked=int(failure is None),
             failed=int(failure is not None),
@@ -110,7 +110,7 @@ class Trials:
             build_seconds=max(building, 0.0) if first else None,
         )
 
-    def words(self, news: Tried, held: Belief | None) -> str:
+    def words(self, news: Tries, belief: Belief | None) -> str:
         """Return the description of a step."""
         label = self.revisions[news.position].short
         if news.failed:
@@ -118,9 +118,9 @@ class Trials:
             done = f"tried {label}: failed ({failure.stage})"
         else:
             done = f"tried {label}: works"
-        return done if held is None else f"{done}; {left(held)}"
+        return done if belief is None else f"{done}; {left(belief)}"
 
-    def plain(self, news: Tried) -> dict[str, Json]:
+    def plain(self, news: Tries) -> dict[str, Json]:
         """Return the outcome of a step as plain data."""
         data: dict[str, Json] = {"worked": news.worked, "failed": news.failed}
         failure = self._failures.get(news.position) if news.failed else None
@@ -163,14 +163,14 @@ class BrokenRange:
     stage: Stage
 
 
-def stretches(
+def find_broken_ranges(
     usable: Collection[int], failures: Mapping[int, Failure], changes: Sequence[Change]
 ) -> tuple[BrokenRange, ...]:
     """Return the ranges that touch or contain a change, or that reach an end without usable revisions.
 
     >>> from perftrail.model.build import Failure
     >>> failed = Failure(stage="build", message="")
-    >>> [(each.first, each.last, each.before) for each in stretches({0, 4}, {6: failed, 9: failed}, ())]
+    >>> [(each.first, each.last, each.before) for each in find_broken_ranges({0, 4}, {6: failed, 9: failed}, ())]
     [(6, 9, 4)]
     """
     return tuple(each for each in _all(usable, failures) if _matters(each, changes))
@@ -184,13 +184,13 @@ def _all(usable: Collection[int], failures: Mapping[int, Failure]) -> Iterator[B
             run.append(position)
             continue
         if run:
-            yield _stretch(run, failures, before=before, after=position)
+            yield _broken_range(run, failures, before=before, after=position)
         run, before = [], position
     if run:
-        yield _stretch(run, failures, before=before, after=None)
+        yield _broken_range(run, failures, before=before, after=None)
 
 
-def _stretch(
+def _broken_range(
     run: Sequence[int], failures: Mapping[int, Failure], *, before: int | None, after: int | None
 ) -> BrokenRange:
     return BrokenRange(
@@ -203,11 +203,11 @@ def _stretch(
     )
 
 
-def _matters(stretch: BrokenRange, changes: Sequence[Change]) -> bool:
-    if stretch.before is None or stretch.after is None:
+def _matters(broken_range: BrokenRange, changes: Sequence[Change]) -> bool:
+    if broken_range.before is None or broken_range.after is None:
         return True
     return any(
-        stretch.first <= change.positions[-1] + 1 and stretch.last >= change.positions[0] - 2
+        broken_range.first <= change.positions[-1] + 1 and broken_range.last >= change.positions[0] - 2
         for change in changes
         if change.positions
     )

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from perftrail.errors import NoAnswer, StudyError
 from perftrail.find.answer import FindAnswer, FindTable, UnusableRevision
-from perftrail.find.failing import Trials, stretches
+from perftrail.find.failing import Trials, find_broken_ranges
 from perftrail.find.inside import InsideMerges
 from perftrail.find.journal import Journal, Ledger, other_machines
-from perftrail.find.loop import Loop, gaps, warm_prior, witnesses
+from perftrail.find.loop import Loop, included_positions, warm_prior, witnesses
 from perftrail.find.other_metrics import also_changed
-from perftrail.find.priors import RevisionPriors, weigh, with_measured, with_notes
+from perftrail.find.priors import RevisionPriors, path_priors, with_measured, with_notes
 from perftrail.find.sampler import Sampler
 from perftrail.measure.events import HistoryRead, Skipped, now
 from perftrail.model.build import Built, content_key
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from perftrail.search import Answer, Question
 
 
-GROUNDS = "certificate"
+SEARCH_VERSION = "certificate"
 """The version of the search's assumptions, part of its name: a search of an earlier version starts again."""
 
 MOST_INVOCATIONS = 300
@@ -59,9 +59,9 @@ class Find:
         self._request = request
         self._ledger = Ledger(session)
         self._revisions: tuple[Revision, ...] = ()
-        self._beforehand = RevisionPriors(weights=None, said=())
+        self._prior = RevisionPriors(weights=None, reasons=())
         self._distance: tuple[float, ...] | None = None
-        self._begun = ""
+        self._first_started = ""
         self._other_machines: tuple[str, ...] = ()
 
     def events(self) -> Generator[Event, None, FindAnswer | FindTable]:
@@ -75,11 +75,11 @@ class Find:
             Skipped(left_out=each) for each in self._session.subject_builder.left_out(self._revisions)
         )
         yield from self._outdated()
-        self._beforehand = self._prior_weights()
+        self._prior = self._prior_weights()
         record = self._record()
-        self._begun = self._first_begun(record)
+        self._first_started = self._read_first_started(record)
         goal = self._request.goal
-        journal = Journal(self._session, record, self._ledger, in_blocks=not isinstance(goal, Working))
+        journal = Journal(self._session, record, self._ledger, per_boot_session=not isinstance(goal, Working))
         self._other_machines = other_machines(self._session.store, self._session.machine, record)
         result: FindAnswer | FindTable
         if isinstance(goal, Working):
@@ -146,7 +146,9 @@ class Find:
         answers: list[FindAnswer] = []
         for target in targets:
             name = named(target)
-            answers.append((yield from self._told(found[name], sampler_of[name], name, known[name], journal)))
+            answers.append(
+                (yield from self._answer_for(found[name], sampler_of[name], name, known[name], journal))
+            )
         return tuple(answers)
 
     def _question(
@@ -166,7 +168,7 @@ class Find:
         store, subject_builder = self._session.store, self._session.subject_builder
         stored = {runnable.revision for runnable in store.runnables(sampler.benchmark)}
         builds = store.builds() if stored else {}
-        earlier = {key for key, record in builds.items() if record.finished < self._begun}
+        earlier = {key for key, record in builds.items() if record.finished < self._first_started}
         found = set()
         for position, revision in enumerate(self._revisions):
             if revision.id in stored:
@@ -185,7 +187,7 @@ class Find:
             machine=self._session.machine.id,
         )
 
-    def _told(
+    def _answer_for(
         self, answer: Answer, sampler: Sampler, name: str, known: RevisionPriors, journal: Journal
     ) -> Generator[Event, None, FindAnswer]:
         """Return a metric's answer with its revisions, after searching inside the merges that it names."""
@@ -211,8 +213,8 @@ class Find:
             machine=self._session.machine.id,
             inside=inside,
             also=also,
-            broken_ranges=stretches(sampler.usable(name), failures, answer.changes),
-            priors=known.said,
+            broken_ranges=find_broken_ranges(sampler.usable(name), failures, answer.changes),
+            priors=known.reasons,
             discarded=sampler.discarded,
             noisy=sampler.noisy,
             with_notes="notes" in self._request.priors,
@@ -224,8 +226,8 @@ class Find:
         wanted = self._session.subject_builder.wanted(self._revisions)
         if not wanted:
             raise NoAnswer("source.skip excludes every revision of the range; no revision is left to try")
-        line = gaps(self._revisions, wanted)
-        prior = line.weights(self._beforehand.weights)
+        line = included_positions(self._revisions, wanted)
+        prior = line.weights(self._prior.weights)
         trials = Trials(self._session, working, wanted, self._ledger)
         search = FailureSearch(self._request.question(len(wanted), prior=prior))
         answer = yield from trials.pursue(search, journal, self._request.budget)
@@ -239,7 +241,7 @@ class Find:
             seconds=self._ledger.seconds,
             machine=self._session.machine.id,
             inside={},
-            priors=self._beforehand.said,
+            priors=self._prior.reasons,
             with_notes="notes" in self._request.priors,
         )
 
@@ -258,7 +260,7 @@ class Find:
             for prior in request.priors
             if (prior == "size" and small) or (prior == "suspect" and request.suspect)
         ]
-        known = RevisionPriors(weights=None, said=())
+        known = RevisionPriors(weights=None, reasons=())
         if len(self._revisions) < 2:
             return known
         incremental = small and self._session.study.build.incremental
@@ -266,17 +268,17 @@ class Find:
         if incremental:
             self._distance = tuple(float(sum_) for sum_ in accumulate(len(paths) for paths in touched))
         if wanted:
-            known = weigh(touched, priors=wanted, suspect=request.suspect)
+            known = path_priors(touched, priors=wanted, suspect=request.suspect)
         return with_notes(known, self._revisions) if "notes" in request.priors else known
 
     def _prior_of(self, target: Target) -> RevisionPriors:
         """Return the prior over culprits for one metric's change."""
         if "measured" not in self._request.priors or len(self._revisions) < 2:
-            return self._beforehand
-        warm = warm_prior(self._session, target, self._revisions, before=self._begun)
-        return with_measured(self._beforehand, warm)
+            return self._prior
+        warm = warm_prior(self._session, target, self._revisions, before=self._first_started)
+        return with_measured(self._prior, warm)
 
-    def _first_begun(self, record: SearchRecord) -> str:
+    def _read_first_started(self, record: SearchRecord) -> str:
         """Return when this search first began, so that a resumed search does not use its samples as a prior."""
         begun = [
             each.started
@@ -290,7 +292,7 @@ class Find:
         ids = [revision.id for revision in self._revisions]
         targets: tuple[Target | Working, ...] = (goal,) if isinstance(goal, Working) else goal
         named = [[target.name, target.variant] for target in targets]
-        grounds = () if isinstance(goal, Working) else (GROUNDS,)
+        grounds = () if isinstance(goal, Working) else (SEARCH_VERSION,)
         # Empty for one source, so that the names of existing searches stay valid.
         held = [pins] if (pins := self._session.pins.as_json()) else []
         return SearchRecord(
@@ -310,7 +312,7 @@ class Find:
                 "confidence": request.confidence,
                 "thorough": request.thorough,
                 **json_of(self._session.pins.as_json()),
-                "priors": list(self._beforehand.said),
+                "priors": list(self._prior.reasons),
             },
         )
 

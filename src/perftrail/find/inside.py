@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from perftrail.find.answer import InsideMerge
-from perftrail.find.loop import NOT_MADE, Loop
+from perftrail.find.loop import BUILD_STAGES, Loop
 from perftrail.find.sampler import Sampler
 from perftrail.model.build import Failure
 from perftrail.search import AllSettled, Built, Costs, Kind, MergeSearch, Origin, Settled, Visit
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from perftrail.model.subject import Merge, Revision
     from perftrail.search import Answer, Batch, BootSession, Budget, CannotRelink, Change, Unusable
 
-DEEPEST = 8
+MOST_DEPTH = 8
 """Maximum depth of merges inside merges; at this depth the answer names the innermost merge."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Layout:
+class _BranchPositions:
     """The positions of `MergeSearch`: their revisions, their prior weights, and the length of each branch.
 
     `absent` are the positions of bases that equal the first parent or do not exist.
@@ -63,7 +63,7 @@ class InsideMerges:
     def each(self, answer: Answer) -> Generator[Event, None, dict[int, InsideMerge]]:
         """Search every merge that an answer names as a culprit; return the results by the change's number."""
         found: dict[int, InsideMerge] = {}
-        if self._session.study.walked.walk == "tags":
+        if self._session.study.searched_source.walk == "tags":
             return found
         for number, change in enumerate(answer.changes):
             if change.kind is not Kind.STEP:
@@ -82,10 +82,12 @@ class InsideMerges:
     ) -> Generator[Event, None, InsideMerge | None]:
         """Search inside a revision, and recursively inside the culprit found; `None` if it is not a merge."""
         merge = self._session.source.merge(revision)
-        if merge is None or depth > DEEPEST:
+        if merge is None or depth > MOST_DEPTH:
             return None
         return (
-            yield from self._search(merge, _lay_out(merge, merge.trunk, merge.revision), known, depth=depth)
+            yield from self._search(
+                merge, _positions_of(merge, merge.trunk, merge.revision), known, depth=depth
+            )
         )
 
     def _search_unbuildable(self, change: Change) -> Generator[Event, None, InsideMerge | None]:
@@ -96,21 +98,23 @@ class InsideMerges:
             return None
         first, last = self._outer.revisions[before], self._outer.revisions[change.positions[-1]]
         for position in change.positions[:-1]:
-            if position in failures and failures[position].stage in NOT_MADE:
+            if position in failures and failures[position].stage in BUILD_STAGES:
                 merge = self._session.source.merge(self._outer.revisions[position])
                 if merge is None:
                     continue
-                found = yield from self._search(merge, _lay_out(merge, first, last), (self._outer,), depth=1)
+                found = yield from self._search(
+                    merge, _positions_of(merge, first, last), (self._outer,), depth=1
+                )
                 if found.origin is Origin.BRANCH:
                     return found
         return None
 
     def _search(
-        self, merge: Merge, layout: _Layout, known: tuple[Sampler, ...], *, depth: int
+        self, merge: Merge, line: _BranchPositions, known: tuple[Sampler, ...], *, depth: int
     ) -> Generator[Event, None, InsideMerge]:
         targets = {self._name: self._outer.targets[self._name]}
-        sampler = Sampler(self._session, targets, layout.revisions, self._ledger, name=self._journal.name)
-        search = self._begin(layout, sampler, known)
+        sampler = Sampler(self._session, targets, line.revisions, self._ledger, name=self._journal.name)
+        search = self._begin(line, sampler, known)
         loop = Loop(
             self._session,
             search,
@@ -131,38 +135,38 @@ class InsideMerges:
             return result
         deeper: InsideMerge | None = None
         if len(change.positions) == 1:
-            culprit = layout.revisions[change.positions[0]]
+            culprit = line.revisions[change.positions[0]]
             deeper = yield from self._search_revision(culprit, (*known, sampler), depth=depth + 1)
-        return replace(result, revisions=layout.revisions, change=change, inside=deeper)
+        return replace(result, revisions=line.revisions, change=change, inside=deeper)
 
-    def _begin(self, layout: _Layout, sampler: Sampler, known: Sequence[Sampler]) -> _InMerge:
+    def _begin(self, line: _BranchPositions, sampler: Sampler, known: Sequence[Sampler]) -> _OneMetricMerge:
         """Start a search with everything that is already known of its revisions."""
         places = {
             revision.id: position
-            for position, revision in enumerate(layout.revisions)
-            if position not in layout.absent
+            for position, revision in enumerate(line.revisions)
+            if position not in line.absent
         }
-        batches = [batch for each in known for batch in each.told_of(self._name, places)]
+        batches = [batch for each in known for batch in each.known_batches(self._name, places)]
         failures = {id_: why for each in known for id_, why in each.known_failures(self._name).items()}
         measured = {sample.position for batch in batches for sample in batch.samples}
         broken = {places[id_]: why for id_, why in failures.items() if places.get(id_, 0) not in measured}
         samples = sum(len(batch.samples) for batch in batches)
         question = self._request.question(
-            len(layout.revisions),
+            len(line.revisions),
             sampler,
-            prior=layout.prior,
+            prior=line.prior,
             costs=Costs(build=self._ledger.mean_build, sample=self._ledger.mean_invocation),
         )
         left = self._left(
-            builds=len(measured) + len(broken) + len(layout.absent), invocations=samples * len(sampler.points)
+            builds=len(measured) + len(broken) + len(line.absent), invocations=samples * len(sampler.points)
         )
-        search = _InMerge(MergeSearch(question, branches=layout.branches), self._name, left)
-        session = sampler.move(self._journal.boot)
+        search = _OneMetricMerge(MergeSearch(question, branches=line.branches), self._name, left)
+        session = sampler.enter_boot_session(self._journal.boot)
         if session is not None:
             search.tell(session)
         same = Failure(stage="checkout", message="is not a separate revision")
-        for position, failure in (*((at, same) for at in layout.absent), *broken.items()):
-            search.tell(sampler.give_up(position, failure))
+        for position, failure in (*((at, same) for at in line.absent), *broken.items()):
+            search.tell(sampler.record_failure(position, failure))
         for position in sorted(measured):
             search.tell(Built(position=position))
         for batch in batches:
@@ -184,7 +188,7 @@ class InsideMerges:
         return left
 
 
-class _InMerge:
+class _OneMetricMerge:
     """The search inside one merge, for one metric, with the interface of a search for several.
 
     `left` returns the part of the whole search's budget that is left for this one.
@@ -222,7 +226,7 @@ class _InMerge:
         """Return nothing: this step is about a separate branch, which has no belief to report."""
 
 
-def _lay_out(merge: Merge, first: Revision, last: Revision) -> _Layout:
+def _positions_of(merge: Merge, first: Revision, last: Revision) -> _BranchPositions:
     """Return a merge's branches between two revisions of the trunk: its first parent and itself, or usable ones."""
     revisions = [first]
     prior = [0.0]
@@ -233,7 +237,7 @@ def _lay_out(merge: Merge, first: Revision, last: Revision) -> _Layout:
         revisions += [branch.base or first, *branch.revisions]
         each = (1 - COMBINED - MOVED) / len(branch.revisions)
         prior += [0.0 if absent[-1:] == [len(prior)] else MOVED, *[each] * len(branch.revisions)]
-    return _Layout(
+    return _BranchPositions(
         revisions=(*revisions, last),
         prior=(*prior, COMBINED),
         branches=tuple(len(branch.revisions) for branch in merge.branches),

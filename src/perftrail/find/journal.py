@@ -1,7 +1,7 @@
 """Record the steps and the cost of one search, and choose builds to start early.
 
 Each step is recorded with the machine's boot session, because levels of different boot sessions are not
-comparable. A search that resumes after a reboot learns of it before its next request. `likely` orders the
+comparable. A search that resumes after a reboot learns of it before its next request. `likely_next` orders the
 positions that a search may ask for next, so that they are built in parallel.
 """
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from perftrail.ports import Store
 
 
-def likely(position: int, tried: Collection[int], *, revisions: int) -> Iterator[int]:
+def likely_next(position: int, tried: Collection[int], *, revisions: int) -> Iterator[int]:
     """Yield untried positions that the search may ask for after one, the likeliest first.
 
     The other end of the history comes first, if untried. Then come the middles of the ranges on both sides of
@@ -59,7 +59,7 @@ def likely(position: int, tried: Collection[int], *, revisions: int) -> Iterator
 
 Result = TypeVar("Result")
 
-MOST_LOOKED_AT = 4
+MOST_CONSIDERED = 4
 """Number of candidate positions considered for each parallel build, because some may already be built."""
 
 
@@ -87,7 +87,7 @@ class MachineBoot:
         return {"boot": self.id, "kernel": self.kernel, "since": self.since}
 
 
-NOWHERE = MachineBoot()
+NO_BOOT = MachineBoot()
 """The boot session of values that do not depend on it, for example counted instructions."""
 
 
@@ -101,11 +101,13 @@ def boot_of(machine: Machine) -> MachineBoot:
 
 def stored_boot(action: Mapping[str, Json]) -> MachineBoot:
     """Read the boot session of a recorded step; steps of older versions have none."""
-    kept = action.get("block")
-    if not isinstance(kept, dict):
-        return NOWHERE
+    recorded = action.get("block")
+    if not isinstance(recorded, dict):
+        return NO_BOOT
     return MachineBoot(
-        id=str(kept.get("boot", "")), kernel=str(kept.get("kernel", "")), since=str(kept.get("since", ""))
+        id=str(recorded.get("boot", "")),
+        kernel=str(recorded.get("kernel", "")),
+        since=str(recorded.get("since", "")),
     )
 
 
@@ -138,7 +140,7 @@ class Ledger:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._made = 0
+        self._built = 0
         self._timed: set[str] = set()
         self.invocations: set[InvocationKey] = set()
         self.attempted: set[str] = set()
@@ -148,7 +150,7 @@ class Ledger:
     @property
     def done(self) -> tuple[int, int]:
         """Builds and invocations that this process performed, without those known before."""
-        return (self._made, self._session.bench.started)
+        return (self._built, self._session.bench.started)
 
     def count(self, key: InvocationKey, seconds: float) -> None:
         """Count an invocation."""
@@ -174,13 +176,13 @@ class Ledger:
             self.attempted.add(cell.subject.revision.id)
         return result
 
-    def together(self, revisions: Iterable[Revision], *, variant: str) -> Generator[Event, None, None]:
+    def build_all(self, revisions: Iterable[Revision], *, variant: str) -> Generator[Event, None, None]:
         """Build several revisions in parallel; only requested builds and their seconds count as attempted."""
         yield from self._counted(
             self._session.subject_builder.ahead(_subject(revision, variant) for revision in revisions)
         )
 
-    def ahead(
+    def build_ahead(
         self, position: int, revisions: Sequence[Revision], *, variant: str
     ) -> Generator[Event, None, None]:
         """Build a missing position in parallel with positions that the search may ask for next.
@@ -195,8 +197,8 @@ class Ledger:
             return
         tried = {place for place, each in enumerate(revisions) if each.id in self.attempted}
         named = islice(
-            likely(position, tried, revisions=len(revisions)),
-            MOST_LOOKED_AT * subject_builder.parallel_builds,
+            likely_next(position, tried, revisions=len(revisions)),
+            MOST_CONSIDERED * subject_builder.parallel_builds,
         )
         fresh = (
             subject
@@ -206,15 +208,15 @@ class Ledger:
         chosen = (_subject(revisions[position], variant), *islice(fresh, subject_builder.parallel_builds - 1))
         yield from self._counted(subject_builder.ahead(chosen))
 
-    def _counted(self, making: Generator[Event, None, Result]) -> Generator[Event, None, Result]:
+    def _counted(self, building: Generator[Event, None, Result]) -> Generator[Event, None, Result]:
         """Count the builds that a generator really performs."""
         while True:
             try:
-                event = next(making)
+                event = next(building)
             except StopIteration as stop:
                 result: Result = stop.value
                 return result
-            self._made += isinstance(event, BuildFinished) and not event.known
+            self._built += isinstance(event, BuildFinished) and not event.known
             yield event
 
     def build(self, revision: Revision, variant: str, seconds: float) -> None:
@@ -228,18 +230,20 @@ class Ledger:
 class Journal:
     """Records the steps of one search in the store as they happen, numbered through all its parts.
 
-    `in_blocks`: values differ between boot sessions, so each step is recorded with its boot session.
+    `per_boot_session`: values differ between boot sessions, so each step is recorded with its boot session.
     """
 
-    def __init__(self, session: Session, record: SearchRecord, ledger: Ledger, *, in_blocks: bool) -> None:
+    def __init__(
+        self, session: Session, record: SearchRecord, ledger: Ledger, *, per_boot_session: bool
+    ) -> None:
         self._store = session.store
         self._record = record
         self._ledger = ledger
         self._number = 0
         self._done = ledger.done
         self._store.open_search(record)
-        self._now = boot_of(session.machine) if in_blocks else NOWHERE
-        self._kept = {step.number: step.action for step in self._store.steps(record.key, record.machine)}
+        self._now = boot_of(session.machine) if per_boot_session else NO_BOOT
+        self._recorded = {step.number: step.action for step in self._store.steps(record.key, record.machine)}
         self._boots: dict[str, MachineBoot] = {}
 
     @property
@@ -255,8 +259,8 @@ class Journal:
     @property
     def boot(self) -> MachineBoot:
         """The boot session of the next step: the recorded one if the step exists, else the current one."""
-        kept = self._kept.get(self._number + 1)
-        return self._now if kept is None else stored_boot(kept)
+        recorded = self._recorded.get(self._number + 1)
+        return self._now if recorded is None else stored_boot(recorded)
 
     @property
     def boots(self) -> tuple[MachineBoot, ...]:
@@ -278,22 +282,22 @@ class Journal:
 
     @property
     def _resumes(self) -> bool:
-        return self._number + 1 in self._kept
+        return self._number + 1 in self._recorded
 
-    def repeats(self, order: Sequence[str], layout: int) -> bool:
+    def is_recorded(self, order: Sequence[str], layout: int) -> bool:
         """Whether the next step is recorded with this request."""
-        kept = self._kept.get(self._number + 1, {})
-        return (kept.get("order"), kept.get("layout", 0)) == (list(order), layout)
+        recorded = self._recorded.get(self._number + 1, {})
+        return (recorded.get("order"), recorded.get("layout", 0)) == (list(order), layout)
 
-    def agrees(self, order: Sequence[str], layout: int) -> bool:
+    def accepts(self, order: Sequence[str], layout: int) -> bool:
         """Whether the next step is not recorded, or recorded with the same request.
 
         Otherwise the record no longer applies: all later steps are new, and `boot` is the current boot
         session.
         """
-        if not self._resumes or self.repeats(order, layout):
+        if not self._resumes or self.is_recorded(order, layout):
             return True
-        self._kept = {}
+        self._recorded = {}
         return False
 
     def step(

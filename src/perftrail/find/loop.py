@@ -1,8 +1,7 @@
 """Loop of every search: ask the search, build, measure, report the results, and record the step.
 
-`Gaps` maps a search over the revisions that may be built to the whole history. `witnesses` names the builds
-on both sides of each change, which the answer depends on. `warm_prior` gives a prior from samples that the
-store already has.
+`IncludedPositions` maps a search over the revisions that may be built to the whole history. `witnesses` returns the
+builds on both sides of each change, on which the answer depends. `warm_prior` returns a prior from stored samples.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ from typing import TYPE_CHECKING, Protocol
 from perftrail.errors import NoAnswer
 from perftrail.find import step_record
 from perftrail.find.answer import FindTable
-from perftrail.measure.events import BuilderSaid
+from perftrail.measure.events import BuilderMessage
+from perftrail.measure.failure_groups import same_reason
 from perftrail.measure.invoker import NO_INPUT
 from perftrail.measure.pairs import logarithm
-from perftrail.measure.troubles import same_reason
 from perftrail.model.build import Failure
 from perftrail.model.measurement import FlaggedSample, Measurement, Runnable, sift
 from perftrail.model.placeholders import names
@@ -47,11 +46,11 @@ if TYPE_CHECKING:
     from perftrail.search.answer import Change
 
 
-NOT_MADE = ("checkout", "build", "skipped")
+BUILD_STAGES = ("checkout", "build", "skipped")
 """Stages at which a revision fails for all metrics of its variant."""
 
 
-class Searching(Protocol):
+class MetricSearch(Protocol):
     """A search for one metric or several: receives the results that it asked for, until all are settled."""
 
     def tell(
@@ -95,7 +94,7 @@ class Loop:
     def __init__(
         self,
         session: Session,
-        search: Searching,
+        search: MetricSearch,
         samplers: Sequence[Sampler],
         journal: Journal,
         ledger: Ledger,
@@ -111,18 +110,18 @@ class Loop:
         self._journal = journal
         self._ledger = ledger
         self._part = part or {}
-        self._asked: set[tuple[int, str]] = set()
+        self._requested: set[tuple[int, str]] = set()
 
     def events(self) -> Generator[Event, None, Mapping[str, Answer]]:
         """Search; yield events and return each metric's answer."""
         while not isinstance(visit := self._next(), AllSettled):
-            yield from self._do(visit)
+            yield from self._perform(visit)
         return visit.answers
 
     def _next(self) -> Visit | AllSettled:
         """Ask what to do next, in the boot session that the journal gives for it."""
         while not isinstance(visit := self._ask(), AllSettled):
-            if not self._move() and self._journal.agrees(*self._request(visit)):
+            if not self._move() and self._journal.accepts(*self._request(visit)):
                 break
         return visit
 
@@ -131,7 +130,7 @@ class Loop:
         for budget in self._journal.budgets(self._budget):
             self._search.allow(budget)
             visit = self._search.ask()
-            if isinstance(visit, AllSettled) or self._journal.repeats(*self._request(visit)):
+            if isinstance(visit, AllSettled) or self._journal.is_recorded(*self._request(visit)):
                 break
         return visit
 
@@ -144,13 +143,13 @@ class Loop:
         """Report samples from a new boot session to the search; return whether there are any."""
         moved = False
         for sampler in self._samplers:
-            news = sampler.move(self._journal.boot)
+            news = sampler.enter_boot_session(self._journal.boot)
             if news is not None:
                 self._search.tell(news, sampler.targets)
                 moved = True
         return moved
 
-    def _do(self, visit: Visit) -> Generator[Event, None, None]:
+    def _perform(self, visit: Visit) -> Generator[Event, None, None]:
         """Build and measure what the search asked for, report the results, and record the step."""
         sampler, measure = self._sampler_of[visit.names[0]], visit.measure
         yield from self._build_ahead(sampler, measure.positions)
@@ -159,21 +158,21 @@ class Loop:
             if news is None:
                 continue
             self._report_build(sampler, news)
-            if isinstance(news, Unusable) or news.like is not None:
-                yield self._keep(visit, sampler, dict.fromkeys(visit.names, news))
-                yield from self._refuse_to_go_on(sampler)
+            if isinstance(news, Unusable) or news.same_as is not None:
+                yield self._record_step(visit, sampler, dict.fromkeys(visit.names, news))
+                yield from self._stop_if_all_fail(sampler)
                 return
         taken = yield from sampler.take(measure, self._journal.next_step)
         if isinstance(taken, CannotRelink):
-            yield BuilderSaid(text=f"relinking failed, so perftrail draws no more layouts: {taken.reason}")
+            yield BuilderMessage(text=f"relinking failed, so perftrail draws no more layouts: {taken.reason}")
             self._search.tell(taken, sampler.targets)
             return
         self._search.tell_batch(taken.batches)
         for name, unusable in taken.unusable.items():
             for each in unusable:
                 self._search.tell(each, (name,))
-        yield self._keep(visit, sampler, taken.batches)
-        yield from self._refuse_to_go_on(sampler)
+        yield self._record_step(visit, sampler, taken.batches)
+        yield from self._stop_if_all_fail(sampler)
 
     def _report_build(self, sampler: Sampler, news: Built | Unusable) -> None:
         """Report the outcome of a build to all metrics that it concerns."""
@@ -190,8 +189,8 @@ class Loop:
                 continue
             if failure is None:
                 self._search.tell(Built(position=news.position, seconds=news.seconds), other.targets)
-            elif failure.stage in NOT_MADE:
-                self._search.tell(other.give_up(news.position, failure), other.targets)
+            elif failure.stage in BUILD_STAGES:
+                self._search.tell(other.record_failure(news.position, failure), other.targets)
 
     def _build_ahead(self, sampler: Sampler, positions: Sequence[int]) -> Generator[Event, None, None]:
         """Build requested positions for the first time, in parallel with positions that are likely to follow.
@@ -199,18 +198,18 @@ class Loop:
         The search receives these builds too; they do not depend on earlier builds.
         """
         subject_builder, variant = self._session.subject_builder, sampler.variant
-        fresh = [position for position in positions if (position, variant) not in self._asked]
-        self._asked |= {(position, variant) for position in fresh}
+        fresh = [position for position in positions if (position, variant) not in self._requested]
+        self._requested |= {(position, variant) for position in fresh}
         if subject_builder.parallel_builds == 1 or not fresh:
             return
         ahead = [
             position
             for position in self._search.builds_ahead(positions, subject_builder.parallel_builds - len(fresh))
-            if (position, variant) not in self._asked
+            if (position, variant) not in self._requested
         ]
-        self._asked |= {(position, variant) for position in ahead}
+        self._requested |= {(position, variant) for position in ahead}
         revisions = [sampler.revisions[position] for position in (*fresh, *ahead)]
-        yield from self._ledger.together(revisions, variant=variant)
+        yield from self._ledger.build_all(revisions, variant=variant)
         for position in ahead:
             revision = sampler.revisions[position]
             made = subject_builder.known_build(Subject(revision=revision, variant=variant))
@@ -220,23 +219,25 @@ class Loop:
             self._ledger.build(revision, variant, made.seconds)
             if not isinstance(made, Failure):
                 self._report_build(sampler, Built(position=position, seconds=made.seconds))
-            elif made.stage in NOT_MADE:
-                self._report_build(sampler, sampler.give_up(position, made, seconds=made.seconds))
+            elif made.stage in BUILD_STAGES:
+                self._report_build(sampler, sampler.record_failure(position, made, seconds=made.seconds))
 
-    def _keep(self, visit: Visit, sampler: Sampler, news: Mapping[str, Batch | Built | Unusable]) -> Stepped:
+    def _record_step(
+        self, visit: Visit, sampler: Sampler, news: Mapping[str, Batch | Built | Unusable]
+    ) -> Stepped:
         """Record a step, with the belief after it."""
         self._search.spend(self._journal.seconds)
         # The belief is computed for the next request; in the other order it would be computed twice.
         self._search.ask()
-        subject = step_record.subject(visit.measure)
+        subject = step_record.measured_position(visit.measure)
         revisions = sampler.revisions
-        data = {name: step_record.news(each, subject, sampler, name) for name, each in news.items()}
+        data = {name: step_record.news_json(each, subject, sampler, name) for name, each in news.items()}
         beliefs = {name: self._search.belief(name) for name in news}
-        plain = {name: step_record.belief(held, revisions) for name, held in beliefs.items()}
+        plain = {name: step_record.belief_json(belief, revisions) for name, belief in beliefs.items()}
         alone = len(self._sampler_of) == 1
         name = visit.names[0]
         return self._journal.step(
-            action={**step_record.action(visit, subject, revisions, alone=alone), **self._part},
+            action={**step_record.action_json(visit, subject, revisions, alone=alone), **self._part},
             news=data[name] if alone else data,
             belief=({} if self._part else plain[name]) if alone else plain,
             words=step_record.words(news[name], subject, sampler, name, None if self._part else beliefs[name])
@@ -246,15 +247,15 @@ class Loop:
             ),
         )
 
-    def _refuse_to_go_on(self, sampler: Sampler) -> Generator[Event, None, None]:
+    def _stop_if_all_fail(self, sampler: Sampler) -> Generator[Event, None, None]:
         """Raise `NoAnswer` if all revisions so far failed for one reason, and the newest one fails for it too.
 
-        A reason that only the study can cause needs no look at the newest revision.
+        If only the study can cause the failure, perftrail does not try the newest revision.
         """
         if self._session.keep_going or not (reason := self._same_reason(sampler)):
             return
         newest = len(sampler.revisions) - 1
-        if not all(self._is_of_the_study(sampler, name) for name in sampler.targets):
+        if not all(self._is_study_mistake(sampler, name) for name in sampler.targets):
             news = yield from sampler.prepare(newest)
             if news is not None:
                 self._report_build(sampler, news)
@@ -278,7 +279,7 @@ class Loop:
                 return ""
         return same_reason(failures)
 
-    def _is_of_the_study(self, sampler: Sampler, name: str) -> bool:
+    def _is_study_mistake(self, sampler: Sampler, name: str) -> bool:
         """Whether a failure belongs to the study and not to a revision: its own program or input file is missing."""
         failure = next(iter(sampler.failures(name).values()))
         benchmark = self._session.study.benchmarks[sampler.benchmark]
@@ -295,7 +296,7 @@ class Loop:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gaps:
+class IncludedPositions:
     """The positions in a history of the revisions that are not skipped, ascending."""
 
     places: tuple[int, ...]
@@ -305,7 +306,7 @@ class Gaps:
 
         Without a prior, all revisions of the history have equal weights.
 
-        >>> Gaps(places=(0, 3, 4)).weights(None)
+        >>> IncludedPositions(places=(0, 3, 4)).weights(None)
         (1.0, 3.0, 1.0)
         """
         if not self._any:
@@ -341,10 +342,10 @@ class Gaps:
         )
 
 
-def gaps(revisions: Sequence[Revision], wanted: Sequence[Revision]) -> Gaps:
+def included_positions(revisions: Sequence[Revision], wanted: Sequence[Revision]) -> IncludedPositions:
     """Return the positions of the wanted revisions in a history."""
     ids = {revision.id for revision in wanted}
-    return Gaps(places=tuple(place for place, each in enumerate(revisions) if each.id in ids))
+    return IncludedPositions(places=tuple(place for place, each in enumerate(revisions) if each.id in ids))
 
 
 def witnesses(result: FindAnswer | FindTable, attempted: Collection[str]) -> tuple[Subject, ...]:
@@ -408,7 +409,7 @@ def warm_prior(
     }
     every = {key for of_points in keys.values() for key in of_points.values()}
     outcomes = view.store.outcomes(every, view.machine.id)
-    earlier = {key: _earlier(held, before) for key, held in outcomes.items()}
+    earlier = {key: _earlier(stored, before) for key, stored in outcomes.items()}
     least = view.study.measure.invocations.least
     measured = [
         _Measured(position=position, runnables=frozenset(of_points.values()), logs=logs)
@@ -432,16 +433,18 @@ def _keys(view: BuildView, target: Target, revision: Revision) -> dict[Point, st
     return keys
 
 
-def _logs(target: Target, held: Mapping[Point, Mapping[int, Measurement]], least: int) -> tuple[float, ...]:
+def _logs(
+    target: Target, earlier: Mapping[Point, Mapping[int, Measurement]], least: int
+) -> tuple[float, ...]:
     """Evaluate a target for each ordinal that every point has; a flag of any point applies to the value."""
-    marked: list[FlaggedSample] = []
-    for ordinal in sorted(set.intersection(*(set(each) for each in held.values()))):
-        readings = {point: each[ordinal] for point, each in held.items()}
-        value = logarithm(target, readings)
+    flagged: list[FlaggedSample] = []
+    for ordinal in sorted(set.intersection(*(set(each) for each in earlier.values()))):
+        measurements = {point: each[ordinal] for point, each in earlier.items()}
+        value = logarithm(target, measurements)
         if isinstance(value, float):
-            flags = {flag: None for reading in readings.values() for flag in reading.flags}
-            marked.append(FlaggedSample(value=value, flags=tuple(flags)))
-    return sift(marked, least=least).values
+            flags = {flag: None for each in measurements.values() for flag in each.flags}
+            flagged.append(FlaggedSample(value=value, flags=tuple(flags)))
+    return sift(flagged, least=least).values
 
 
 def _earlier(outcomes: Sequence[Outcome], before: str) -> dict[int, Measurement]:

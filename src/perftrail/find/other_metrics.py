@@ -32,7 +32,7 @@ LEAST = 0.01
 
 FEWEST_BLOCKS = 6
 
-OF_THE_MACHINE = (
+MACHINE_METRICS = (
     "foreign_cpu",
     "stolen_cpu",
     "cpu_pressure",
@@ -105,11 +105,11 @@ def _pairs(
         return
     low, high = sampler.build_of(before), sampler.build_of(change.positions[-1])
     blocks = [block.values for block in sampler.blocks if low in block.values and high in block.values]
-    asked = {(reference.name, reference.point) for reference in references(target.expression)}
-    names = [*benchmark.metrics, *(each for each in benchmark.measured if each not in OF_THE_MACHINE)]
+    in_target = {(reference.name, reference.point) for reference in references(target.expression)}
+    names = [*benchmark.metrics, *(each for each in benchmark.measured if each not in MACHINE_METRICS)]
     for point in target.points:
         for metric in names:
-            if (metric, point) in asked and len(asked) == 1:
+            if (metric, point) in in_target and len(in_target) == 1:
                 continue
             pairs = [
                 (block[low][point].get(metric, 0.0), block[high][point].get(metric, 0.0)) for block in blocks

@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from perftrail.model.subject import Revision
 
 
-NOTED = 3.0
+NOTED_WEIGHT = 3.0
 """The weight of a revision whose message mentions speed, relative to one whose message does not.
 
 A misleading message costs log2 of it, 1.6 bits. That is at most two samples, because a clear one gives about
 one bit.
 """
 
-LONGEST = 500
+MOST_CHARACTERS = 500
 """Number of characters of a message that are read, because messages have no length limit."""
 
-_TELLING = re.compile(
+_PERFORMANCE_WORD = re.compile(
     r"\b(?:perf(?:ormance)?|fast(?:er|est)?|quick(?:er|ly)?|slow(?:er|ly|down|s)?|speed(?:s|ed|ing)?(?:[ -]?ups?)?"
     r"|optimi[sz]\w*|cach(?:e|es|ed|ing)|memory|footprint|leak(?:s|ed|ing|age)?|(?:re)?alloc(?:ate|at\w+|s)?"
     r"|regress\w*|latency|throughput|overhead|efficien\w*|bottleneck\w*|hot[ -]?(?:path|spot|loop)s?"
@@ -38,19 +38,19 @@ _TELLING = re.compile(
 )
 
 
-def speaks_of(message: str) -> str:
+def performance_word(message: str) -> str:
     """Return the first word of a message that mentions speed or memory, as written; empty if there is none.
 
-    >>> speaks_of("Cache the parsed headers"), speaks_of("Fix a typo"), speaks_of("Make breakfast")
+    >>> performance_word("Cache the parsed headers"), performance_word("Fix a typo"), performance_word("Make breakfast")
     ('Cache', '', '')
     """
-    found = _TELLING.search(message[:LONGEST])
+    found = _PERFORMANCE_WORD.search(message[:MOST_CHARACTERS])
     return found[0] if found else ""
 
 
-def noted(revisions: Sequence[Revision]) -> dict[int, str]:
+def performance_words(revisions: Sequence[Revision]) -> dict[int, str]:
     """Return the positions of the revisions whose messages mention speed or memory, each with the word."""
-    words = {position: speaks_of(revision.summary) for position, revision in enumerate(revisions)}
+    words = {position: performance_word(revision.summary) for position, revision in enumerate(revisions)}
     return {position: word for position, word in words.items() if word}
 
 
@@ -66,10 +66,10 @@ class RevisionPriors:
     """A weight for each revision, `None` for a uniform prior, and its reasons in words."""
 
     weights: tuple[float, ...] | None
-    said: tuple[str, ...]
+    reasons: tuple[str, ...]
 
 
-def weigh(
+def path_priors(
     touched: Sequence[Sequence[str]], *, priors: Collection[Prior], suspect: Sequence[str]
 ) -> RevisionPriors:
     """Return prior weights from the paths that each revision touches; uniform without paths or differences.
@@ -78,38 +78,39 @@ def weigh(
     change has seven times the weight of a change of one file.
     """
     weights = [1.0] * len(touched)
-    said: list[str] = []
+    reasons: list[str] = []
     if not any(touched):
-        return RevisionPriors(weights=None, said=())
+        return RevisionPriors(weights=None, reasons=())
     if "suspect" in priors and suspect:
         pattern = matching(suspect)
         hits = [any(pattern.fullmatch(path) for path in paths) for paths in touched]
         weights = [weight if hit else weight * UNSUSPECTED for weight, hit in zip(weights, hits, strict=True)]
-        said.append(
+        reasons.append(
             f"{sum(hits[1:])} of {len(touched) - 1} revisions touch {', '.join(suspect)} "
             "and have ten times the prior weight of the others"
         )
     if "size" in priors and len({_size(len(paths)) for paths in touched[1:]}) > 1:
         weights = [weight * _size(len(paths)) for weight, paths in zip(weights, touched, strict=True)]
-        said.append("revisions that touch more files have a larger prior weight, at most seven times")
-    return RevisionPriors(weights=tuple(weights) if said else None, said=tuple(said))
+        reasons.append("revisions that touch more files have a larger prior weight, at most seven times")
+    return RevisionPriors(weights=tuple(weights) if reasons else None, reasons=tuple(reasons))
 
 
 def with_notes(known: RevisionPriors, revisions: Sequence[Revision]) -> RevisionPriors:
     """Add weights from the revisions' messages; nothing if none mentions speed or memory, or if all do."""
-    speaking = noted(revisions)
-    speaking.pop(0, None)
+    mentioning = performance_words(revisions)
+    mentioning.pop(0, None)
     others = len(revisions) - 1
-    if not 0 < len(speaking) < others:
+    if not 0 < len(mentioning) < others:
         return known
     weights = known.weights or (1.0,) * len(revisions)
     return RevisionPriors(
         weights=tuple(
-            weight * NOTED if position in speaking else weight for position, weight in enumerate(weights)
+            weight * NOTED_WEIGHT if position in mentioning else weight
+            for position, weight in enumerate(weights)
         ),
-        said=(
-            *known.said,
-            f"the messages of {len(speaking)} of {others} revisions mention speed or memory, "
+        reasons=(
+            *known.reasons,
+            f"the messages of {len(mentioning)} of {others} revisions mention speed or memory, "
             "and have three times the prior weight of the others",
         ),
     )
@@ -125,8 +126,8 @@ def with_measured(known: RevisionPriors, warm: Sequence[float] | None) -> Revisi
     weights = known.weights or (1.0,) * len(warm)
     return RevisionPriors(
         weights=tuple(weight * math.sqrt(each) for weight, each in zip(weights, warm, strict=True)),
-        said=(
-            *known.said,
+        reasons=(
+            *known.reasons,
             "earlier samples show changes, and revisions near them have a larger prior weight",
         ),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from perftrail.find.journal import NOWHERE
+from perftrail.find.journal import NO_BOOT
 from perftrail.measure.pairs import logarithm
 from perftrail.measure.subjects import PlannedInvocation, Ready
 from perftrail.model.build import Failure, content_key
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
     from perftrail.model.target import Target
     from perftrail.search import Measure
 
-TRIES = 4
-"""Noisy samples that are repeated before it is checked whether repeating helps."""
+FIRST_REPEATS = 4
+"""Number of noisy samples that are repeated before perftrail checks whether repeating helps."""
 
-HELPS = 0.25
+LEAST_QUIET_SHARE = 0.25
 """The share of repeated samples that must be quiet for further repetition."""
 
 LAYOUTS_AT_ONCE = 8
 """Number of layouts linked at once."""
 
 MOST_PARTIAL = 50
-"""Maximum number of interruptions of a batch; after that it is not started again."""
+"""Maximum number of interruptions of a batch; after that perftrail does not start it again."""
 
 Values = dict[str, float]
 """All metrics of one invocation, by name."""
@@ -66,8 +66,8 @@ class Sampler:
 
     A batch is one block of draws: its samples ran directly one after another, with the same path, environment
     and layout. A batch that the store has completely is not repeated; an incomplete one is. A noisy sample is
-    repeated once, except in a certificate, where it cancels its pair. `set_aside` counts the discarded
-    samples, `noisy` the noisy samples that were used.
+    repeated once, except in a certificate, where it cancels its pair. `discarded` counts noisy
+    samples that were repeated, `noisy` the noisy samples that were used.
     """
 
     def __init__(
@@ -89,24 +89,24 @@ class Sampler:
         self._name = name
         benchmark = session.study.benchmarks[first.benchmark]
         self.is_counted = "instructions" in benchmark.counters
-        self._boot = NOWHERE
+        self._boot = NO_BOOT
         self._prepared: set[int] = set()
-        self._like: dict[int, int] = {}
-        self._stands: dict[tuple[str, ...], int] = {}
+        self._same_as: dict[int, int] = {}
+        self._first_position: dict[tuple[str, ...], int] = {}
         self._ran: set[int] = set()
         self._sampled: dict[str, set[int]] = {target: set() for target in targets}
         self._failures: dict[str, dict[int, Failure]] = {target: {} for target in targets}
-        self._lot = range(0)
-        self._helped = 0
+        self._linked_layouts = range(0)
+        self._quiet_repeats = 0
         self.discarded = 0
         self.noisy = 0
         self.blocks: list[Block] = []
-        self._told: list[tuple[tuple[str, ...], Mapping[str, Batch]]] = []
+        self._taken: list[tuple[tuple[str, ...], Mapping[str, Batch]]] = []
 
     def usable(self, target: str) -> frozenset[int]:
         """Return the positions that gave samples of a target, or whose artefact equals that of one that did."""
         sampled = self._sampled[target]
-        return frozenset(sampled | {at for at, like in self._like.items() if like in sampled})
+        return frozenset(sampled | {at for at, same_as in self._same_as.items() if same_as in sampled})
 
     def failures(self, target: str) -> Mapping[int, Failure]:
         """Return the positions that were tried and gave no sample of a target, ascending, and why."""
@@ -119,14 +119,14 @@ class Sampler:
 
     def build_of(self, position: int) -> int:
         """Return the first position with an equal artefact."""
-        return self._like.get(position, position)
+        return self._same_as.get(position, position)
 
-    def told_of(self, target: str, places: Mapping[str, int]) -> Iterator[Batch]:
+    def known_batches(self, target: str, places: Mapping[str, int]) -> Iterator[Batch]:
         """Yield existing samples of some revisions, by their ids, as batches at the positions given for them.
 
         They cost nothing, and are not blocks of a certificate.
         """
-        for ids, batches in self._told:
+        for ids, batches in self._taken:
             samples = tuple(
                 replace(sample, position=places[id_])
                 for id_, sample in zip(ids, batches[target].samples, strict=True)
@@ -145,7 +145,7 @@ class Sampler:
             self._session.subject_builder.can_relink(self._cell(subject, point)) for point in self.points
         )
 
-    def move(self, boot: MachineBoot) -> BootSession | None:
+    def enter_boot_session(self, boot: MachineBoot) -> BootSession | None:
         """Sample in this boot session from now on; return news if it differs from the previous one.
 
         Counted instructions do not depend on the boot session.
@@ -155,7 +155,7 @@ class Sampler:
         before, self._boot = self._boot, boot
         return BootSession(name=boot.id) if boot.id != before.id else None
 
-    def give_up(self, position: int, failure: Failure, *, seconds: float = 0.0) -> Unusable:
+    def record_failure(self, position: int, failure: Failure, *, seconds: float = 0.0) -> Unusable:
         """Record why a position is unusable for all targets, and return the news."""
         for failures in self._failures.values():
             failures[position] = failure
@@ -172,18 +172,18 @@ class Sampler:
         revision = self.revisions[position]
         if isinstance(readies, Failure):
             self._ledger.build(revision, self.variant, readies.seconds)
-            return self.give_up(position, readies, seconds=readies.seconds)
+            return self.record_failure(position, readies, seconds=readies.seconds)
         seconds = readies[0].prepared.built.seconds
         self._ledger.build(revision, self.variant, seconds)
         failure = yield from self._warm_up(readies)
         if failure is not None:
-            return self.give_up(position, failure, seconds=seconds)
+            return self.record_failure(position, failure, seconds=seconds)
         self._prepared.add(position)
-        like = self._stands.setdefault(_runnables(readies), position)
-        if like == position:
+        same_as = self._first_position.setdefault(_runnables(readies), position)
+        if same_as == position:
             return Built(position=position, seconds=seconds)
-        self._like[position] = like
-        return Built(position=position, seconds=seconds, like=like)
+        self._same_as[position] = same_as
+        return Built(position=position, seconds=seconds, same_as=same_as)
 
     def take(self, measure: Measure, step: int) -> Generator[Event, None, BatchValues | CannotRelink]:
         """Take a batch of prepared positions, which the search asked for in this step."""
@@ -223,14 +223,14 @@ class Sampler:
                 seconds += spent
                 self.discarded += 1
                 if not isinstance(other, Failure) and not _is_noisy(other):
-                    self._helped += 1
+                    self._quiet_repeats += 1
                     sample = other
             found.append((position, sample))
             if not isinstance(sample, Failure):
                 self._ran.add(position)
             elif position not in self._ran:
                 break
-        self._bench.take_back()
+        self._bench.withdraw()
         if measure.certificate:
             self.blocks.append(_block(found))
         taken = {name: [self._read(name, *each) for each in found] for name in self.targets}
@@ -245,7 +245,7 @@ class Sampler:
             )
             for name, samples in taken.items()
         }
-        self._told.append((tuple(self.revisions[position].id for position, _ in found), batches))
+        self._taken.append((tuple(self.revisions[position].id for position, _ in found), batches))
         ran = {position for position, _ in found}
         return BatchValues(
             batches=batches,
@@ -271,15 +271,14 @@ class Sampler:
         """Run one invocation at each point, in alternating order; return their values and cost."""
         found: dict[Point, Measurement] = {}
         seconds = 0.0
-        for number in _points_in_turn(len(readies), draw.turn):
+        for number in _point_order(len(readies), draw.turn):
             ready = readies[number]
             outcome = stored.get((draw.turn, number))
             if outcome is None:
                 if stored:
                     raise _PartlyStored
-                outcome = yield from self._bench.outcome(
-                    ready, "sample", self._next_ordinal(ready), draw=draw
-                )
+                ordinal = self._bench.next_ordinal(ready)
+                outcome = yield from self._bench.outcome(ready, "sample", ordinal, draw=draw)
             self._ledger.count(outcome.key, outcome.seconds)
             seconds += outcome.seconds
             if isinstance(outcome, FailedInvocation):
@@ -292,15 +291,14 @@ class Sampler:
     ) -> None:
         """Submit the whole batch to the measuring machine, in its order."""
         ordinals: dict[str, int] = {}
-        starts: list[PlannedInvocation] = []
+        planned: list[PlannedInvocation] = []
         for turn, position in enumerate(measure.order):
-            for number in _points_in_turn(len(self.points), turn):
+            for number in _point_order(len(self.points), turn):
                 ready = readies[position][number]
-                ordinal = ordinals.get(ready.runnable.key, self._next_ordinal(ready))
+                ordinal = ordinals.get(ready.runnable.key, self._bench.next_ordinal(ready))
                 ordinals[ready.runnable.key] = ordinal + 1
-                key = self._bench.key(ready, "sample", ordinal)
-                starts.append(PlannedInvocation(ready=ready, key=key, draw=draws[turn]))
-        self._bench.begin(starts)
+                planned.append(self._bench.plan(ready, "sample", ordinal, draw=draws[turn]))
+        self._bench.submit(planned)
 
     def _stored(self, readies: Mapping[int, tuple[Ready, ...]], block: str) -> dict[tuple[int, int], Outcome]:
         """Return the stored outcomes of a block, by turn and number of the point, if it is of this boot session."""
@@ -314,14 +312,10 @@ class Sampler:
                         found[outcome.draw.turn, number] = outcome
         return found
 
-    def _next_ordinal(self, ready: Ready) -> int:
-        known = self._bench.known(ready)
-        return 1 + max((ordinal for phase, ordinal in known if phase == "sample"), default=-1)
-
     def _wants_another(self, sample: dict[Point, Measurement] | Failure, measure: Measure) -> bool:
         if measure.certificate or isinstance(sample, Failure) or not _is_noisy(sample):
             return False
-        return self.discarded < TRIES or self._helped >= HELPS * self.discarded
+        return self.discarded < FIRST_REPEATS or self._quiet_repeats >= LEAST_QUIET_SHARE * self.discarded
 
     def _warm_up(self, readies: Sequence[Ready]) -> Generator[Event, None, Failure | None]:
         """Run each point's warm-ups; return a failure if there is one."""
@@ -344,10 +338,10 @@ class Sampler:
                 for position in measure.positions
                 for point in self.points
             ]
-            if measure.layout not in self._lot:
+            if measure.layout not in self._linked_layouts:
                 count = LAYOUTS_AT_ONCE if measure.certificate else 1
-                self._lot = range(measure.layout, measure.layout + count)
-            yield from subject_builder.relink(cells, self._lot)
+                self._linked_layouts = range(measure.layout, measure.layout + count)
+            yield from subject_builder.relink(cells, self._linked_layouts)
         readies: dict[int, tuple[Ready, ...]] = {}
         seconds = 0.0
         for position in measure.positions:
@@ -387,7 +381,7 @@ def _block(found: Sequence[tuple[int, dict[Point, Measurement] | Failure]]) -> B
     return Block(values=values)
 
 
-def _points_in_turn(points: int, turn: int) -> range:
+def _point_order(points: int, turn: int) -> range:
     return range(points) if turn % 2 == 0 else range(points - 1, -1, -1)
 
 

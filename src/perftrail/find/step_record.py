@@ -21,16 +21,18 @@ if TYPE_CHECKING:
 
     Result = Batch | Built | Unusable
 
-MOST_SAID = 4
+MOST_NAMED = 4
 """Maximum number of metrics named in a step's description."""
 
 
-def subject(measure: Measure) -> int:
+def measured_position(measure: Measure) -> int:
     """Return the position that a batch is about; for a certificate, the first after the change.
 
     >>> from perftrail.search import Measure
-    >>> subject(Measure(order=(0, 7, 0, 7, 7))), subject(Measure(order=(9, 4, 5, 0), certificate=True))
-    (7, 5)
+    >>> measured_position(Measure(order=(0, 7, 0, 7, 7)))
+    7
+    >>> measured_position(Measure(order=(9, 4, 5, 0), certificate=True))
+    5
     """
     positions = sorted(measure.positions)
     if measure.certificate:
@@ -39,24 +41,24 @@ def subject(measure: Measure) -> int:
     return max(positions, key=lambda position: (runs[position], position))
 
 
-def action(visit: Visit, about: int, revisions: Sequence[Revision], *, alone: bool) -> dict[str, Json]:
+def action_json(visit: Visit, about: int, revisions: Sequence[Revision], *, alone: bool) -> dict[str, Json]:
     """Return a request as data: `measure` and `position` are its subject, `order` is everything that runs."""
     measure = visit.measure
-    put: dict[str, Json] = {
+    data: dict[str, Json] = {
         "measure": revisions[about].id,
         "position": about,
         "order": [revisions[position].id for position in measure.order],
     }
     if measure.certificate:
-        put["certificate"] = True
+        data["certificate"] = True
     if measure.layout:
-        put["layout"] = measure.layout
+        data["layout"] = measure.layout
     if not alone:
-        put["metrics"] = list(visit.names)
-    return put
+        data["metrics"] = list(visit.names)
+    return data
 
 
-def news(result: Result, about: int, sampler: Sampler, name: str) -> dict[str, Json]:
+def news_json(result: Result, about: int, sampler: Sampler, name: str) -> dict[str, Json]:
     """Return a step's news about a metric as data; values are the metric's own, not logarithms."""
     failure = sampler.failures(name).get(about)
     if failure is not None:
@@ -72,31 +74,31 @@ def news(result: Result, about: int, sampler: Sampler, name: str) -> dict[str, J
             for each in result.samples
         ]
         return {"values": [*_values(result, about)], "samples": samples, "seconds": result.seconds}
-    if isinstance(result, Built) and result.like is not None:
-        return {"same_as": sampler.revisions[result.like].id, "seconds": result.seconds}
+    if isinstance(result, Built) and result.same_as is not None:
+        return {"same_as": sampler.revisions[result.same_as].id, "seconds": result.seconds}
     return {"seconds": result.seconds}
 
 
-def belief(held: Belief | None, revisions: Sequence[Revision]) -> dict[str, Json]:
+def belief_json(belief: Belief | None, revisions: Sequence[Revision]) -> dict[str, Json]:
     """Return the belief after a step: for every built revision, P(the change is at or before it)."""
-    if held is None:
+    if belief is None:
         return {}
     built: list[Json] = [
         {"revision": revisions[position].id, "position": position, "changed": round(share, 6)}
-        for position, share in held.at_or_before
+        for position, share in belief.at_or_before
     ]
     return {
-        "no_change": round(held.no_change, 6),
-        "candidates": held.candidates,
+        "no_change": round(belief.no_change, 6),
+        "candidates": belief.candidates,
         "built": built,
-        "before": held.before,
-        "after": held.after,
-        "sigma": held.sigma,
-        "tau": held.tau,
+        "before": belief.before,
+        "after": belief.after,
+        "sigma": belief.sigma,
+        "tau": belief.tau,
     }
 
 
-def words(result: Result, about: int, sampler: Sampler, name: str, held: Belief | None) -> str:
+def words(result: Result, about: int, sampler: Sampler, name: str, belief: Belief | None) -> str:
     """Describe a step of a search for one metric; the median represents several samples."""
 
     def label(position: int) -> str:
@@ -104,12 +106,12 @@ def words(result: Result, about: int, sampler: Sampler, name: str, held: Belief 
 
     failure = sampler.failures(name).get(about)
     if failure is not None:
-        return step(Unusable(position=about), held, label, what=failure.stage)
+        return step(Unusable(position=about), belief, label, what=failure.stage)
     if isinstance(result, Batch):
         values = _values(result, about)
         what = quantity(statistics.median(values), sampler.targets[name].unit) if values else ""
-        return step(result, held, label, what="" if result.certificate else what)
-    return step(result, held, label)
+        return step(result, belief, label, what="" if result.certificate else what)
+    return step(result, belief, label)
 
 
 def words_of_several(
@@ -122,18 +124,18 @@ def words_of_several(
     if all(failures):
         assert failures[0] is not None
         return f"{label} is unusable ({failures[0].stage})"
-    shown = ", ".join(names[:MOST_SAID])
-    more = f" and {len(names) - MOST_SAID} more" if len(names) > MOST_SAID else ""
+    shown = ", ".join(names[:MOST_NAMED])
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
     certificate = any(isinstance(each, Batch) and each.certificate for each in result.values())
     done = "ran a block of the certificate around" if certificate else "measured"
     return f"{done} {label}: {shown}{more}; {_left(beliefs)}"
 
 
 def _left(beliefs: Mapping[str, Belief | None]) -> str:
-    known = [held for held in beliefs.values() if held is not None]
+    known = [belief for belief in beliefs.values() if belief is not None]
     if len(known) < len(beliefs):
         return "no other revision to compare with yet"
-    left = [held.candidates for held in known if held.no_change <= 0.5 and held.candidates > 1]
+    left = [belief.candidates for belief in known if belief.no_change <= 0.5 and belief.candidates > 1]
     if not left:
         return "no more than 1 candidate left for each"
     span = f"{left[0]}" if min(left) == max(left) else f"{min(left)} to {max(left)}"

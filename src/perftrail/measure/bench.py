@@ -1,7 +1,7 @@
 """Run planned invocations once each, and record their outcomes.
 
-`Bench` performs invocations that the store does not hold yet. `Standing` says which invocation a runnable
-needs next. `Disagreement` is a difference in metrics that must be equal for all variants and revisions at a point.
+`Bench` performs invocations that the store does not contain yet. `RunnableOutcomes` computes which invocation a
+runnable needs next. `Disagreement` is a difference in metrics that must be equal for all variants and revisions.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from perftrail.model.measurement import (
 from perftrail.stats.estimate import enough
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
     from perftrail.measure.events import Event
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 class Bench:
     """Performs invocations through the engine, and commits each outcome before the next one starts.
 
-    `begin` submits invocations ahead when `machine` is another machine that performs them.
+    `begin` starts an invocation on another `machine`; default: the engine starts it on this one.
     """
 
     def __init__(
@@ -59,79 +59,81 @@ class Bench:
         self._begin = begin or partial(engine.begin, invoker.invoke)
         self.invoker = invoker
         self.machine = machine
-        self._handed: dict[InvocationKey, Pending[Outcome]] = {}
+        self._submitted: dict[InvocationKey, Pending[Outcome]] = {}
         self._known: dict[str, dict[tuple[Phase, int], Outcome]] = {}
         self.started = 0
 
-    def key(self, ready: Ready, phase: Phase, ordinal: int) -> InvocationKey:
-        """Return the store's key of an invocation on this machine."""
-        return InvocationKey(
+    def plan(self, ready: Ready, phase: Phase, ordinal: int, *, draw: Draw = UNDRAWN) -> PlannedInvocation:
+        """Return an invocation on this machine, with its key in the store."""
+        key = InvocationKey(
             runnable=ready.runnable.key, machine=self.machine.id, phase=phase, ordinal=ordinal
         )
+        return PlannedInvocation(ready=ready, key=key, draw=draw)
 
     def recall(self, readies: Iterable[Ready]) -> None:
         """Read the stored outcomes of several prepared cells in one query."""
         unknown = {ready.runnable.key for ready in readies} - self._known.keys()
         if not unknown:
             return
-        held = self._store.outcomes(tuple(unknown), self.machine.id)
+        stored = self._store.outcomes(tuple(unknown), self.machine.id)
         for key in unknown:
-            self._known[key] = {(each.key.phase, each.key.ordinal): each for each in held.get(key, ())}
+            self._known[key] = {(each.key.phase, each.key.ordinal): each for each in stored.get(key, ())}
 
     def known(self, ready: Ready) -> Mapping[tuple[Phase, int], Outcome]:
         """Return every outcome of a prepared cell on this machine, by phase and ordinal."""
         self.recall((ready,))
         return self._known[ready.runnable.key]
 
-    def perform(
-        self, starts: Sequence[PlannedInvocation] | Iterable[PlannedInvocation]
-    ) -> Generator[Event, None, None]:
-        """Perform invocations in order. Each is committed before the next begins, except those submitted ahead."""
-        for start in starts:
-            outcome = (self._handed.pop(start.key, None) or self._begin(start)).outcome()
-            self._store.add(outcome)
-            self._known[outcome.key.runnable][outcome.key.phase, outcome.key.ordinal] = outcome
-            self.started += 1
-            yield Invoked(cell=start.ready.cell, outcome=outcome)
+    def next_ordinal(self, *readies: Ready) -> int:
+        """Return the ordinal after the last sample of several prepared cells."""
+        known = (key for ready in readies for key in self.known(ready))
+        return 1 + max((ordinal for phase, ordinal in known if phase == "sample"), default=-1)
 
-    def hand_out(self, ready: Ready, wanted: Iterable[tuple[Phase, int]], *, draw: Draw = UNDRAWN) -> None:
-        """Submit the invocations that have no outcome yet, in this order; `outcome` then waits for each."""
-        keys = (self.key(ready, phase, ordinal) for phase, ordinal in wanted)
-        self.begin(PlannedInvocation(ready=ready, key=key, draw=draw) for key in keys)
+    def perform(self, invocations: Iterable[PlannedInvocation]) -> Generator[Event, None, None]:
+        """Perform the invocations that have no outcome yet, in order; commit each before the next begins.
 
-    def begin(self, starts: Iterable[PlannedInvocation]) -> None:
+        Invocations that were submitted before may already run.
+        """
+        for planned in invocations:
+            if not self._is_known(planned):
+                outcome = (self._submitted.pop(planned.key, None) or self._begin(planned)).outcome()
+                self._store.add(outcome)
+                self._known[outcome.key.runnable][outcome.key.phase, outcome.key.ordinal] = outcome
+                self.started += 1
+                yield Invoked(cell=planned.ready.cell, outcome=outcome)
+
+    def submit(self, invocations: Iterable[PlannedInvocation]) -> None:
         """Submit the invocations that have no outcome yet, in this order; `perform` then waits for each."""
-        for start in starts:
-            known = self.known(start.ready)
-            if (start.key.phase, start.key.ordinal) not in known and start.key not in self._handed:
-                self._handed[start.key] = self._begin(start)
+        for planned in invocations:
+            if not self._is_known(planned) and planned.key not in self._submitted:
+                self._submitted[planned.key] = self._begin(planned)
 
-    def take_back(self) -> None:
+    def withdraw(self) -> None:
         """Withdraw submitted invocations that no caller has requested and that have not begun."""
-        self._handed.clear()
+        self._submitted.clear()
 
     def outcome(
         self, ready: Ready, phase: Phase, ordinal: int, *, draw: Draw = UNDRAWN
     ) -> Generator[Event, None, Outcome]:
         """Return one outcome; start the invocation with this draw only if the outcome is unknown."""
-        known = self.known(ready)
-        if (phase, ordinal) not in known:
-            start = PlannedInvocation(ready=ready, key=self.key(ready, phase, ordinal), draw=draw)
-            yield from self.perform((start,))
-        return known[phase, ordinal]
+        yield from self.perform((self.plan(ready, phase, ordinal, draw=draw),))
+        return self.known(ready)[phase, ordinal]
+
+    def _is_known(self, planned: PlannedInvocation) -> bool:
+        return (planned.key.phase, planned.key.ordinal) in self.known(planned.ready)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class RunnableOutcomes:
     """Outcomes of one runnable, and the invocations that it still needs for its `metrics`.
 
-    Failures that are `forgiven` do not count: those invocations are repeated.
+    Failures in `ignored` do not count: perftrail repeats those invocations.
     """
 
     known: Mapping[tuple[Phase, int], Outcome]
     policy: MeasurePolicy
     metrics: tuple[str, ...]
-    forgiven: AbstractSet[tuple[Phase, int]] = frozenset()
+    ignored: AbstractSet[tuple[Phase, int]] = frozenset()
 
     @property
     def warmups(self) -> Sequence[Outcome]:
@@ -174,8 +176,7 @@ class Standing:
     @property
     def seconds_each(self) -> float:
         """Mean seconds of one invocation so far; zero before the first."""
-        seconds = [outcome.seconds for outcome in (*self.warmups, *self.samples)]
-        return sum(seconds) / len(seconds) if seconds else 0.0
+        return mean_seconds((*self.warmups, *self.samples))
 
     @property
     def next(self) -> tuple[Phase, int]:
@@ -187,23 +188,23 @@ class Standing:
         return phase, ordinal
 
     def _of(self, phase: Phase) -> Sequence[Outcome]:
-        return [self.known[key] for key in sorted(self.known) if key[0] == phase and key not in self.forgiven]
+        return [self.known[key] for key in sorted(self.known) if key[0] == phase and key not in self.ignored]
 
     def _enough(self) -> bool:
-        count, taken = self.policy.invocations, len(self.samples)
-        if taken >= count.most:
+        wanted, count = self.policy.invocations, len(self.samples)
+        if count >= wanted.most:
             return True
         quiet = sum(weight(measurement.flags) > 0.0 for measurement in self.measurements)
-        lacking = quiet < len(self.measurements) and not enough_quiet(quiet, least=count.least)
-        if lacking and taken < 2 * count.least:
+        lacking = quiet < len(self.measurements) and not enough_quiet(quiet, least=wanted.least)
+        if lacking and count < 2 * wanted.least:
             # Noisy samples are repeated, but not without limit: on a machine that is always noisy, all are used.
             return False
-        return taken >= count.least and all(self._precise(metric) for metric in self.metrics)
+        return count >= wanted.least and all(self._precise(metric) for metric in self.metrics)
 
     def _precise(self, metric: str) -> bool:
         """Whether one metric is precise enough in the samples that its estimate will use."""
-        marked = marked_values(self.measurements, metric)
-        values = sift(marked, least=self.policy.invocations.least).values
+        flagged = flagged_values(self.measurements, metric)
+        values = sift(flagged, least=self.policy.invocations.least).values
         return enough(
             values,
             least=min(self.policy.invocations.least, len(values)),
@@ -213,13 +214,18 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tally(Standing):
-    """The standing of a runnable that is ready to start."""
+class ReadyOutcomes(RunnableOutcomes):
+    """The outcomes of a runnable that is ready to start."""
 
     ready: Ready
 
 
-def marked_values(measurements: Sequence[Measurement], metric: str) -> Sequence[FlaggedSample]:
+def mean_seconds(outcomes: Collection[Outcome]) -> float:
+    """Return the mean seconds of invocations; zero without any."""
+    return sum(each.seconds for each in outcomes) / len(outcomes) if outcomes else 0.0
+
+
+def flagged_values(measurements: Sequence[Measurement], metric: str) -> Sequence[FlaggedSample]:
     """Return the values of a metric, each with the flags of its sample."""
     return [
         FlaggedSample(value=each.values[metric], flags=each.flags)
@@ -246,12 +252,12 @@ class DisagreementJson(TypedDict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Disagreement:
-    """A metric whose values differ at a point, with the subjects that gave each value."""
+    """A metric whose values differ at a point, with the subjects that printed each value."""
 
     benchmark: str
     metric: str
     point: Point
-    given: Mapping[float, tuple[Subject, ...]]
+    subjects_by_value: Mapping[float, tuple[Subject, ...]]
 
     def as_json(self) -> DisagreementJson:
         """Return the disagreement as `run --json` prints it."""
@@ -261,7 +267,7 @@ class Disagreement:
             "point": dict(self.point.values),
             "values": [
                 {"value": value, "subjects": [str(subject) for subject in subjects]}
-                for value, subjects in self.given.items()
+                for value, subjects in self.subjects_by_value.items()
             ],
         }
 
@@ -283,7 +289,7 @@ def disagreements(
             benchmark=benchmark,
             metric=metric,
             point=point,
-            given={value: tuple(subjects) for value, subjects in given.items()},
+            subjects_by_value={value: tuple(subjects) for value, subjects in given.items()},
         )
         for (benchmark, metric, point), given in found.items()
         if len(given) > 1

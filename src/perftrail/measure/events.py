@@ -11,7 +11,7 @@ from perftrail.ports import RemarkingSource
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from perftrail.measure.sources import LeftOut
+    from perftrail.measure.sources import SkippedRevisions
     from perftrail.model.build import Built, Failure
     from perftrail.model.measurement import Difference, Outcome
     from perftrail.model.plan import Cell
@@ -37,7 +37,7 @@ class HistoryRead:
 class Skipped:
     """The study excludes these revisions, all for one reason."""
 
-    left_out: LeftOut
+    left_out: SkippedRevisions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ class BuildFinished:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BuilderSaid:
+class BuilderMessage:
     """The builder did something else of interest, for example removed old builds to free disk space."""
 
     text: str
@@ -89,7 +89,7 @@ class Relinked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RelinkedAlike:
+class RelinkedWithoutEffect:
     """The benchmark's files were equal for several layout seeds: the recipe's relink has no effect."""
 
     subject: Subject
@@ -152,10 +152,10 @@ Event = (
     | Outdated
     | BuildStarted
     | BuildFinished
-    | BuilderSaid
+    | BuilderMessage
     | LinkFailed
     | Relinked
-    | RelinkedAlike
+    | RelinkedWithoutEffect
     | SameArtefact
     | Invoked
     | GivenUp

@@ -53,14 +53,14 @@ if TYPE_CHECKING:
     from perftrail.measure.subjects import PlannedInvocation, Ready
     from perftrail.model.benchmark import Benchmark
     from perftrail.model.build import Prepared, Stage
-    from perftrail.model.measurement import Circumstances, Conditions, InvocationKey, Outcome, Phase
+    from perftrail.model.measurement import Circumstances, InvocationKey, Outcome, Phase
     from perftrail.model.process import Ended, LockCounts, Ran
     from perftrail.model.study import Study
     from perftrail.ports import Builder, Starter
     from perftrail.process.launcher import Launcher
 
 
-def measured(ran: Ran) -> dict[str, float]:
+def process_metrics(ran: Ran) -> dict[str, float]:
     """Return the metrics of a process: seconds, bytes, counts."""
     values = {
         "wall": ran.wall_seconds,
@@ -75,12 +75,12 @@ def measured(ran: Ran) -> dict[str, float]:
     if ran.tree_memory is not None:
         values["peak_memory_tree"] = float(ran.tree_memory.bytes)
     if ran.locks is not None:
-        values |= counted(ran.locks)
+        values |= lock_metrics(ran.locks)
         values["counted_processes"] = float(ran.locks.processes)
     return values
 
 
-def counted(locks: LockCounts) -> dict[str, float]:
+def lock_metrics(locks: LockCounts) -> dict[str, float]:
     """Return the metrics of counted locks and waits: counts, seconds."""
     values = {
         "locks": float(locks.locks),
@@ -99,8 +99,8 @@ def counted(locks: LockCounts) -> dict[str, float]:
     return values
 
 
-def methods(ran: Ran) -> dict[str, str]:
-    """Return how metrics were measured, where several methods exist."""
+def process_methods(ran: Ran) -> dict[str, str]:
+    """Return how the metrics of a process were measured, where several methods exist."""
     found = {"peak_memory": "rusage", "cpu": "rusage"}
     if ran.tree_memory is not None:
         found["peak_memory_tree"] = ran.tree_memory.method
@@ -111,20 +111,20 @@ def methods(ran: Ran) -> dict[str, str]:
 
 Method = Literal["perf_event", "valgrind"]
 
-FIXED = {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
+DETERMINISTIC = {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
 """Settings that make programs of known languages deterministic; a study may override them."""
 
-KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TZ")
-"""The variables of perftrail's environment that a counted program receives."""
+INHERITED_WHEN_COUNTED = ("PATH", "HOME", "LANG", "LC_ALL", "TZ")
+"""The variables of perftrail's environment that a program receives while its instructions are counted."""
 
-_ROOM = 4096
+_PAGE_BYTES = 4096
 _HARDWARE = "instructions_user"
 _COUNT = re.compile(r"I\s+refs:\s+([0-9,]+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counted:
-    """The result of one counted start: `instructions` is `None` if there was no count."""
+    """The result of one counted invocation: `instructions` is `None` if there was no count."""
 
     ran: Ran
     instructions: float | None
@@ -145,27 +145,27 @@ class InstructionCounter:
         With Valgrind, a process that forks without executing another program inherits its parent's count.
         A killed process has no count.
         """
-        quiet = replace(command, environment={**FIXED, **command.environment}, aslr=False)
-        if self._chosen() == "perf_event":
-            ran = self._starter.run(replace(_filled(quiet), counters=True))
+        command = replace(command, environment={**DETERMINISTIC, **command.environment}, aslr=False)
+        if self._method is None:
+            self._method = "perf_event" if self._has_hardware_counters() else "valgrind"
+        if self._method == "perf_event":
+            ran = self._starter.run(replace(_fill_pages(command), counters=True))
             return Counted(ran=ran, instructions=ran.counters.get(_HARDWARE), method="perf_event")
-        counts = self._empty_directory()
-        ran = self._starter.run(_filled(replace(quiet, arguments=(*_valgrind(counts), *quiet.arguments))))
+        counts = _emptied(self._directory)
+        arguments = (*_valgrind(counts), *command.arguments)
+        ran = self._starter.run(_fill_pages(replace(command, arguments=arguments)))
         return Counted(ran=ran, instructions=_summed(counts), method="valgrind")
 
-    def _chosen(self) -> Method:
-        if self._method is None:
-            self._method = "perf_event" if self._has_hardware() else "valgrind"
-        return self._method
+    def _has_hardware_counters(self) -> bool:
+        probe = Command(arguments=("/bin/true",), environment={}, directory="/", counters=True)
+        return self._starter.run(probe).counters.get(_HARDWARE, 0.0) > 0.0
 
-    def _has_hardware(self) -> bool:
-        trial = Command(arguments=("/bin/true",), environment={}, directory="/", counters=True)
-        return self._starter.run(trial).counters.get(_HARDWARE, 0.0) > 0.0
 
-    def _empty_directory(self) -> Path:
-        self._directory.mkdir(parents=True, exist_ok=True)
-        empty_directory(self._directory)
-        return self._directory
+def _emptied(directory: Path) -> Path:
+    """Create a directory, or remove its contents."""
+    directory.mkdir(parents=True, exist_ok=True)
+    empty_directory(directory)
+    return directory
 
 
 def _valgrind(counts: Path) -> tuple[str, ...]:
@@ -199,9 +199,9 @@ def _summed(counts: Path) -> float | None:
     return float(sum(int(match[1].replace(",", "")) for match in found)) if found else None
 
 
-def _filled(command: Command) -> Command:
+def _fill_pages(command: Command) -> Command:
     """Pad arguments and environment to a whole number of pages, whatever paths they contain."""
-    return _padded(command, -_size(_padded(command, 0)) % _ROOM)
+    return _padded(command, -_size(_padded(command, 0)) % _PAGE_BYTES)
 
 
 def _padded(command: Command, bytes_more: int) -> Command:
@@ -238,7 +238,7 @@ NOT_PRELOADED = "from LD_PRELOAD cannot be preloaded (cannot open shared object 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """The result of a start that is not a measurement: the process, and its metrics or why there are none."""
+    """The result of an invocation that is not a sample: the process, and its metrics or why there are none."""
 
     ran: Ran
     result: Mapping[str, float] | Failure
@@ -256,13 +256,13 @@ class Invoker:
         *,
         starter: Starter,
         builder: Builder,
-        lookout: NoiseObserver,
+        observer: NoiseObserver,
         scratch: Path,
         logs: Path,
         paths: BuildPaths | None = None,
     ) -> None:
         self._study = study
-        self._lookout = lookout
+        self._observer = observer
         self.starter = starter
         self._builder = builder
         self._scratch = scratch
@@ -270,87 +270,64 @@ class Invoker:
         self._paths = paths
         self._instructions = InstructionCounter(starter, scratch.with_name("counts"))
 
-    def invoke(self, start: PlannedInvocation) -> Outcome:
-        """Start once and return the outcome; a failed start is an outcome too.
+    def invoke(self, planned: PlannedInvocation) -> Outcome:
+        """Start the benchmark once and return the outcome; a failed invocation is an outcome too.
 
         Without a drawn seed, all subjects use the same seed at the same ordinal, so that pairs stay
         comparable. Raises `MachineBusy` where the study refuses to measure in noise.
         """
-        if "instructions" in self._study.benchmarks[start.ready.cell.benchmark].counters:
-            return self._count(start)
-        seed = start.draw.seed or invocation_seed(self._study, start.key.phase, start.key.ordinal)
-        drawn = replace(start, draw=replace(start.draw, seed=seed, layout=start.ready.layout))
-        around = circumstances(seed)
+        if "instructions" in self._study.benchmarks[planned.ready.cell.benchmark].counters:
+            return self._count(planned)
+        seed = planned.draw.seed or invocation_seed(self._study, planned.key.phase, planned.key.ordinal)
+        planned = replace(planned, draw=replace(planned.draw, seed=seed, layout=planned.ready.layout))
+        drawn = circumstances(seed)
         if self._paths is None:
-            return self._invoke(drawn, around, None)
-        placeholders = self._builder.command_placeholders(start.ready.prepared)
-        with self._paths.seen(start.ready.prepared, around.path, placeholders) as seen:
-            return self._invoke(drawn, around, seen)
+            return self._invoke(planned, drawn, None)
+        placeholders = self._builder.command_placeholders(planned.ready.prepared)
+        with self._paths.linked(planned.ready.prepared, drawn.path, placeholders) as linked:
+            return self._invoke(planned, drawn, linked)
 
-    def _invoke(self, start: PlannedInvocation, around: Circumstances, seen: SeenAt | None) -> Outcome:
-        log = self._log(start)
-        command = self._command(start.ready, log, INHERITED, seen=seen)
-        command = replace(command, environment={**around.environment, **command.environment})
-        self._lookout.before()
-        started = now()
-        ran = self.starter.run(command)
-        conditions = self._lookout.after(ran)
-        seconds = ran.tree_ended_at - ran.prepared_at
-        benchmark = self._study.benchmarks[start.ready.cell.benchmark]
-        build = seen.placeholders["build"] if seen else start.ready.prepared.built.directory
+    def _invoke(
+        self, planned: PlannedInvocation, drawn: Circumstances, linked: LinkedBuild | None
+    ) -> Outcome:
+        log = self._log(planned)
+        command = self._command(planned.ready, log, INHERITED, linked=linked)
+        command = replace(command, environment={**drawn.environment, **command.environment})
+        observed = self._observer.observe(lambda: self.starter.run(command))
+        ran = observed.ran
+        benchmark = self._study.benchmarks[planned.ready.cell.benchmark]
+        build = linked.placeholders["build"] if linked else planned.ready.prepared.built.directory
         failure = _why_failed(ran, benchmark, log, command=command, build=build)
-        picked: dict[str, str] = {}
-        read = failure or read_metrics(benchmark.metrics, _text(log), log=str(log), methods=picked)
+        own_methods: dict[str, str] = {}
+        read = failure or read_metrics(benchmark.metrics, _text(log), log=str(log), methods=own_methods)
         if isinstance(read, Failure):
-            read = replace(read, message=seen.plain(read.message)) if seen else read
-            return FailedInvocation(
-                key=start.key, started=started, seconds=seconds, failure=read, draw=start.draw
-            )
-        _drop_empty(log)
-        return Measurement(
-            key=start.key,
-            started=started,
-            seconds=seconds,
-            values={**conditions.values(), **measured(ran), **read},
-            methods={**_methods(ran, conditions), **picked},
-            flags=(*_flags(ran), *self._lookout.flags(conditions)),
-            log=str(log) if log.exists() else "",
-            draw=start.draw,
+            read = replace(read, message=linked.plain(read.message)) if linked else read
+        else:
+            read = {**observed.values, **process_metrics(ran), **read}
+        methods = {**process_methods(ran), **observed.methods, **own_methods}
+        return _outcome(
+            planned, ran, log, read, started=observed.started, methods=methods, noise=observed.flags
         )
 
-    def _count(self, start: PlannedInvocation) -> Outcome:
-        """Start once to count instructions. Other metrics of such a start are not valid.
+    def _count(self, planned: PlannedInvocation) -> Outcome:
+        """Start once to count instructions. Other metrics of such an invocation are not valid.
 
         Nothing is drawn, so that two counts of one binary are equal.
         """
-        start = replace(start, draw=replace(start.draw, seed=0, layout=start.ready.layout))
-        log = self._log(start)
+        planned = replace(planned, draw=replace(planned.draw, seed=0, layout=planned.ready.layout))
+        log = self._log(planned)
         started = now()
-        command = self._command(start.ready, log, KEPT)
+        command = self._command(planned.ready, log, INHERITED_WHEN_COUNTED)
         counted = self._instructions.count(command)
-        ran = counted.ran
-        seconds = ran.tree_ended_at - ran.prepared_at
-        benchmark = self._study.benchmarks[start.ready.cell.benchmark]
-        build = start.ready.prepared.built.directory
-        result = _why_failed(ran, benchmark, log, command=command, build=build) or counted.instructions
-        if result is None:
+        benchmark = self._study.benchmarks[planned.ready.cell.benchmark]
+        build = planned.ready.prepared.built.directory
+        failure = _why_failed(counted.ran, benchmark, log, command=command, build=build)
+        if failure is None and counted.instructions is None:
             why = f"{counted.method} counted no instructions"
-            result = Failure(stage="metric", message=why, log=str(log))
-        if isinstance(result, Failure):
-            return FailedInvocation(
-                key=start.key, started=started, seconds=seconds, failure=result, draw=start.draw
-            )
-        _drop_empty(log)
-        return Measurement(
-            key=start.key,
-            started=started,
-            seconds=seconds,
-            values={"instructions": result},
-            methods={"instructions": counted.method},
-            flags=_flags(ran),
-            log=str(log) if log.exists() else "",
-            draw=start.draw,
-        )
+            failure = Failure(stage="metric", message=why, log=str(log))
+        values = {} if counted.instructions is None else {"instructions": counted.instructions}
+        methods = {"instructions": counted.method}
+        return _outcome(planned, counted.ran, log, failure or values, started=started, methods=methods)
 
     def observe(self, ready: Ready, name: str, change: Callable[[Command], Command]) -> Observed:
         """Start a changed command once, outside any measurement; only its log is kept, under this name."""
@@ -361,16 +338,16 @@ class Invoker:
         benchmark = self._study.benchmarks[ready.cell.benchmark]
         failure = _why_failed(ran, benchmark, log, command=command, build=ready.prepared.built.directory)
         read = {} if failure else read_metrics(benchmark.metrics, _text(log), log=str(log))
-        values = read if isinstance(read, Failure) else {**measured(ran), **read}
+        values = read if isinstance(read, Failure) else {**process_metrics(ran), **read}
         return Observed(ran=ran, result=failure or values)
 
     def _command(
-        self, ready: Ready, log: Path, inherited: tuple[str, ...], *, seen: SeenAt | None = None
+        self, ready: Ready, log: Path, inherited: tuple[str, ...], *, linked: LinkedBuild | None = None
     ) -> Command:
         cell = ready.cell
         benchmark = self._study.benchmarks[cell.benchmark]
         values = {
-            **(seen.placeholders if seen else self._builder.command_placeholders(ready.prepared)),
+            **(linked.placeholders if linked else self._builder.command_placeholders(ready.prepared)),
             "revision": cell.subject.revision.id,
             **{name: str(value) for name, value in cell.point.as_dict().items()},
         }
@@ -383,7 +360,7 @@ class Invoker:
                 *_words(command_line(self._study, cell), benchmark, values),
             ),
             environment=environment,
-            directory=str(self._clean_scratch()),
+            directory=str(_emptied(self._scratch)),  # always the same path
             stdin=fill(benchmark.stdin, values) if benchmark.stdin else None,
             stdout=str(log),
             stderr=str(log.with_suffix(".err")),
@@ -393,16 +370,39 @@ class Invoker:
             lock_counter="preload" if "locks" in benchmark.counters else "off",
         )
 
-    def _clean_scratch(self) -> Path:
-        """Return the directory of an invocation: always the same path, always empty."""
-        self._scratch.mkdir(parents=True, exist_ok=True)
-        empty_directory(self._scratch)
-        return self._scratch
-
-    def _log(self, start: PlannedInvocation) -> Path:
-        log = self._logs / f"{log_name(start.key)}.out"
+    def _log(self, planned: PlannedInvocation) -> Path:
+        log = self._logs / f"{log_name(planned.key)}.out"
         log.parent.mkdir(parents=True, exist_ok=True)
         return log
+
+
+def _outcome(
+    planned: PlannedInvocation,
+    ran: Ran,
+    log: Path,
+    result: Failure | Mapping[str, float],
+    *,
+    started: str,
+    methods: Mapping[str, str],
+    noise: tuple[str, ...] = (),
+) -> Outcome:
+    """Return the outcome of an invocation: its values with their flags, or its failure."""
+    seconds = ran.tree_ended_at - ran.prepared_at
+    if isinstance(result, Failure):
+        return FailedInvocation(
+            key=planned.key, started=started, seconds=seconds, failure=result, draw=planned.draw
+        )
+    _drop_empty(log)
+    return Measurement(
+        key=planned.key,
+        started=started,
+        seconds=seconds,
+        values=result,
+        methods=methods,
+        flags=(*_flags(ran), *noise),
+        log=str(log) if log.exists() else "",
+        draw=planned.draw,
+    )
 
 
 def invocation_seed(study: Study, phase: Phase, ordinal: int) -> int:
@@ -432,7 +432,7 @@ NO_INPUT = "cannot read standard input from"
 
 
 def not_started(ended: NotStarted, command: Command, *, build: str) -> str:
-    """Say which program or file is missing, and what the build has instead."""
+    """Return which program or file is missing, and which programs the build has."""
     program, stdin = command.arguments[0], command.stdin
     if ended.stage == "stdin" and stdin is not None:
         return f"{NO_INPUT} {_in_build(stdin, build)}: {_reason(ended)}"
@@ -444,8 +444,8 @@ def not_started(ended: NotStarted, command: Command, *, build: str) -> str:
     if Path(program).exists():
         return f"cannot start {shown}: the interpreter in its first line, or its loader, does not exist"
     if "/" not in program:
-        return f"cannot start {shown}: no such command in the search path{_instead(build, program)}"
-    return f"cannot start {shown}: no such file{_instead(build, program)}"
+        return f"cannot start {shown}: no such command in the search path{_suggestion(build, program)}"
+    return f"cannot start {shown}: no such file{_suggestion(build, program)}"
 
 
 def _reason(ended: NotStarted) -> str:
@@ -461,7 +461,7 @@ def _in_build(path: str, build: str) -> str:
 MOST_PROGRAMS = 5
 
 
-def _instead(build: str, program: str) -> str:
+def _suggestion(build: str, program: str) -> str:
     """Name the programs of the build that may have been meant."""
     place = Path(program).parent if program.startswith(f"{build}/") else Path(build)
     try:
@@ -517,13 +517,6 @@ def _never_began(code: int, benchmark: Benchmark, last_line: str) -> bool:
     return code in NOT_RUN and (benchmark.shell or any(words in last_line for words in NOT_LOADED))
 
 
-def _methods(ran: Ran, conditions: Conditions) -> dict[str, str]:
-    found = methods(ran)
-    if conditions.foreign_cpus is not None and conditions.foreign_method is not None:
-        found["foreign_cpu"] = conditions.foreign_method
-    return found
-
-
 def _flags(ran: Ran) -> tuple[str, ...]:
     """Return flags that limit what the values mean."""
     flags = []
@@ -554,7 +547,7 @@ def _drop_empty(log: Path) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SeenAt:
+class LinkedBuild:
     """A build at its linked paths: placeholders that lead through links, and the target of each link."""
 
     placeholders: Mapping[str, str]
@@ -579,9 +572,9 @@ class BuildPaths:
         self._directory = directory
 
     @contextmanager
-    def seen(
+    def linked(
         self, prepared: Prepared, names: tuple[str, ...], placeholders: Mapping[str, str]
-    ) -> Iterator[SeenAt]:
+    ) -> Iterator[LinkedBuild]:
         """Make a build visible below these names until the context ends; also remove links of a killed process.
 
         Raises `UsageError` if the file system does not support symbolic links.
@@ -597,7 +590,7 @@ class BuildPaths:
         try:
             for link, target in links.items():
                 _link(Path(link), target)
-            yield SeenAt(placeholders=moved, links=links)
+            yield LinkedBuild(placeholders=moved, links=links)
         finally:
             self._clear()
 
@@ -622,9 +615,8 @@ def _link(link: Path, target: str) -> None:
 def _through_link(path: str, prepared: Prepared, *, base: str, links: dict[str, str]) -> str:
     """Return a path as seen through a link, and record the link in `links`; paths outside the build do not change."""
     home = str(Path(prepared.built.directory).parent)
-    if prepared.out and path.startswith(
-        prepared.out
-    ):  # the path itself, or a sibling with its name and a suffix
+    if prepared.out and path.startswith(prepared.out):
+        # The path itself, or a sibling with its name and a suffix.
         ending, slash, rest = path.removeprefix(prepared.out).partition("/")
         links[f"{base}-out{ending}"] = f"{prepared.out}{ending}"
         return f"{base}-out{ending}{slash}{rest}"
@@ -656,7 +648,7 @@ def open_invoker(
             study,
             starter=started,
             builder=builder,
-            lookout=NoiseObserver(watch, measure.quiet, threshold=measure.quiet_threshold, on_wait=on_noise),
+            observer=NoiseObserver(watch, measure.quiet, threshold=measure.quiet_threshold, on_wait=on_noise),
             scratch=place / "scratch",
             logs=logs,
             paths=BuildPaths(links) if measure.vary_path else None,

@@ -1,6 +1,6 @@
 """Run the subjects of one benchmark in randomised interleaved pairs, and compare them.
 
-A coin decides for each pair and point which subject starts first. Both invocations of a pair share path,
+A random draw decides for each pair and point which subject starts first. Both invocations of a pair share path,
 environment and hash seeds. Where the recipe can relink, each pair, or each few pairs, use a new layout.
 
 `Units` reads log metrics from blocks of adjacent invocations. `InterleavedPairs` runs the pairs. `rule_for` gives the
@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from perftrail.measure.bench import mean_seconds
 from perftrail.measure.events import GivenUp, Progress, SameArtefact
-from perftrail.measure.subjects import PlannedInvocation
 from perftrail.model.build import Failure, content_key
 from perftrail.model.expression import ExpressionError, evaluate
 from perftrail.model.measurement import Draw, FailedInvocation, Measurement, seed_of, weight
@@ -40,11 +40,11 @@ if TYPE_CHECKING:
     from perftrail.model.target import Target
 
 
-def logarithm(target: Target, found: Mapping[Point, Measurement]) -> float | Failure:
+def logarithm(target: Target, measurements: Mapping[Point, Measurement]) -> float | Failure:
     """Return the natural logarithm of a target, from one measurement at each of its points."""
 
     def lookup(reference: Reference) -> float:
-        values = found[reference.point].values
+        values = measurements[reference.point].values
         if reference.name not in values:
             raise ExpressionError(0, f"no value of {reference.name} is available")
         return values[reference.name]
@@ -60,7 +60,7 @@ def logarithm(target: Target, found: Mapping[Point, Measurement]) -> float | Fai
     return math.log(value)
 
 
-PATIENCE = 6
+PAIRS_BEFORE_NOISE_DECISION = 6
 """Number of pairs after which perftrail decides whether the machine is always noisy."""
 
 Side = TypeVar("Side", bound=str)
@@ -118,38 +118,32 @@ class Units(Generic[Side]):
         return self._readies[side][point]
 
     @property
-    def alive(self) -> tuple[Ready, ...]:
+    def active(self) -> tuple[Ready, ...]:
         """Everything that one pair starts, point by point."""
-        return tuple(self._readies[side][point] for point in self.alive_points for side in self.sides)
+        return tuple(self._readies[side][point] for point in self.active_points for side in self.sides)
 
     @property
-    def alive_points(self) -> tuple[Point, ...]:
+    def active_points(self) -> tuple[Point, ...]:
         """The points that are not dropped."""
         return tuple(point for point in self.points if point not in self.dropped)
 
-    def next(self) -> int:
-        """Return an unused ordinal for a new pair."""
-        known = (
-            ordinal
-            for ready in self.alive
-            for phase, ordinal in self._bench.known(ready)
-            if phase == "sample"
-        )
-        return max(known, default=-1) + 1
-
     @property
-    def taken(self) -> int:
+    def started_pairs(self) -> int:
         """Number of complete pairs that were started."""
         return len(self._blocks())
 
     @property
     def done(self) -> int:
         """Number of units, if none of their pairs is cancelled."""
-        return len({each.layout for each in self._complete(self._blocks())}) if self.relinked else self.taken
+        return (
+            len({each.layout for each in self._complete(self._blocks())})
+            if self.relinked
+            else self.started_pairs
+        )
 
     def full(self, rule: Rule) -> bool:
         """Whether the rule's maximum number of units was started, including replacements of noisy ones."""
-        return self.done >= 2 * rule.most + PATIENCE
+        return self.done >= 2 * rule.most + PAIRS_BEFORE_NOISE_DECISION
 
     def layouts(self) -> Mapping[int, int]:
         """Number of pairs that were started with each layout."""
@@ -160,16 +154,16 @@ class Units(Generic[Side]):
 
     def started(self) -> int:
         """Number of starts in the pairs; those of equal builds count once."""
-        return len({ready.runnable.key for ready in self.alive}) * self.taken
+        return len({ready.runnable.key for ready in self.active}) * self.started_pairs
 
-    def of(self, target: Target) -> list[Unit[Side]]:
+    def evaluated(self, target: Target) -> list[Unit[Side]]:
         """Evaluate a metric in every unit that has a value for each side.
 
         A noisy pair is cancelled, and another pair replaces it. If more than half of the earlier pairs were
         noisy, the machine is always noisy, and the pair counts. That decision depends only on flags and is
         final. The set of pairs therefore does not depend on their values, or on the time of the call.
         """
-        pairs = [unit for unit in self._evaluated(target) if isinstance(unit, Unit)]
+        pairs = [unit for unit in self._pair_values(target) if isinstance(unit, Unit)]
         pairs = [
             unit
             for unit, counts in zip(pairs, counted([not each.noisy for each in pairs]), strict=True)
@@ -179,15 +173,15 @@ class Units(Generic[Side]):
 
     def discarded(self, target: Target) -> int:
         """Number of pairs of a metric that were cancelled for noise."""
-        quiet = [not unit.noisy for unit in self._evaluated(target) if isinstance(unit, Unit)]
+        quiet = [not unit.noisy for unit in self._pair_values(target) if isinstance(unit, Unit)]
         return len(quiet) - sum(counted(quiet))
 
-    def why_nothing(self, target: Target) -> str:
+    def why_missing(self, target: Target) -> str:
         """Return why a metric has no value in any pair."""
-        failures = (each.message for each in self._evaluated(target) if isinstance(each, Failure))
+        failures = (each.message for each in self._pair_values(target) if isinstance(each, Failure))
         return next(failures, "could not be measured")
 
-    def why_broken(self, ready: Ready) -> Failure | None:
+    def failure_of(self, ready: Ready) -> Failure | None:
         """Return why further starts are pointless: the first start failed, or most did."""
         outcomes = self._bench.known(ready).values()
         failures = [each.failure for each in outcomes if isinstance(each, FailedInvocation)]
@@ -205,10 +199,9 @@ class Units(Generic[Side]):
 
     def seconds_each(self) -> float:
         """Return the mean seconds of one start so far; zero before the first."""
-        seconds = [each.seconds for ready in self.alive for each in self._bench.known(ready).values()]
-        return sum(seconds) / len(seconds) if seconds else 0.0
+        return mean_seconds([each for ready in self.active for each in self._bench.known(ready).values()])
 
-    def _evaluated(self, target: Target) -> Iterator[Unit[Side] | Failure]:
+    def _pair_values(self, target: Target) -> Iterator[Unit[Side] | Failure]:
         gone = any(point in self.dropped for point in target.points)
         return (self._pair(target, block) for block in (() if gone else self._blocks()))
 
@@ -247,17 +240,17 @@ class Units(Generic[Side]):
 
     def _blocks(self) -> tuple[_Block, ...]:
         """The complete blocks, in the order of measurement; read again when there are more outcomes."""
-        alive = [(side, point) for point in self.alive_points for side in self.sides]
-        known = {at: self._bench.known(self._readies[at[0]][at[1]]) for at in alive}
-        state = (self.relinked, tuple(alive), tuple(map(len, known.values())))
+        active = [(side, point) for point in self.active_points for side in self.sides]
+        known = {at: self._bench.known(self._readies[at[0]][at[1]]) for at in active}
+        state = (self.relinked, tuple(active), tuple(map(len, known.values())))
         if self._read[0] != state:
-            self._read = (state, tuple(self._whole(known)) if alive else ())
+            self._read = (state, tuple(self._complete_blocks(known)) if active else ())
         return self._read[1]
 
-    def _whole(
+    def _complete_blocks(
         self, known: Mapping[tuple[Side, Point], Mapping[tuple[Phase, int], Outcome]]
     ) -> Iterator[_Block]:
-        held = {
+        by_name = {
             at: {
                 each.draw.block: each
                 for (phase, _), each in sorted(outcomes.items())
@@ -265,9 +258,9 @@ class Units(Generic[Side]):
             }
             for at, outcomes in known.items()
         }
-        first, *others = held.values()
+        first, *others = by_name.values()
         for name in first:
-            outcomes = {at: each.get(name) for at, each in held.items()}
+            outcomes = {at: each.get(name) for at, each in by_name.items()}
             layouts = {each.draw.layout for each in outcomes.values() if each is not None}
             if all(name in each for each in others) and len(layouts) == 1:
                 yield _Block(
@@ -278,7 +271,7 @@ class Units(Generic[Side]):
 
 
 def counted(quiet: Sequence[bool]) -> list[bool]:
-    """Return which pairs count: quiet ones, and noisy ones after `PATIENCE` pairs or more, mostly noisy.
+    """Return which pairs count: quiet ones, and noisy ones if most of the earlier pairs, at least 6, were noisy.
 
     >>> counted([True, False, True]), counted([False] * 8)[-3:]
     ([True, False, True], [False, True, True])
@@ -286,7 +279,7 @@ def counted(quiet: Sequence[bool]) -> list[bool]:
     noisy = 0
     found = []
     for number, each in enumerate(quiet):
-        found.append(each or (number >= PATIENCE and 2 * noisy > number))
+        found.append(each or (number >= PAIRS_BEFORE_NOISE_DECISION and 2 * noisy > number))
         noisy += not each
     return found
 
@@ -305,11 +298,11 @@ LAYOUTS_AT_ONCE = 8
 """Number of layouts linked at once: the smallest number of units that a verdict needs."""
 
 PAIRS_PER_LAYOUT = 4
-"""Pairs of one layout where relinking costs more than `CHEAP` invocations."""
+"""Pairs of one layout where relinking costs more than `CHEAP_RELINK_INVOCATIONS` invocations."""
 
-CHEAP = 2.0
+CHEAP_RELINK_INVOCATIONS = 2.0
 
-MOST_UNLINKED = 3
+MOST_FAILED_LAYOUTS = 3
 """After this number of layouts that failed to link, perftrail compares the builds as their recipe links them."""
 
 
@@ -349,17 +342,17 @@ class InterleavedPairs(Generic[Side]):
             session.subject_builder.can_relink(ready.cell) for each in readies.values() for ready in each
         )
         self.units = Units(session.bench, readies, relinked=can_relink)
-        self.unlinked: Failure | None = None
+        self.relink_failure: Failure | None = None
         self._linked: dict[int, Mapping[tuple[Side, Point], Ready]] = {}
-        self._unlinkable: set[int] = set()
+        self._failed_layouts: set[int] = set()
         self._cost = 0.0
 
     @property
-    def unlinked_words(self) -> str:
+    def relink_failure_words(self) -> str:
         """Why builds are not relinked although the study says how; empty if they are."""
-        if self.units.relinked or self.unlinked is None:
+        if self.units.relinked or self.relink_failure is None:
             return ""
-        why = f"relinking failed ({self.unlinked.message})"
+        why = f"relinking failed ({self.relink_failure.message})"
         return f"{self.benchmark}: {why}, builds are compared as the recipe links them"
 
     @property
@@ -382,7 +375,7 @@ class InterleavedPairs(Generic[Side]):
         """Number of points skipped after a smaller one failed."""
         return sum(failure is None for failure in self.units.dropped.values())
 
-    def tell_equals(self) -> Iterator[Event]:
+    def report_equal_builds(self) -> Iterator[Event]:
         """Report subjects with equal builds."""
         for pair in self.equal:
             readies = [self.units.ready(side, self.units.points[0]) for side in pair]
@@ -394,34 +387,29 @@ class InterleavedPairs(Generic[Side]):
         """Run the warm-ups."""
         yield from self._give_up()
         for ordinal in range(self._session.study.measure.warmups):
-            yield from self._start(
-                PlannedInvocation(ready=ready, key=self._session.bench.key(ready, "warmup", ordinal))
-                for ready in self.units.alive
+            yield from self._session.bench.perform(
+                self._session.bench.plan(ready, "warmup", ordinal) for ready in self.units.active
             )
         yield from self._give_up()
 
     def unit(self) -> Generator[Event, None, None]:
         """Run one more pair."""
         layout, readies = yield from self._next_layout()
-        ordinal = self.units.next()
+        ordinal = self._session.bench.next_ordinal(*self.units.active)
         seed = seed_of("pair", self._session.study.measure.seed, self.benchmark, self.variant, ordinal)
         draw = Draw(block=secrets.token_hex(8), seed=seed, layout=layout)
         order = [
             readies.get((side, point), self.units.ready(side, point))
-            for point in self.units.alive_points
+            for point in self.units.active_points
             for side in sorted(self.units.sides, key=lambda side: content_key(seed, str(point), side))
         ]
-        yield from self._start(
-            PlannedInvocation(
-                ready=ready,
-                key=self._session.bench.key(ready, "sample", ordinal),
-                draw=replace(draw, turn=turn),
-            )
+        yield from self._session.bench.perform(
+            self._session.bench.plan(ready, "sample", ordinal, draw=replace(draw, turn=turn))
             for turn, ready in enumerate(order)
         )
         yield from self._give_up()
 
-    def own(self, rule: Rule) -> Rule:
+    def rule_in_units(self, rule: Rule) -> Rule:
         """Return a rule in units; several pairs of one layout are one unit.
 
         The rule allows at least twice the units that a verdict needs, because layouts scatter.
@@ -433,38 +421,38 @@ class InterleavedPairs(Generic[Side]):
     def _next_layout(self) -> Generator[Event, None, tuple[int, Mapping[tuple[Side, Point], Ready]]]:
         """Return the layout of the next pair, linked; 0 if there is nothing to relink."""
         while self.units.relinked:
-            taken = self.units.layouts()
-            if taken and self._linked:
+            started = self.units.layouts()
+            if started and self._linked:
                 self.units.pairs_per_layout = 1 if self._is_cheap() else PAIRS_PER_LAYOUT
-            last = max([0, *taken, *self._unlinkable])
-            layout = last if 0 < taken.get(last, 0) < self.units.pairs_per_layout else last + 1
+            last = max([0, *started, *self._failed_layouts])
+            layout = last if 0 < started.get(last, 0) < self.units.pairs_per_layout else last + 1
             if layout not in self._linked:
                 yield from self._link(layout)
             if layout in self._linked:
                 return layout, self._linked[layout]
-            self._unlinkable.add(layout)
-            if len(self._unlinkable) >= MOST_UNLINKED:
+            self._failed_layouts.add(layout)
+            if len(self._failed_layouts) >= MOST_FAILED_LAYOUTS:
                 self.units.relinked = False
         return 0, {}
 
     def _is_cheap(self) -> bool:
-        return self._cost <= CHEAP * len(self.units.alive) * self.units.seconds_each()
+        return self._cost <= CHEAP_RELINK_INVOCATIONS * len(self.units.active) * self.units.seconds_each()
 
     def _link(self, layout: int) -> Generator[Event, None, None]:
         """Link a layout and those that probably follow, in one pass over the objects of each subject."""
         began = self._clock()
-        cells = [ready.cell for ready in self.units.alive]
-        several = range(layout, layout + LAYOUTS_AT_ONCE)
-        yield from self._session.subject_builder.relink(cells, several)
-        for each in several:
+        cells = [ready.cell for ready in self.units.active]
+        layouts = range(layout, layout + LAYOUTS_AT_ONCE)
+        yield from self._session.subject_builder.relink(cells, layouts)
+        for each in layouts:
             found: dict[tuple[Side, Point], Ready] = {}
-            for point in self.units.alive_points:
+            for point in self.units.active_points:
                 for side in self.units.sides:
                     ready = yield from self._session.subject_builder.ready(
                         self.units.ready(side, point).cell, layout=each
                     )
                     if isinstance(ready, Failure):
-                        self.unlinked = ready
+                        self.relink_failure = ready
                         break
                     found[side, point] = ready
             if len(found) < len(cells):
@@ -473,22 +461,22 @@ class InterleavedPairs(Generic[Side]):
         self._cost = (self._clock() - began) / LAYOUTS_AT_ONCE
 
     def broken(self) -> tuple[Broken[Side], ...]:
-        """Return the subjects that could not be measured, with the points and reasons."""
+        """Return the subjects that failed at a point, with the points and reasons."""
         readies = [
             (side, self.units.ready(side, point)) for side in self.units.sides for point in self.units.points
         ]
         return tuple(
             Broken(side=side, ready=ready, failure=failure)
             for side, ready in readies
-            if (failure := self.units.why_broken(ready)) is not None
+            if (failure := self.units.failure_of(ready)) is not None
         )
 
     def progress(self, rule: Rule) -> Progress:
         """Return the progress: at least to the next interim analysis, at most to the last unit of a rule."""
-        rule = self.own(rule)
-        done, each = self.units.done, len(self.units.alive) * self.units.pairs_per_layout
-        look = next((count for count in rule.looks if count > done), rule.most)
-        least, most = max(0, look - done) * each, max(0, rule.most - done) * each
+        rule = self.rule_in_units(rule)
+        done, each = self.units.done, len(self.units.active) * self.units.pairs_per_layout
+        analysis = next((count for count in rule.analyses if count > done), rule.most)
+        least, most = max(0, analysis - done) * each, max(0, rule.most - done) * each
         seconds = self.units.seconds_each()
         return Progress(
             done=done * each,
@@ -498,23 +486,17 @@ class InterleavedPairs(Generic[Side]):
             seconds_most=most * seconds,
         )
 
-    def _start(self, starts: Iterable[PlannedInvocation]) -> Generator[Event, None, None]:
-        """Perform the starts that are not known; equal builds share one start."""
-        for start in starts:
-            if (start.key.phase, start.key.ordinal) not in self._session.bench.known(start.ready):
-                yield from self._session.bench.perform((start,))
-
     def _give_up(self) -> Generator[Event, None, None]:
         """Drop points at which a subject cannot be measured, and larger ones where the study says so."""
         units, dropped = self.units, self.units.dropped
         for point in units.points:
             readies = [] if point in dropped else [units.ready(side, point) for side in units.sides]
             for ready in readies:
-                failure = units.why_broken(ready)
+                failure = units.failure_of(ready)
                 if failure is None:
                     continue
                 dropped[point] = failure
-                beyond = [each for each in units.alive if self._is_beyond(each, ready, failure)]
+                beyond = [each for each in units.active if self._is_beyond(each, ready, failure)]
                 if beyond:
                     dropped.update((each.cell.point, None) for each in beyond)
                     yield GivenUp(cells=tuple(each.cell for each in beyond), because=ready.cell)
@@ -558,35 +540,35 @@ def units_needed(comparisons: int, *, error: float = FAMILY_ERROR) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Read(Generic[Side]):
-    """The units that a verdict was read from, and the comparison of the second side with the first."""
+class ComparedUnits(Generic[Side]):
+    """The units that a verdict is based on, and the comparison of the second side with the first."""
 
     units: Sequence[Unit[Side]]
     comparison: Comparison
 
 
 class Comparisons(Generic[Side]):
-    """Reads metrics of units, from a set of units that was fixed in advance (see `Units.of`)."""
+    """Compares metrics, from a set of units that was fixed in advance (see `Units.evaluated`)."""
 
     def __init__(self, units: Units[Side]) -> None:
         self._units = units
         self._known: dict[tuple[str, Side, Side, int], Comparison] = {}
 
-    def read(self, target: Target, rule: Rule, *, one: Side, other: Side) -> Read[Side] | None:
+    def read(self, target: Target, rule: Rule, *, one: Side, other: Side) -> ComparedUnits[Side] | None:
         """Compare a metric at each interim analysis up to the one that settles it; `None` without a value."""
-        units = self._units.of(target)
+        units = self._units.evaluated(target)
         if not units:
             return None
-        found: Read[Side] | None = None
-        for count in rule.looks:
+        found: ComparedUnits[Side] | None = None
+        for count in rule.analyses:
             if count > len(units) or (found is not None and found.comparison.settled):
                 break
-            # earlier units do not change when later ones are added
+            # Earlier units do not change when later ones are added.
             name = (target.name, one, other, count)
             if name not in self._known:
                 self._known[name] = compared(units[:count], rule, one, other)
-            found = Read(units=units[:count], comparison=self._known[name])
-        return found or Read(units=units, comparison=compared(units, rule, one, other))
+            found = ComparedUnits(units=units[:count], comparison=self._known[name])
+        return found or ComparedUnits(units=units, comparison=compared(units, rule, one, other))
 
     def settled(self, target: Target, rule: Rule, *, one: Side, other: Side) -> bool:
         """Whether more units cannot change the result: the verdict is final, or there is no ratio after one analysis.
@@ -594,7 +576,7 @@ class Comparisons(Generic[Side]):
         A metric that is never above zero has no ratio.
         """
         found = self.read(target, rule, one=one, other=other)
-        return self._units.done >= rule.looks[0] if found is None else found.comparison.settled
+        return self._units.done >= rule.analyses[0] if found is None else found.comparison.settled
 
     def forget(self) -> None:
         """Discard results of a rule that no longer applies."""

@@ -1,7 +1,7 @@
 """Create sandboxes for builds, invocations and trials, and remove what killed processes left.
 
-`Sandboxes` serves a study's builds and runs. `surrounded` starts a trial's commands as they are, or in a
-sandbox with one writable directory. `remove_leftovers` deletes files that killed perftrail processes left
+`Sandboxes` contains a study's builds and invocations. `open_trial_starter` starts a trial's commands directly, or in
+a sandbox with one writable directory. `remove_leftovers` deletes files that killed perftrail processes left
 outside any results.
 """
 
@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 
 from perftrail.errors import LauncherError, SandboxError
 from perftrail.file_tree import claimed_directory, remove_left_over, remove_tree
-from perftrail.file_tree import remove_left_over as remove_claimed
 from perftrail.process.enclosure import Enclosure
 from perftrail.process.launcher import Launcher, launcher_path
 from perftrail.process.lock_counts import remove_left_over_lock_files
@@ -45,7 +44,7 @@ MEMORY_SHARE = 0.8
 
 
 SHORT_LIVED = Path(os.path.realpath("/var/tmp"))  # noqa: S108 - mkdtemp creates the directories in it
-"""Where a trial sandbox, which only tests whether sandboxes work, stores its files."""
+"""Directory of sandboxes outside any results; on a disk, so that the files of programs do not fill the memory."""
 
 
 class Sandboxes:
@@ -201,12 +200,11 @@ def _default_memory(capabilities: Capabilities) -> int | None:
     return int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * MEMORY_SHARE)
 
 
-_BELOW = Path("/var/tmp")  # noqa: S108 - the directory is made by mkdtemp; what programs write is no business of memory
-_HOME = "perftrail-measure-"
+_TRIAL_PREFIX = "perftrail-measure-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Started:
+class ReadyTrial:
     """A trial that is ready to start, its starter, and its processes, whose work does not count as noise."""
 
     trial: Trial
@@ -215,8 +213,8 @@ class Started:
 
 
 @contextmanager
-def surrounded(trial: Trial, launcher: Launcher) -> Iterator[Started]:
-    """Yield the surroundings that a trial asks for. Raises `SandboxError` if they are not available.
+def open_trial_starter(trial: Trial, launcher: Launcher) -> Iterator[ReadyTrial]:
+    """Yield a trial with its starter, in a sandbox if it wants one. Raises `SandboxError` if that is not available.
 
     In a sandbox `$TMPDIR` names the one directory that persists over all starts; it is removed with the
     sandbox. Other writable directories, /tmp and the home directory, are empty at each start.
@@ -227,9 +225,9 @@ def surrounded(trial: Trial, launcher: Launcher) -> Iterator[Started]:
 
     sandbox = trial.surroundings.sandbox
     if sandbox is None:
-        yield Started(trial=trial, starter=launcher, servers=outside)
+        yield ReadyTrial(trial=trial, starter=launcher, servers=outside)
         return
-    with claimed_directory(_HOME, below=_BELOW) as claimed:
+    with claimed_directory(_TRIAL_PREFIX, below=SHORT_LIVED) as claimed:
         home = claimed.resolve()
         scratch = home / "scratch"
         scratch.mkdir()
@@ -241,16 +239,11 @@ def surrounded(trial: Trial, launcher: Launcher) -> Iterator[Started]:
         )
         sandboxes.prepare()
         with sandboxes.around("run", [str(scratch)]) as starter:
-            yield Started(
+            yield ReadyTrial(
                 trial=_within(trial, scratch),
-                starter=_Handing(starter, home / "logs" / "output"),
+                starter=_CopiedOutput(starter, home / "logs" / "output"),
                 servers=lambda: (*outside(), *sandboxes.servers()),
             )
-
-
-def remove_left_over_homes() -> None:
-    """Remove the directories of sandboxes whose perftrail was killed."""
-    remove_left_over(_HOME, below=_BELOW)
 
 
 def _showing_input(sandbox: Sandbox, trial: Trial) -> Sandbox:
@@ -266,7 +259,7 @@ def _within(trial: Trial, scratch: Path) -> Trial:
     return replace(trial, surroundings=replace(around, environment=environment))
 
 
-class _Handing:
+class _CopiedOutput:
     """Implements `ports.Starter`: captured output goes to a file that nothing in a sandbox can open."""
 
     def __init__(self, starter: Starter, kept: Path) -> None:
@@ -290,6 +283,6 @@ WORKERS = "perftrail-workers-"
 def remove_leftovers() -> None:
     """Remove files that no running process claims: lock counter files, and directories of sandboxes."""
     remove_left_over_lock_files()
-    remove_left_over_homes()
+    remove_left_over(_TRIAL_PREFIX, below=SHORT_LIVED)
     remove_left_over_directories(SHORT_LIVED)
-    remove_claimed(WORKERS, below=SHORT_LIVED)
+    remove_left_over(WORKERS, below=SHORT_LIVED)

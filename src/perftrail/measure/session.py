@@ -8,18 +8,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from perftrail.measure.troubles import common
+from perftrail.measure.failure_groups import group_failures
 from perftrail.model.build import Failure, Prepared
 from perftrail.model.plan import subjects
-from perftrail.model.source import ALONE
+from perftrail.model.source import NO_PINS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from perftrail.measure.bench import Bench
-    from perftrail.measure.sources import LeftOut
+    from perftrail.measure.failure_groups import FailureGroup
+    from perftrail.measure.sources import SkippedRevisions
     from perftrail.measure.subjects import BuildInputs, SubjectBuilder
-    from perftrail.measure.troubles import Trouble
     from perftrail.model.build import Built
     from perftrail.model.measurement import Machine
     from perftrail.model.source import Pins
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from perftrail.ports import Source, Store
 
 
-def just_now() -> str:
+def always_current() -> str:
     """Return an empty time: sources without a cache are always current."""
     return ""
 
@@ -47,8 +47,8 @@ class View:
     machine: Machine
     source: Source
     store: Store
-    pins: Pins = ALONE
-    asked: Callable[[], str] = just_now
+    pins: Pins = NO_PINS
+    asked: Callable[[], str] = always_current
     inputs: BuildInputs | None = None
     notes: tuple[str, ...] = ()
 
@@ -79,10 +79,10 @@ class Session(BuildView):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Missing:
-    """Failed builds, one trouble each, and revisions that the study skips."""
+    """Failed builds, one group each, and revisions that the study skips."""
 
-    troubles: tuple[Trouble, ...]
-    left_out: tuple[LeftOut, ...]
+    failure_groups: tuple[FailureGroup, ...]
+    left_out: tuple[SkippedRevisions, ...]
 
 
 def missing_builds(view: View, revisions: Sequence[Revision]) -> Missing:
@@ -90,7 +90,7 @@ def missing_builds(view: View, revisions: Sequence[Revision]) -> Missing:
     found = stored_builds(view, revisions)
     failures = {subject: known for subject, known in found.items() if isinstance(known, Failure)}
     left_out = () if view.inputs is None else view.inputs.eras.left_out(revisions)
-    return Missing(troubles=common(tuple(found), failures), left_out=left_out)
+    return Missing(failure_groups=group_failures(tuple(found), failures), left_out=left_out)
 
 
 def stored_builds(view: View, revisions: Sequence[Revision]) -> dict[Subject, Built | Failure]:

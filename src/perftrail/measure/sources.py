@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from perftrail.ports import Source, Starter
 
 
-Asking = Literal["stored", "fresh"]
+CacheUse = Literal["stored", "fresh"]
 """Whether a source with a cache answers from the cache, or updates it first."""
 
 
@@ -52,18 +52,18 @@ class Sources:
         return {name: source for name, source in self.every.items() if name != MAIN}
 
     @property
-    def walked(self) -> Source:
+    def searched_source(self) -> Source:
         """The source whose history is searched."""
         return self.every[self.pins.along]
 
     def asked(self) -> str:
-        """Return when the least recently updated source was updated: ISO 8601; empty for by this process."""
+        """Return when the least recently updated source was updated: ISO 8601; empty if this process updated it."""
         times = [source.updated() for source in self.every.values() if isinstance(source, CachedSource)]
         return min(filter(None, times), default="")
 
 
 def open_sources(
-    study: Study, *, cache: str, starter: Starter, own: Patched | None = None, asking: Asking = "stored"
+    study: Study, *, cache: str, starter: Starter, own: Patched | None = None, asking: CacheUse = "stored"
 ) -> Sources:
     """Open a study's sources and look up the pinned revisions.
 
@@ -87,7 +87,7 @@ def open_sources(
     }
     pins = Pins(
         along=study.along,
-        at={name: _held(study, name, source) for name, source in every.items() if name != study.along},
+        at={name: _pinned(study, name, source) for name, source in every.items() if name != study.along},
         folders={folder: source.history()[0] for folder, source in separate.items()},
     )
     return Sources(every=every, folders=separate, pins=pins)
@@ -99,7 +99,7 @@ def variant_folders(study: Study) -> tuple[str, ...]:
     return tuple(sorted({each for each in folders if each is not None})) if None not in folders else ()
 
 
-def _held(study: Study, name: str, source: Source) -> Revision:
+def _pinned(study: Study, name: str, source: Source) -> Revision:
     at = study.every_source[name].at
     if at is None:
         return source.history()[-1]
@@ -114,7 +114,7 @@ def _held(study: Study, name: str, source: Source) -> Revision:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeftOut:
+class SkippedRevisions:
     """Revisions that the study skips for one reason, in the order of the history."""
 
     reason: str
@@ -136,20 +136,22 @@ class Eras:
         """Return the revisions that the study does not skip."""
         return tuple(revision for revision in revisions if revision.id not in self.skipped)
 
-    def left_out(self, revisions: Sequence[Revision]) -> tuple[LeftOut, ...]:
+    def left_out(self, revisions: Sequence[Revision]) -> tuple[SkippedRevisions, ...]:
         """Return the skipped revisions among these, by reason."""
         found: dict[str, list[Revision]] = {}
         for revision in revisions:
             if revision.id in self.skipped:
                 found.setdefault(self.skipped[revision.id], []).append(revision)
-        return tuple(LeftOut(reason=reason, revisions=tuple(those)) for reason, those in found.items())
+        return tuple(
+            SkippedRevisions(reason=reason, revisions=tuple(those)) for reason, those in found.items()
+        )
 
 
 NO_ERAS = Eras(recipes=(), skipped={})
 """The eras of a study that has none."""
 
 
-def eras_of(study: Study, source: Source, *, walked: Source) -> Eras:
+def eras_of(study: Study, source: Source, *, searched: Source) -> Eras:
     """Look up eras in the study's own source, and skips in the source whose history is searched.
 
     Raises `StudyError` for every name that is not in the history.
@@ -169,13 +171,13 @@ def eras_of(study: Study, source: Source, *, walked: Source) -> Eras:
     )
     skipped: dict[str, str] = {}
     where = ("source",) if study.along == MAIN else ("sources", study.along)
-    for number, skip in enumerate(study.walked.skip):
+    for number, skip in enumerate(study.searched_source.skip):
         key = "range" if skip.range else "revision"
         range_ = skip.range or f"{skip.revision}..{skip.revision}"
-        for id_ in ids((*where, "skip", number, key), range_, walked):
+        for id_ in ids((*where, "skip", number, key), range_, searched):
             skipped.setdefault(id_, skip.reason)
     if unknown:
-        _refuse(study, walked, unknown)
+        _refuse(study, searched, unknown)
     return Eras(recipes=recipes, skipped=skipped)
 
 
@@ -186,7 +188,7 @@ class SkippedRevisionJson(TypedDict):
     reason: str
 
 
-def skips_json(left_out: Sequence[LeftOut]) -> list[SkippedRevisionJson]:
+def skips_json(left_out: Sequence[SkippedRevisions]) -> list[SkippedRevisionJson]:
     """Return skipped revisions as plain data, one for each."""
     return [
         {"revision": revision.id, "reason": each.reason} for each in left_out for revision in each.revisions
@@ -197,11 +199,14 @@ def _refuse(study: Study, source: Source, unknown: Mapping[tuple[str | int, ...]
     """Raise an error at the names in the study file, or the source's error if its history cannot be read."""
     known = [name for each in source.history() for name in (each.label, each.id) if name]
     raise StudyError(
-        [mistake(study.file, path, _told(str(error), study, known)) for path, error in unknown.items()]
+        [
+            mistake(study.file, path, _with_suggestion(str(error), study, known))
+            for path, error in unknown.items()
+        ]
     )
 
 
-def _told(message: str, study: Study, known: Sequence[str]) -> str:
+def _with_suggestion(message: str, study: Study, known: Sequence[str]) -> str:
     """Return the source's message without its location, with a near miss if there is one."""
     plain = message
     for source in study.every_source.values():

@@ -1,7 +1,7 @@
 """Build subjects and benchmarks, once each, and reuse what the store already knows.
 
 `BuildInputs` returns recipes, benchmark builds and runnables from the study alone. `SubjectBuilder` builds them and
-records each outcome, failures included. `afresh` repeats work whose builds were wrong.
+records each outcome, failures included. `retry_stale_builds` repeats work whose builds were wrong.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from perftrail.builds.artefact import content_of_files
 from perftrail.builds.repairs import repairs_key
 from perftrail.errors import StaleBuilds
 from perftrail.measure.events import (
-    BuilderSaid,
+    BuilderMessage,
     BuildFinished,
     BuildStarted,
     LinkFailed,
     Relinked,
-    RelinkedAlike,
+    RelinkedWithoutEffect,
     now,
 )
 from perftrail.measure.sources import eras_of
@@ -37,14 +37,14 @@ from perftrail.model.plan import (
     recipe,
     runnable_key,
 )
-from perftrail.model.source import ALONE, MAIN
+from perftrail.model.source import MAIN, NO_PINS
 from perftrail.model.subject import Revision
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 
     from perftrail.measure.events import Event
-    from perftrail.measure.sources import Eras, LeftOut
+    from perftrail.measure.sources import Eras, SkippedRevisions
     from perftrail.model.build import ManualBuild, Recipe
     from perftrail.model.measurement import Draw, InvocationKey
     from perftrail.model.plan import Cell
@@ -125,7 +125,7 @@ class BuildInputs:
             self._recipes[name] = (found, named_sources(found))
         return self._recipes[name]
 
-    def own(self, subject: Subject) -> Subject:
+    def built_subject(self, subject: Subject) -> Subject:
         """Return a subject as it is built: with the revision of the study's own source, or of its folder."""
         folder = self._study.variants[subject.variant].directory
         if folder is not None:
@@ -228,7 +228,7 @@ class BuildInputs:
         """Return what a cell starts; `link` is the key of the benchmark build."""
         return Runnable(
             key=runnable_key(
-                self._study, cell, prepared, beside=self._other_contents(cell, prepared.built, link)
+                self._study, cell, prepared, other_contents=self._other_contents(cell, prepared.built, link)
             ),
             revision=cell.subject.revision.id,
             variant=cell.subject.variant,
@@ -239,7 +239,7 @@ class BuildInputs:
         )
 
 
-TELLING_LAYOUTS = 3
+EQUAL_LAYOUTS = 3
 """Number of equal layouts that show that relinking has no effect: three objects have six orders."""
 
 NO_OTHERS: Mapping[str, Source] = MappingProxyType({})
@@ -274,7 +274,7 @@ class SubjectBuilder:
     """Builds each subject, and each benchmark on it, at most once, and records the outcome.
 
     A failed build is an outcome. With `retry_failed` each failure that the store knows is tried once more.
-    `makings` returns the inputs of each build. `source` is the study's own source. `pins` hold the revision
+    `build_inputs` returns the inputs of each build. `source` is the study's own source. `pins` hold the revision
     of each source, and `others` are the other sources.
     """
 
@@ -286,7 +286,7 @@ class SubjectBuilder:
         store: Store,
         *,
         retry_failed: bool = False,
-        pins: Pins = ALONE,
+        pins: Pins = NO_PINS,
         others: Mapping[str, Source] = NO_OTHERS,
         tools: Tools = no_tools,
     ) -> None:
@@ -294,17 +294,17 @@ class SubjectBuilder:
         self._builder = builder
         self._store = store
         self.retry_failed = retry_failed
-        self._walked = others.get(study.along, source)
+        self._searched = others.get(study.along, source)
         self._positions: dict[str, int] | None = None
         self._recorded: set[str] = set()
         self._last: dict[tuple[object, ...], Runnable] | None = None
         self._of_subjects: dict[tuple[str, str], str] | None = None
         self._made: dict[str, Built | Prepared | Failure] = {}
         self._contents: dict[str, dict[int, str]] = {}
-        self.eras = eras_of(study, source, walked=self._walked)
-        self.makings = BuildInputs(study, self.eras, pins, others, tools)
+        self.eras = eras_of(study, source, searched=self._searched)
+        self.build_inputs = BuildInputs(study, self.eras, pins, others, tools)
 
-    def left_out(self, revisions: Sequence[Revision]) -> tuple[LeftOut, ...]:
+    def left_out(self, revisions: Sequence[Revision]) -> tuple[SkippedRevisions, ...]:
         """Return the skipped revisions among these, by reason."""
         return self.eras.left_out(revisions)
 
@@ -316,7 +316,9 @@ class SubjectBuilder:
         """Return what is known of a subject's build, or `None`; a skipped revision counts as failed."""
         if (skipped := self._skipped(subject)) is not None:
             return skipped
-        outcome = self._known(self._builder.key(self.makings.own(subject), self.makings.recipe(subject)))
+        outcome = self._known(
+            self._builder.key(self.build_inputs.built_subject(subject), self.build_inputs.recipe(subject))
+        )
         assert not isinstance(outcome, Prepared)
         return outcome
 
@@ -325,9 +327,9 @@ class SubjectBuilder:
         built = self.known_build(cell.subject)
         if not isinstance(built, Built):
             return built
-        key = self.makings.link(cell).key(self._builder, built)
+        key = self.build_inputs.link(cell).key(self._builder, built)
         outcome = self._known(key)
-        return self.makings.runnable(cell, outcome, key) if isinstance(outcome, Prepared) else None
+        return self.build_inputs.runnable(cell, outcome, key) if isinstance(outcome, Prepared) else None
 
     def build(self, subject: Subject) -> Generator[Event, None, Built | Failure]:
         """Build a subject, or return its known outcome; a skipped revision fails."""
@@ -336,8 +338,8 @@ class SubjectBuilder:
 
     def make(self, subject: Subject) -> Generator[Event, None, Built | Failure]:
         """Build a subject, skipped or not, or return its known outcome."""
-        how = self.makings.recipe(subject)
-        own = self.makings.own(subject)
+        how = self.build_inputs.recipe(subject)
+        own = self.build_inputs.built_subject(subject)
         key = self._builder.key(own, how)
         made = self._made.get(key)
         if made is not None:
@@ -360,7 +362,9 @@ class SubjectBuilder:
     def need(self, subjects: Iterable[Subject]) -> None:
         """Protect the builds of subjects that are used later from removal for disk space."""
         asked = (subject for subject in subjects if self._skipped(subject) is None)
-        self._builder.protect((self.makings.own(subject), self.makings.recipe(subject)) for subject in asked)
+        self._builder.protect(
+            (self.build_inputs.built_subject(subject), self.build_inputs.recipe(subject)) for subject in asked
+        )
 
     @property
     def parallel_builds(self) -> int:
@@ -374,7 +378,9 @@ class SubjectBuilder:
         """
         if self._builder.parallel_builds > 1:
             fresh = [each for each in subjects if not isinstance(self.known_build(each), Failure)]
-            self._builder.begin((self.makings.own(each), self.makings.recipe(each)) for each in fresh)
+            self._builder.begin(
+                (self.build_inputs.built_subject(each), self.build_inputs.recipe(each)) for each in fresh
+            )
             yield from self._news()
             for subject in fresh:
                 yield from self.make(subject)
@@ -384,7 +390,9 @@ class SubjectBuilder:
 
         Raises `StaleBuilds` when they differ.
         """
-        self._builder.confirm((self.makings.own(each), self.makings.recipe(each)) for each in witnesses)
+        self._builder.confirm(
+            (self.build_inputs.built_subject(each), self.build_inputs.recipe(each)) for each in witnesses
+        )
         yield from self._news()
 
     def forget(self) -> None:
@@ -392,7 +400,7 @@ class SubjectBuilder:
         self._made.clear()
 
     def _news(self) -> Generator[Event, None, None]:
-        yield from (BuilderSaid(text=text) for text in self._builder.messages())
+        yield from (BuilderMessage(text=text) for text in self._builder.messages())
 
     def ready(self, cell: Cell, *, layout: int = 0) -> Generator[Event, None, Ready | Failure]:
         """Build a cell's subject and benchmark, linked with a seed if `layout` is not 0, or return the failure.
@@ -410,7 +418,7 @@ class SubjectBuilder:
             return linked
         if not self.can_relink(cell):
             raise ValueError(f"{cell}: the study does not say how to relink it")
-        if self.makings.recipe(cell.subject).relink:
+        if self.build_inputs.recipe(cell.subject).relink:
             built = (yield from self._relink(cell.subject, linked.prepared.built, (layout,)))[layout]
         relinked = yield from self._linked(cell, built, layout=layout)
         if isinstance(relinked, Failure):
@@ -432,7 +440,7 @@ class SubjectBuilder:
         if revision.id in self._recorded:
             return
         if self._positions is None:
-            history = self._walked.history()
+            history = self._searched.history()
             self._positions = {each.id: position for position, each in enumerate(history)}
             known = {each.id for each in self._store.history()}
             again = [(self._positions[each.id], each) for each in history if each.id in known]
@@ -444,7 +452,9 @@ class SubjectBuilder:
 
     def can_relink(self, cell: Cell) -> bool:
         """Whether the recipe says how to link the cell's program in another order."""
-        return bool(self.makings.recipe(cell.subject).relink or self._study.benchmarks[cell.benchmark].relink)
+        return bool(
+            self.build_inputs.recipe(cell.subject).relink or self._study.benchmarks[cell.benchmark].relink
+        )
 
     def relink(self, cells: Iterable[Cell], layouts: Sequence[int]) -> Generator[Event, None, None]:
         """Link the subjects of cells with several seeds, in one pass over the objects of each, for `ready` to use.
@@ -452,7 +462,7 @@ class SubjectBuilder:
         Does nothing for cells whose recipe cannot relink, and for subjects that cannot be built.
         """
         for subject in dict.fromkeys(cell.subject for cell in cells):
-            if self.makings.recipe(subject).relink:
+            if self.build_inputs.recipe(subject).relink:
                 built = yield from self.build(subject)
                 if isinstance(built, Built):
                     yield from self._relink(subject, built, layouts)
@@ -461,7 +471,7 @@ class SubjectBuilder:
         self, subject: Subject, built: Built, layouts: Sequence[int]
     ) -> Generator[Event, None, Mapping[int, Built | Failure]]:
         """Return the outcome of each layout; layouts after a failure may be missing."""
-        how = self.makings.recipe(subject)
+        how = self.build_inputs.recipe(subject)
         keys = {layout: self._builder.layout_key(built, how, layout) for layout in layouts}
         found: dict[int, Built | Failure] = {}
         for layout, key in keys.items():
@@ -473,7 +483,7 @@ class SubjectBuilder:
         missing = [layout for layout in layouts if layout not in found]
         if not missing:
             return found
-        made = self._builder.relink(self.makings.own(subject), how, built, missing)
+        made = self._builder.relink(self.build_inputs.built_subject(subject), how, built, missing)
         for layout, outcome in made.items():
             known = self._known(keys[layout])
             if known is None or _differ(known, outcome):
@@ -489,7 +499,7 @@ class SubjectBuilder:
         """Run the benchmark build on a built subject, or return its known outcome."""
         if isinstance(built, Failure):
             return built
-        link = self.makings.link(cell, layout=layout)
+        link = self.build_inputs.link(cell, layout=layout)
         key = link.key(self._builder, built)
         outcome = self._made.get(key)
         if outcome is None:
@@ -505,22 +515,26 @@ class SubjectBuilder:
         if isinstance(outcome, Failure):
             return outcome
         assert isinstance(outcome, Prepared)
-        runnable = self.makings.runnable(cell, outcome, key)
+        runnable = self.build_inputs.runnable(cell, outcome, key)
         return Ready(cell=cell, runnable=runnable, prepared=outcome, layout=layout, content=runnable.key)
 
-    def _compare_layouts(self, linked: Ready, relinked: Ready) -> Iterator[RelinkedAlike]:
+    def _compare_layouts(self, linked: Ready, relinked: Ready) -> Iterator[RelinkedWithoutEffect]:
         """Report once that several layouts have equal files, so that relinking has no effect."""
         known = self._contents.setdefault(linked.runnable.key, {})
         if relinked.layout in known:
             return
         known[relinked.layout] = relinked.content
-        if len(known) == TELLING_LAYOUTS and len(set(known.values())) == 1:
+        if len(known) == EQUAL_LAYOUTS and len(set(known.values())) == 1:
             cell = linked.cell
-            yield RelinkedAlike(subject=cell.subject, benchmark=cell.benchmark, layouts=tuple(sorted(known)))
+            yield RelinkedWithoutEffect(
+                subject=cell.subject, benchmark=cell.benchmark, layouts=tuple(sorted(known))
+            )
 
     def lay_out(self, subject: Subject, directory: str) -> ManualBuild:
         """Write a subject's tree, repaired, below a directory, so that a person can run its recipe."""
-        return self._builder.check_out(self.makings.own(subject), self.makings.recipe(subject), directory)
+        return self._builder.check_out(
+            self.build_inputs.built_subject(subject), self.build_inputs.recipe(subject), directory
+        )
 
     def _skipped(self, subject: Subject) -> Failure | None:
         reason = self.eras.skipped.get(subject.revision.id)
@@ -558,7 +572,7 @@ class SubjectBuilder:
                 benchmark=benchmark,
                 outcome=outcome,
                 finished=now(),
-                recipe="" if benchmark else self.makings.build_recipe(self.makings.recipe(subject)),
+                recipe="" if benchmark else self.build_inputs.build_recipe(self.build_inputs.recipe(subject)),
             )
         )
         if self._of_subjects is not None and not benchmark:
@@ -581,7 +595,7 @@ def _differ(known: Built | Prepared | Failure, outcome: Built | Prepared | Failu
 Result = TypeVar("Result")
 
 
-def afresh(
+def retry_stale_builds(
     subject_builder: SubjectBuilder, work: Callable[[], Generator[Event, None, Result]]
 ) -> Generator[Event, None, Result]:
     """Run work, and repeat it from the start each time that builds which it used were wrong.
@@ -593,7 +607,7 @@ def afresh(
         try:
             return (yield from work())
         except StaleBuilds as stale:
-            yield BuilderSaid(
+            yield BuilderMessage(
                 text=f"{len(stale.keys)} builds may contain stale objects, because they differ from a clean build: "
                 "perftrail repeats them in clean trees; samples of builds that do not change stay valid"
             )

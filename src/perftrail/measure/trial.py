@@ -1,7 +1,8 @@
 """Measure the commands of `perftrail measure`, without a study and without a store.
 
-`entries` turns the command line into entries: it fills parameters, splits words and assigns names. `Trier` starts an
-entry once, with its environment and hooks. `Measure` repeats starts until the trial has enough samples.
+`trial_entries` turns the command line into entries: it fills parameters, splits words and assigns names.
+`EntryRunner` starts an entry once, with its environment and hooks. `TrialRunner` repeats invocations until the trial
+has enough samples.
 """
 
 from __future__ import annotations
@@ -12,14 +13,14 @@ import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING
 
 from perftrail.errors import NoAnswer, UsageError
-from perftrail.measure.invoker import measured, methods
-from perftrail.measure.noise import NoiseObserver
-from perftrail.measure.sandboxes import remove_leftovers, surrounded
+from perftrail.measure.invoker import process_methods, process_metrics
+from perftrail.measure.noise import NoiseObserver, ObservedRun
+from perftrail.measure.sandboxes import open_trial_starter, remove_leftovers
 from perftrail.model.benchmark import Point
 from perftrail.model.expression import bare_value
 from perftrail.model.measurement import Quiet, circumstances, seed_of
@@ -82,7 +83,7 @@ class CommandLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entered:
+class TrialEntries:
     """The entries in order, the groups that are compared, and the empty shell command if a shell is used."""
 
     entries: tuple[Entry, ...]
@@ -90,37 +91,37 @@ class Entered:
     shell: Entry | None
 
 
-def enter(asked: CommandLine) -> Entered:
+def trial_entries(line: CommandLine) -> TrialEntries:
     """Return the entries of a command line; raises `UsageError` with every mistake in it.
 
     Commands change faster than parameters, in hyperfine's order. Each of several commands is compared with
     the first, or with the reference, at the same values. With one command, each value is compared with the
     first value.
     """
-    written = _written(asked)
-    points = _points(asked, written)
-    reference = asked.reference
-    fixed = reference is not None and points != [{}] and not _uses(reference, asked.parameters)
+    written = _written(line)
+    points = _points(line, written)
+    reference = line.reference
+    fixed = reference is not None and points != [{}] and not _uses(reference, line.parameters)
     per_point = written[1:] if fixed else written
     cells = [(number, values) for values in points for number in range(len(per_point))]
     if fixed:
         cells = [(0, {}), *((number + 1, values) for number, values in cells)]
     if len(cells) > MOST_ENTRIES:
         raise UsageError(f"{len(cells)} commands to measure; at most {MOST_ENTRIES}")
-    names = _names(asked, [number for number, _ in cells], len(written))
+    names = _names(line, [number for number, _ in cells], len(written))
     entries = tuple(
-        _entry(asked, written[number], values, command=number, of=len(written), name=name)
+        _entry(line, written[number], values, command=number, of=len(written), name=name)
         for (number, values), name in zip(cells, names, strict=True)
     )
-    return Entered(
+    return TrialEntries(
         entries=entries,
         groups=_groups(len(entries), 1 if fixed else len(points), together=len(written) == 1 or fixed),
         shell=Entry(
-            name=_empty_shell(asked.shell),
-            command=_empty_shell(asked.shell),
-            arguments=(*asked.shell, "-c", ""),
+            name=_empty_shell(line.shell),
+            command=_empty_shell(line.shell),
+            arguments=(*line.shell, "-c", ""),
         )
-        if asked.shell
+        if line.shell
         else None,
     )
 
@@ -164,30 +165,30 @@ def needs_shell(text: str) -> str | None:
     return found.group() if found else None
 
 
-def _written(asked: CommandLine) -> list[str]:
+def _written(line: CommandLine) -> list[str]:
     """Return every command as one text, the reference first."""
-    if asked.words and asked.commands:
+    if line.words and line.commands:
         raise UsageError("write commands before the --, or the words of one command after it; not both")
-    commands = [shlex.join(asked.words)] if asked.words else list(asked.commands)
+    commands = [shlex.join(line.words)] if line.words else list(line.commands)
     if not commands:
         raise UsageError(
             "no command to measure; use perftrail measure 'COMMAND' ['COMMAND' …], or perftrail measure -- WORD …"
         )
-    return commands if asked.reference is None else [asked.reference, *commands]
+    return commands if line.reference is None else [line.reference, *commands]
 
 
-def _points(asked: CommandLine, written: Sequence[str]) -> list[dict[str, str]]:
+def _points(line: CommandLine, written: Sequence[str]) -> list[dict[str, str]]:
     """Return every combination of parameter values, the first parameter changing fastest."""
-    hooks = (*asked.setup, *asked.prepare, *asked.conclude, *asked.cleanup, *asked.names)
-    for name, values in asked.parameters.items():
+    hooks = (*line.setup, *line.prepare, *line.conclude, *line.cleanup, *line.names)
+    for name, values in line.parameters.items():
         if not _NAME.fullmatch(name):
             raise UsageError(f"parameter {quoted(name)}: use letters, digits, _ and -, a letter first")
         if not any(_uses(text, (name,)) for text in (*written, *hooks)):
             raise UsageError(f"parameter {name}: no command contains {{{name}}}")
         if len(set(values)) < len(values):
             raise UsageError(f"parameter {name}: duplicate value in {listed(values, 'and')}")
-    combinations = itertools.product(*reversed(list(asked.parameters.values())))
-    return [dict(zip(asked.parameters, reversed(values), strict=True)) for values in combinations]
+    combinations = itertools.product(*reversed(list(line.parameters.values())))
+    return [dict(zip(line.parameters, reversed(values), strict=True)) for values in combinations]
 
 
 def _groups(count: int, points: int, *, together: bool) -> tuple[Group, ...]:
@@ -201,18 +202,18 @@ def _groups(count: int, points: int, *, together: bool) -> tuple[Group, ...]:
 
 
 def _entry(
-    asked: CommandLine, text: str, values: Mapping[str, str], *, command: int, of: int, name: str | None
+    line: CommandLine, text: str, values: Mapping[str, str], *, command: int, of: int, name: str | None
 ) -> Entry:
     shown = _fill(text, values, shlex.quote)
-    if asked.shell:
-        arguments: tuple[str, ...] = (*asked.shell, "-c", shown)
-    elif asked.words and command == of - 1:
-        arguments = tuple(_fill(word, values) for word in asked.words)
+    if line.shell:
+        arguments: tuple[str, ...] = (*line.shell, "-c", shown)
+    elif line.words and command == of - 1:
+        arguments = tuple(_fill(word, values) for word in line.words)
     else:
         arguments = _words(text, values, named="")
 
     def hook(option: str, texts: tuple[str, ...]) -> tuple[str, ...]:
-        return _hook(asked, option, texts, values=values, command=command, of=of)
+        return _hook(line, option, texts, values=values, command=command, of=of)
 
     return Entry(
         name=shown if name is None else _fill(name, values),
@@ -220,10 +221,10 @@ def _entry(
         arguments=arguments,
         written=text,
         point=Point(tuple((axis, bare_value(value)) for axis, value in values.items())),
-        setup=hook("--setup", asked.setup),
-        prepare=hook("--prepare", asked.prepare),
-        conclude=hook("--conclude", asked.conclude),
-        cleanup=hook("--cleanup", asked.cleanup),
+        setup=hook("--setup", line.setup),
+        prepare=hook("--prepare", line.prepare),
+        conclude=hook("--conclude", line.conclude),
+        cleanup=hook("--cleanup", line.cleanup),
     )
 
 
@@ -242,7 +243,7 @@ def _words(text: str, values: Mapping[str, str], *, named: str) -> tuple[str, ..
 
 
 def _hook(
-    asked: CommandLine, option: str, texts: Sequence[str], *, values: Mapping[str, str], command: int, of: int
+    line: CommandLine, option: str, texts: Sequence[str], *, values: Mapping[str, str], command: int, of: int
 ) -> tuple[str, ...]:
     """Return the words of a hook, which runs before or after a command.
 
@@ -255,27 +256,27 @@ def _hook(
     text = texts[0] if len(texts) == 1 else texts[command]
     if not text.strip():
         return ()
-    if asked.shell:
-        return (*asked.shell, "-c", _fill(text, values, shlex.quote))
+    if line.shell:
+        return (*line.shell, "-c", _fill(text, values, shlex.quote))
     if needs_shell(text) and not _uses(text, values):
         return (SHELL, "-c", text)
     return _words(text, values, named=f"{option} ")
 
 
-def _names(asked: CommandLine, numbers: Sequence[int], commands: int) -> list[str | None]:
+def _names(line: CommandLine, numbers: Sequence[int], commands: int) -> list[str | None]:
     """Return the name of each entry, or `None` without a name. `numbers` are the entries' command numbers."""
-    first = 0 if asked.reference is None else 1
+    first = 0 if line.reference is None else 1
     own = [number for number in numbers if number >= first]
-    given: Sequence[str | None] = asked.names
+    given: Sequence[str | None] = line.names
     if not given:
         given = [None] * len(own)
     elif len(given) in (1, commands - first) and len(given) != len(own):
-        texts = asked.names if len(given) > 1 else asked.names * (commands - first)
-        given = [_with_point(texts[number - first], asked.parameters) for number in own]
+        texts = line.names if len(given) > 1 else line.names * (commands - first)
+        given = [_with_point(texts[number - first], line.parameters) for number in own]
     elif len(given) != len(own):
         raise UsageError(f"-n: {len(given)} names for {len(own)} commands; use one for each, or one for all")
     left = iter(given)
-    return [next(left) if number >= first else asked.reference_name for number in numbers]
+    return [next(left) if number >= first else line.reference_name for number in numbers]
 
 
 def _with_point(name: str, parameters: Mapping[str, tuple[str, ...]]) -> str:
@@ -306,32 +307,23 @@ def _empty_shell(shell: tuple[str, ...]) -> str:
 _HIDDEN = "; the sandbox hides home directories, /run and /tmp: --readable PATH makes a path visible"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Noticed:
-    """A process that ran, with the noise flags and machine metrics observed meanwhile."""
-
-    ran: Ran
-    flags: tuple[str, ...] = ()
-    values: Mapping[str, float] = field(default_factory=dict)
-
-
 Clock = Callable[[], float]
 """A monotonic clock, in seconds."""
 
-Notice = Callable[[Callable[[], Ran]], Noticed]
-"""Runs a process once, and returns what else ran on the machine; the hook of the noise observer."""
+Observe = Callable[[Callable[[], Ran]], ObservedRun]
+"""Runs a process once, and returns what else ran on the machine; see `NoiseObserver.observe`."""
 
 
-def notice_nothing(run: Callable[[], Ran]) -> Noticed:
-    """Observe nothing."""
-    return Noticed(ran=run())
+def observe_nothing(run: Callable[[], Ran]) -> ObservedRun:
+    """Run a process without observing the machine."""
+    return ObservedRun(ran=run())
 
 
 class CommandFailed(NoAnswer):
     """A command of a trial failed, or one of its hooks."""
 
 
-class Trier:
+class EntryRunner:
     """Starts the entries of a trial, with the hooks of each."""
 
     def __init__(
@@ -339,47 +331,47 @@ class Trier:
         trial: Trial,
         starter: Starter,
         *,
-        notice: Notice = notice_nothing,
+        observe: Observe = observe_nothing,
         clock: Clock = time.monotonic,
     ) -> None:
         self._trial = trial
         self._starter = starter
-        self._notice = notice
+        self._observe = observe
         self._clock = clock
-        self._set_up: list[Entry] = []
+        self._prepared: list[Entry] = []
 
-    def start(self, start: NextRun) -> TrialSample:
+    def start(self, run: NextRun) -> TrialSample:
         """Start an entry once. Raises `CommandFailed` when the command or its prepare hook fails.
 
         A tolerant trial accepts any exit code, but not a timeout, a memory limit, or a program that never
         ran.
         """
         began = self._clock()
-        entry = self._entry(start.entry)
-        self._once(entry)
+        entry = self._entry(run.entry)
+        self._set_up(entry)
         self._run_hook(entry.prepare, f"--prepare of {quoted(entry.name)}")
-        command = self._command(entry.arguments, unit=start.unit)
-        noticed = self._notice(lambda: self._starter.run(command))
-        ran = noticed.ran
+        command = self._command(entry.arguments, unit=run.unit)
+        observed = self._observe(lambda: self._starter.run(command))
+        ran = observed.ran
         self._run_hook(entry.conclude, f"--conclude of {quoted(entry.name)}")
         failure = with_refusals(self._failure(ran.ended), ran.refused)
         if failure and not (self._trial.surroundings.tolerant and isinstance(ran.ended, Exited | Signalled)):
-            raise CommandFailed(self._refusal(entry, failure, ran.ended))
+            raise CommandFailed(self._message(entry, failure, ran.ended))
         return TrialSample(
-            entry=start.entry,
-            unit=start.unit,
-            values={**measured(ran), **noticed.values},
+            entry=run.entry,
+            unit=run.unit,
+            values={**process_metrics(ran), **observed.values},
             seconds=self._clock() - began,
             exit_code=ran.ended.code if isinstance(ran.ended, Exited) else None,
-            methods=methods(ran),
-            flags=(*_flags(ran, failed=bool(failure)), *noticed.flags),
+            methods=process_methods(ran),
+            flags=(*_flags(ran, failed=bool(failure)), *observed.flags),
         )
 
     def clean_up(self) -> None:
         """Run the cleanup of every entry that was set up; raises `CommandFailed` after all have run."""
-        done, self._set_up = self._set_up, []
+        prepared, self._prepared = self._prepared, []
         failures = []
-        for entry in done:
+        for entry in prepared:
             try:
                 self._run_hook(entry.cleanup, f"--cleanup of {quoted(entry.name)}")
             except CommandFailed as failure:
@@ -391,10 +383,10 @@ class Trier:
         shell = self._trial.shell
         return shell if number == len(self._trial.entries) and shell else self._trial.entries[number]
 
-    def _once(self, entry: Entry) -> None:
-        """Run an entry's setup before its first start."""
-        if not any(entry is known for known in self._set_up):
-            self._set_up.append(entry)
+    def _set_up(self, entry: Entry) -> None:
+        """Run an entry's setup before its first invocation."""
+        if not any(entry is known for known in self._prepared):
+            self._prepared.append(entry)
             self._run_hook(entry.setup, f"--setup of {quoted(entry.name)}")
 
     def _run_hook(self, arguments: tuple[str, ...], named: str) -> None:
@@ -443,19 +435,19 @@ class Trier:
             ended, timeout_seconds=around.timeout_seconds, memory_limit_bytes=around.memory_limit_bytes
         )
 
-    def _refusal(self, entry: Entry, failure: str, ended: Ended) -> str:
+    def _message(self, entry: Entry, failure: str, ended: Ended) -> str:
         """Return the message for a failed command, with the remedy."""
-        said = f"{quoted(entry.name)}: {failure}"
+        what = f"{quoted(entry.name)}: {failure}"
         if isinstance(ended, NotStarted) and " " in entry.arguments[0]:
-            return f"{said}; after -- every word is an argument: omit the -- to split one text into words"
+            return f"{what}; after -- every word is an argument: omit the -- to split one text into words"
         if isinstance(ended, NotStarted):
-            return said if self._trial.surroundings.sandbox is None else f"{said}{_HIDDEN}"
+            return what if self._trial.surroundings.sandbox is None else f"{what}{_HIDDEN}"
         shown = (
             "" if self._trial.surroundings.output else "; its output was discarded; --output inherit shows it"
         )
         if isinstance(ended, Exited | Signalled):
-            return f"{said}; -i measures it anyway{shown}"
-        return f"{said}{shown}"
+            return f"{what}; -i measures it anyway{shown}"
+        return f"{what}{shown}"
 
 
 def _flags(ran: Ran, *, failed: bool) -> tuple[str, ...]:
@@ -469,14 +461,14 @@ def _flags(ran: Ran, *, failed: bool) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tried:
-    """An event: a start ended, with its result and the remaining number of starts."""
+class InvocationEnded:
+    """An event: an invocation ended, with its sample and the remaining number of invocations."""
 
-    taken: TrialSample
+    sample: TrialSample
     outlook: Outlook
 
 
-class Measure:
+class TrialRunner:
     """Measures a trial. Call `findings` at any time, also after an interruption."""
 
     def __init__(
@@ -484,51 +476,41 @@ class Measure:
         trial: Trial,
         starter: Starter,
         *,
-        notice: Notice = notice_nothing,
+        observe: Observe = observe_nothing,
         clock: Clock = time.monotonic,
     ) -> None:
         self.trial = trial
-        self._trier = Trier(trial, starter, notice=notice, clock=clock)
-        self._course = TrialSchedule(trial)
+        self._runner = EntryRunner(trial, starter, observe=observe, clock=clock)
+        self._schedule = TrialSchedule(trial)
 
-    def events(self) -> Generator[Tried, None, Findings]:
-        """Measure, yield an event for each start, and return the findings.
+    def events(self) -> Generator[InvocationEnded, None, Findings]:
+        """Measure, yield an event for each invocation, and return the findings.
 
         Raises `CommandFailed` when a command fails. Cleanup always runs for entries that were set up.
         """
         try:
-            while (start := self._course.ask()) is not None:
-                taken = self._trier.start(start)
-                self._course.tell(taken)
-                yield Tried(taken=taken, outlook=self._course.outlook())
+            while (run := self._schedule.ask()) is not None:
+                sample = self._runner.start(run)
+                self._schedule.tell(sample)
+                yield InvocationEnded(sample=sample, outlook=self._schedule.outlook())
         finally:
-            self._trier.clean_up()
+            self._runner.clean_up()
         return self.findings()
 
     def findings(self) -> Findings:
         """Return the findings so far."""
-        return findings(self._course, self.trial)
+        return findings(self._schedule, self.trial)
 
 
 @contextmanager
-def open_measure(trial: Trial) -> Iterator[Measure]:
+def open_trial(trial: Trial) -> Iterator[TrialRunner]:
     """Yield the measurement of a trial, with a launcher and a noise observer that close on exit.
 
     Raises `SandboxError` when the trial needs a sandbox and none is available.
     """
     remove_leftovers()
     with ExitStack() as stack:
-        started = stack.enter_context(surrounded(trial, stack.enter_context(Launcher())))
-        watch = stack.enter_context(Watch(helpers=started.servers))
-        lookout = NoiseObserver(watch, Quiet(), threshold=MeasurePolicy().quiet_threshold)
-        yield Measure(started.trial, started.starter, notice=_noticing(lookout))
-
-
-def _noticing(lookout: NoiseObserver) -> Notice:
-    def notice(run: Callable[[], Ran]) -> Noticed:
-        lookout.before()
-        ran = run()
-        conditions = lookout.after(ran)
-        return Noticed(ran=ran, flags=lookout.flags(conditions), values=conditions.values())
-
-    return notice
+        ready = stack.enter_context(open_trial_starter(trial, stack.enter_context(Launcher())))
+        watch = stack.enter_context(Watch(helpers=ready.servers))
+        observer = NoiseObserver(watch, Quiet(), threshold=MeasurePolicy().quiet_threshold)
+        yield TrialRunner(ready.trial, ready.starter, observe=observer.observe)

@@ -5,5 +5,5 @@
 - `build`, `process`, `measurement`, `patch`: results of builds, processes and invocations.
 - `trial`: a measurement without a study; `search_record`: a stored search.
 - `exchange`: samples from and for other tools.
-- `quantity`, `wording`: numbers and quotes in messages.
+- `wording`: numbers, words and quotes for people; `json_data`: JSON of values and its schema.
 """

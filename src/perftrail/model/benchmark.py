@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated
 
-from perftrail.model.field import AXIS, ENVIRONMENT, FIGURE, Key
+from perftrail.model.field import AXIS, ENVIRONMENT, METRIC, Key
 from perftrail.model.metrics import COUNTED, MEASURED, Counter, MeasuredMetric, Metric
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ class Benchmark:
             "other metrics)."
         ),
     ] = ()
-    metrics: Annotated[Mapping[str, Metric], Key("Metrics read from the command's output.", names=FIGURE)] = (
+    metrics: Annotated[Mapping[str, Metric], Key("Metrics read from the command's output.", names=METRIC)] = (
         field(default_factory=dict)
     )
 

@@ -380,10 +380,10 @@ def _evaluate(expression: Expression, lookup: Callable[[Reference], float]) -> f
         case Number(value):
             return value
         case Reference():
-            figure = lookup(expression)
-            if not math.isfinite(figure):
-                raise EvaluationError(expression.position, f"{expression} is {figure}, not a finite number")
-            return figure
+            value = lookup(expression)
+            if not math.isfinite(value):
+                raise EvaluationError(expression.position, f"{expression} is {value}, not a finite number")
+            return value
         case Negative(operand):
             return -_evaluate(operand, lookup)
         case Operation(operator, left, right):

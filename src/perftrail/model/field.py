@@ -19,7 +19,7 @@ NAME = r"^[A-Za-z0-9_](?:[A-Za-z0-9_+-]|\.(?!\.))*$"
 AXIS = r"^[A-Za-z_][A-Za-z0-9_-]*$"
 """Name of a parameter: it occurs in placeholders and in brackets of expressions."""
 
-FIGURE = r"^[A-Za-z_][A-Za-z0-9_]*$"
+METRIC = r"^[A-Za-z_][A-Za-z0-9_]*$"
 """Name of a metric: it occurs in expressions, where ``-`` is minus and ``.`` follows a benchmark."""
 
 ENVIRONMENT = r"^[^=\x00-\x20]+$"
@@ -28,7 +28,7 @@ ENVIRONMENT = r"^[^=\x00-\x20]+$"
 NAME_RULES: Mapping[str, str] = {
     NAME: "use letters, digits, _, -, + and single dots inside",
     AXIS: "use letters, digits, _ and -, a letter first",
-    FIGURE: "use letters, digits and _, a letter first",
+    METRIC: "use letters, digits and _, a letter first",
     ENVIRONMENT: "a variable has no blank and no = in its name",
 }
 """Allowed characters of each kind of name, for messages."""

@@ -264,7 +264,7 @@ class Conditions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Busy:
+class BusyProcess:
     """A process that uses CPU time: its id, its own name (hostile text), and its number of CPUs."""
 
     pid: int
@@ -286,16 +286,16 @@ def flags(conditions: Conditions, threshold: float) -> tuple[str, ...]:
         "swapped": conditions.swapped_pages > 0 and pressed,
         "suspended": conditions.suspended_seconds > SUSPENDED_SECONDS,
     }
-    return tuple(word for word in NOISE if disturbed[word])
+    return tuple(flag for flag in NOISE if disturbed[flag])
 
 
-def weight(marks: Iterable[str]) -> float:
-    """Return the weight of a sample: 0 if a flag marks noise, else 1.
+def weight(flags: Iterable[str]) -> float:
+    """Return the weight of a sample with these flags: 0 if one of them means noise, else 1.
 
     >>> weight(("output-cut",)), weight(("busy",))
     (1.0, 0.0)
     """
-    return 0.0 if any(mark in NOISE for mark in marks) else 1.0
+    return 0.0 if any(flag in NOISE for flag in flags) else 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -326,18 +326,18 @@ def sift(samples: Sequence[FlaggedSample], *, least: int) -> SelectedSamples:
     SelectedSamples(values=(1.0, 9.0), note='used all samples; 1 of 2 noisy (busy)')
     """
     quiet = [sample.value for sample in samples if weight(sample.flags) > 0.0]
-    marked = len(samples) - len(quiet)
-    if marked == 0:
+    noisy = len(samples) - len(quiet)
+    if noisy == 0:
         return SelectedSamples(values=tuple(quiet))
-    words = {mark for sample in samples for mark in sample.flags}
-    reasons = ", ".join(word for word in NOISE if word in words)
+    known = {flag for sample in samples for flag in sample.flags}
+    reasons = ", ".join(flag for flag in NOISE if flag in known)
     if enough_quiet(len(quiet), least=least):
         return SelectedSamples(
-            values=tuple(quiet), note=f"discarded {marked} of {len(samples)} samples ({reasons})"
+            values=tuple(quiet), note=f"discarded {noisy} of {len(samples)} samples ({reasons})"
         )
     return SelectedSamples(
         values=tuple(sample.value for sample in samples),
-        note=f"used all samples; {marked} of {len(samples)} noisy ({reasons})",
+        note=f"used all samples; {noisy} of {len(samples)} noisy ({reasons})",
     )
 
 

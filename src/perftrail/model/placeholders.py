@@ -128,10 +128,10 @@ def fill_some(text: str, values: Mapping[str, str], quote: Quote | None = None) 
     return "".join(parts)
 
 
-def put_texts(text: str, texts: Mapping[str, str]) -> str:
+def insert_texts(text: str, texts: Mapping[str, str]) -> str:
     """Replace placeholders by texts that may contain placeholders themselves, for a later `fill`.
 
-    >>> put_texts("{program} {size} {{x}}", {"program": "python3 {build}/run.py"})
+    >>> insert_texts("{program} {size} {{x}}", {"program": "python3 {build}/run.py"})
     'python3 {build}/run.py {size} {{x}}'
     """
     parts = []

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perftrail.model.build import ContentKeys, Recipe, Repairs, content_key
-from perftrail.model.placeholders import LAYOUT, fill_some, names, put_texts, sources_named
+from perftrail.model.placeholders import LAYOUT, fill_some, insert_texts, names, sources_named
 from perftrail.model.subject import Revision, Subject
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def command_line(study: Study, cell: Cell) -> str:
 
 def _with_parts(study: Study, cell: Cell, text: str) -> str:
     """Insert a variant's parts unchanged, so that their placeholders stay open."""
-    return put_texts(text, study.variants[cell.subject.variant].run.parts)
+    return insert_texts(text, study.variants[cell.subject.variant].run.parts)
 
 
 def run_environment(study: Study, cell: Cell) -> dict[str, str]:
@@ -141,25 +141,25 @@ def same_everywhere(study: Study, benchmark: str, variant: str) -> str:
 
 
 def runnable_key(
-    study: Study, cell: Cell, prepared: Prepared, *, beside: Mapping[str, str] | None = None
+    study: Study, cell: Cell, prepared: Prepared, *, other_contents: Mapping[str, str] | None = None
 ) -> str:
     """Return the content key of everything that can affect a cell's samples, and nothing else.
 
     The subject's artefact counts only if the command or its environment mentions ``{build}``: files linked into
-    the benchmark are part of the benchmark's artefact. `beside` maps each mentioned other source to its tree's
+    the benchmark are part of the benchmark's artefact. `other_contents` maps each mentioned other source to its tree's
     content key.
     """
-    return RunnableKeys(study, cell, beside=beside).key(prepared, cell.subject.revision)
+    return RunnableKeys(study, cell, other_contents=other_contents).key(prepared, cell.subject.revision)
 
 
 class RunnableKeys:
     """Content keys of one cell at many revisions, with fixed trees of other sources."""
 
-    def __init__(self, study: Study, cell: Cell, *, beside: Mapping[str, str] | None = None) -> None:
+    def __init__(self, study: Study, cell: Cell, *, other_contents: Mapping[str, str] | None = None) -> None:
         benchmark = study.benchmarks[cell.benchmark]
         mentioned = " ".join(mentioning(study, cell))
         self._build, self._revision = "{build}" in mentioned, "{revision}" in mentioned
-        self._alike = ContentKeys(
+        self._shared = ContentKeys(
             command_line(study, cell),
             benchmark.shell,
             benchmark.stdin,
@@ -170,7 +170,7 @@ class RunnableKeys:
             benchmark.memory_limit_bytes,
             _metrics_content(benchmark),
             # Absent without other sources, so that samples of studies with one source keep their keys.
-            *([dict(beside)] if beside else []),
+            *([dict(other_contents)] if other_contents else []),
             # Samples from a sandbox are not pooled with others.
             *(study.sandbox.sees("run") if study.sandbox.always else []),
         )
@@ -178,11 +178,11 @@ class RunnableKeys:
     @property
     def content(self) -> str:
         """The content key of the command alone, without builds and revision."""
-        return self._alike.key("")
+        return self._shared.key("")
 
     def key(self, prepared: Prepared, revision: Revision) -> str:
         """Return the content key of the cell at a revision."""
-        return self._alike.key(
+        return self._shared.key(
             prepared.built.artefact if self._build else "",
             prepared.artefact,
             revision.id if self._revision else "",
@@ -204,7 +204,7 @@ def _metrics_content(benchmark: Benchmark) -> Mapping[str, list[str]]:
 def ordered(runnables: Sequence[str], number: int, *, order: Order, seed: int) -> tuple[str, ...]:
     """Return the runnables of one round in their order.
 
-    ``interleaved``: forward and backward alternately, so that linear drift affects all alike. ``random``: another
+    ``interleaved``: forward and backward alternately, so that linear drift affects all same_kind. ``random``: another
     permutation in each round. ``sequential``: unchanged.
 
     >>> [ordered(["a", "b"], number, order="interleaved", seed=1) for number in (0, 1)]
@@ -219,8 +219,8 @@ def ordered(runnables: Sequence[str], number: int, *, order: Order, seed: int) -
 
 def larger(cell: Cell, than: Cell) -> bool:
     """Return whether a cell exceeds another of the same subject and benchmark along its axes."""
-    alike = (cell.subject, cell.benchmark) == (than.subject, than.benchmark)
-    return alike and cell.point.exceeds(than.point)
+    same_kind = (cell.subject, cell.benchmark) == (than.subject, than.benchmark)
+    return same_kind and cell.point.exceeds(than.point)
 
 
 def benchmark_steps(study: Study, cell: Cell, *, layout: int = 0) -> tuple[str, ...]:

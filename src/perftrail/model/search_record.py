@@ -62,7 +62,7 @@ class RegressionNote:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mark:
+class StoreProgress:
     """Progress of a store: counters, at least one of which grows with every addition."""
 
     invocations: int

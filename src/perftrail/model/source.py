@@ -218,9 +218,9 @@ class Pins:
     at: Mapping[str, Revision] = field(default_factory=dict)
     folders: Mapping[str, Revision] = field(default_factory=dict)
 
-    def revision(self, source: str, walked: Revision) -> Revision:
-        """Return the revision of a source at the current revision `walked`."""
-        return walked if source == self.along else self.at[source]
+    def revision(self, source: str, searched: Revision) -> Revision:
+        """Return the revision of a source, at the revision `searched` of the source whose history is searched."""
+        return searched if source == self.along else self.at[source]
 
     def as_json(self) -> PinsJson:
         """Return the pins as JSON; empty for a study with one source."""
@@ -236,15 +236,15 @@ class Pins:
         return f"along {self.along}, with {pinned}"
 
 
-ALONE = Pins()
+NO_PINS = Pins()
 """Pins of a study with one source."""
 
 
-def pins_asked(question: Mapping[str, Json]) -> Pins:
+def stored_pins(question: Mapping[str, Json]) -> Pins:
     """Return the pins of a stored question, the inverse of `Pins.as_json`."""
     pins = question.get("pins")
     if not isinstance(pins, dict):
-        return ALONE
+        return NO_PINS
     at = {name: Revision(id=str(id_)) for name, id_ in pins.items()}
     return Pins(along=str(question["along"]), at=at)
 

@@ -285,27 +285,29 @@ class Sandbox:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Sign:
+class _RefusalPattern:
     """A pattern of messages about refused operations, and the name of the operation."""
 
     words: re.Pattern[str]
     refused: str
 
 
-def _sign(words: str, refused: str) -> _Sign:
-    return _Sign(words=re.compile(words, re.IGNORECASE), refused=refused)
+def _refusal_pattern(words: str, refused: str) -> _RefusalPattern:
+    return _RefusalPattern(words=re.compile(words, re.IGNORECASE), refused=refused)
 
 
-_NETWORK = _sign(
+_NETWORK = _refusal_pattern(
     r"network is unreachable|could not resolve|temporary failure in name resolution|name or service not known"
     r"|no route to host|connection refused|getaddrinfo|failed to establish a new connection",
     "the network",
 )
-_WRITING = _sign(
+_WRITING = _refusal_pattern(
     r"read-only file system|EROFS|OSError: \[Errno 30\]", "writing anywhere but in its own directories"
 )
-_ROOM = _sign(r"file size limit exceeded|file too large|EFBIG", "more than {disk} on disk (sandbox.disk)")
-_FORKS = _sign(
+_DISK = _refusal_pattern(
+    r"file size limit exceeded|file too large|EFBIG", "more than {disk} on disk (sandbox.disk)"
+)
+_FORKS = _refusal_pattern(
     r"fork[^\n]*(resource temporarily unavailable|cannot|failed)|cannot fork|can't fork|unable to fork"
     r"|BlockingIOError: \[Errno 11\]",
     "more than {processes} processes (sandbox.processes)",
@@ -324,7 +326,7 @@ def refused_by(sandbox: Sandbox, phase: Phase, output: str) -> tuple[str, ...]:
         "disk": format_size(sandbox.disk_bytes),
         "processes": str(sandbox.processes),
     }
-    found = [sign.refused.format(**limits) for sign in (_WRITING, _ROOM, _FORKS) if sign.words.search(output)]
+    found = [sign.refused.format(**limits) for sign in (_WRITING, _DISK, _FORKS) if sign.words.search(output)]
     if not sandbox.has_network(phase) and _NETWORK.words.search(output):
         found.insert(0, f'{_NETWORK.refused} (sandbox.network = "{sandbox.network}")')
     return tuple(found)
@@ -371,6 +373,6 @@ class Study:
         return {MAIN: self.source, **self.sources}
 
     @property
-    def walked(self) -> Source:
+    def searched_source(self) -> Source:
         """The source whose history is searched."""
         return self.every_source[self.along]

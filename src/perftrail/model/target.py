@@ -73,7 +73,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Figure:
+class _OpenMetric:
     """A metric of one benchmark as an expression with open parameters."""
 
     name: str
@@ -111,9 +111,9 @@ def resolve(study: Study, text: str, variant: str | None = None) -> Target:
     Raises `TargetError` if there is none or more than one; the message names each.
     """
     wanted = parse_metric(text)
-    figure = _only_figure(study, wanted)
+    metric = _only_metric(study, wanted)
     chosen = only_variant(study, variant)
-    found = _targets(study, figure, chosen, fixed=_known_values(study, figure, wanted), text=text)
+    found = _targets(study, metric, chosen, fixed=_known_values(study, metric, wanted), text=text)
     if len(found) == 1:
         return found[0]
     if found:
@@ -121,7 +121,7 @@ def resolve(study: Study, text: str, variant: str | None = None) -> Target:
             f"{quoted(text)} leaves parameters open; write {listed(target.name for target in found)}",
             unknown=False,
         )
-    left_out = f"benchmark.{figure.benchmark}.exclude leaves it out"
+    left_out = f"benchmark.{metric.benchmark}.exclude leaves it out"
     raise TargetError(f"{quoted(text)} is not measured in variant {chosen}: {left_out}")
 
 
@@ -132,9 +132,9 @@ def resolve_points(study: Study, text: str, variant: str | None = None) -> tuple
     `TargetError` if there is none.
     """
     wanted = parse_metric(_without_stars(text))
-    figure = _only_figure(study, wanted)
+    metric = _only_metric(study, wanted)
     chosen = only_variant(study, variant)
-    found = _targets(study, figure, chosen, fixed=_known_values(study, figure, wanted), text=text)
+    found = _targets(study, metric, chosen, fixed=_known_values(study, metric, wanted), text=text)
     if len(found) < 2:
         return (resolve(study, _without_stars(text), variant),)
     return tuple(replace(target, text=target.name) for target in found)
@@ -161,16 +161,16 @@ def derived_targets(study: Study, name: str, variant: str) -> tuple[Target, ...]
 
 def targets(study: Study, benchmark: str, name: str, variant: str) -> tuple[Target, ...]:
     """Return a metric of a benchmark at every point where it is measured."""
-    return _targets(study, _figure(study, benchmark, name), variant, fixed={}, text=name)
+    return _targets(study, _open_metric(study, benchmark, name), variant, fixed={}, text=name)
 
 
-def claimed_figure(study: Study, text: str) -> MetricReference:
+def claimed_metric(study: Study, text: str) -> MetricReference:
     """Return the only metric, with its benchmark, that a claim names. Raises `TargetError`."""
     wanted = parse_metric(text)
     if wanted.fixed:
         raise TargetError(f"{quoted(text)} fixes parameters; write them as at in the claim")
-    figure = _only_figure(study, wanted)
-    return MetricReference(name=figure.name, benchmark=figure.benchmark)
+    metric = _only_metric(study, wanted)
+    return MetricReference(name=metric.name, benchmark=metric.benchmark)
 
 
 def metric_names(study: Study, benchmark: str) -> tuple[str, ...]:
@@ -195,7 +195,7 @@ def known_value(benchmark: Benchmark, name: str, value: Value) -> Value:
     raise TargetError(f"{name}={written_value(value)} is not among the benchmark's values; choose {choices}")
 
 
-def _only_figure(study: Study, wanted: MetricReference) -> _Figure:
+def _only_metric(study: Study, wanted: MetricReference) -> _OpenMetric:
     names = tuple(study.benchmarks) if wanted.benchmark is None else (wanted.benchmark,)
     for name in names:
         if name not in study.benchmarks:
@@ -213,15 +213,15 @@ def _only_figure(study: Study, wanted: MetricReference) -> _Figure:
     if len(found) > 1:
         choices = listed(f"{name}.{wanted.name}" for name in found)
         raise TargetError(f"several benchmarks have {quoted(wanted.name)}; write {choices}", unknown=False)
-    return _figure(study, found[0], wanted.name)
+    return _open_metric(study, found[0], wanted.name)
 
 
-def _figure(study: Study, benchmark: str, name: str) -> _Figure:
+def _open_metric(study: Study, benchmark: str, name: str) -> _OpenMetric:
     if name in study.derived:
         return _derived(study, name)
     own = study.benchmarks[benchmark]
     declared = own.metrics.get(name) or own.measured[name]
-    return _Figure(
+    return _OpenMetric(
         name=name,
         benchmark=benchmark,
         expression=Reference(name),
@@ -230,13 +230,13 @@ def _figure(study: Study, benchmark: str, name: str) -> _Figure:
     )
 
 
-def _derived(study: Study, name: str) -> _Figure:
+def _derived(study: Study, name: str) -> _OpenMetric:
     derived = study.derived[name]
     try:
         expression = parse(derived.value)
     except ExpressionError as error:
         raise TargetError(f"derived.{name}.value: {error}") from error
-    return _Figure(
+    return _OpenMetric(
         name=name,
         benchmark=derived.benchmark,
         expression=expression,
@@ -250,7 +250,7 @@ def only_variant(study: Study, variant: str | None) -> str:
     if variant is None:
         if len(study.variants) > 1:
             raise TargetError(
-                f"the study has several variants; say which: {listed(study.variants)}", unknown=False
+                f"the study has several variants; choose one: {listed(study.variants)}", unknown=False
             )
         return next(iter(study.variants))
     if variant not in study.variants:
@@ -258,12 +258,12 @@ def only_variant(study: Study, variant: str | None) -> str:
     return variant
 
 
-def _known_values(study: Study, figure: _Figure, wanted: MetricReference) -> dict[str, Value]:
-    benchmark = study.benchmarks[figure.benchmark]
+def _known_values(study: Study, metric: _OpenMetric, wanted: MetricReference) -> dict[str, Value]:
+    benchmark = study.benchmarks[metric.benchmark]
     fixed = {name: known_value(benchmark, name, value) for name, value in wanted.fixed.items()}
     for name in fixed:
-        if name not in _open_names(benchmark, figure.expression):
-            raise TargetError(f"{figure.name} fixes {name} itself, in derived.{figure.name}.value")
+        if name not in _open_names(benchmark, metric.expression):
+            raise TargetError(f"{metric.name} fixes {name} itself, in derived.{metric.name}.value")
     return fixed
 
 
@@ -274,21 +274,23 @@ def _open_names(benchmark: Benchmark, expression: Expression) -> tuple[str, ...]
 
 
 def _targets(
-    study: Study, figure: _Figure, variant: str, *, fixed: Mapping[str, Value], text: str
+    study: Study, metric: _OpenMetric, variant: str, *, fixed: Mapping[str, Value], text: str
 ) -> tuple[Target, ...]:
     """Return a metric at each combination of its open parameters for which every needed point is run."""
-    benchmark = study.benchmarks[figure.benchmark]
-    names = _open_names(benchmark, figure.expression)
+    benchmark = study.benchmarks[metric.benchmark]
+    names = _open_names(benchmark, metric.expression)
     axes = {name: (fixed[name],) if name in fixed else benchmark.parameters[name] for name in names}
     measured = set(benchmark.points(variant))
     found = (
-        _target(benchmark, figure, variant, open_point=open_point, text=text)
+        _target(benchmark, metric, variant, open_point=open_point, text=text)
         for open_point in every_point(axes)
     )
     return tuple(target for target in found if measured.issuperset(target.points))
 
 
-def _target(benchmark: Benchmark, figure: _Figure, variant: str, *, open_point: Point, text: str) -> Target:
+def _target(
+    benchmark: Benchmark, metric: _OpenMetric, variant: str, *, open_point: Point, text: str
+) -> Target:
     outer = open_point.as_dict()
 
     def place(reference: Reference) -> Reference:
@@ -296,21 +298,21 @@ def _target(benchmark: Benchmark, figure: _Figure, variant: str, *, open_point: 
         values = tuple((name, own.get(name, outer.get(name))) for name in benchmark.parameters)
         return Reference(reference.name, _whole(values), reference.position)
 
-    expression = placed(figure.expression, place)
+    expression = placed(metric.expression, place)
     return Target(
         text=text,
-        name=f"{figure.benchmark}.{Reference(figure.name, _telling(benchmark, open_point))}",
-        benchmark=figure.benchmark,
+        name=f"{metric.benchmark}.{Reference(metric.name, _varying(benchmark, open_point))}",
+        benchmark=metric.benchmark,
         variant=variant,
         expression=expression,
         points=tuple(dict.fromkeys(reference.point for reference in references(expression))),
         open_point=open_point,
-        better=figure.better,
-        unit=figure.unit,
+        better=metric.better,
+        unit=metric.unit,
     )
 
 
-def _telling(benchmark: Benchmark, point: Point) -> Point:
+def _varying(benchmark: Benchmark, point: Point) -> Point:
     """Return a point without the parameters that have one value."""
     return point.without([name for name, values in benchmark.parameters.items() if len(values) == 1])
 

@@ -35,7 +35,7 @@ LEAST_RUNS = 10
 MOST_RUNS = 150
 BUDGET_SECONDS = 60.0
 PRECISION = 0.01
-SMALLEST = 0.01
+THRESHOLD = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +81,7 @@ class Pace:
     sure: int = 1
     budget_seconds: float = BUDGET_SECONDS
     precision: float = PRECISION
-    threshold: float = SMALLEST
+    threshold: float = THRESHOLD
     warmups: int | None = None
 
     def __post_init__(self) -> None:
@@ -135,7 +135,7 @@ class Trial:
     def __post_init__(self) -> None:
         members = [number for group in self.groups for number in (group.reference, *group.others)]
         if sorted(members) != list(range(len(self.entries))):
-            raise ValueError(f"groups {members} do not hold each of {len(self.entries)} entries once")
+            raise ValueError(f"groups {members} must contain each of the {len(self.entries)} entries once")
 
     @property
     def comparisons(self) -> int:

@@ -420,7 +420,7 @@ class OpenedStudy:
     @property
     def _measured(self) -> bool:
         """Return whether the study has its own results instead of imported files."""
-        return self._study.walked.kind != "samples"
+        return self._study.searched_source.kind != "samples"
 
     @contextmanager
     def _view(self) -> Iterator[View | None]:

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from perftrail.formats.printed import LAST_OF
 from perftrail.measure.events import (
-    BuilderSaid,
+    BuilderMessage,
     BuildFinished,
     BuildStarted,
     GivenUp,
@@ -21,7 +21,7 @@ from perftrail.measure.events import (
     Outdated,
     Progress,
     Relinked,
-    RelinkedAlike,
+    RelinkedWithoutEffect,
     SameArtefact,
     Skipped,
     Stepped,
@@ -134,9 +134,9 @@ class Watcher:
                 self._show_status(f"building {event.subject}")
             case BuildFinished():
                 self._build_finished(event)
-            case BuilderSaid():
+            case BuilderMessage():
                 self._print_now(event.text, style=WARNING)
-            case LinkFailed() | Relinked() | RelinkedAlike():
+            case LinkFailed() | Relinked() | RelinkedWithoutEffect():
                 self._linked(event)
             case SameArtefact():
                 names = ", ".join(str(subject) for subject in event.subjects[:4])
@@ -194,12 +194,12 @@ class Watcher:
         elif not event.known:
             self._show_status(f"built {event.subject} in {duration(event.outcome.seconds)}")
 
-    def _linked(self, event: LinkFailed | Relinked | RelinkedAlike) -> None:
+    def _linked(self, event: LinkFailed | Relinked | RelinkedWithoutEffect) -> None:
         match event:
             case LinkFailed():
                 text = f"{event.subject}: {event.benchmark} does not build: {excerpt_line(event.failure)}"
                 self._print_now(f"{text} (log: {event.failure.log})", style=WARNING)
-            case RelinkedAlike():
+            case RelinkedWithoutEffect():
                 layouts = listed(map(str, event.layouts), "and")
                 text = f"{event.subject}: {event.benchmark} is identical in layouts {layouts}"
                 advice = "check that its lines link the program and pass {layout} to the linker"

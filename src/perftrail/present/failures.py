@@ -12,9 +12,9 @@ from perftrail.present.speech import first_line
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from perftrail.measure.failure_groups import FailedRange, FailureGroup, Remedy
     from perftrail.measure.session import Missing
-    from perftrail.measure.sources import LeftOut
-    from perftrail.measure.troubles import FailedRange, Remedy, Trouble
+    from perftrail.measure.sources import SkippedRevisions
     from perftrail.model.build import Failure
 
 LONGEST_LINE = 300
@@ -24,22 +24,22 @@ MOST_MORE = 2
 """Number of excerpt lines after the first."""
 
 
-def trouble_lines(trouble: Trouble) -> Iterator[str]:
+def trouble_lines(group: FailureGroup) -> Iterator[str]:
     """Return one cause of several failures: their number, the log excerpt, the subjects, and the first log."""
-    count = len(trouble.subjects)
-    what = "skipped" if trouble.failure.stage == "skipped" else f"failed at {trouble.failure.stage}"
-    yield _line(f"{count} {what}: {trouble.line}")
-    for line in further_lines(trouble.failure):
+    count = len(group.subjects)
+    what = "skipped" if group.failure.stage == "skipped" else f"failed at {group.failure.stage}"
+    yield _line(f"{count} {what}: {group.line}")
+    for line in further_lines(group.failure):
         yield f"    {line}"
-    names = ", ".join(str(subject) for subject in trouble.subjects[:MOST_NAMED])
+    names = ", ".join(str(subject) for subject in group.subjects[:MOST_NAMED])
     more = f" and {count - MOST_NAMED} more" if count > MOST_NAMED else ""
-    log = f"; log: {trouble.failure.log}" if trouble.failure.log else ""
+    log = f"; log: {group.failure.log}" if group.failure.log else ""
     yield f"    {_line(names)}{more}{escaped(log, longest=LONGEST_PATH)}"
 
 
-def remedy_lines(stretch: FailedRange, remedies: Sequence[Remedy]) -> Iterator[str]:
+def remedy_lines(failed_range: FailedRange, remedies: Sequence[Remedy]) -> Iterator[str]:
     """Return a remedy for a range of the history, as text for the study file."""
-    yield f"    only {_which(stretch)} like this: {_ends(stretch)}. One of these may help in the study file:"
+    yield f"    only {_which(failed_range)} like this: {_ends(failed_range)}. One of these may help in the study file:"
     for remedy in remedies:
         yield ""
         first, *others = remedy.lines
@@ -72,7 +72,7 @@ def further_lines(failure: Failure, *, most: int | None = MOST_MORE) -> list[str
 
 def print_missing(lacking: Missing) -> None:
     """Print failed builds, each cause once, and skipped revisions; nothing without any."""
-    lines = [line for trouble in lacking.troubles for line in trouble_lines(trouble)]
+    lines = [line for group in lacking.failure_groups for line in trouble_lines(group)]
     lines += [f"skipped {left_out_words(each)}" for each in lacking.left_out]
     if lines:
         click.echo("\n" + click.style("Missing:", bold=True))
@@ -80,7 +80,7 @@ def print_missing(lacking: Missing) -> None:
         click.echo(f"  {line}")
 
 
-def left_out_words(left_out: LeftOut) -> str:
+def left_out_words(left_out: SkippedRevisions) -> str:
     """Return how many revisions the study skips, and why."""
     first, last = left_out.revisions[0], left_out.revisions[-1]
     count = len(left_out.revisions)
@@ -88,21 +88,21 @@ def left_out_words(left_out: LeftOut) -> str:
     return f"{which}: {_line(left_out.reason)}"
 
 
-def _which(stretch: FailedRange) -> str:
-    if stretch.first == stretch.last:
+def _which(failed_range: FailedRange) -> str:
+    if failed_range.first == failed_range.last:
         return "this revision fails"
-    if stretch.before is None:
+    if failed_range.before is None:
         return "the oldest revisions fail"
-    return "the newest revisions fail" if stretch.after is None else "neighbouring revisions fail"
+    return "the newest revisions fail" if failed_range.after is None else "neighbouring revisions fail"
 
 
-def _ends(stretch: FailedRange) -> str:
+def _ends(failed_range: FailedRange) -> str:
     """Return the two ends of a range in words."""
     ends = []
-    if stretch.before is not None:
-        ends.append(f"begins after {stretch.before.short}")
-    if stretch.after is not None:
-        ends.append(f"ends before {stretch.after.short}")
+    if failed_range.before is not None:
+        ends.append(f"begins after {failed_range.before.short}")
+    if failed_range.after is not None:
+        ends.append(f"ends before {failed_range.after.short}")
     return f"the range {' and '.join(ends)}"
 
 

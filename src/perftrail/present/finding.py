@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from perftrail.find.answer import FindTable, by_culprit, noisy_words
-from perftrail.measure.troubles import common
+from perftrail.measure.failure_groups import group_failures
 from perftrail.model.recipe import PLAIN
 from perftrail.model.subject import Subject
 from perftrail.model.target import Working
@@ -100,19 +100,21 @@ def outlier_words(answer: FindAnswer) -> Iterator[str]:
 
 def broken_ranges(answer: FindAnswer) -> Iterator[str]:
     """Yield the broken ranges of the history."""
-    for stretch in answer.broken_ranges:
-        first, last = answer.revisions[stretch.first], answer.revisions[stretch.last]
-        where = first.short if first == last else f"{first.short} to {last.short}, {stretch.tried} tried"
-        if stretch.before is None:
+    for failed_range in answer.broken_ranges:
+        first, last = answer.revisions[failed_range.first], answer.revisions[failed_range.last]
+        where = first.short if first == last else f"{first.short} to {last.short}, {failed_range.tried} tried"
+        if failed_range.before is None:
             came = (
-                f"usable from {answer.revisions[stretch.after].short} on" if stretch.after is not None else ""
+                f"usable from {answer.revisions[failed_range.after].short} on"
+                if failed_range.after is not None
+                else ""
             )
-        elif stretch.after is None:
-            came = f"after {answer.revisions[stretch.before].short}, and no later revision is usable"
+        elif failed_range.after is None:
+            came = f"after {answer.revisions[failed_range.before].short}, and no later revision is usable"
         else:
-            before, after = answer.revisions[stretch.before], answer.revisions[stretch.after]
+            before, after = answer.revisions[failed_range.before], answer.revisions[failed_range.after]
             came = f"after {before.short}, usable again at {after.short}"
-        what = "The study skips" if stretch.stage == "skipped" else f"Broken ({stretch.stage})"
+        what = "The study skips" if failed_range.stage == "skipped" else f"Broken ({failed_range.stage})"
         yield f"{what}: {where}{f'; {came}' if came else ''}"
 
 
@@ -154,10 +156,10 @@ def unusable_words(answer: FindAnswer) -> str:
         Subject(revision=each.revision, variant=PLAIN): each.failure
         for each in sorted(answer.unusable, key=lambda each: answer.revisions.index(each.revision))
     }
-    troubles = common(tuple(failures), failures)
-    lines = [f"  {line}" for trouble in troubles[:MOST_NAMED] for line in trouble_lines(trouble)]
-    if len(troubles) > MOST_NAMED:
-        lines.append(f"  and {len(troubles) - MOST_NAMED} more causes; --json names all")
+    failure_groups = group_failures(tuple(failures), failures)
+    lines = [f"  {line}" for group in failure_groups[:MOST_NAMED] for line in trouble_lines(group)]
+    if len(failure_groups) > MOST_NAMED:
+        lines.append(f"  and {len(failure_groups) - MOST_NAMED} more causes; --json names all")
     heading = "Failed:" if isinstance(answer.target, Working) else "Unusable revisions:"
     return "\n".join([heading, *lines])
 
@@ -306,7 +308,7 @@ def _disagreement(found: Disagreement) -> str:
     """Yield which subjects gave which answer, if they should agree and do not."""
     given = (
         f"{value:.17g} ({escaped(listed(map(str, subjects), 'and'))})"
-        for value, subjects in found.given.items()
+        for value, subjects in found.subjects_by_value.items()
     )
     at = f" at {escaped(str(found.point))}" if found.point.values else ""
     return f"{found.benchmark}.{found.metric}{at} should be the same and is not: {', '.join(given)}"

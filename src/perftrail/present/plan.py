@@ -59,8 +59,8 @@ def print_survey(study: Study, plan: StudyPlan, *, repeat: Sequence[str]) -> Non
         click.echo(f"{name:<12} {escaped(text, longest=LONGEST_LINE)}")
     for warning in plan.warnings:
         click.echo(click.style(f"{'warning':<12} {escaped(warning, longest=LONGEST_LINE)}", fg="yellow"))
-    for trouble in plan.troubles:
-        for line in trouble_lines(trouble):
+    for group in plan.failure_groups:
+        for line in trouble_lines(group):
             click.echo(line)
     made = plan.built + plan.failed
     if made:
@@ -76,17 +76,17 @@ def print_attempt(study: Study, report: AttemptReport, *, repeat: Sequence[str])
     if report.relinked is not None:
         share = f"{share}, {report.relinked} of these relinked"
     click.echo(click.style(share, bold=True))
-    for advised in report.troubles:
-        for line in trouble_lines(advised.trouble):
+    for advised in report.failure_groups:
+        for line in trouble_lines(advised.group):
             click.echo(line)
-        if advised.trouble.stretch is not None:
-            for line in remedy_lines(advised.trouble.stretch, advised.remedies):
+        if advised.group.failed_range is not None:
+            for line in remedy_lines(advised.group.failed_range, advised.remedies):
                 click.echo(line)
     click.echo(f"{'time left':<12} {_time(report.plan)}; {len(report.plan.revisions)} revisions")
     if report.useful:
         _next(study, repeat)
     else:
-        _say_next("check --try 1", repeat, first=_REMEDIES[report.troubles[0].trouble.failure.stage])
+        _say_next("check --try 1", repeat, first=_REMEDIES[report.failure_groups[0].group.failure.stage])
 
 
 def print_first_study(begun: FirstStudy) -> None:

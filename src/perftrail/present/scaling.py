@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from perftrail.results.scaling import ThreadScaling, ThreadScalings
-    from perftrail.stats.contention import Contention, Telltale
+    from perftrail.stats.contention import Contention, LossIndicator
     from perftrail.stats.ratios import Interval
     from perftrail.stats.scaling import Parameter, Scaling
 
@@ -141,27 +141,27 @@ def contention_lines(found: Contention, *, axis: str = "threads") -> Iterator[st
             yield f"  Next: {found.next_step}."
 
 
-def _evidence(telltale: Sequence[Telltale]) -> Iterator[str]:
+def _evidence(indicator: Sequence[LossIndicator]) -> Iterator[str]:
     """Yield each piece of evidence in a line, the negligible ones combined."""
     small = [
         each
-        for each in telltale
+        for each in indicator
         if each.unit == "share" and -LITTLE < each.figure.low <= each.figure.high < LITTLE
     ]
-    yield from (f"  {evidence(each)}" for each in telltale if each not in small)
+    yield from (f"  {evidence(each)}" for each in indicator if each not in small)
     if small:
         yield f"  below {percent(LITTLE)}: {'; '.join(FIGURES[each.name] for each in small)}"
 
 
-def evidence(telltale: Telltale) -> str:
+def evidence(indicator: LossIndicator) -> str:
     """Return one piece of evidence with its value, interval and meaning."""
-    figure = telltale.figure
-    if telltale.unit == "share":
+    figure = indicator.figure
+    if indicator.unit == "share":
         value = f"{percent(figure.value)} [{percent(figure.low)}, {percent(figure.high)}]"
-        of = "" if telltale.name == "contended_locks" else " of the time with one thread"
+        of = "" if indicator.name == "contended_locks" else " of the time with one thread"
     else:
-        value, of = _interval(figure), f" {telltale.unit}".rstrip()
-    return f"{FIGURES[telltale.name]}: {value}{of}{_reached(figure)}; much of it speaks for {telltale.speaks_for}"
+        value, of = _interval(figure), f" {indicator.unit}".rstrip()
+    return f"{FIGURES[indicator.name]}: {value}{of}{_reached(figure)}; much of it speaks for {indicator.speaks_for}"
 
 
 def counted(count: int, axis: str) -> str:

@@ -297,7 +297,7 @@ def _certificate(of: Mapping[str, Json]) -> Summary | None:
         invocations=round(_number(result["invocations"])),
         error=_number(result["error"]),
         layouts=round(_number(result["layouts"])),
-        alone=bool(result["single_change"]),
+        is_only_change=bool(result["single_change"]),
         possible=math.inf if possible is None else _number(possible),
         spread=None if spread is None else _number(spread),
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from perftrail.model.measurement import NOISE
-from perftrail.model.source import ALONE, pins_asked
+from perftrail.model.source import NO_PINS, stored_pins
 from perftrail.model.subject import Revision
 from perftrail.model.wording import change, escaped
 from perftrail.present.console import output, plain_table
@@ -97,7 +97,7 @@ def _apart(one: Estimate, other: Estimate) -> bool:
     return min(one.count, other.count) > 1 and other.value > 0.0 and not overlap
 
 
-def print_rows(rows: Sequence[Row], *, pins: Pins = ALONE) -> None:
+def print_rows(rows: Sequence[Row], *, pins: Pins = NO_PINS) -> None:
     """Print one line for each metric of each subject at each point, or the variants side by side.
 
     `pins` say which of several sources is searched.
@@ -150,7 +150,7 @@ def print_searches(records: Sequence[SearchRecord], shown: int) -> None:
     for number, record in enumerate(records, start=1):
         first, last = (Revision(id=str(record.question[end])).short for end in ("first", "last"))
         asked = ", ".join(
-            (f"{record.question['metric']}, {first} to {last}", *pins_words(pins_asked(record.question)))
+            (f"{record.question['metric']}, {first} to {last}", *pins_words(stored_pins(record.question)))
         )
         line = f"{number:>3}  {record.started[:16].replace('T', ' ')}  {asked}: {_verdicts(record.answer)}"
         console.print(Text(escaped(line, longest=LONGEST_LINE), style="bold" if number == shown else ""))
@@ -163,7 +163,7 @@ def print_search(record: SearchRecord, steps: Sequence[StepRecord], revisions: S
     question = record.question
     asked = f"What changed {question['metric']} between {question['first']} and {question['last']}?"
     console.print(Text(asked, style="bold"))
-    for line in pins_words(pins_asked(question)):
+    for line in pins_words(stored_pins(question)):
         console.print(Text(line))
     for step in steps:
         console.print(Text(f"{step.number:>3}  {step.words}"))

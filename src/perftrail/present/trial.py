@@ -22,10 +22,10 @@ from perftrail.stats.trial import Why
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from perftrail.measure.trial import Tried
+    from perftrail.measure.trial import InvocationEnded
     from perftrail.model.trial import Trial
     from perftrail.stats.comparison import Comparison
-    from perftrail.stats.trial import Contrast, Figure, Finding, Findings
+    from perftrail.stats.trial import Contrast, Finding, Findings, TrialMetric
 
 
 ROWS = 8
@@ -144,11 +144,11 @@ def _ticks(frame: _Frame) -> str:
 MOST_SUGGESTED = 10_000
 
 
-def progress_words(event: Tried, trial: Trial) -> str:
+def progress_words(event: InvocationEnded, trial: Trial) -> str:
     """Return the current command, and the remaining work until the next and the last interim analysis."""
     outlook = event.outlook
-    shell = event.taken.entry == len(trial.entries)
-    name = "the shell" if shell else escaped(trial.entries[event.taken.entry].name, longest=30)
+    shell = event.sample.entry == len(trial.entries)
+    name = "the shell" if shell else escaped(trial.entries[event.sample.entry].name, longest=30)
     least, most = duration(outlook.seconds_least), duration(outlook.seconds_most)
     span = least if least == most else f"{least} to {most}"
     left = f", {span} left" if outlook.starts_most else ""
@@ -173,7 +173,7 @@ def flag_words(result: Finding) -> str:
 
 def end_words(result: Finding, found: Findings) -> str:
     """Return why measuring ended, if that limits the answer, and how to extend it."""
-    wall, pace = result.figures.get("wall"), found.trial.pace
+    wall, pace = result.metrics.get("wall"), found.trial.pace
     if wall is None:
         return ""
     width = wall.estimate.relative_half_width
@@ -259,7 +259,7 @@ def cell(compared: Comparison | None, metric: str) -> str:
     return f"× {number(compared.effect)} {word}"
 
 
-def interval(figure: Figure) -> str:
+def interval(figure: TrialMetric) -> str:
     """Return a value with its interval, if it has one."""
     return estimate_words(figure.estimate, figure.unit)
 
@@ -297,7 +297,7 @@ def print_findings(found: Findings) -> None:
 
 def lines(found: Findings, *, braille: bool) -> list[tuple[str, str]]:
     """Yield the answer line by line, each with its style."""
-    measured = [result for result in found.results if result.figures]
+    measured = [result for result in found.results if result.metrics]
     if not measured:
         return [("nothing was measured", "bold")]
     names = _letters(len(found.results))
@@ -311,7 +311,7 @@ def lines(found: Findings, *, braille: bool) -> list[tuple[str, str]]:
         answer += [(line, "") for line in _curve(found, names, braille=braille)]
         answer += _verdicts(found, names)
         answer += _notes(found, names)
-    if found.shell is not None and found.shell.figures:
+    if found.shell is not None and found.shell.metrics:
         answer += [(line, "") for line in _shell(found.shell)]
     if found.stopped:
         answer.append(("interrupted: this is what was measured until then", "yellow"))
@@ -333,9 +333,9 @@ def _block(result: Finding, letter: str, found: Findings) -> list[tuple[str, str
     if result.entry.name != result.entry.command:
         block.append((f"{indent}{escaped(result.entry.command, longest=WIDTH - 4)}", "dim"))
     for metric, shown in SHOWN.items():
-        if figure := result.figures.get(metric):
+        if figure := result.metrics.get(metric):
             block.append((f"{indent}{shown:<13}{interval(figure)}", ""))
-    tree, largest = result.figures.get(TREE), result.figures.get("peak_memory")
+    tree, largest = result.metrics.get(TREE), result.metrics.get("peak_memory")
     if tree and largest and tree.estimate.value > MORE_IN_TREE * largest.estimate.value:
         block.append((f"{indent}{'all processes':<13} {interval(tree)} ({tree.method})", ""))
     block += [(f"{indent}{line}", "dim") for line in _wrapped(_run_notes(result, found), len(indent))]
@@ -367,7 +367,7 @@ def _table(found: Findings, names: Sequence[str]) -> list[tuple[str, str]]:
     labels = _labels(found)
     rows = [["", "", "wall", "cpu", "memory", "runs"]]
     for letter, label, result in zip(names, labels, found.results, strict=True):
-        wall, cpu, memory = (result.figures.get(metric) for metric in SHOWN)
+        wall, cpu, memory = (result.metrics.get(metric) for metric in SHOWN)
         rows.append(
             [
                 letter,
@@ -420,7 +420,7 @@ def _curve(found: Findings, names: Sequence[str], *, braille: bool) -> list[str]
         return []
     series: dict[object, list[tuple[str, ChartPoint]]] = {}
     for letter, result in zip(names, found.results, strict=True):
-        wall, value = result.figures.get("wall"), result.entry.point.as_dict().get(axis)
+        wall, value = result.metrics.get("wall"), result.entry.point.as_dict().get(axis)
         if wall is None or not isinstance(value, int | float):
             continue
         estimate = wall.estimate
@@ -464,7 +464,7 @@ def _numeric_axis(found: Findings) -> str | None:
 
 
 def _shell(shell: Finding) -> list[str]:
-    wall = shell.figures["wall"]
+    wall = shell.metrics["wall"]
     text = (
         f"The shell alone takes {interval(wall)} ({shell.runs} runs of {escaped(shell.entry.command)!r} in"
         " between). That is in every wall time above; nothing was subtracted."

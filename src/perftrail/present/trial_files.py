@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from perftrail.model.search_record import Json
     from perftrail.stats.comparison import Comparison
-    from perftrail.stats.trial import Figure, Finding, Findings
+    from perftrail.stats.trial import Finding, Findings, TrialMetric
 
 
 class CommandEstimateJson(TypedDict):
@@ -141,7 +141,7 @@ def _result_json(result: Finding) -> CommandResultJson:
         "parameters": dict(result.entry.point.as_dict()),
         "invocations": result.runs,
         "metrics": {
-            name: _figure_json(result.figures.get(name), UNITS[name]) for name in UNITS if name not in SPLIT
+            name: _figure_json(result.metrics.get(name), UNITS[name]) for name in UNITS if name not in SPLIT
         },
         "flags": list(result.flags),
         "flagged": dict(result.flags),
@@ -155,7 +155,7 @@ def _result_json(result: Finding) -> CommandResultJson:
     }
 
 
-def _figure_json(figure: Figure | None, unit: str) -> CommandMetricJson:
+def _figure_json(figure: TrialMetric | None, unit: str) -> CommandMetricJson:
     if figure is None:
         return {"unit": unit, "values": [], "estimate": None, "method": ""}
     estimate = figure.estimate
@@ -234,7 +234,7 @@ def _summary(result: Finding) -> dict[str, Json]:
 
 
 def _values(result: Finding, metric: str) -> Sequence[float]:
-    return result.figures[metric].values
+    return result.metrics[metric].values
 
 
 _SHOWN = {"wall": "Wall", "cpu": "CPU", "peak_memory": "Peak memory"}
@@ -262,7 +262,7 @@ def ratio(found: Comparison) -> str:
 
 
 def _figure(result: Finding, metric: str) -> str:
-    figure = result.figures.get(metric)
+    figure = result.metrics.get(metric)
     return "–" if figure is None else estimate_words(figure.estimate, figure.unit)
 
 

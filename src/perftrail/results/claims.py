@@ -14,7 +14,7 @@ from perftrail.model.build import Failure
 from perftrail.model.measurement import Samples
 from perftrail.model.study import read_band
 from perftrail.model.subject import Subject
-from perftrail.model.target import claimed_figure
+from perftrail.model.target import claimed_metric
 from perftrail.results.growth import grown
 from perftrail.results.measured import MeasuredHere
 from perftrail.results.pairs import decides, paired, usable_pairs, values_of
@@ -141,7 +141,7 @@ def judge(view: View, *, measured: MeasuredHere | None = None) -> tuple[Judgemen
 def _claimed_rows(view: View, measured: MeasuredHere, revision: Revision | None) -> ClaimedRows:
     """Read all rows that the claims need at a revision, at once."""
     asked = [each for each in view.study.claims.values() if (each.ratio or each.exponent) and not each.cannot]
-    metrics = dict.fromkeys(claimed_figure(view.study, each.metric).name for each in asked)
+    metrics = dict.fromkeys(claimed_metric(view.study, each.metric).name for each in asked)
     found: dict[tuple[str, str, str], list[Row]] = {}
     for row in rows(view, metrics=tuple(metrics), measured=measured) if metrics else ():
         if row.subject.revision == revision:
@@ -181,7 +181,7 @@ class _Bench:
         return None
 
     def _found(self, claim: Claim) -> Evidence | str:
-        figure = claimed_figure(self.view.study, claim.metric)
+        figure = claimed_metric(self.view.study, claim.metric)
         assert figure.benchmark is not None
         if claim.ratio:
             return self._ratio(claim, figure.benchmark, figure.name)

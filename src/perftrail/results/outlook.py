@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from collections.abc import Set as AbstractSet
 
-    from perftrail.measure.bench import Standing
+    from perftrail.measure.bench import RunnableOutcomes
     from perftrail.model.benchmark import Benchmark, Point
     from perftrail.model.plan import Cell
     from perftrail.model.subject import Subject
@@ -61,7 +61,7 @@ class Outlook:
         """The cells that are not started because smaller ones reached a limit."""
         return self._left_out
 
-    def put(self, cell: Cell, standing: Standing) -> None:
+    def put(self, cell: Cell, standing: RunnableOutcomes) -> None:
         """Set the state of a cell, for the first time or again."""
         if cell not in self._states:
             self._siblings.setdefault((cell.subject, cell.benchmark), []).append(cell)

@@ -203,7 +203,7 @@ def by_benchmark(view: View, measured: MeasuredHere, rows: Sequence[Row]) -> tup
     Empty if fewer than two variants have samples, and if no samples were interleaved.
     """
     variants = tuple(view.study.variants)
-    if len(variants) < 2 or not measured.cells or view.study.walked.kind == "samples":
+    if len(variants) < 2 or not measured.cells or view.study.searched_source.kind == "samples":
         return ()
     last = measured.cells[-1][0].subject.revision
     here = [row for row in rows if row.subject.revision == last]

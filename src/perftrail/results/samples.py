@@ -345,7 +345,7 @@ def read_samples(study: Study) -> Read:
     Without a format in the study, unknown files are ignored, because some tools write results among others.
     Raises `SourceError` for unreadable files, `StudyError` for an unknown format.
     """
-    asked = study.walked
+    asked = study.searched_source
     if wrong := format_wrong(asked.format):
         raise StudyError([mistake(study.file, ("source", "format"), wrong)])
     found = sample_files(asked.location)

@@ -135,7 +135,9 @@ class _Group:
 
 def _groups(view: View, measured: MeasuredHere | None) -> Iterable[_Group]:
     axes = {name: axis for name, each in view.study.benchmarks.items() if (axis := thread_axis(each))}
-    if not axes or view.study.walked.kind == "samples":  # the processors of imported samples are unknown
+    if (
+        not axes or view.study.searched_source.kind == "samples"
+    ):  # the processors of imported samples are unknown
         return ()
     known = MeasuredHere(view) if measured is None else measured
     stored = {name: known.samples(name, _metrics(view.study.benchmarks[name])) for name in axes}

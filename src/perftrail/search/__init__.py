@@ -11,7 +11,7 @@ from perftrail.search.answer import Action, Answer, Change, Effect, Kind, Measur
 from perftrail.search.certificate import Certificate, Summary
 from perftrail.search.evidence import Batch, BootSession, Built, CannotRelink, News, Sample, Unusable
 from perftrail.search.many import AllSettled, ManySearch, Visit
-from perftrail.search.merges import Found, MergeSearch, Origin
+from perftrail.search.merges import MergeOrigin, MergeSearch, Origin
 from perftrail.search.posterior import Belief
 from perftrail.search.question import Budget, Costs, Question
 from perftrail.search.search import Search
@@ -30,10 +30,10 @@ __all__ = [
     "Change",
     "Costs",
     "Effect",
-    "Found",
     "Kind",
     "ManySearch",
     "Measure",
+    "MergeOrigin",
     "MergeSearch",
     "News",
     "Origin",

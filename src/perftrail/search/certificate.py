@@ -79,15 +79,16 @@ class Summary:
 
     `error` bounds the probability of such strong evidence if the inner two builds are equal (for ends that
     are equal: if they differ by the threshold). `layouts` counts the drawn layouts, 1 if the builds were
-    measured as linked. `alone`: no other change above `margin` is left between the ends; `possible` is the
-    largest one that is not excluded, as a ratio minus one. `rejected` names earlier claims that failed.
+    measured as linked. `is_only_change`: no other change of the threshold, or of half the claimed change, is left
+    between the ends; `possible` is the largest one that is not excluded, as a ratio minus one. `spread` is the ratio of
+    the later build's spread to the earlier's, `None` with too few values.
     """
 
     blocks: int
     invocations: int
     error: float
     layouts: int
-    alone: bool
+    is_only_change: bool
     possible: float
     spread: float | None
 
@@ -130,7 +131,7 @@ class Certificate:
         self._blocks = 0
         self._invocations = 0
         self._allowed = MOST_BLOCKS
-        self._known: _Reading | None = None
+        self._assessment: _Assessment | None = None
 
     @property
     def is_none(self) -> bool:
@@ -155,7 +156,7 @@ class Certificate:
 
     def tell(self, values: Mapping[int, float], *, layout: int = 0, invocations: int = 0) -> None:
         """Record one block: the logarithms of the builds' values, without those that failed or were noisy."""
-        self._known = None
+        self._assessment = None
         self._blocks += 1
         self._invocations += invocations
         self._layouts.add(layout)
@@ -168,17 +169,17 @@ class Certificate:
     def extend(self) -> None:
         """Allow the same number of blocks again, for a repeated claim."""
         self._allowed = 2 * MOST_BLOCKS
-        self._known = None
+        self._assessment = None
 
     @property
     def state(self) -> State:
         """Status after the blocks so far."""
-        return self._read().state
+        return self._assess().state
 
     @property
     def needed(self) -> tuple[int, ...]:
         """The builds that the next block runs, each once; empty when the claim is decided."""
-        return self._read().needed
+        return self._assess().needed
 
     @property
     def change(self) -> Bounds:
@@ -214,15 +215,15 @@ class Certificate:
 
     def summary(self) -> Summary:
         """Return the evidence of the claim."""
-        read = self._read()
-        left = self.outside()
+        assessment = self._assess()
+        other = self.outside()
         return Summary(
             blocks=self._blocks,
             invocations=self._invocations,
-            error=min(self.level, math.exp(-read.log_evidence)),
+            error=min(self.level, math.exp(-assessment.log_evidence)),
             layouts=max(1, len(self._layouts - {0})),
-            alone=read.alone,
-            possible=math.expm1(min(max(-left.low, left.high), 50.0)),
+            is_only_change=assessment.is_only_change,
+            possible=math.expm1(min(max(-other.low, other.high), 50.0)),
             spread=self._spread_ratio(),
         )
 
@@ -239,12 +240,12 @@ class Certificate:
             return NO_BOUNDS
         return Bounds(low=float(differences.min()), high=float(differences.max()))
 
-    def _read(self) -> _Reading:
-        if self._known is None:
-            self._known = self._read_none() if self.is_none else self._read_change()
-        return self._known
+    def _assess(self) -> _Assessment:
+        if self._assessment is None:
+            self._assessment = self._assess_none() if self.is_none else self._assess_change()
+        return self._assessment
 
-    def _read_none(self) -> _Reading:
+    def _assess_none(self) -> _Assessment:
         pair = self.inner
         equal = self._bounds(pair, self.level).within(self._threshold)
         pace = 0.0
@@ -260,10 +261,10 @@ class Certificate:
             state = State.OPEN
         else:
             state = State.LOCATED if equal else State.FUTILE if self._is_futile(pace) else State.OPEN
-        return _Reading(
+        return _Assessment(
             state=state,
             needed=tuple(dict.fromkeys(self.builds)) if state is State.OPEN else (),
-            alone=equal,
+            is_only_change=equal,
             log_evidence=max(pace, math.log(1 / self.level)) if equal else pace,
         )
 
@@ -275,7 +276,7 @@ class Certificate:
         shown = max(log_wealth(sign * differences, self._scale, np.zeros(1))[0] for sign in (1, -1))
         return bool(math.log(PROMISING) <= shown < math.log(1 / self.level))
 
-    def _read_change(self) -> _Reading:
+    def _assess_change(self) -> _Assessment:
         left, inner, right = self._pairs
         change = self._of(inner) * self._direction
         log_evidence = current_log_wealth(change, self._scale) if len(change) else 0.0
@@ -285,10 +286,10 @@ class Certificate:
         margin = max(self._threshold, least_change / 2)
         sides = {pair: self._bounds(pair, ALONE_LEVEL).within(margin) for pair in (left, right)}
         elsewhere = any(not sides[pair] and self._differs(pair, margin / 2) for pair in (left, right))
-        alone = all(sides.values())
+        is_only_change = all(sides.values())
         if elsewhere or (smaller and not located):
             state = State.REJECTED
-        elif located and (alone or self._blocks >= min(self._allowed, MOST_BLOCKS_ONCE_LOCATED)):
+        elif located and (is_only_change or self._blocks >= min(self._allowed, MOST_BLOCKS_ONCE_LOCATED)):
             state = State.LOCATED
         elif not located and self._is_futile(log_evidence):
             state = State.FUTILE
@@ -299,10 +300,10 @@ class Certificate:
             for pair, is_open in ((left, not sides[left]), (inner, not located), (right, not sides[right])):
                 if is_open and pair[0] != pair[1]:
                     needed |= dict.fromkeys(pair)
-        return _Reading(
+        return _Assessment(
             state=state,
             needed=tuple(build for build in dict.fromkeys(self.builds) if build in needed),
-            alone=alone,
+            is_only_change=is_only_change,
             log_evidence=max(log_evidence, math.log(1 / self.level)) if located else log_evidence,
         )
 
@@ -347,10 +348,12 @@ class Certificate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Reading:
+class _Assessment:
+    """The status of a claim, and the builds of its next block."""
+
     state: State
     needed: tuple[int, ...]
-    alone: bool
+    is_only_change: bool
     log_evidence: float
 
 

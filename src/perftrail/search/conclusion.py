@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from perftrail.search.certificate import Certificate
     from perftrail.search.evidence import Evidence
-    from perftrail.search.posterior import Likely, Posterior
+    from perftrail.search.posterior import LikelyChange, Posterior
     from perftrail.search.question import Question
     from perftrail.search.ramp import Ramp
 
@@ -38,7 +38,7 @@ class Claim:
     posterior probability that the change exists.
     """
 
-    change: Likely
+    change: LikelyChange
     gaps: range
     before: int
     after: int

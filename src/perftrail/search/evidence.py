@@ -36,7 +36,7 @@ _PAIRS_FROM = 96
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """One sample: its build, the natural logarithm of the value, and its layout (0: as linked by the recipe).
+    """One sample: the position of its build, and the natural logarithm of the value.
 
     `value` is `None` if the invocation failed; `noisy` marks a sample that other load disturbed.
     """
@@ -59,7 +59,7 @@ class Batch:
 
     `seconds` is the cost of all samples. `layout` is the seed with which their builds were relinked, at a
     cost of `relink_seconds`; 0 for the builds as linked by the recipe. `certificate` marks a block that a
-    certificate asked for, in random order.
+    certificate requested, in random order.
     """
 
     samples: tuple[Sample, ...]
@@ -75,16 +75,16 @@ class Batch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Built:
-    """A revision was built, at a cost of `seconds`; its artefact equals that of position `like`, if present."""
+    """A revision was built, at a cost of `seconds`; its artefact equals that of position `same_as`, if present."""
 
     position: int
     seconds: float = 0.0
-    like: int | None = None
+    same_as: int | None = None
 
     def __post_init__(self) -> None:
         _check_seconds(f"position {self.position}", self.seconds)
-        if self.position == self.like:
-            raise ValueError(f"position {self.position}: like names the position itself")
+        if self.position == self.same_as:
+            raise ValueError(f"position {self.position}: same_as names the position itself")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +121,7 @@ def _check_seconds(what: str, seconds: float) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Kept:
+class _RecordedBatch:
     """A batch and its boot session."""
 
     batch: Batch
@@ -133,7 +133,7 @@ class Evidence:
 
     def __init__(self, question: Question) -> None:
         self._question = question
-        self._batches: list[_Kept] = []
+        self._batches: list[_RecordedBatch] = []
         self._same: dict[int, int] = {}
         self._sampled: set[int] = set()
         self._samples: dict[int, tuple[Floats, ...]] | None = None
@@ -161,9 +161,9 @@ class Evidence:
                 self._check(news.position)
                 self._spend_on_build(news.position, news.seconds)
                 self.built.add(news.position)
-                if news.like is not None:
-                    self._check(news.like)
-                    self._join(news.position, news.like)
+                if news.same_as is not None:
+                    self._check(news.same_as)
+                    self._join(news.position, news.same_as)
             case Unusable():
                 self._check(news.position)
                 self.unusable.add(news.position)
@@ -181,7 +181,7 @@ class Evidence:
             self._check(sample.position)
         good = [sample for sample in batch.samples if sample.value is not None]
         self._sampled |= {self.build_of(sample.position) for sample in good}
-        self._batches.append(_Kept(batch=batch, session=self.session))
+        self._batches.append(_RecordedBatch(batch=batch, session=self.session))
         self._sample_seconds += batch.seconds
         self._sample_count += len(batch.samples)
         self._noisy += sum(sample.noisy for sample in batch.samples)
@@ -232,7 +232,7 @@ class Evidence:
         return last.session == self.session and bool(self._reference_samples(last))
 
     @property
-    def unheard(self) -> int | None:
+    def unmeasured_build(self) -> int | None:
         """A build without usable samples, because all of its batches were disturbed; `None` without any."""
         found = self._corrected()
         return min((build for build in self._sampled - self.unusable if build not in found), default=None)
@@ -316,8 +316,8 @@ class Evidence:
         return np.array(
             [
                 math.exp(sample.value)
-                for kept in self._batches
-                for sample in kept.batch.samples
+                for recorded in self._batches
+                for sample in recorded.batch.samples
                 if sample.value is not None
             ]
         )
@@ -347,13 +347,13 @@ class Evidence:
     def _correct(self) -> dict[int, tuple[Floats, ...]]:
         corrections = self._corrections()
         found: dict[int, dict[int, list[float]]] = {}
-        for kept, correction in zip(self._batches, corrections, strict=True):
+        for recorded, correction in zip(self._batches, corrections, strict=True):
             if correction is None:
                 continue
-            for sample in kept.batch.samples:
+            for sample in recorded.batch.samples:
                 if sample.value is not None:
                     layouts = found.setdefault(self.build_of(sample.position), {})
-                    layouts.setdefault(kept.batch.layout, []).append(sample.value - correction)
+                    layouts.setdefault(recorded.batch.layout, []).append(sample.value - correction)
         return {
             build: tuple(np.sort(np.array(layouts[layout])) for layout in sorted(layouts))
             for build, layouts in found.items()
@@ -361,18 +361,18 @@ class Evidence:
 
     def _corrections(self) -> list[float | None]:
         """Return the correction to subtract from each batch; `None` for an unusable batch."""
-        references = [self._reference_samples(kept) for kept in self._batches]
+        references = [self._reference_samples(recorded) for recorded in self._batches]
         sessions: dict[str, list[float]] = {}
-        for kept, values in zip(self._batches, references, strict=True):
-            sessions.setdefault(kept.session, []).extend(values)
+        for recorded, values in zip(self._batches, references, strict=True):
+            sessions.setdefault(recorded.session, []).extend(values)
         levels = {session: float(np.median(values)) for session, values in sessions.items() if values}
         if not levels:
             return [0.0] * len(self._batches)
         first = next(iter(levels.values()))
         sigma = self._spread_within(references)
         offsets = [
-            np.array(values) - levels[kept.session] if values else np.empty(0)
-            for kept, values in zip(self._batches, references, strict=True)
+            np.array(values) - levels[recorded.session] if values else np.empty(0)
+            for recorded, values in zip(self._batches, references, strict=True)
         ]
         usual = _usual_wandering([values for values in offsets if len(values)], sigma)
         moved = [
@@ -382,8 +382,8 @@ class Evidence:
         self._calm = bool(moved) and moved[-1] is not None and abs(moved[-1]) <= LARGE * sigma
         shared = [self._shared(at, moved, offsets, sigma) for at in range(len(offsets))]
         return [
-            None if offset is None else levels.get(kept.session, first) - first + offset
-            for kept, offset in zip(self._batches, shared, strict=True)
+            None if offset is None else levels.get(recorded.session, first) - first + offset
+            for recorded, offset in zip(self._batches, shared, strict=True)
         ]
 
     def _shared(
@@ -406,19 +406,19 @@ class Evidence:
             return None
         return sum(known) / len(known)
 
-    def _reference_samples(self, kept: _Kept) -> list[float]:
+    def _reference_samples(self, recorded: _RecordedBatch) -> list[float]:
         return [
             sample.value
-            for sample in kept.batch.samples
+            for sample in recorded.batch.samples
             if sample.value is not None and self.build_of(sample.position) == self.reference
         ]
 
     def _spread_within(self, references: Sequence[Sequence[float]]) -> float:
         """Estimate the spread of samples of one build in one batch; without such samples, from the reference's."""
         groups: list[list[float]] = []
-        for kept in self._batches:
+        for recorded in self._batches:
             by_build: dict[int, list[float]] = {}
-            for sample in kept.batch.samples:
+            for sample in recorded.batch.samples:
                 if sample.value is not None:
                     by_build.setdefault(self.build_of(sample.position), []).append(sample.value)
             groups += by_build.values()

@@ -12,14 +12,13 @@ search does not repeat a revision whose failure is deterministic, and it conside
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from perftrail.search.answer import Answer, Change, Measure, Settled, Verdict
-from perftrail.search.posterior import SHOWN, Belief
+from perftrail.search.posterior import SHOWN, Belief, narrowest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -50,7 +49,7 @@ _LITTLE = 1e-4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tried:
+class Tries:
     """New tries of one revision: how many worked, how many failed, and their cost.
 
     `final`: the failure is deterministic, for example a failed build, so another try would give the same
@@ -85,9 +84,9 @@ class FailureSearch:
         self._tries: dict[int, list[int]] = {}
         self._final: set[int] = set()
         self._spent: dict[str, list[float]] = {"build": [], "try": []}
-        self._held: Chances | None = None
+        self._chances: Chances | None = None
 
-    def tell(self, news: Tried) -> None:
+    def tell(self, news: Tries) -> None:
         """Record tries, asked for or not; raise `ValueError` for a position outside the history."""
         if not 0 <= news.position < self.question.revisions:
             raise ValueError(
@@ -101,7 +100,7 @@ class FailureSearch:
         if news.build_seconds is not None:
             self._spent["build"].append(news.build_seconds)
         self._spent["try"].extend([news.seconds / (news.worked + news.failed)] * (news.worked + news.failed))
-        self._held = None
+        self._chances = None
 
     def allow(self, budget: Budget) -> None:
         """Replace the question's budget."""
@@ -112,15 +111,15 @@ class FailureSearch:
         for end in (0, self.question.revisions - 1):
             if end not in self._tries:
                 return self._afford(end)
-        held = self._posterior
+        chances = self._posterior
         wanted = self.question.confidence
-        if held.nothing >= wanted:
-            return self._unchanged(held)
-        gap = int(np.argmax(held.gaps))
-        single = held.positions[gap + 1] - held.positions[gap] == 1
-        if single and held.gaps[gap] >= wanted:
-            return self._located(held, range(gap, gap + 1), "the revisions on both sides were tried")
-        bits, costs = self._bits(held), self._costs()
+        if chances.nothing >= wanted:
+            return self._unchanged(chances)
+        gap = int(np.argmax(chances.gaps))
+        single = chances.positions[gap + 1] - chances.positions[gap] == 1
+        if single and chances.gaps[gap] >= wanted:
+            return self._located(chances, range(gap, gap + 1), "the revisions on both sides were tried")
+        bits, costs = self._bits(chances), self._costs()
         best = int(np.argmax(bits / costs))
         if self.invocations >= MOST_TRIES:
             return self._end(f"{MOST_TRIES} tries did not separate before from after")
@@ -133,15 +132,15 @@ class FailureSearch:
         """The current belief, `None` before two revisions were tried. The levels are P(works)."""
         if len(self._tries) < 2:
             return None
-        held = self._posterior
-        stretch = narrowest(held, SHOWN * float(held.gaps.sum()))
-        sums = np.minimum(np.concatenate([[0.0], np.cumsum(held.gaps)]), 1.0)
+        chances = self._posterior
+        gaps = _narrowest(chances, SHOWN * float(chances.gaps.sum()))
+        sums = np.minimum(np.concatenate([[0.0], np.cumsum(chances.gaps)]), 1.0)
         return Belief(
-            at_or_before=tuple(zip(held.positions.tolist(), sums.tolist(), strict=True)),
-            no_change=held.nothing,
-            candidates=int(held.positions[stretch.stop] - held.positions[stretch.start]),
-            before=1.0 - mean(held.before, held.gaps),
-            after=1.0 - mean(held.after, held.gaps),
+            at_or_before=tuple(zip(chances.positions.tolist(), sums.tolist(), strict=True)),
+            no_change=chances.nothing,
+            candidates=int(chances.positions[gaps.stop] - chances.positions[gaps.start]),
+            before=1.0 - mean(chances.before, chances.gaps),
+            after=1.0 - mean(chances.after, chances.gaps),
             sigma=0.0,
             tau=0.0,
         )
@@ -163,40 +162,40 @@ class FailureSearch:
 
     @property
     def _posterior(self) -> Chances:
-        if self._held is None:
-            self._held = infer_chances(self.question, self._tries, self._cumulative)
-        return self._held
+        if self._chances is None:
+            self._chances = infer_chances(self.question, self._tries, self._cumulative)
+        return self._chances
 
-    def _bits(self, held: Chances) -> Floats:
+    def _bits(self, chances: Chances) -> Floats:
         """Return the information of one try of each position about the gap with the culprit, in bits, (revisions,).
 
         It is the mutual information of the outcome and the gap, each gap with its own mean rates; inside a
         gap, of the part of the gap. Information about the rates has a small weight: gaps with equal means
         differ by them.
         """
-        gap, share = self._places(held)
+        gap, share = self._places(chances)
 
         def outcome(before: Floats, after: Floats, always: float) -> Floats:
             """Sum a function over the gaps before, around and after each position."""
-            earlier = np.concatenate([[0.0], np.cumsum(held.gaps * after)])[gap]
-            later = np.cumsum((held.gaps * before)[::-1])[::-1][gap] - (held.gaps * before)[gap]
-            around = held.gaps[gap] * (share * after[gap] + (1 - share) * before[gap])
-            total: Floats = earlier + around + later + held.nothing * always
+            earlier = np.concatenate([[0.0], np.cumsum(chances.gaps * after)])[gap]
+            later = np.cumsum((chances.gaps * before)[::-1])[::-1][gap] - (chances.gaps * before)[gap]
+            around = chances.gaps[gap] * (share * after[gap] + (1 - share) * before[gap])
+            total: Floats = earlier + around + later + chances.nothing * always
             return total
 
-        fails = outcome(held.before, held.after, held.always)
-        always = float(entropy(np.array([held.always]))[0])
-        of_gaps = entropy(fails) - outcome(entropy(held.before), entropy(held.after), always)
-        of_all = entropy(fails) - outcome(*held.chance)
+        fails = outcome(chances.before, chances.after, chances.always)
+        always = float(entropy(np.array([chances.always]))[0])
+        of_gaps = entropy(fails) - outcome(entropy(chances.before), entropy(chances.after), always)
+        of_all = entropy(fails) - outcome(*chances.chance)
         bits: Floats = of_gaps + _FOR_RATES * of_all
         bits[sorted(self._final)] = 0.0
         return bits
 
-    def _places(self, held: Chances) -> tuple[npt.NDArray[np.int64], Floats]:
+    def _places(self, chances: Chances) -> tuple[npt.NDArray[np.int64], Floats]:
         """Return the gap of each position, and the share of that gap at or before the position."""
         everywhere = np.arange(self.question.revisions)
-        gap = np.clip(np.searchsorted(held.positions, everywhere) - 1, 0, len(held.gaps) - 1)
-        low, high = self._cumulative[held.positions[gap]], self._cumulative[held.positions[gap + 1]]
+        gap = np.clip(np.searchsorted(chances.positions, everywhere) - 1, 0, len(chances.gaps) - 1)
+        low, high = self._cumulative[chances.positions[gap]], self._cumulative[chances.positions[gap + 1]]
         share = np.divide(self._cumulative - low, high - low, out=np.ones_like(low), where=high > low)
         return gap, np.clip(share, 0.0, 1.0)
 
@@ -222,15 +221,15 @@ class FailureSearch:
         """Return the answer so far: the narrowest range that contains the culprit, or unclear."""
         if len(self._tries) < 2:
             return Settled(answer=_answer(Verdict.UNCLEAR, (), 0.0, reason))
-        held = self._posterior
-        best = narrowest(held, self.question.confidence)
-        whole = best.stop - best.start == len(held.gaps) and len(held.positions) > 2
-        if float(held.gaps[best.start : best.stop].sum()) < self.question.confidence or whole:
-            confidence = max(held.nothing, float(held.gaps.max()))
+        chances = self._posterior
+        best = _narrowest(chances, self.question.confidence)
+        whole = best.stop - best.start == len(chances.gaps) and len(chances.positions) > 2
+        if float(chances.gaps[best.start : best.stop].sum()) < self.question.confidence or whole:
+            confidence = max(chances.nothing, float(chances.gaps.max()))
             return Settled(answer=_answer(Verdict.UNCLEAR, (), confidence, reason))
-        return self._located(held, best, reason)
+        return self._located(chances, best, reason)
 
-    def _unchanged(self, held: Chances) -> Settled:
+    def _unchanged(self, chances: Chances) -> Settled:
         worked, failed = np.sum(list(self._tries.values()), axis=0)
         if failed == 0:
             reason = f"all {worked} tries worked, at both ends and at all other tried revisions"
@@ -238,18 +237,18 @@ class FailureSearch:
             reason = f"all {failed} tries failed, at both ends and at all other tried revisions"
         else:
             reason = f"{failed} of {worked + failed} tries failed, equally often before and after"
-        return Settled(answer=_answer(Verdict.NONE, (), held.nothing, reason))
+        return Settled(answer=_answer(Verdict.NONE, (), chances.nothing, reason))
 
-    def _located(self, held: Chances, gaps: range, reason: str) -> Settled:
-        chosen = held.gaps[gaps.start : gaps.stop]
-        first, last = int(held.positions[gaps.start]) + 1, int(held.positions[gaps.stop])
+    def _located(self, chances: Chances, gaps: range, reason: str) -> Settled:
+        chosen = chances.gaps[gaps.start : gaps.stop]
+        first, last = int(chances.positions[gaps.start]) + 1, int(chances.positions[gaps.stop])
         confidence = float(chosen.sum())
         possible = np.diff(self._cumulative, prepend=0.0)[first : last + 1] > 0
         change = Change(
             positions=tuple((np.nonzero(possible)[0] + first).tolist()),
             confidence=confidence,
-            before=1.0 - mean(held.before[gaps.start : gaps.stop], chosen),
-            after=1.0 - mean(held.after[gaps.start : gaps.stop], chosen),
+            before=1.0 - mean(chances.before[gaps.start : gaps.stop], chosen),
+            after=1.0 - mean(chances.after[gaps.start : gaps.stop], chosen),
             effect=None,
         )
         verdict = Verdict.FOUND if len(change.positions) == 1 else Verdict.RANGE
@@ -320,15 +319,9 @@ def infer_chances(question: Question, tries: Mapping[int, Sequence[int]], cumula
     )
 
 
-def narrowest(held: Chances, probability: float) -> range:
-    """Return the neighbouring gaps with the fewest revisions that contain the culprit with a probability."""
-    sums = np.concatenate([[0.0], np.cumsum(held.gaps)])
-    best, size = range(len(held.gaps)), math.inf
-    for start in range(len(held.gaps)):
-        stop = int(np.searchsorted(sums, sums[start] + probability - 1e-12))
-        if start < stop <= len(held.gaps) and held.positions[stop] - held.positions[start] < size:
-            best, size = range(start, stop), held.positions[stop] - held.positions[start]
-    return best
+def _narrowest(chances: Chances, probability: float) -> range:
+    """Return the neighbouring gaps with the fewest revisions that contain the culprit, or all gaps."""
+    return narrowest(chances.positions.tolist(), chances.gaps, probability) or range(len(chances.gaps))
 
 
 def mean(rates: Floats, weights: Floats) -> float:

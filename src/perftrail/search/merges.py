@@ -30,7 +30,7 @@ COMBINED = 0.1
 MOVED = 0.05
 """The prior probability that the trunk's level moved since the branch left it."""
 
-_LOOK = 2
+_FIRST_SAMPLES = 2
 
 
 class Origin(StrEnum):
@@ -47,7 +47,7 @@ class Origin(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class MergeOrigin:
     """The origin of the change: the branch (from 0) if it was one, and the reason."""
 
     origin: Origin
@@ -105,7 +105,7 @@ class MergeSearch:
         return Settled(answer=action.answer) if isinstance(action, _Settled) else action
 
     @property
-    def found(self) -> Found | None:
+    def found(self) -> MergeOrigin | None:
         """The origin of the change, once the search is settled; `None` before."""
         action = self._settle()
         return action.found if isinstance(action, _Settled) else None
@@ -113,7 +113,7 @@ class MergeSearch:
     @property
     def belief(self) -> Belief | None:
         """The belief about the branch that most likely contains the change, in positions of its line."""
-        return max(self._lines, key=_Line.carries).search.belief
+        return max(self._lines, key=_Line.change_probability).search.belief
 
     @property
     def evidence(self) -> Evidence:
@@ -124,59 +124,59 @@ class MergeSearch:
         ends = (0, self.question.revisions - 1)
         if all(self._evidence.is_tried(end) for end in ends):
             for line in self._lines:
-                if not self._evidence.is_tried(line.tip) and self._allows_first_look():
+                if not self._evidence.is_tried(line.tip) and self._allows_first_samples():
                     return Measure(order=(line.tip, 0, line.tip))
         settled: list[_Settled] = []
-        for line in sorted(self._lines, key=_Line.carries, reverse=True):
+        for line in sorted(self._lines, key=_Line.change_probability, reverse=True):
             action = line.ask(self._evidence)
             if isinstance(action, Measure):
                 return action
-            found = self._judge(action.answer, line)
+            found = self._origin_of(action.answer, line)
             if found.origin is Origin.BRANCH:
                 return _Settled(answer=action.answer, found=found)
             settled.append(_Settled(answer=action.answer, found=found))
         unclear = [one for one in settled if one.found.origin is Origin.UNCLEAR]
         return (unclear or settled)[0]
 
-    def _allows_first_look(self) -> bool:
+    def _allows_first_samples(self) -> bool:
         evidence = self._evidence
         refusal = self.question.budget.refusal(
             builds=evidence.builds,
             invocations=evidence.invocations,
             seconds=evidence.seconds,
             fresh=1,
-            more=(_LOOK + 1) * self.question.invocations_per_sample,
+            more=(_FIRST_SAMPLES + 1) * self.question.invocations_per_sample,
         )
         return refusal is None
 
-    def _judge(self, answer: Answer, line: _Line) -> Found:
+    def _origin_of(self, answer: Answer, line: _Line) -> MergeOrigin:
         merge = self.question.revisions - 1
         places = {position for change in answer.changes for position in change.positions}
         if answer.verdict is Verdict.NONE or _cancel(answer, self.question):
-            return Found(
+            return MergeOrigin(
                 origin=Origin.TRUNK, branch=None, reason="the first parent already has the level of the merge"
             )
         if places and places <= set(range(line.base + 1, line.tip + 1)):
-            return Found(
+            return MergeOrigin(
                 origin=Origin.BRANCH,
                 branch=self._lines.index(line),
                 reason="the branch has the old level where it leaves the trunk, and the new level before the merge",
             )
         if places == {merge}:
-            return Found(
+            return MergeOrigin(
                 origin=Origin.COMBINATION,
                 branch=None,
                 reason="neither the first parent nor the branch has the new level: only their combination has it",
             )
         if places == {line.base}:
-            return Found(
+            return MergeOrigin(
                 origin=Origin.COMBINATION,
                 branch=None,
                 reason="the trunk's level changed after the branch left it, and the merge has the earlier level",
             )
         if not places:
-            return Found(origin=Origin.UNCLEAR, branch=None, reason=answer.reason)
-        return Found(
+            return MergeOrigin(origin=Origin.UNCLEAR, branch=None, reason=answer.reason)
+        return MergeOrigin(
             origin=Origin.UNCLEAR,
             branch=None,
             reason="the revisions that distinguish the branch from the merge could not be separated",
@@ -186,7 +186,7 @@ class MergeSearch:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Settled:
     answer: Answer
-    found: Found
+    found: MergeOrigin
 
 
 class _Line:
@@ -218,8 +218,8 @@ class _Line:
                     self.search.tell(replace(news, samples=samples))
             case Built():
                 if news.position in self._number:
-                    like = None if news.like is None else self._number.get(news.like)
-                    self.search.tell(replace(news, position=self._number[news.position], like=like))
+                    same_as = None if news.same_as is None else self._number.get(news.same_as)
+                    self.search.tell(replace(news, position=self._number[news.position], same_as=same_as))
             case Unusable():
                 if news.position in self._number:
                     self.search.tell(replace(news, position=self._number[news.position]))
@@ -251,7 +251,7 @@ class _Line:
             case _:
                 assert_never(action)
 
-    def carries(self) -> float:
+    def change_probability(self) -> float:
         """Return P(the change is at the branch's last revision or before), from the samples so far."""
         belief = self.search.belief
         share = None if belief is None else belief.after_the_change(len(self._places) - 2)

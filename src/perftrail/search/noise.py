@@ -105,7 +105,7 @@ class Grid:
         return np.array_equal(self.sigma, other.sigma) and np.array_equal(self.tau, other.tau)
 
 
-def lay_grid(question: Question, evidence: Evidence, *, cautious: bool) -> Grid:
+def build_grid(question: Question, evidence: Evidence, *, cautious: bool) -> Grid:
     """Return the grid of sigma and tau around a robust estimate of the samples' spread.
 
     `cautious`: the prior does not treat large layout noise as unusual.
@@ -160,7 +160,7 @@ class Lattice:
     reach: float
 
 
-def lay_lattice(question: Question, grid: Grid, groups: Sequence[Floats]) -> Lattice:
+def build_lattice(question: Question, grid: Grid, groups: Sequence[Floats]) -> Lattice:
     """Return nodes that are close together near every build's likely levels, and further apart in between.
 
     `reach` is the length of the prior range of levels: the density of a segment's level is 1/reach.

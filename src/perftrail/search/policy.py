@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from perftrail.search.evidence import Evidence
-    from perftrail.search.posterior import Likely, Posterior
+    from perftrail.search.posterior import LikelyChange, Posterior
     from perftrail.search.question import Question
 
     Floats = npt.NDArray[np.float64]
@@ -246,7 +246,7 @@ def breakage(evidence: Evidence) -> Breakage:
 
 
 def more_samples(
-    evidence: Evidence, posterior: Posterior, change: Likely, costs: Costs, *, redrawn: bool = False
+    evidence: Evidence, posterior: Posterior, change: LikelyChange, costs: Costs, *, redrawn: bool = False
 ) -> Options:
     """Return the options of further samples of existing builds, by their information about one change's position.
 
@@ -279,7 +279,7 @@ def more_samples(
 
 
 def new_builds(
-    evidence: Evidence, posterior: Posterior, change: Likely, cumulative: Floats, costs: Costs
+    evidence: Evidence, posterior: Posterior, change: LikelyChange, cumulative: Floats, costs: Costs
 ) -> Options:
     """Return the options of building untried revisions, inside the gaps that may contain a change."""
     found: list[Options] = []
@@ -327,7 +327,9 @@ def _seconds(evidence: Evidence, costs: Costs) -> Floats:
     return seconds
 
 
-def left_to_say(options: Options, begun: Collection[int], posterior: Posterior, cumulative: Floats) -> Floats:
+def remaining_share(
+    options: Options, begun: Collection[int], posterior: Posterior, cumulative: Floats
+) -> Floats:
     """Return the share of each option's bits that is left while other builds are `begun`, (C,).
 
     In a gap that other builds already split, a build only shows which part of its piece contains the change:
@@ -373,23 +375,23 @@ def _spread(low: int, high: int, cumulative: Floats) -> Indices:
     return np.unique(np.clip(spread, low + 1, high - 1))
 
 
-def _weights(change: Likely) -> Floats:
+def _weights(change: LikelyChange) -> Floats:
     share = change.gaps[change.kept]
     weights: Floats = share / share.sum()
     return weights
 
 
-def _is_after(change: Likely, rows: Indices) -> npt.NDArray[np.bool_]:
+def _is_after(change: LikelyChange, rows: Indices) -> npt.NDArray[np.bool_]:
     after: npt.NDArray[np.bool_] = rows[:, None] > change.kept[None, :]
     return after
 
 
-def _scatter_at(change: Likely, rows: Indices) -> Floats:
+def _scatter_at(change: LikelyChange, rows: Indices) -> Floats:
     return np.where(_is_after(change, rows), change.after.scatter, change.before.scatter)
 
 
 def _predicted(
-    evidence: Evidence, posterior: Posterior, change: Likely, rows: Indices, *, redrawn: bool
+    evidence: Evidence, posterior: Posterior, change: LikelyChange, rows: Indices, *, redrawn: bool
 ) -> tuple[Floats, Floats]:
     """Return mean and variance of each build's own level under each hypothesis, given its samples, (rows, H).
 
@@ -414,7 +416,7 @@ def _predicted(
     return (level * known + seen * said) / (known + said), 1 / (known + said)
 
 
-def _split_information(posterior: Posterior, change: Likely, number: int) -> Floats:
+def _split_information(posterior: Posterior, change: LikelyChange, number: int) -> Floats:
     """Return the bits of a build inside a gap, (parts, n).
 
     `number` is the gap's hypothesis. The build leaves the share `_PARTS` of the gap's probability at or

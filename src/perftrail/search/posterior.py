@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from perftrail.search.noise import HALVED, ODD_BUILDS, SHAPES_PRIOR, Likelihoods, lay_grid, lay_lattice
+from perftrail.search.noise import HALVED, ODD_BUILDS, SHAPES_PRIOR, Likelihoods, build_grid, build_lattice
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -68,7 +68,7 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Likely:
+class LikelyChange:
     """One likely change, among the builds `first` to `last` of the posterior, both included.
 
     `gaps` (K-1,) is the probability of each gap between neighbouring builds, given that the change exists.
@@ -111,8 +111,8 @@ class Posterior:
 
     positions: tuple[int, ...]
     counts: Floats
-    guesses: tuple[Likely, ...]
-    changes: tuple[Likely, ...]
+    guesses: tuple[LikelyChange, ...]
+    changes: tuple[LikelyChange, ...]
     further: Further | None
     no_change: float
     level: float
@@ -141,8 +141,8 @@ def infer(
     positions = evidence.positions
     builds = [evidence.build_of(position) for position in positions]
     layouts = {build: evidence.samples(build) for build in builds}
-    grid = lay_grid(question, evidence, cautious=cautious)
-    lattice = lay_lattice(question, grid, [values for each in layouts.values() for values in each])
+    grid = build_grid(question, evidence, cautious=cautious)
+    lattice = build_lattice(question, grid, [values for each in layouts.values() for values in each])
     likelihoods = (
         known.likelihoods
         if known is not None and known.likelihoods.fits(lattice, grid)
@@ -190,7 +190,7 @@ def _noises(grid: Grid, known: Posterior | None) -> Indices:
     return np.nonzero(known.noise > EXCLUDED * known.noise.max())[0]
 
 
-def _guesses(chain: _Chain, question: Question, joint: Floats, count: int) -> tuple[Likely, ...]:
+def _guesses(chain: _Chain, question: Question, joint: Floats, count: int) -> tuple[LikelyChange, ...]:
     """Return the likeliest `count` changes, or the only possible one if none is likelier."""
     if len(joint) == 1:
         return ()
@@ -230,7 +230,7 @@ def _mass_between(prior: Floats, builds: Sequence[int]) -> Floats:
 
 
 def _further(
-    chain: _Chain, question: Question, joint: Floats, count: int, guesses: tuple[Likely, ...]
+    chain: _Chain, question: Question, joint: Floats, count: int, guesses: tuple[LikelyChange, ...]
 ) -> Further | None:
     more = float(joint[count + 1 :].sum())
     if more < MATTERS:
@@ -342,7 +342,7 @@ class _Chain:
         self.log_evidence = float(logs.max()) + math.log(total)
         return weight / total
 
-    def changes(self, question: Question, count: int, noise: Floats) -> tuple[Likely, ...]:
+    def changes(self, question: Question, count: int, noise: Floats) -> tuple[LikelyChange, ...]:
         """Return the changes if there are `count` of them; `noise` (S,) weighs the combinations of sigma and tau."""
         total = self._forward[count][-1]
         kept = np.nonzero((noise > MATTERS * noise.max()) & np.isfinite(total))[0]
@@ -366,7 +366,7 @@ class _Chain:
 
     def _change(
         self, question: Question, gaps: Floats, first: int, last: int, kept: Indices, noise: Floats
-    ) -> Likely:
+    ) -> LikelyChange:
         inside = np.zeros(len(gaps), dtype=np.bool_)
         inside[first:last] = True
         hypotheses = np.nonzero(inside & (gaps > MATTERS))[0]
@@ -382,7 +382,7 @@ class _Chain:
         variance = float(share @ (before.variance + after.variance + (differences - size) ** 2))
         likeliest = int(hypotheses[np.argmax(share)])
         worth = self._worth(question, (first, likeliest), (likeliest + 1, last), noise)
-        return Likely(
+        return LikelyChange(
             first=first,
             last=last,
             gaps=gaps,
@@ -482,7 +482,7 @@ class Belief:
         return dict(self.at_or_before).get(position)
 
 
-def believe(posterior: Posterior) -> Belief:
+def belief_of(posterior: Posterior) -> Belief:
     """Return a snapshot of a posterior: for several changes, the one with the least certain position."""
     if not posterior.guesses:
         level = math.exp(posterior.level)
@@ -497,11 +497,11 @@ def believe(posterior: Posterior) -> Belief:
         )
     change = min(posterior.guesses, key=lambda each: float(each.gaps.max()))
     shares = np.minimum(np.concatenate([[0.0], np.cumsum(change.gaps) * change.exists]), 1.0)
-    stretch = narrowest(posterior.positions, change.gaps, SHOWN) or range(len(change.gaps))
+    gaps = narrowest(posterior.positions, change.gaps, SHOWN) or range(len(change.gaps))
     return Belief(
         at_or_before=tuple(zip(posterior.positions, shares.tolist(), strict=True)),
         no_change=posterior.no_change,
-        candidates=posterior.positions[stretch.stop] - posterior.positions[stretch.start],
+        candidates=posterior.positions[gaps.stop] - posterior.positions[gaps.start],
         before=math.exp(_level(change, change.before.mean)),
         after=math.exp(_level(change, change.after.mean)),
         sigma=posterior.sigma,
@@ -509,7 +509,7 @@ def believe(posterior: Posterior) -> Belief:
     )
 
 
-def _level(change: Likely, means: Floats) -> float:
+def _level(change: LikelyChange, means: Floats) -> float:
     share = change.gaps[change.kept]
     return float(share @ means / share.sum())
 

@@ -85,7 +85,7 @@ class Ramp:
         mean = levels @ self.weight
         return mean, (levels - mean[:, None]) ** 2 @ self.weight
 
-    def telling_position(self, evidence: Evidence, posterior: Posterior) -> int | None:
+    def most_informative_position(self, evidence: Evidence, posterior: Posterior) -> int | None:
         """Return the position that best separates the ramp from the steps per second; `None` if none does.
 
         The gain is the expected change of the log odds by samples there, if the level were the mean of the

@@ -24,7 +24,7 @@ from perftrail.search.certificate import Certificate, State
 from perftrail.search.conclusion import LAYOUTS_ENOUGH, Claim, conclude, conclude_ramp, no_change
 from perftrail.search.evidence import Batch, Evidence
 from perftrail.search.policy import Costs
-from perftrail.search.posterior import believe, infer, narrowest
+from perftrail.search.posterior import belief_of, infer, narrowest
 from perftrail.search.ramp import find_ramp
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from perftrail.search.answer import Action
     from perftrail.search.evidence import News
-    from perftrail.search.posterior import Belief, Likely, Posterior
+    from perftrail.search.posterior import Belief, LikelyChange, Posterior
     from perftrail.search.question import Budget, Question
     from perftrail.search.ramp import Ramp
 
@@ -97,7 +97,7 @@ HIDDEN = 0.5
 """Without relinking, a search with more than these builds for each halving of the history ends if the standard
 deviation of layouts exceeds this share of the threshold."""
 
-MOST_ALIKE = 12
+MOST_CONSECUTIVE = 12
 """Maximum consecutive batches of one build."""
 
 MOST_NOISY = 0.25
@@ -125,8 +125,8 @@ class Search:
         self._blocks = 0
         self._until_located = 0
         self._after_located = 0
-        self._looked_at: frozenset[int] = frozenset()
-        self._alike = 0
+        self._last_sampled: frozenset[int] = frozenset()
+        self._consecutive = 0
         self._posterior: Posterior | None = None
         self._earlier: Posterior | None = None
         self._ramp: Ramp | None = None
@@ -144,8 +144,8 @@ class Search:
             self._report_to_certificates(news)
         elif isinstance(news, Batch):
             others = frozenset(sample.position for sample in news.samples) - {self._evidence.reference}
-            self._alike = self._alike + 1 if others == self._looked_at else 1
-            self._looked_at = others
+            self._consecutive = self._consecutive + 1 if others == self._last_sampled else 1
+            self._last_sampled = others
             if self._is_cautious:
                 self._after_located += len(news.samples)
             else:
@@ -198,7 +198,7 @@ class Search:
             extra=len(taken - self._evidence.attempted) + len(ahead)
         ):
             left = [
-                each.best(policy.left_to_say(each, {*taken, *ahead}, self.posterior, self._cumulative))
+                each.best(policy.remaining_share(each, {*taken, *ahead}, self.posterior, self._cumulative))
                 for each in options
             ]
             chosen = [choice for choice in left if choice is not None]
@@ -237,7 +237,7 @@ class Search:
     @property
     def belief(self) -> Belief | None:
         """The current belief, `None` before two revisions were measured."""
-        return believe(self.posterior) if len(self._evidence.positions) > 1 else None
+        return belief_of(self.posterior) if len(self._evidence.positions) > 1 else None
 
     def expected_seconds(self, measure: Measure) -> float:
         """Return the expected cost of a batch, including the builds that it needs."""
@@ -260,9 +260,9 @@ class Search:
             return Settled(answer=nothing_usable(self._too_few()))
         if self._evidence.batches >= MOST_BATCHES:
             return self._conclude(f"{MOST_BATCHES} batches have not decided it")
-        unheard = self._evidence.unheard
-        if unheard is not None:
-            return self._afford(self._guide_batch(unheard, 2))
+        unmeasured_build = self._evidence.unmeasured_build
+        if unmeasured_build is not None:
+            return self._afford(self._guide_batch(unmeasured_build, 2))
         if not self._worthy():
             return self._nothing_found()
         ramp = self._likely_ramp()
@@ -277,7 +277,7 @@ class Search:
         choice = self._best_choice(self._unresolved()) if self._after_located < enough else None
         if choice is not None and not self._is_stuck(choice.position):
             return self._afford(self._guide_batch(choice.position, choice.samples))
-        return self._sample_further() or self._tell_from_ramp() or self._certify()
+        return self._sample_further() or self._separate_ramp() or self._certify()
 
     def _is_hidden(self) -> bool:
         """Whether the noise of layouts, without relinking, is too large for the threshold."""
@@ -291,9 +291,9 @@ class Search:
     def _is_stuck(self, position: int) -> bool:
         """Whether one build was requested so often in a row that more samples of it give no information."""
         wanted = frozenset({position}) - {self._evidence.reference}
-        return self._alike >= MOST_ALIKE and wanted == self._looked_at
+        return self._consecutive >= MOST_CONSECUTIVE and wanted == self._last_sampled
 
-    def _worthy(self) -> list[Likely]:
+    def _worthy(self) -> list[LikelyChange]:
         changes = self.posterior.changes
         large = [change for change in changes if change.worth >= LARGE_ENOUGH]
         return large or [change for change in changes if change.worth >= LARGE_ENOUGH_ALONE]
@@ -341,10 +341,10 @@ class Search:
 
     # The guide.
 
-    def _unresolved(self) -> list[Likely]:
+    def _unresolved(self) -> list[LikelyChange]:
         return [change for change in self._worthy() if not self._is_resolved(change)]
 
-    def _is_resolved(self, change: Likely) -> bool:
+    def _is_resolved(self, change: LikelyChange) -> bool:
         """Whether a change is surely in one gap, with nothing left to build inside."""
         gap = int(np.argmax(change.gaps))
         if change.exists * float(change.gaps[gap]) < self._target(gap):
@@ -375,7 +375,7 @@ class Search:
         found: npt.NDArray[np.int64] = np.nonzero(self._possible[low + 1 : high + 1])[0] + low + 1
         return found
 
-    def _best_choice(self, changes: Sequence[Likely]) -> policy.Choice | None:
+    def _best_choice(self, changes: Sequence[LikelyChange]) -> policy.Choice | None:
         costs = Costs(self.question, self._evidence)
         chosen = []
         for change in changes:
@@ -390,7 +390,7 @@ class Search:
             (each for each in chosen if each is not None), key=lambda choice: choice.rate, default=None
         )
 
-    def _new_builds(self, change: Likely) -> policy.Options:
+    def _new_builds(self, change: LikelyChange) -> policy.Options:
         costs = Costs(self.question, self._evidence)
         return policy.new_builds(self._evidence, self.posterior, change, self._cumulative, costs)
 
@@ -455,19 +455,19 @@ class Search:
         ramp = self._possible_ramp()
         return ramp if ramp is not None and ramp.probability >= 0.5 else None
 
-    def _tell_from_ramp(self) -> Measure | None:
+    def _separate_ramp(self) -> Measure | None:
         """Return samples where a ramp and the steps differ most, while a ramp is not excluded."""
         ramp = self._possible_ramp()
         if ramp is None or ramp.probability <= 1 - self.question.confidence:
             return None
-        place = ramp.telling_position(self._evidence, self.posterior)
+        place = ramp.most_informative_position(self._evidence, self.posterior)
         measure = None if place is None else self._guide_batch(place, 2)
         return measure if measure is not None and self._refusal(measure) is None else None
 
     def _certify_ramp(self, ramp: Ramp) -> Action:
         """Confirm that it is a ramp, and certify that the ends differ."""
         if ramp.probability < self.question.confidence:
-            batch = self._tell_from_ramp()
+            batch = self._separate_ramp()
             if batch is not None:
                 return batch
         low, high = self.posterior.positions[0], self.posterior.positions[-1]

@@ -49,7 +49,7 @@ def _news(news: News, label: Label, what: str) -> str:
         case Batch():
             return _batch(news, label, what)
         case Built():
-            same = "" if news.like is None else f": the same artefact as {label(news.like)}"
+            same = "" if news.same_as is None else f": the same artefact as {label(news.same_as)}"
             return f"built {label(news.position)}{same}"
         case Unusable():
             return f"{label(news.position)} is not usable{f' ({what})' if what else ''}"
@@ -110,7 +110,7 @@ def reservations(summary: Summary) -> tuple[str, ...]:
         said.append(
             "these builds differ; ten layouts would show whether the change does ([build] relink, where code is linked)"
         )
-    if not summary.alone:
+    if not summary.is_only_change:
         largest = f" up to {_percent(summary.possible)}" if summary.possible < 1 else ""
         said.append(f"another change{largest} is possible")
     spread = summary.spread

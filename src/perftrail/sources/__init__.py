@@ -30,7 +30,7 @@ class Kind(Protocol):
 
 def open_source(study: Study, *, cache: str, starter: Starter) -> Source:
     """Open the source that a study searches, like `open_asked`."""
-    return open_asked(study.walked, cache=cache, starter=starter)
+    return open_asked(study.searched_source, cache=cache, starter=starter)
 
 
 def open_asked(asked: Asked, *, cache: str, starter: Starter, folders: Sequence[str] = ()) -> Source:
@@ -59,8 +59,8 @@ def open_asked(asked: Asked, *, cache: str, starter: Starter, folders: Sequence[
 
 def open_patches(study: Study, source: Source, *, cache: str, starter: Starter) -> GitPatches | PlainPatches:
     """Open the object that back-ports patches to revisions of a study's source."""
-    if study.walked.kind == "git":
-        return GitPatches(study.walked, cache=cache, starter=starter)
+    if study.searched_source.kind == "git":
+        return GitPatches(study.searched_source, cache=cache, starter=starter)
     if isinstance(source, FossilSource):
         return FossilPatches(source, cache=cache, starter=starter)
     return PlainPatches(source, cache=cache, starter=starter)

@@ -301,10 +301,10 @@ class Rule:
         return math.log1p(self.threshold)
 
     @property
-    def looks(self) -> tuple[int, ...]:
+    def analyses(self) -> tuple[int, ...]:
         """Numbers of pairs at which to analyse: from the first that allows a verdict, up to `most`.
 
-        >>> Rule(most=150).looks
+        >>> Rule(most=150).analyses
         (10, 14, 18, 25, 33, 45, 61, 82, 110, 150)
         """
         counts, count = [], float(FIRST_PAIRS)
@@ -312,6 +312,16 @@ class Rule:
             counts.append(round(count))
             count *= GROWTH
         return (*(each for each in counts if each >= self.needed_pairs), self.most)
+
+    def analysed(self, pairs: int, *, least: int = 0) -> int:
+        """Return how many of the pairs the last due interim analysis uses: all, before the first.
+
+        Stopping between two interim analyses is then not another analysis.
+
+        >>> Rule(most=150).analysed(17), Rule(most=150).analysed(9)
+        (14, 9)
+        """
+        return max((each for each in self.analyses if least <= each <= pairs), default=pairs)
 
 
 def compare(first: Sequence[float], second: Sequence[float], rule: Rule) -> Comparison:

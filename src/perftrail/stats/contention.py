@@ -5,7 +5,7 @@ threads are off their processors (waiting), or on them for longer (burning). A l
 switches; work that is not shared causes few. Spinning burns time, and so do contended cache lines and memory; counters
 separate them. Parts below a quarter of the lost time are ignored. A leftover that no count explains must be large to
 be believed. Only thread counts for which the machine has free processors decide: beyond them every program waits. The
-telltales are those of Brooks and Flynt (2013). Their limits come from programs with a known fault
+indicators are those of Brooks and Flynt (2013). Their limits come from programs with a known fault
 (docs/explanation/scaling.md). If several causes would look the same, all are named, and none is called likely.
 
 Counted waits are those at locks, spins, and handovers (condition variables, barriers, semaphores). Uncounted waits
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from perftrail.stats.scaling import ThreadSamples
 
     Sample = Mapping[str, float]
-    Signs = Mapping[str, "Telltale"]
+    Signs = Mapping[str, "LossIndicator"]
 
 HANDOVERS = {
     "condition_wait": "a queue (condition variables)",
@@ -52,7 +52,7 @@ SPLIT_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Telltale:
+class LossIndicator:
     """One metric at a thread count, relative to one thread.
 
     `unit` is ``share`` (of the time alone), ``times`` or ``1/s``. `speaks_for` names what a high value indicates.
@@ -64,8 +64,8 @@ class Telltale:
     speaks_for: str
 
 
-def telltales(threads: ThreadSamples, count: int) -> dict[str, Telltale]:
-    """Return the telltales of the samples by name; ``waiting`` and ``burning`` need wall and CPU time."""
+def indicators(threads: ThreadSamples, count: int) -> dict[str, LossIndicator]:
+    """Return the indicators of the samples by name; ``waiting`` and ``burning`` need wall and CPU time."""
     pairs = _pairs(threads, count)
     found = (*_lost(pairs, count), *_waits(pairs, count), *_locks(pairs), *_counted_waits(pairs, count))
     return {each.name: each for each in found}
@@ -88,16 +88,16 @@ def _pairs(threads: ThreadSamples, count: int) -> list[tuple[Sample, Sample, flo
     return pairs
 
 
-def _lost(pairs: list[tuple[Sample, Sample, float]], count: int) -> Iterator[Telltale]:
+def _lost(pairs: list[tuple[Sample, Sample, float]], count: int) -> Iterator[LossIndicator]:
     """Split the lost thread time, as a share of the time alone, into waiting and burning."""
     waiting, burning = [], []
     for one, other, work in pairs:
         waiting.append(_waiting(one, other, work, count))
         burning.append((other["cpu"] / work - one["cpu"]) / one["wall"])
-    yield Telltale(
+    yield LossIndicator(
         name="waiting", figure=centre(waiting), unit="share", speaks_for="threads that wait, or have no work"
     )
-    yield Telltale(
+    yield LossIndicator(
         name="burning",
         figure=centre(burning),
         unit="share",
@@ -105,7 +105,7 @@ def _lost(pairs: list[tuple[Sample, Sample, float]], count: int) -> Iterator[Tel
     )
     growth = ratio([one["cpu"] for one, _, _ in pairs], [other["cpu"] / work for _, other, work in pairs])
     if growth is not None:
-        yield Telltale(
+        yield LossIndicator(
             name="cpu_growth", figure=growth, unit="times", speaks_for="work that one thread does not do"
         )
     if all("instructions" in each for one, other, _ in pairs for each in (one, other)):
@@ -114,7 +114,7 @@ def _lost(pairs: list[tuple[Sample, Sample, float]], count: int) -> Iterator[Tel
             [other["instructions"] / work for _, other, work in pairs],
         )
         if executed is not None:
-            yield Telltale(
+            yield LossIndicator(
                 name="instructions", figure=executed, unit="times", speaks_for="spinning, where it grows"
             )
 
@@ -124,12 +124,12 @@ def _waiting(one: Sample, other: Sample, work: float, count: int) -> float:
     return idle / one["wall"]
 
 
-def _waits(pairs: list[tuple[Sample, Sample, float]], count: int) -> Iterator[Telltale]:
+def _waits(pairs: list[tuple[Sample, Sample, float]], count: int) -> Iterator[LossIndicator]:
     if all(
         "system" in each and each["cpu"] >= SPLIT_SECONDS for one, other, _ in pairs for each in (one, other)
     ):
         system = [(other["system"] / work - one["system"]) / one["wall"] for one, other, work in pairs]
-        yield Telltale(
+        yield LossIndicator(
             name="system",
             figure=centre(system),
             unit="share",
@@ -144,7 +144,7 @@ def _waits(pairs: list[tuple[Sample, Sample, float]], count: int) -> Iterator[Te
             continue
         excess = [max(0.0, other[metric] - one[metric] * work) for one, other, work in pairs]
         if each_thread:
-            yield Telltale(
+            yield LossIndicator(
                 name=each_thread,
                 figure=centre([more / count for more in excess]),
                 unit="of each thread",
@@ -152,21 +152,21 @@ def _waits(pairs: list[tuple[Sample, Sample, float]], count: int) -> Iterator[Te
             )
         speaks_for = "threads that wait for one another" if each_thread else "a lack of cores"
         rates = [more / other["wall"] for more, (_, other, _) in zip(excess, pairs, strict=True)]
-        yield Telltale(name=a_second, figure=centre(rates), unit="1/s", speaks_for=speaks_for)
+        yield LossIndicator(name=a_second, figure=centre(rates), unit="1/s", speaks_for=speaks_for)
 
 
-def _locks(pairs: list[tuple[Sample, Sample, float]]) -> Iterator[Telltale]:
+def _locks(pairs: list[tuple[Sample, Sample, float]]) -> Iterator[LossIndicator]:
     names = ("locks", "contended_locks", "lock_wait")
     if not all(name in each for name in names for one, other, _ in pairs for each in (one, other)):
         return
     contended = [other["contended_locks"] / max(1.0, other["locks"]) for _, other, _ in pairs]
-    yield Telltale(name="contended_locks", figure=centre(contended), unit="share", speaks_for="a lock")
+    yield LossIndicator(name="contended_locks", figure=centre(contended), unit="share", speaks_for="a lock")
     # The counted wait includes waiting for a CPU, so that only a small one excludes a lock.
     locked = [_more(one, other, work, "lock_wait") for one, other, work in pairs]
-    yield Telltale(name="lock_wait", figure=centre(locked), unit="share", speaks_for="a lock")
+    yield LossIndicator(name="lock_wait", figure=centre(locked), unit="share", speaks_for="a lock")
 
 
-def _counted_waits(pairs: list[tuple[Sample, Sample, float]], count: int) -> Iterator[Telltale]:
+def _counted_waits(pairs: list[tuple[Sample, Sample, float]], count: int) -> Iterator[LossIndicator]:
     """Yield waits other than locks, and the uncounted waiting; nothing for samples that only count locks."""
     waits = (*HANDOVERS, "join_wait", "spin_wait")
     if not all(name in each for name in waits for one, other, _ in pairs for each in (one, other)):
@@ -174,15 +174,15 @@ def _counted_waits(pairs: list[tuple[Sample, Sample, float]], count: int) -> Ite
     handed = [sum(_beyond_wall(one, other, work, name) for name in HANDOVERS) for one, other, work in pairs]
     parts = {name: median([other[name] for _, other, _ in pairs]) for name in HANDOVERS}
     at = [kind for name, kind in HANDOVERS.items() if parts[name] > PART * sum(parts.values())]
-    yield Telltale(
+    yield LossIndicator(
         name="handover_wait", figure=centre(handed), unit="share", speaks_for=" or ".join(at) or "a queue"
     )
     joined = [_beyond_wall(one, other, work, "join_wait") for one, other, work in pairs]
-    yield Telltale(
+    yield LossIndicator(
         name="join_wait", figure=centre(joined), unit="share", speaks_for="threads of unequal work"
     )
     spun = [_more(one, other, work, "spin_wait") for one, other, work in pairs]
-    yield Telltale(name="spin_wait", figure=centre(spun), unit="share", speaks_for="spinning on a lock")
+    yield LossIndicator(name="spin_wait", figure=centre(spun), unit="share", speaks_for="spinning on a lock")
     ready = _ready(pairs)
     uncounted = [
         _waiting(one, other, work, count)
@@ -192,10 +192,10 @@ def _counted_waits(pairs: list[tuple[Sample, Sample, float]], count: int) -> Ite
         for (one, other, work), by_handing, without_processor in zip(pairs, handed, ready, strict=True)
     ]
     if any(ready):
-        yield Telltale(
+        yield LossIndicator(
             name="ready", figure=centre(ready), unit="share", speaks_for="a lack of free processors"
         )
-    yield Telltale(
+    yield LossIndicator(
         name="uncounted_wait",
         figure=centre(uncounted),
         unit="share",
@@ -214,7 +214,7 @@ def _ready(pairs: list[tuple[Sample, Sample, float]]) -> list[float]:
     ]
 
 
-def _counts(pairs: list[tuple[Sample, Sample, float]], count: int) -> Iterator[Telltale]:
+def _counts(pairs: list[tuple[Sample, Sample, float]], count: int) -> Iterator[LossIndicator]:
     """Yield the switches without a counted wait. A wait makes at most two: condition variable and mutex."""
     numbers = ("contended_locks", "conditions", "barriers", "semaphores", "joins")
     switches = []
@@ -222,7 +222,7 @@ def _counts(pairs: list[tuple[Sample, Sample, float]], count: int) -> Iterator[T
         excess = other["voluntary_switches"] - one["voluntary_switches"] * work
         counted = sum(other[name] - one[name] * work for name in numbers)
         switches.append(max(0.0, excess - 2.0 * counted) / count)
-    yield Telltale(
+    yield LossIndicator(
         name="uncounted_switches",
         figure=centre(switches),
         unit="of each thread",
@@ -231,11 +231,11 @@ def _counts(pairs: list[tuple[Sample, Sample, float]], count: int) -> Iterator[T
     joins = centre([other["joins"] / count for _, other, _ in pairs])
     if joins.high > SINGLE:
         speaks_for = "threads that come and go, whose waits are not all counted"
-        yield Telltale(name="joins", figure=joins, unit="of each thread", speaks_for=speaks_for)
+        yield LossIndicator(name="joins", figure=joins, unit="of each thread", speaks_for=speaks_for)
     processes = centre([other["counted_processes"] for _, other, _ in pairs])
     if processes.high > SINGLE:
         speaks_for = "processes that wait for each other, which is not counted"
-        yield Telltale(name="counted_processes", figure=processes, unit="", speaks_for=speaks_for)
+        yield LossIndicator(name="counted_processes", figure=processes, unit="", speaks_for=speaks_for)
 
 
 def _more(one: Sample, other: Sample, work: float, metric: str) -> float:
@@ -424,7 +424,7 @@ class Contention:
     candidates: tuple[Cause, ...] = ()
     because: str = ""
     next_step: str = ""
-    evidence: tuple[Telltale, ...] = ()
+    evidence: tuple[LossIndicator, ...] = ()
 
 
 def contention(threads: ThreadSamples) -> Contention:
@@ -473,7 +473,7 @@ def _at(threads: ThreadSamples, count: int) -> Contention:
     found = scaling_ratio(threads, 1, count)
     assert found is not None
     efficiency = found.times(1.0 / count)
-    signs = telltales(threads, count)
+    signs = indicators(threads, count)
     evidence = tuple(signs.values())
     if efficiency.low >= FAIR:
         return Contention(outcome=Outcome.SCALES, threads=count, evidence=evidence)
@@ -502,12 +502,12 @@ def _at(threads: ThreadSamples, count: int) -> Contention:
     )
 
 
-def _uncounted_share(signs: dict[str, Telltale]) -> Interval:
+def _uncounted_share(signs: dict[str, LossIndicator]) -> Interval:
     """Return the waiting that no count explains; all waiting if nothing was counted."""
     return signs.get("uncounted_wait", signs["waiting"]).figure
 
 
-def _next_step(causes: tuple[Cause, ...], signs: dict[str, Telltale]) -> str:
+def _next_step(causes: tuple[Cause, ...], signs: dict[str, LossIndicator]) -> str:
     """Return how to separate causes with equal symptoms: counters, a trace of system calls, or more samples."""
     if {*OF_WAITS, Cause.SPINNING} & {*causes} and "uncounted_wait" not in signs:
         return 'add counters = ["locks"] to the benchmark: counted locks and waits separate more causes'
@@ -529,7 +529,7 @@ def _waits_alone(threads: ThreadSamples) -> bool:
     return centre(shares).high > SOME
 
 
-def _causes(threads: ThreadSamples, signs: dict[str, Telltale], count: int) -> tuple[Cause, ...]:
+def _causes(threads: ThreadSamples, signs: dict[str, LossIndicator], count: int) -> tuple[Cause, ...]:
     """Return every cause that fits the evidence, the likeliest first."""
     waiting, burning = signs["waiting"].figure, signs["burning"].figure
     waits, burns = waiting.low > SOME, burning.low > SOME
@@ -547,7 +547,7 @@ def _causes(threads: ThreadSamples, signs: dict[str, Telltale], count: int) -> t
     )
 
 
-def _switches_often(signs: dict[str, Telltale]) -> bool:
+def _switches_often(signs: dict[str, LossIndicator]) -> bool:
     switches, rate = signs.get("switches"), signs.get("switch_rate")
     return (
         switches is not None
@@ -557,7 +557,7 @@ def _switches_often(signs: dict[str, Telltale]) -> bool:
     )
 
 
-def _burning(threads: ThreadSamples, signs: dict[str, Telltale], count: int) -> tuple[Cause, ...]:
+def _burning(threads: ThreadSamples, signs: dict[str, LossIndicator], count: int) -> tuple[Cause, ...]:
     growth, system = signs["cpu_growth"].figure, signs.get("system")
     if system is not None and system.figure.low > signs["burning"].figure.value / 2.0:
         return (Cause.KERNEL,)

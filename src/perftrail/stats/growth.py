@@ -52,7 +52,7 @@ BELOW, ABOVE = 7.0, 4.0
 """Constant costs range from 1/1000 of the smallest varying cost to 50 times the largest."""
 
 _ROUNDS = 5
-_HELD = 14.0
+_NEGLIGIBLE = 14.0
 
 Shape = Callable[[Sequence["Floats"], "Floats"], "Floats"]
 """Function of open parameters, arrays of shape (cells,), and xs, shape (n,); returns logarithms, shape (cells, n)."""
@@ -95,7 +95,7 @@ def borne(curve: Curve, shape: Shape, bounds: Sequence[tuple[float, float]], *, 
         found, growths, chi_squares, fits = _evidence(curve, shape, nodes)
         if number == _ROUNDS - 1 or not box:
             break
-        near = nodes[:, found > found.max() - _HELD]
+        near = nodes[:, found > found.max() - _NEGLIGIBLE]
         box = [
             (max(bound[0], values.min() - width), min(bound[1], values.max() + width))
             for bound, values, width in zip(
@@ -139,8 +139,8 @@ def _cells(axes: Sequence[Floats]) -> Floats:
 
 def _evidence(curve: Curve, shape: Shape, nodes: Floats) -> tuple[Floats, Floats, Floats, Floats]:
     """Return, per cell, the log evidence, the growth over the range, chi-square, and the fitted logarithms."""
-    asked = curve.xs if curve.beyond is None else np.append(curve.xs, curve.beyond.x)
-    every = shape(tuple(nodes), asked)
+    every_x = curve.xs if curve.beyond is None else np.append(curve.xs, curve.beyond.x)
+    every = shape(tuple(nodes), every_x)
     shapes = every[:, : len(curve)]
     variances = curve.errors**2 + LACK**2
     weights = 1.0 / variances

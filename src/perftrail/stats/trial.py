@@ -43,14 +43,14 @@ MOST = 10
 SPREADS = 5.0
 """Largest deviation of a stable first value, in robust standard deviations (median absolute deviation)."""
 
-TELLING = 0.05
+LEAST_DISTANCE = 0.05
 """Deviations below this share are stable, for any spread of the others."""
 
 _STEADY = 20
 """Sum of signs over the 28 pairs of eight values; a stable series reaches it in 1 of 70 cases."""
 
 _SHORT_LEAST = 4
-_SHORT_TELLING = 0.25
+_SHORT_LEAST_DISTANCE = 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,10 +83,10 @@ def find_warmup(values: Sequence[float]) -> Warmup | None:
     return _warmup(logs, MOST, logs[MOST : MOST + WINDOW], level=False)
 
 
-def last_word(values: Sequence[float]) -> Warmup:
+def provisional_warmup(values: Sequence[float]) -> Warmup:
     """Return the warm-up of a finished series. A short series only shows a large first value.
 
-    >>> last_word([3.0, 1.0, 1.02, 0.99])
+    >>> provisional_warmup([3.0, 1.0, 1.02, 0.99])
     Warmup(count=1, first=3.0, level=True)
     """
     found = find_warmup(values)
@@ -96,9 +96,9 @@ def last_word(values: Sequence[float]) -> Warmup:
         return Warmup(count=0, level=False)
     logs = [math.log(value) for value in values]
     count = 0
-    while count < min(MOST, len(logs) - _SHORT_LEAST + 1) and _off(logs[count:], telling=_SHORT_TELLING):
+    while count < min(MOST, len(logs) - _SHORT_LEAST + 1) and _off(logs[count:], least=_SHORT_LEAST_DISTANCE):
         count += 1
-    return _warmup(logs, count, logs[count:], level=not _off(logs[count:], telling=_SHORT_TELLING))
+    return _warmup(logs, count, logs[count:], level=not _off(logs[count:], least=_SHORT_LEAST_DISTANCE))
 
 
 def given(values: Sequence[float], count: int) -> Warmup:
@@ -115,15 +115,15 @@ def _warmup(logs: Sequence[float], count: int, rest: Sequence[float], *, level: 
 
 
 def _level(window: Sequence[float]) -> bool:
-    return not _off(window, telling=TELLING) and abs(_signs(window)) < _STEADY
+    return not _off(window, least=LEAST_DISTANCE) and abs(_signs(window)) < _STEADY
 
 
-def _off(window: Sequence[float], *, telling: float) -> bool:
+def _off(window: Sequence[float], *, least: float) -> bool:
     """Return whether the first value is outside the spread of the others."""
     others = window[1:]
     middle = median(others)
     spread = 1.4826 * median(abs(value - middle) for value in others)
-    return abs(window[0] - middle) > max(SPREADS * spread, telling)
+    return abs(window[0] - middle) > max(SPREADS * spread, least)
 
 
 def _signs(values: Sequence[float]) -> int:
@@ -205,8 +205,8 @@ class Contrasts:
 
     def pairs(self, reference: int, other: int) -> list[tuple[TrialSample, TrialSample]]:
         """Return the runs of both entries that share a unit, in the order of time, without warm-up pairs."""
-        by_unit = {taken.unit: taken for taken in self._samples(reference)}
-        return [(by_unit[taken.unit], taken) for taken in self._samples(other) if taken.unit in by_unit]
+        by_unit = {sample.unit: sample for sample in self._samples(reference)}
+        return [(by_unit[sample.unit], sample) for sample in self._samples(other) if sample.unit in by_unit]
 
     def settles(self, group: Group, other: int) -> bool:
         """Analyse every metric; return whether the metrics in `DRIVING` are settled.
@@ -227,8 +227,7 @@ class Contrasts:
 
     def _compared(self, group: Group, other: int, metric: str) -> Comparison | None:
         pairs = self.pairs(group.reference, other)
-        looked = [count for count in self.rule.looks if self._least <= count <= len(pairs)]
-        pairs = pairs[: looked[-1]] if looked else pairs
+        pairs = pairs[: self.rule.analysed(len(pairs), least=self._least)]
         first = [pair[0].values.get(metric, 0.0) for pair in pairs]
         second = [pair[1].values.get(metric, 0.0) for pair in pairs]
         if not pairs or min(first) <= 0.0 or min(second) <= 0.0:
@@ -283,7 +282,7 @@ class TrialSchedule:
         )
         self._contrasts = Contrasts(trial, rule, self.samples)
         entries = len(trial.entries) + (trial.shell is not None)
-        self._taken: list[list[TrialSample]] = [[] for _ in range(entries)]
+        self._runs: list[list[TrialSample]] = [[] for _ in range(entries)]
         self._warmups: dict[int, Warmup] = {}
         self._queue: list[NextRun] = []
         self._units = 0
@@ -293,9 +292,9 @@ class TrialSchedule:
         self._ended: dict[int, Why] = {}
 
     @property
-    def taken(self) -> Sequence[Sequence[TrialSample]]:
+    def runs(self) -> Sequence[Sequence[TrialSample]]:
         """Every run of each entry in the order of time, warm-ups first; the empty shell is last."""
-        return self._taken
+        return self._runs
 
     @property
     def _rule(self) -> Rule:
@@ -309,16 +308,16 @@ class TrialSchedule:
     def ask(self) -> NextRun | None:
         """Return the next run; None if everything is settled or the budget is spent."""
         if not self._queue:
-            self._look()
+            self._analyse()
             self._queue = list(self._next_round())
         return self._queue[0] if self._queue else None
 
-    def tell(self, taken: TrialSample) -> None:
+    def tell(self, sample: TrialSample) -> None:
         """Store the result of the run that `ask` returned."""
         start = self._queue.pop(0)
-        assert (start.entry, start.unit) == (taken.entry, taken.unit)
-        self._taken[taken.entry].append(taken)
-        self._spent += taken.seconds
+        assert (start.entry, start.unit) == (sample.entry, sample.unit)
+        self._runs[sample.entry].append(sample)
+        self._spent += sample.seconds
 
     def why(self, entry: int) -> Why:
         """Return why the measurement of an entry ended; `STOPPED` if it did not end by itself."""
@@ -326,11 +325,11 @@ class TrialSchedule:
 
     def warmup(self, entry: int) -> Warmup:
         """Return the warm-up of an entry."""
-        return self._found(entry) or last_word(self._walls(entry))
+        return self._found(entry) or provisional_warmup(self._walls(entry))
 
     def samples(self, entry: int) -> Sequence[TrialSample]:
         """Return an entry's runs without warm-ups."""
-        return self._taken[entry][self.warmup(entry).count :]
+        return self._runs[entry][self.warmup(entry).count :]
 
     def contrasts(self) -> tuple[Contrast, ...]:
         """Compare every entry with its reference in each metric, like `Contrasts.all`."""
@@ -341,12 +340,12 @@ class TrialSchedule:
         least = most = seconds_least = seconds_most = 0.0
         for number, starts in self._weights().items():
             left_least, left_most = self._left(number)
-            mean = _mean_seconds(self._taken[number]) * starts
+            mean = _mean_seconds(self._runs[number]) * starts
             least, most = least + left_least * starts, most + left_most * starts
             seconds_least, seconds_most = seconds_least + left_least * mean, seconds_most + left_most * mean
         left = max(0.0, self._budget() - self._spent)
         return Outlook(
-            done=sum(map(len, self._taken)),
+            done=sum(map(len, self._runs)),
             starts_least=round(least),
             starts_most=round(most),
             seconds_least=min(seconds_least, left),
@@ -360,7 +359,7 @@ class TrialSchedule:
             self._units += 1
             yield from (NextRun(entry=entry, unit=self._units) for entry in unit)
 
-    def _look(self) -> None:
+    def _analyse(self) -> None:
         """Decide which entries have ended. This happens between rounds, where every pair is complete."""
         if not self._rounds:
             return
@@ -368,9 +367,9 @@ class TrialSchedule:
             self._fit()
         for group in self._trial.groups:
             if group.others:
-                self._look_at_pairs(group)
+                self._analyse_pairs(group)
             else:
-                self._look_at_one(group.reference)
+                self._analyse_single(group.reference)
         if self._out_of_budget():
             for number in self._open():
                 self._ended[number] = Why.BUDGET
@@ -379,23 +378,23 @@ class TrialSchedule:
                 ends = {self._ended[other] for other in group.others}
                 self._ended[group.reference] = next(why for why in reversed(Why) if why in ends)
 
-    def _look_at_one(self, number: int) -> None:
+    def _analyse_single(self, number: int) -> None:
         if number in self._ended or self._found(number) is None:
             return
         count = len(self.samples(number))
-        if count in self._rule.looks and count >= self._pace.least:
-            walls = [taken.values["wall"] for taken in self.samples(number)]
+        if count in self._rule.analyses and count >= self._pace.least:
+            walls = [sample.values["wall"] for sample in self.samples(number)]
             if estimate(walls).relative_half_width <= self._pace.precision:
                 self._ended[number] = Why.PRECISE
         if count >= self._rule.most:
             self._ended.setdefault(number, self._full)
 
-    def _look_at_pairs(self, group: Group) -> None:
+    def _analyse_pairs(self, group: Group) -> None:
         for other in group.others:
             if other in self._ended or not (self._found(other) and self._found(group.reference)):
                 continue
             count = len(self._contrasts.pairs(group.reference, other))
-            due = count in self._rule.looks and count >= self._pace.least
+            due = count in self._rule.analyses and count >= self._pace.least
             if due and self._contrasts.settles(group, other):
                 self._ended[other] = Why.SETTLED
             if count >= self._rule.most:
@@ -417,13 +416,19 @@ class TrialSchedule:
         if self._pace.warmups is not None:
             return given(walls, self._pace.warmups)
         few = self._pace.most
-        found = find_warmup(walls) if few >= WINDOW else last_word(walls[:few]) if len(walls) >= few else None
+        found = (
+            find_warmup(walls)
+            if few >= WINDOW
+            else provisional_warmup(walls[:few])
+            if len(walls) >= few
+            else None
+        )
         if found is not None:
             self._warmups[entry] = found
         return found
 
     def _walls(self, entry: int) -> list[float]:
-        return [max(taken.values["wall"], 1e-9) for taken in self._taken[entry]]
+        return [max(sample.values["wall"], 1e-9) for sample in self._runs[entry]]
 
     def _open(self) -> list[int]:
         """Return the entries that need more runs; a reference runs as long as others need it."""
@@ -457,9 +462,9 @@ class TrialSchedule:
             lefts = [self._left(other) for other in group.others if other not in self._ended]
         else:
             done = len(self.samples(number))
-            later = [count for count in self._rule.looks if count > done and count >= self._pace.least]
-            look = later[0] if later else self._rule.most
-            return max(0, look - done), max(0, self._rule.most - done)
+            later = [count for count in self._rule.analyses if count > done and count >= self._pace.least]
+            analysis = later[0] if later else self._rule.most
+            return max(0, analysis - done), max(0, self._rule.most - done)
         return max(least for least, _ in lefts), max(most for _, most in lefts)
 
     def _budget(self) -> float:
@@ -471,17 +476,17 @@ class TrialSchedule:
         if not open_ones or min(len(self.samples(number)) for number in open_ones) < self._pace.sure:
             return False
         expected = sum(
-            _mean_seconds(self._taken[number]) * starts for number, starts in self._weights().items()
+            _mean_seconds(self._runs[number]) * starts for number, starts in self._weights().items()
         )
         return self._spent + expected > self._budget()
 
 
-def _mean_seconds(taken: Sequence[TrialSample]) -> float:
-    return sum(each.seconds for each in taken) / len(taken) if taken else 0.0
+def _mean_seconds(samples: Sequence[TrialSample]) -> float:
+    return sum(each.seconds for each in samples) / len(samples) if samples else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figure:
+class TrialMetric:
     """Results of one metric of one entry: values in the order of time, estimate and method."""
 
     unit: str
@@ -492,14 +497,14 @@ class Figure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Results of one entry. `figures` is empty if no run counted.
+    """Results of one entry. `metrics` is empty if no run counted.
 
     `flags` limit the meaning of the values; each has the number of affected runs.
     """
 
     entry: Entry
     runs: int
-    figures: Mapping[str, Figure]
+    metrics: Mapping[str, TrialMetric]
     warmup: Warmup
     why: Why
     flags: Mapping[str, int]
@@ -522,38 +527,38 @@ class Findings:
         return any(result.why is Why.STOPPED for result in self.results)
 
 
-def findings(course: TrialSchedule, trial: Trial) -> Findings:
-    """Return the results of a course so far."""
+def findings(schedule: TrialSchedule, trial: Trial) -> Findings:
+    """Return the results of a trial so far."""
     shell = trial.shell
     return Findings(
         trial=trial,
-        results=tuple(_finding(course, number, entry) for number, entry in enumerate(trial.entries)),
-        contrasts=course.contrasts(),
-        shell=None if shell is None else _finding(course, len(trial.entries), shell),
-        seconds=course.spent_seconds,
+        results=tuple(_finding(schedule, number, entry) for number, entry in enumerate(trial.entries)),
+        contrasts=schedule.contrasts(),
+        shell=None if shell is None else _finding(schedule, len(trial.entries), shell),
+        seconds=schedule.spent_seconds,
     )
 
 
-def _finding(course: TrialSchedule, number: int, entry: Entry) -> Finding:
-    samples = course.samples(number)
+def _finding(schedule: TrialSchedule, number: int, entry: Entry) -> Finding:
+    samples = schedule.samples(number)
     return Finding(
         entry=entry,
         runs=len(samples),
-        figures=_figures(samples),
-        warmup=course.warmup(number),
-        why=course.why(number),
-        flags=Counter(flag for taken in samples for flag in taken.flags),
-        exit_codes=tuple(taken.exit_code for taken in samples),
+        metrics=_metrics(samples),
+        warmup=schedule.warmup(number),
+        why=schedule.why(number),
+        flags=Counter(flag for sample in samples for flag in sample.flags),
+        exit_codes=tuple(sample.exit_code for sample in samples),
     )
 
 
-def _figures(samples: Sequence[TrialSample]) -> Mapping[str, Figure]:
-    figures = {}
+def _metrics(samples: Sequence[TrialSample]) -> Mapping[str, TrialMetric]:
+    metrics = {}
     for metric, unit in UNITS.items():
-        values = tuple(taken.values[metric] for taken in samples if metric in taken.values)
-        methods = dict.fromkeys(taken.methods[metric] for taken in samples if metric in taken.methods)
+        values = tuple(sample.values[metric] for sample in samples if metric in sample.values)
+        methods = dict.fromkeys(sample.methods[metric] for sample in samples if metric in sample.methods)
         if values:
-            figures[metric] = Figure(
+            metrics[metric] = TrialMetric(
                 unit=unit, values=values, estimate=estimate(values), method=", ".join(methods)
             )
-    return figures
+    return metrics

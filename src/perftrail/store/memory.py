@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from perftrail.errors import StoreError
 from perftrail.model.measurement import FailedInvocation, Machine, Measurement, Samples
-from perftrail.model.search_record import Mark, StepRecord
+from perftrail.model.search_record import StepRecord, StoreProgress
 from perftrail.store.rows import (
     accepted,
     accepted_note,
@@ -254,9 +254,9 @@ class MemoryStore:
         """Return the results of comparisons, the latest last."""
         return list(self._comparisons)
 
-    def mark(self) -> Mark:
+    def mark(self) -> StoreProgress:
         """Return how much the store contains."""
-        return Mark(
+        return StoreProgress(
             invocations=len(self._order),
             builds=self._builds_kept,
             searches=len(self._searches),

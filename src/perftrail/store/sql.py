@@ -15,7 +15,7 @@ from perftrail._version import __version__
 from perftrail.errors import StoreError
 from perftrail.model.build import Failure
 from perftrail.model.measurement import Machine
-from perftrail.model.search_record import ComparisonRecord, Mark, RegressionNote
+from perftrail.model.search_record import ComparisonRecord, RegressionNote, StoreProgress
 from perftrail.store import outcomes as kept
 from perftrail.store import schema
 from perftrail.store.identifiers import TextIds, chunks, insert_or_replace, insert_unless_there
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from perftrail.store.transactions import Database, ServerWait
 
 
-def read_mark(connection: Connection) -> Mark:
+def read_mark(connection: Connection) -> StoreProgress:
     """Return how much the store contains. Additions have the largest ids, so the last row suffices."""
     last = {
         table.name: select(func.coalesce(func.max(table.c.id), 0)).scalar_subquery()
@@ -80,7 +80,7 @@ def read_mark(connection: Connection) -> Mark:
             last["comparison"],
         )
     ).one()
-    return Mark(
+    return StoreProgress(
         invocations=row[0],
         builds=row[1],
         searches=row[2],
@@ -555,7 +555,7 @@ class SqlStore:
         """Return the results of comparisons, the latest last."""
         return self._transactions.read(read_comparisons)
 
-    def mark(self) -> Mark:
+    def mark(self) -> StoreProgress:
         """Return how much the store contains; cheap."""
         return self._transactions.read(read_mark)
 

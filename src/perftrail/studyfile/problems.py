@@ -71,7 +71,7 @@ class Problems:
         """Return whether there is no mistake at a path or above it."""
         return not self._within(self._suspect, path)
 
-    def stands(self, path: KeyPath) -> bool:
+    def has_key(self, path: KeyPath) -> bool:
         """Return whether the file contains this key."""
         return path in self._lines
 
@@ -90,7 +90,7 @@ def line_of(path: KeyPath, lines: Mapping[KeyPath, int]) -> int:
     return next((lines[path[:length]] for length in range(len(path), 0, -1) if path[:length] in lines), 1)
 
 
-class Moved(Problems):
+class RelocatedProblems(Problems):
     """Problems of a table of the same form at another path: `table` is reported as `to`."""
 
     def __init__(self, inner: Problems, *, table: str, to: KeyPath) -> None:
@@ -106,9 +106,9 @@ class Moved(Problems):
         """Return whether there is no mistake at a path or above it."""
         return self._inner.trusts(self._moved(path))
 
-    def stands(self, path: KeyPath) -> bool:
+    def has_key(self, path: KeyPath) -> bool:
         """Return whether the file contains this key."""
-        return self._inner.stands(self._moved(path))
+        return self._inner.has_key(self._moved(path))
 
     def clean(self, *paths: KeyPath) -> bool:
         """Return whether there is no mistake at any of these paths, or above or below them."""
@@ -161,7 +161,7 @@ class _Open:
     index: int | None
 
 
-class _Lost(Exception):
+class _ScanStopped(Exception):
     """The text does not follow the grammar here."""
 
 
@@ -172,7 +172,7 @@ def key_lines(text: str) -> Mapping[KeyPath, int]:
     {('a',): 1, ('a', 'b'): 1, ('a', 'b', 'c'): 1, ('d',): 2, ('d', 0): 2, ('d', 0, 'e'): 3}
     """
     scanner = _Scanner(text.replace("\r\n", "\n"))
-    with contextlib.suppress(_Lost):
+    with contextlib.suppress(_ScanStopped):
         scanner.document()
     return scanner.lines
 
@@ -251,7 +251,7 @@ class _Scanner:
         elif found := _BASIC.match(self._text, self._at):
             name = _unescaped(found.group())
         else:
-            raise _Lost
+            raise _ScanStopped
         self._at = found.end()
         self._skip(_SPACE)
         return name
@@ -290,7 +290,7 @@ class _Scanner:
             elif self._at < len(self._text):
                 return
             else:
-                raise _Lost
+                raise _ScanStopped
 
     def _peek(self, token: str) -> bool:
         return self._text.startswith(token, self._at)
@@ -298,7 +298,7 @@ class _Scanner:
     def _expect(self, token: str) -> None:
         self._skip(_SPACE)
         if not self._peek(token):
-            raise _Lost
+            raise _ScanStopped
         self._at += len(token)
 
     def _skip(self, pattern: re.Pattern[str], *, needed: bool = False) -> None:
@@ -306,7 +306,7 @@ class _Scanner:
         if found is not None:
             self._at = found.end()
         elif needed:
-            raise _Lost
+            raise _ScanStopped
 
     def _line(self) -> int:
         return bisect.bisect_right(self._starts, self._at)
@@ -316,4 +316,4 @@ def _unescaped(written: str) -> str:
     try:
         return str(tomllib.loads(f"key = {written}")["key"])
     except tomllib.TOMLDecodeError as error:
-        raise _Lost from error
+        raise _ScanStopped from error

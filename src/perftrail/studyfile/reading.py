@@ -46,16 +46,16 @@ def load(path: str, *, to_read: bool = False) -> Study:
     shown = shown_name(file)
     text = _text(file, shown)
     data = _data(text, shown)
-    complaints = Problems(shown, key_lines(text), to_read=to_read)
-    document = _document(data, complaints)
+    problems = Problems(shown, key_lines(text), to_read=to_read)
+    document = _document(data, problems)
     if document is not None:
         study = _study(document, file.absolute())
         every = {MAIN: document.source, **document.sources}
         written = {name: source.location for name, source in every.items()}
-        check(study, complaints, written_locations=written)
-        if not complaints.mistakes:
+        check(study, problems, written_locations=written)
+        if not problems.mistakes:
             return study
-    raise StudyError(complaints.mistakes)
+    raise StudyError(problems.mistakes)
 
 
 def find_upwards(start: str) -> str | None:
@@ -143,7 +143,7 @@ def _last_line(text: str) -> int:
     return max(1, len(text.splitlines()))
 
 
-def _document(data: dict[str, Any], complaints: Problems) -> Document | None:
+def _document(data: dict[str, Any], problems: Problems) -> Document | None:
     """Return the readable part of the document; other values are reported and replaced."""
     for _ in range(_MOST_ROUNDS):
         result = structure(data)
@@ -152,10 +152,10 @@ def _document(data: dict[str, Any], complaints: Problems) -> Document | None:
         meant = {(*misfit.path[:-1], misfit.meant) for misfit in result if misfit.meant is not None}
         for misfit in result:
             if misfit.path not in meant:
-                complaints.add_unreadable(misfit.path, misfit.message)
+                problems.add_unreadable(misfit.path, misfit.message)
             _repair(data, misfit)
         for path in meant:
-            complaints.distrust(path)
+            problems.distrust(path)
     return None
 
 

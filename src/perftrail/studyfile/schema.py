@@ -19,7 +19,7 @@ Schema = dict[str, Any]
 """A JSON Schema as plain data. Any: its values are of every JSON type."""
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-_TAKEN_ELSEWHERE: Schema = {
+_IMPORTED_SAMPLES: Schema = {
     "required": ["source"],
     "properties": {"source": {"required": ["kind"], "properties": {"kind": {"const": "samples"}}}},
 }
@@ -32,7 +32,7 @@ def schema() -> Schema:
 
     It does not cover rules across several keys, such as the names in an expression: `load` checks these.
     """
-    measured = {"if": _TAKEN_ELSEWHERE, "else": {"required": ["benchmark"]}}
+    measured = {"if": _IMPORTED_SAMPLES, "else": {"required": ["benchmark"]}}
     return {"$schema": DIALECT, "title": "perftrail study", **_table(Document), **measured}
 
 

@@ -35,7 +35,7 @@ from cattrs import (
 from cattrs.gen import make_dict_structure_fn, override
 
 from perftrail.model.benchmark import Benchmark, Value
-from perftrail.model.field import AXIS, FIGURE, LONGEST_NAME, NAME, NAME_RULES, Key
+from perftrail.model.field import AXIS, LONGEST_NAME, METRIC, NAME, NAME_RULES, Key
 from perftrail.model.measurement import Quiet
 from perftrail.model.metrics import Derived
 from perftrail.model.recipe import Build, Variant
@@ -70,7 +70,7 @@ def keys_of(table: type) -> tuple[FileKey, ...]:
 
 
 def _file_key(item: dataclasses.Field[Any], hint: Hint) -> FileKey:
-    plain, key = _taken_apart(hint)
+    plain, key = _split_annotation(hint)
     required = item.default is dataclasses.MISSING and item.default_factory is dataclasses.MISSING
     default = None if item.default is dataclasses.MISSING else item.default
     if item.default_factory is not dataclasses.MISSING:
@@ -80,7 +80,7 @@ def _file_key(item: dataclasses.Field[Any], hint: Hint) -> FileKey:
     )
 
 
-def _taken_apart(hint: Hint) -> tuple[Hint, Key]:
+def _split_annotation(hint: Hint) -> tuple[Hint, Key]:
     origin: object = get_origin(hint)
     if origin is not Annotated:
         raise TypeError(f"{hint} has no Key: a field of the study file needs one")
@@ -109,7 +109,7 @@ _Number = TypeVar("_Number", int, float)
 MOST_INVOCATIONS = 100_000
 
 
-class Wrong(ValueError):
+class InvalidValue(ValueError):
     """A value does not fit its key; the message names the expected value."""
 
 
@@ -140,54 +140,54 @@ def shown(value: int | float) -> str:
 
 
 def text(value: object) -> str:
-    """Read text. Raises `Wrong`."""
+    """Read text. Raises `InvalidValue`."""
     if isinstance(value, str):
         if "\0" in value:
-            raise Wrong("contains a NUL character, which no program accepts")
+            raise InvalidValue("contains a NUL character, which no program accepts")
         return value
     hint = ""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         hint = f'; write "{shown(value)}"'
-    raise Wrong(f"expected text, not {described(value)}{hint}")
+    raise InvalidValue(f"expected text, not {described(value)}{hint}")
 
 
 def flag(value: object) -> bool:
-    """Read true or false. Raises `Wrong`."""
+    """Read true or false. Raises `InvalidValue`."""
     if isinstance(value, bool):
         return value
-    raise Wrong(f"expected true or false, not {described(value)}")
+    raise InvalidValue(f"expected true or false, not {described(value)}")
 
 
 def whole(value: object) -> int:
-    """Read a whole number of at most 64 bits. Raises `Wrong`."""
+    """Read a whole number of at most 64 bits. Raises `InvalidValue`."""
     if isinstance(value, bool) or not isinstance(value, int):
-        raise Wrong(f"expected a whole number, not {described(value)}")
+        raise InvalidValue(f"expected a whole number, not {described(value)}")
     if abs(value) >= 2**63:
-        raise Wrong("is too large a number")
+        raise InvalidValue("is too large a number")
     return value
 
 
 def real(value: object) -> float:
-    """Read a finite number. Raises `Wrong`."""
+    """Read a finite number. Raises `InvalidValue`."""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise Wrong(f"expected a number, not {described(value)}")
+        raise InvalidValue(f"expected a number, not {described(value)}")
     number = float(whole(value)) if isinstance(value, int) else value
     if not math.isfinite(number):
-        raise Wrong(f"expected a finite number, not {number}")
+        raise InvalidValue(f"expected a finite number, not {number}")
     return number
 
 
 def parameter_value(value: object) -> int | float | str:
-    """Read a parameter's value: a number or text. Raises `Wrong`."""
+    """Read a parameter's value: a number or text. Raises `InvalidValue`."""
     if isinstance(value, str):
         return text(value)
     if isinstance(value, bool):
-        raise Wrong(f'expected a number or text, not {described(value)}; write "{described(value)}"')
+        raise InvalidValue(f'expected a number or text, not {described(value)}; write "{described(value)}"')
     if isinstance(value, int):
         return whole(value)
     if isinstance(value, float):
         return real(value)
-    raise Wrong(f"expected a number or text, not {described(value)}")
+    raise InvalidValue(f"expected a number or text, not {described(value)}")
 
 
 def choice(choices: tuple[str, ...]) -> Reader:
@@ -195,9 +195,9 @@ def choice(choices: tuple[str, ...]) -> Reader:
 
     def read(value: object) -> str:
         if not isinstance(value, str):
-            raise Wrong(f"expected text, not {described(value)}; choose {' or '.join(choices)}")
+            raise InvalidValue(f"expected text, not {described(value)}; choose {' or '.join(choices)}")
         if value not in choices:
-            raise Wrong(f"{quoted(value)} is not a valid choice{suggestion(value, choices)}")
+            raise InvalidValue(f"{quoted(value)} is not a valid choice{suggestion(value, choices)}")
         return value
 
     return read
@@ -217,23 +217,23 @@ def formed(key: Key, plain: Reader) -> Reader:
 
 
 def check_name(name: str, rule: str | None) -> None:
-    """Check a user-defined name. Raises `Wrong`."""
+    """Check a user-defined name. Raises `InvalidValue`."""
     if rule is None:
         return
     if len(name) > LONGEST_NAME:
-        raise Wrong(f"the name is too long; at most {LONGEST_NAME} characters")
+        raise InvalidValue(f"the name is too long; at most {LONGEST_NAME} characters")
     if re.fullmatch(rule, name) is None:
-        raise Wrong(f"{quoted(name)} is not a valid name here; {NAME_RULES[rule]}")
+        raise InvalidValue(f"{quoted(name)} is not a valid name here; {NAME_RULES[rule]}")
 
 
 def _check_bounds(key: Key, result: float, written: object) -> None:
     value = written if isinstance(written, str) else shown(result)
     if key.above is not None and key.below is not None and not key.above < result < key.below:
-        raise Wrong(f"{value} is out of range; write a number between {key.above:g} and {key.below:g}")
+        raise InvalidValue(f"{value} is out of range; write a number between {key.above:g} and {key.below:g}")
     if key.above is not None and not result > key.above:
-        raise Wrong(f"{value} is out of range; it must be more than {key.above:g}")
+        raise InvalidValue(f"{value} is out of range; it must be more than {key.above:g}")
     if key.least is not None and not result >= key.least:
-        raise Wrong(f"{value} is out of range; it must be at least {key.least:g}")
+        raise InvalidValue(f"{value} is out of range; it must be at least {key.least:g}")
 
 
 def _duration(value: object) -> float:
@@ -248,20 +248,24 @@ def _parsed(parse: Callable[[str], _Number], written: str) -> _Number:
     try:
         return parse(written)
     except ValueError as error:
-        raise Wrong(f"{quoted(written)} {error}") from error
+        raise InvalidValue(f"{quoted(written)} {error}") from error
 
 
 def _invocations(value: object) -> Invocations:
     if isinstance(value, str):
         found = re.fullmatch(r"\s*([0-9]{1,9})\s*(?:\.\.\s*([0-9]{1,9})\s*)?", value)
         if found is None:
-            raise Wrong(f'{quoted(value)} is not a number of invocations; write "5..30", "60..60" or 60')
+            raise InvalidValue(
+                f'{quoted(value)} is not a number of invocations; write "5..30", "60..60" or 60'
+            )
         least, most = int(found[1]), int(found[2] or found[1])
     else:
         least = most = whole(value)
     if not 1 <= least <= most <= MOST_INVOCATIONS:
         range_ = quoted(value) if isinstance(value, str) else shown(least)
-        raise Wrong(f'{range_} is not a valid range; write "LEAST..MOST", from 1 to {MOST_INVOCATIONS}')
+        raise InvalidValue(
+            f'{range_} is not a valid range; write "LEAST..MOST", from 1 to {MOST_INVOCATIONS}'
+        )
     return Invocations(least=least, most=most)
 
 
@@ -274,16 +278,16 @@ def _quiet(value: object) -> Quiet:
         case "wait" if time and (seconds := _parsed(parse_duration, time)) > 0.0:
             return Quiet(action="wait", seconds=seconds)
         case "wait":
-            raise Wrong(f'{quoted(written)} needs a time; write, for example, "wait 60s"')
+            raise InvalidValue(f'{quoted(written)} needs a time; write, for example, "wait 60s"')
         case _:
-            raise Wrong(f"{quoted(written)} is not a valid choice{suggestion(written, QUIET_CHOICES)}")
+            raise InvalidValue(f"{quoted(written)} is not a valid choice{suggestion(written, QUIET_CHOICES)}")
 
 
 def _texts(value: object) -> tuple[str, ...]:
     if not isinstance(value, list):
         return (text(value),)
     if not value:
-        raise Wrong("is empty; name at least one, or remove the key")
+        raise InvalidValue("is empty; name at least one, or remove the key")
     return tuple(text(each) for each in value)
 
 
@@ -331,7 +335,7 @@ class Document:
         Key("Commands to run, with their parameters and metrics; a study of samples has none.", names=NAME),
     ] = field(default_factory=dict)
     derived: Annotated[
-        Mapping[str, Derived], Key("Metrics computed from others of one benchmark.", names=FIGURE)
+        Mapping[str, Derived], Key("Metrics computed from others of one benchmark.", names=METRIC)
     ] = field(default_factory=dict)
     claims: Annotated[
         Mapping[str, Claim],
@@ -398,7 +402,7 @@ def _table(kind: Hint, converter: Converter) -> Hook:
 
     def read(value: object, _: Hint) -> object:
         if not isinstance(value, dict):
-            raise Wrong(f"expected a table, not {described(value)}")
+            raise InvalidValue(f"expected a table, not {described(value)}")
         return inner(value, kind)
 
     return read
@@ -440,7 +444,7 @@ def _list(read: Reader) -> Reader:
     def items(value: object) -> tuple[Any, ...]:
         if not isinstance(value, list):
             hint = "" if isinstance(value, dict) else "; write it in [ ]"
-            raise Wrong(f"expected a list, not {described(value)}{hint}")
+            raise InvalidValue(f"expected a list, not {described(value)}{hint}")
         return tuple(each for _, each in _every(enumerate(value), read))
 
     return items
@@ -449,7 +453,7 @@ def _list(read: Reader) -> Reader:
 def _names(read: Reader, rule: str | None) -> Reader:
     def named(value: object) -> Mapping[str, Any]:
         if not isinstance(value, dict):
-            raise Wrong(f"expected a table, not {described(value)}")
+            raise InvalidValue(f"expected a table, not {described(value)}")
         return dict(_every(value.items(), read, rule))
 
     return named
@@ -465,11 +469,11 @@ def _every(
     for place, value in items:
         try:
             check_name(str(place), rule)
-        except Wrong as error:
+        except InvalidValue as error:
             errors.append(_noted(error, place))
         try:
             result.append((place, read(value)))
-        except (Wrong, ClassValidationError, IterableValidationError) as error:
+        except (InvalidValue, ClassValidationError, IterableValidationError) as error:
             errors.append(_noted(error, place))
     if errors:
         raise IterableValidationError("items", errors, object)
@@ -495,7 +499,7 @@ def _misfits(error: Exception, path: KeyPath, known: FileKey | None) -> Iterator
         for inner, place in noted_items:
             yield from _misfits_of_item(inner, path, place.index)
     else:
-        assert isinstance(error, Wrong), error
+        assert isinstance(error, InvalidValue), error
         yield Misfit(path=path, message=str(error), stand_in=known.key.stand_in if known else None)
 
 
@@ -509,7 +513,7 @@ def _misfits_at_key(error: Exception, path: KeyPath, key: FileKey) -> Iterator[M
 
 
 def _misfits_of_item(error: Exception, path: KeyPath, index: int | str) -> Iterator[Misfit]:
-    if isinstance(error, Wrong) and isinstance(index, int):
+    if isinstance(error, InvalidValue) and isinstance(index, int):
         yield Misfit(path=path, message=f"item {index + 1}: {error}")
     else:
         yield from _misfits(error, (*path, index), None)
@@ -529,6 +533,6 @@ def _unknown_keys(error: Exception, path: KeyPath) -> Iterator[Misfit]:
             if name in RENAMED and near == RENAMED[name]
             else f"did you mean {quoted(near)}?"
             if near
-            else f"the known keys are {listed(known).replace(' or ', ' and ')}"
+            else f"the known keys are {listed(known, 'and')}"
         )
         yield Misfit(path=(*path, name), message=f"unknown key; {hint}", meant=near)

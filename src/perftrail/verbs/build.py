@@ -111,7 +111,7 @@ def build(session: Session, name: str, *, variant: str | None) -> Generator[Even
             yield event
     return BuildReport(
         subject=subject,
-        recipe=subject_builder.makings.recipe(subject),
+        recipe=subject_builder.build_inputs.recipe(subject),
         outcome=outcome,
         known=known,
         skipped=left_out[0].reason if left_out else "",

@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, TypedDict
 
 from perftrail.errors import UsageError
-from perftrail.measure.bench import Standing
+from perftrail.measure.bench import RunnableOutcomes
 from perftrail.measure.events import HistoryRead, Skipped
+from perftrail.measure.failure_groups import FailureGroupJson, group_failures, remedies
 from perftrail.measure.sources import SkippedRevisionJson, skips_json
-from perftrail.measure.troubles import TroubleJson, common, remedies
 from perftrail.model.build import Built, Failure
 from perftrail.model.measurement import FailedInvocation, Quiet, Runnable
 from perftrail.model.plan import cells, same_everywhere, subjects
-from perftrail.model.source import ALONE, PinsJson
+from perftrail.model.source import NO_PINS, PinsJson
 from perftrail.model.subject import Subject
 from perftrail.results.outlook import Outlook, Span
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping, Sequence
 
     from perftrail.measure.events import Event
+    from perftrail.measure.failure_groups import FailureGroup, Remedy
     from perftrail.measure.session import BuildView, Session
-    from perftrail.measure.sources import LeftOut
-    from perftrail.measure.troubles import Remedy, Trouble
+    from perftrail.measure.sources import SkippedRevisions
     from perftrail.model.measurement import Outcome, Phase
     from perftrail.model.plan import Cell
     from perftrail.model.source import Pins
@@ -74,7 +74,7 @@ class StudyPlanJson(PinsJson):
     subjects: int
     builds: PlannedBuildsJson
     skipped_revisions: list[SkippedRevisionJson]
-    failures: list[TroubleJson]
+    failures: list[FailureGroupJson]
     points: int
     invocations: PlannedInvocationsJson
     seconds: Annotated[SecondsJson | None, "null: there are no samples to estimate it from"]
@@ -82,7 +82,7 @@ class StudyPlanJson(PinsJson):
     warnings: list[str]
 
 
-class TroubleWithRemediesJson(TroubleJson):
+class GroupWithRemediesJson(FailureGroupJson):
     """Subjects that fail for one reason, and possible remedies."""
 
     remedies: Annotated[list[str], "lines of a study file"]
@@ -96,7 +96,7 @@ class AttemptReportJson(TypedDict):
     built: int
     started: int
     relinked: Annotated[int | None, "builds that were relinked and then started; null: no recipe relinks"]
-    failures: list[TroubleWithRemediesJson]
+    failures: list[GroupWithRemediesJson]
     plan: StudyPlanJson
 
 
@@ -104,8 +104,8 @@ class AttemptReportJson(TypedDict):
 class StudyPlan:
     """A study's plan: counts of wanted, built, failed and stored items, and the remaining time.
 
-    `troubles` are the builds that failed before, `left_out` the revisions that the study skips. `source_updated` is
-    the time of a cached source's last update, empty if this process updated it. `seconds` is `None` without builds
+    `failure_groups` are the builds that failed before, `left_out` the revisions that the study skips. `source_updated`
+    is the time of a cached source's last update, empty if this process updated it. `seconds` is `None` without builds
     or samples to estimate from. `unseen` points have no samples: their time is estimated from other points, and may
     be longer. `warnings` name lines of the study that are valid but probably wrong.
     """
@@ -121,9 +121,9 @@ class StudyPlan:
     left: Span
     seconds: Span | None
     unseen: int = 0
-    troubles: tuple[Trouble, ...] = ()
-    left_out: tuple[LeftOut, ...] = ()
-    pins: Pins = ALONE
+    failure_groups: tuple[FailureGroup, ...] = ()
+    left_out: tuple[SkippedRevisions, ...] = ()
+    pins: Pins = NO_PINS
     source_updated: str = ""
     warnings: tuple[str, ...] = ()
 
@@ -143,7 +143,7 @@ class StudyPlan:
                 "to_make": self.subjects - self.built - self.failed,
             },
             "skipped_revisions": skips_json(self.left_out),
-            "failures": [trouble.as_json() for trouble in self.troubles],
+            "failures": [group.as_json() for group in self.failure_groups],
             "points": self.points,
             "invocations": {
                 "least": int(self.invocations.least),
@@ -190,7 +190,7 @@ class _PlanState:
             and not isinstance(self.runnables.get(cell), Failure)
         ]
 
-    def standings(self, study: Study) -> dict[Cell, Standing]:
+    def standings(self, study: Study) -> dict[Cell, RunnableOutcomes]:
         """Return the state of each cell; only one of the cells that share an artefact."""
         found: dict[object, tuple[Cell, tuple[Outcome, ...]]] = {}
         for cell in self.possible:
@@ -200,7 +200,7 @@ class _PlanState:
             else:
                 found[cell] = (cell, ())
         return {
-            cell: Standing(
+            cell: RunnableOutcomes(
                 known={(each.key.phase, each.key.ordinal): each for each in outcomes},
                 policy=study.measure,
                 metrics=study.benchmarks[cell.benchmark].leading,
@@ -240,7 +240,7 @@ def study_plan(view: BuildView, selection: Selection) -> StudyPlan:
         left=left.starts,
         seconds=state.seconds(left.seconds),
         unseen=left.unseen,
-        troubles=common(tried, state.failures),
+        failure_groups=group_failures(tried, state.failures),
         left_out=view.subject_builder.left_out(revisions),
         warnings=tuple(_warnings(view.study)),
     )
@@ -254,7 +254,7 @@ def _warnings(study: Study) -> Iterator[str]:
             yield f"benchmark.{name}.command: {every[0]}"
 
 
-def _left(study: Study, standings: Mapping[Cell, Standing]) -> Left:
+def _left(study: Study, standings: Mapping[Cell, RunnableOutcomes]) -> Left:
     outlook = Outlook(study.benchmarks)
     for cell, standing in standings.items():
         outlook.put(cell, standing)
@@ -291,15 +291,15 @@ LAYOUTS = (1, 2, 3)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TroubleWithRemedies:
-    """A trouble of tried subjects, with remedies if these subjects are one range of the history."""
+class GroupWithRemedies:
+    """A group of tried subjects, with remedies if these subjects are one range of the history."""
 
-    trouble: Trouble
+    group: FailureGroup
     remedies: tuple[Remedy, ...]
 
-    def as_json(self) -> TroubleWithRemediesJson:
-        """Return the trouble as `check --try --json` prints it, each remedy as lines of a study file."""
-        return {**self.trouble.as_json(), "remedies": ["\n".join(each.lines) for each in self.remedies]}
+    def as_json(self) -> GroupWithRemediesJson:
+        """Return the group as `check --try --json` prints it, each remedy as lines of a study file."""
+        return {**self.group.as_json(), "remedies": ["\n".join(each.lines) for each in self.remedies]}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -313,7 +313,7 @@ class AttemptReport:
     tried: tuple[Subject, ...]
     built: int
     started: int
-    troubles: tuple[TroubleWithRemedies, ...]
+    failure_groups: tuple[GroupWithRemedies, ...]
     relinked: int | None = None
 
     @property
@@ -329,7 +329,7 @@ class AttemptReport:
             "built": self.built,
             "started": self.started,
             "relinked": self.relinked,
-            "failures": [trouble.as_json() for trouble in self.troubles],
+            "failures": [group.as_json() for group in self.failure_groups],
             "plan": self.plan.as_json(),
         }
 
@@ -367,13 +367,13 @@ class Attempt:
             tried=tried,
             built=len(self._built),
             started=len(self._started),
-            troubles=tuple(map(self._with_remedies, common(tried, self._failures))),
+            failure_groups=tuple(map(self._with_remedies, group_failures(tried, self._failures))),
             relinked=len(self._relinked) if self._can_relink else None,
         )
 
-    def _with_remedies(self, trouble: Trouble) -> TroubleWithRemedies:
-        recipe = self._session.subject_builder.makings.recipe(trouble.subjects[0])
-        return TroubleWithRemedies(trouble=trouble, remedies=remedies(trouble, recipe))
+    def _with_remedies(self, group: FailureGroup) -> GroupWithRemedies:
+        recipe = self._session.subject_builder.build_inputs.recipe(group.subjects[0])
+        return GroupWithRemedies(group=group, remedies=remedies(group, recipe))
 
     def _chosen(self, revisions: Sequence[Revision]) -> tuple[Subject, ...]:
         variants = self._session.study.variants

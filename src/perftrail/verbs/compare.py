@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping, Sequence
 
     from perftrail.measure.events import Event
-    from perftrail.measure.pairs import Read
+    from perftrail.measure.pairs import ComparedUnits
     from perftrail.measure.session import Session
     from perftrail.measure.subjects import Ready
     from perftrail.model.measurement import Outcome, Runnable
@@ -77,8 +77,8 @@ class ComparedBenchmark:
 
         If one of the benchmark's times certainly differs by the threshold, its other times need no further units.
         """
-        rule = self.pairs.own(rule)
-        if not self._units.alive or self._units.full(rule):
+        rule = self.pairs.rule_in_units(rule)
+        if not self._units.active or self._units.full(rule):
             return False
         times = [target for target in self._alive() if target.text in TIMES]
         differ = {target.points for target in times if _differs(self._read(target, rule), rule)}
@@ -90,7 +90,7 @@ class ComparedBenchmark:
 
     def rows(self, rule: Rule) -> tuple[Row, ...]:
         """Return the comparison of every metric that both sides have; `failures` has the others."""
-        return tuple(self._row(target, self.pairs.own(rule)) for target in self._alive())
+        return tuple(self._row(target, self.pairs.rule_in_units(rule)) for target in self._alive())
 
     def failures(self) -> tuple[FailedSide, ...]:
         """Return the sides that could not be measured, with their points."""
@@ -112,7 +112,7 @@ class ComparedBenchmark:
     def _alive(self) -> list[Target]:
         return [target for target in self.targets if not self._units.dropped.keys() & set(target.points)]
 
-    def _read(self, target: Target, rule: Rule) -> Read[SideName] | None:
+    def _read(self, target: Target, rule: Rule) -> ComparedUnits[SideName] | None:
         return self._comparisons.read(target, rule, one="base", other="head")
 
     def _row(self, target: Target, rule: Rule) -> Row:
@@ -121,7 +121,7 @@ class ComparedBenchmark:
             return Row(metric=metric, one_build=True)
         found = self._read(target, rule)
         if found is None:
-            return Row(metric=metric, note=self._units.why_nothing(target))
+            return Row(metric=metric, note=self._units.why_missing(target))
         base, head = ([unit.logs[side] for unit in found.units] for side in self._units.sides)
         return Row(
             metric=metric,
@@ -137,7 +137,7 @@ class ComparedBenchmark:
         )
 
 
-def _differs(found: Read[SideName] | None, rule: Rule) -> bool:
+def _differs(found: ComparedUnits[SideName] | None, rule: Rule) -> bool:
     """Whether a metric certainly differs by the threshold or more."""
     if found is None or found.comparison.verdict not in (Verdict.FASTER, Verdict.SLOWER):
         return False
@@ -235,12 +235,12 @@ class Compare:
         benchmarks = yield from self._build_both(base, head)
         yield from self._session.subject_builder.confirm()
         for benchmark in benchmarks:
-            yield from benchmark.pairs.tell_equals()
+            yield from benchmark.pairs.report_equal_builds()
         different = [benchmark for benchmark in benchmarks if not benchmark.one_build]
         rule = self._rule(different)
         rule = yield from self._measure(different, rule)
         self._notes += self._skipped(different)
-        self._notes += [words for benchmark in different if (words := benchmark.pairs.unlinked_words)]
+        self._notes += [words for benchmark in different if (words := benchmark.pairs.relink_failure_words)]
         rows = sorted(
             (row for benchmark in benchmarks for row in benchmark.rows(rule)), key=lambda row: row.rank
         )
@@ -281,7 +281,7 @@ class Compare:
 
     def _revisions(self) -> tuple[Revision, Revision]:
         study, source = self._session.study, self._session.source
-        if study.walked.kind == "directory":
+        if study.searched_source.kind == "directory":
             raise UsageError("a directory has only one revision; a comparison needs two")
         base, head = (find_revision(study, source, name) for name in (self._request.base, self._request.head))
         if isinstance(source, EditableSource) and (named := source.edited()) in (base.id, head.id):

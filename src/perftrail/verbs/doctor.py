@@ -27,7 +27,7 @@ from perftrail.verbs.resolution import ResolutionJson, measure_resolution
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from perftrail.model.measurement import Busy, Conditions
+    from perftrail.model.measurement import BusyProcess, Conditions
     from perftrail.process.machine.settings import Change
     from perftrail.process.protocol import Capabilities
     from perftrail.verbs.resolution import Resolution
@@ -112,7 +112,7 @@ class MachineState:
     facts: Mapping[str, str]
     settings: Mapping[str, str]
     conditions: Conditions
-    busiest: tuple[Busy, ...] = ()
+    busiest: tuple[BusyProcess, ...] = ()
     clock_seconds: float = 0.0
     cgroups: Mapping[str, str | None] = field(default_factory=dict)
     fixable: frozenset[str] = frozenset()

@@ -96,7 +96,7 @@ def import_files(
     refuse_unknown(format)
     chosen = _chosen(files, format)
     study_file = directory / studyfile.FILE_NAME
-    if study_file.exists() and studyfile.load(str(directory)).walked.kind != "samples":
+    if study_file.exists() and studyfile.load(str(directory)).searched_source.kind != "samples":
         raise UsageError(
             f"{study_file} is a study with another kind of source; choose another directory with -o"
         )

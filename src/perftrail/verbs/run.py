@@ -7,16 +7,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, TypedDict
 
 from perftrail.errors import NoAnswer, UsageError
-from perftrail.measure.bench import DisagreementJson, Tally, disagreements
+from perftrail.measure.bench import DisagreementJson, ReadyOutcomes, disagreements
 from perftrail.measure.events import GivenUp, HistoryRead, Invoked, Progress, SameArtefact, Skipped
+from perftrail.measure.failure_groups import same_reason
 from perftrail.measure.invoker import invocation_seed
 from perftrail.measure.sources import SkippedRevisionJson, skips_json
-from perftrail.measure.subjects import PlannedInvocation
-from perftrail.measure.troubles import same_reason
 from perftrail.model.build import Failure, Stage
 from perftrail.model.measurement import Draw, FailedInvocation
 from perftrail.model.plan import cells, ordered, subjects
-from perftrail.model.source import ALONE, PinsJson
+from perftrail.model.source import NO_PINS, PinsJson
 from perftrail.results.measured import MeasuredHere
 from perftrail.results.outlook import Outlook, Span
 
@@ -27,8 +26,8 @@ if TYPE_CHECKING:
     from perftrail.measure.bench import Disagreement
     from perftrail.measure.events import Event
     from perftrail.measure.session import Session
-    from perftrail.measure.sources import LeftOut
-    from perftrail.measure.subjects import Ready
+    from perftrail.measure.sources import SkippedRevisions
+    from perftrail.measure.subjects import PlannedInvocation, Ready
     from perftrail.model.measurement import Outcome, Phase
     from perftrail.model.plan import Cell
     from perftrail.model.source import Pins
@@ -72,8 +71,8 @@ class RunReport:
     skipped: int
     failures: Mapping[str, Failure]
     invocations: int
-    left_out: tuple[LeftOut, ...] = ()
-    pins: Pins = ALONE
+    left_out: tuple[SkippedRevisions, ...] = ()
+    pins: Pins = NO_PINS
     disagreements: tuple[Disagreement, ...] = ()
 
     def as_json(self) -> RunReportJson:
@@ -101,7 +100,7 @@ class Run:
         self._session = session
         self._selection = selection
         self._failures: dict[str, Failure] = {}
-        self._tallies: dict[str, Tally] = {}
+        self._tallies: dict[str, ReadyOutcomes] = {}
         self._cells: dict[str, list[Cell]] = {}
         self._outlook = Outlook(session.study.benchmarks)
         self._planned = 0
@@ -201,12 +200,12 @@ class Run:
         bench.recall(readies)
         for ready in readies:
             known = bench.known(ready)
-            tally = Tally(
+            tally = ReadyOutcomes(
                 ready=ready,
                 known=known,
                 policy=study.measure,
                 metrics=study.benchmarks[ready.cell.benchmark].leading,
-                forgiven=_failed(known) if self._session.subject_builder.retry_failed else frozenset(),
+                ignored=_failed(known) if self._session.subject_builder.retry_failed else frozenset(),
             )
             self._tallies[ready.runnable.key] = tally
             self._outlook.put(ready.cell, tally)
@@ -273,10 +272,8 @@ class Run:
                     yield from self._give_up(event.cell)
             yield self._progress()
 
-    def _start(self, tally: Tally, draw: Draw) -> PlannedInvocation:
-        return PlannedInvocation(
-            ready=tally.ready, key=self._session.bench.key(tally.ready, *tally.next), draw=draw
-        )
+    def _start(self, tally: ReadyOutcomes, draw: Draw) -> PlannedInvocation:
+        return self._session.bench.plan(tally.ready, *tally.next, draw=draw)
 
     def _give_up(self, cell: Cell) -> Generator[Event, None, None]:
         if larger := self._outlook.give_up(cell):

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
     from concurrent.futures import Executor
 
-    from perftrail.model.search_record import Mark, RegressionNote
+    from perftrail.model.search_record import RegressionNote, StoreProgress
     from perftrail.ports import Store
     from perftrail.present.dashboard.live import Live
     from perftrail.present.dashboard.snapshot import Snapshot
@@ -75,7 +75,7 @@ class About:
 class _Looked:
     """The last observation of a study: the state of its store, and the time."""
 
-    seen: tuple[Mark, Holder | None, str]
+    seen: tuple[StoreProgress, Holder | None, str]
     at: float
     live: Live
 
@@ -148,10 +148,10 @@ class ServedStudy:
         if time.monotonic() - self._asked_at < LOOK_SECONDS:
             return False
         self._asked_at = time.monotonic()
-        if known.gathered.view.study.walked.kind == "samples":
+        if known.gathered.view.study.searched_source.kind == "samples":
             return time.monotonic() - self._resting_until > AGED_SECONDS
         try:
-            mark: Mark = await self.ask(lambda store: store.mark())
+            mark: StoreProgress = await self.ask(lambda store: store.mark())
         except PerftrailError as error:
             self.trouble = str(error)
             return False
@@ -190,7 +190,7 @@ class ServedStudy:
     def _opened(self) -> Store:
         """Return the open store; it stays open for a while, because opening takes longer than most queries."""
         known = self._snapshot
-        if known is not None and known.gathered.view.study.walked.kind == "samples":
+        if known is not None and known.gathered.view.study.searched_source.kind == "samples":
             return known.gathered.view.store
         with self._opening:
             if self._kept is None or time.monotonic() > self._kept_until:

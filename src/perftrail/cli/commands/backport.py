@@ -66,7 +66,7 @@ def command(
     loaded = options.apply_to(sources.load(study))
     fitted = fit_patch(loaded, _request(fix, onto=onto, patch=patch), store=options.store)
     if not isinstance(fitted, FittedPatch):
-        _print_conflict(fitted, kind=loaded.walked.kind, study=study, as_json=as_json)
+        _print_conflict(fitted, kind=loaded.searched_source.kind, study=study, as_json=as_json)
         raise click.exceptions.Exit(1)
     file = Path(output) if output is not None else patch_file(loaded, fitted.patched.base)
     written = patch is None or output is not None

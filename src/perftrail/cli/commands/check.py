@@ -104,7 +104,7 @@ def show_plan(
     from perftrail.present.speech import print_source_age
     from perftrail.verbs.check import study_plan
 
-    if study.walked.kind == "samples":
+    if study.searched_source.kind == "samples":
         from perftrail.present.exported import print_imported
         from perftrail.verbs.import_ import imported_content
 

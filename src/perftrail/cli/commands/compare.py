@@ -136,7 +136,7 @@ def command(
     Exits with 3 if a verdict matches --fail-on, and with 1 if HEAD fails where BASE works, or if no verdict is
     possible. --format github also writes the job's summary and annotates the study file.
     """
-    from perftrail.measure.subjects import afresh
+    from perftrail.measure.subjects import retry_stale_builds
     from perftrail.present.gate_output import Job, check_also, write_gate
     from perftrail.verbs.compare import Compare
 
@@ -147,7 +147,9 @@ def command(
     with Job.of(form) as job:
         gate = options.run(
             loaded,
-            lambda session: afresh(session.subject_builder, lambda: Compare(session, request).events()),
+            lambda session: retry_stale_builds(
+                session.subject_builder, lambda: Compare(session, request).events()
+            ),
             engine=engine,
         )
     gate = _with_commands(gate, study, comparison, sources, options)

@@ -97,7 +97,7 @@ def command(
     answer, also for "none", and with 1 if the answer is unclear.
     """
     from perftrail.find.find import Find
-    from perftrail.measure.subjects import afresh
+    from perftrail.measure.subjects import retry_stale_builds
     from perftrail.present.finding import print_find
 
     if metrics and everything:
@@ -106,7 +106,7 @@ def command(
     request = _request(loaded, () if everything else metrics or loaded.find.metric, **overrides)
     answer = options.run(
         loaded,
-        lambda session: afresh(
+        lambda session: retry_stale_builds(
             session.subject_builder, lambda: Find(replace(session, keep_going=keep_going), request).events()
         ),
         jobs=jobs,

@@ -20,14 +20,14 @@ from perftrail.cli.help import Command
 from perftrail.cli.json_output import print_json
 from perftrail.cli.options import FRACTION, json_option
 from perftrail.errors import UsageError
-from perftrail.measure.trial import SHELL, CommandLine, enter, scan, values_of
+from perftrail.measure.trial import SHELL, CommandLine, scan, trial_entries, values_of
 from perftrail.model.study import Sandbox
 from perftrail.model.trial import (
     BUDGET_SECONDS,
     LEAST_RUNS,
     MOST_RUNS,
     PRECISION,
-    SMALLEST,
+    THRESHOLD,
     Pace,
     Surroundings,
     Trial,
@@ -38,7 +38,7 @@ from perftrail.present import trial_files
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from perftrail.measure.trial import Measure
+    from perftrail.measure.trial import TrialRunner
     from perftrail.stats.trial import Findings
 
     Export = Callable[[Findings], str]
@@ -177,13 +177,13 @@ def command(ctx: click.Context, /, *, as_json: bool, **options: object) -> None:
     perftrail interleaves the runs, detects warm-ups, and stops when the comparison is settled or the interval is narrow
     enough. Exits with 0 if everything was measured, and with 1 if a command failed.
     """  # noqa: D301 - click wants the control character itself
-    from perftrail.measure.trial import CommandFailed, open_measure
+    from perftrail.measure.trial import CommandFailed, open_trial
 
     parsed = Options(**options)  # type: ignore[arg-type] # click passes values of the declared types
     exports = exports_of(parsed)
     trial = trial_of(parsed, words=ctx.meta.get(WORDS_KEY, ()))
     interrupted = False
-    with open_measure(trial) as measure:
+    with open_trial(trial) as measure:
         try:
             _follow(measure, silent=trial.surroundings.output is not None)
         except CommandFailed as failure:
@@ -211,7 +211,7 @@ def _hint(commands: tuple[str, ...]) -> str:
     return f"\nEach argument is one COMMAND; for a single command write: perftrail measure -- {shlex.join(commands)}"
 
 
-def _follow(measure: Measure, *, silent: bool) -> None:
+def _follow(measure: TrialRunner, *, silent: bool) -> None:
     """Measure until the end, with a progress line on a terminal."""
     from rich.text import Text
 
@@ -277,7 +277,7 @@ class Options:
 
 def trial_of(options: Options, *, words: tuple[str, ...]) -> Trial:
     """Return the requested trial; raises `UsageError`."""
-    entered = enter(
+    entered = trial_entries(
         CommandLine(
             commands=options.commands,
             words=words,
@@ -402,7 +402,7 @@ def _pace(options: Options) -> Pace:
         sure=least if options.min_runs and options.budget is None else 1,
         budget_seconds=budget,
         precision=PRECISION if options.precision is None else options.precision,
-        threshold=SMALLEST if options.threshold is None else options.threshold,
+        threshold=THRESHOLD if options.threshold is None else options.threshold,
         warmups=options.warmup,
     )
 

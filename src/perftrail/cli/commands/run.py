@@ -52,7 +52,7 @@ def command(
     if nothing could be measured, or if a metric differs that must be equal according to the study.
     """
     from perftrail.cli.commands.check import show_plan
-    from perftrail.measure.subjects import afresh
+    from perftrail.measure.subjects import retry_stale_builds
     from perftrail.present.finding import print_run
     from perftrail.results.selection import select
     from perftrail.verbs.run import Run
@@ -70,7 +70,7 @@ def command(
         return
     report = options.run(
         loaded,
-        lambda session: afresh(
+        lambda session: retry_stale_builds(
             session.subject_builder, lambda: Run(replace(session, keep_going=keep_going), selection).events()
         ),
         jobs=jobs,

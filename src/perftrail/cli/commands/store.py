@@ -217,7 +217,7 @@ def selected_store(study: str | None, store: str | None) -> NamedStore:
     if study is None and store is not None:
         return NamedStore(location=store_at(store).location, options=options)
     loaded = load_study(study, to_read=True)
-    if loaded.walked.kind == "samples":
+    if loaded.searched_source.kind == "samples":
         raise UsageError(
             f"{loaded.file}: its samples are imported from other tools and are in files, so it has no store"
         )

@@ -104,7 +104,7 @@ def command(
 
 def _check(study: Study, policy: WatchPolicy, options: SessionOptions) -> Watched:
     """Check the branch once."""
-    from perftrail.measure.subjects import afresh
+    from perftrail.measure.subjects import retry_stale_builds
     from perftrail.present.sentence import change_words
     from perftrail.verbs.watch.batch import read_state, write_state
     from perftrail.verbs.watch.delivery import receivers_of
@@ -114,7 +114,7 @@ def _check(study: Study, policy: WatchPolicy, options: SessionOptions) -> Watche
     with exclusive_lock(file.with_suffix(".lock")):
         return options.run(
             study,
-            lambda session: afresh(
+            lambda session: retry_stale_builds(
                 session.subject_builder,
                 lambda: BranchCheck(
                     session,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from perftrail.model.measurement import Outcome, Runnable
-    from perftrail.model.search_record import Mark, SearchRecord, StepRecord
+    from perftrail.model.search_record import SearchRecord, StepRecord, StoreProgress
     from perftrail.model.study import Study
     from perftrail.ports import Store
     from perftrail.present.dashboard.snapshot import Snapshot
@@ -136,7 +136,7 @@ class Live:
     `taken` is the time of the snapshot that the pages show.
     """
 
-    mark: Mark
+    mark: StoreProgress
     taken: str
     writer: str
     since: str
@@ -296,7 +296,9 @@ def _time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, tz=UTC).isoformat(timespec="seconds")
 
 
-def _progress(snapshot: Snapshot, mark: Mark, pace: float | None, holder: Holder | None) -> Progress | None:
+def _progress(
+    snapshot: Snapshot, mark: StoreProgress, pace: float | None, holder: Holder | None
+) -> Progress | None:
     """Return the progress: the work missing in the snapshot, less the invocations since."""
     if holder is None or not _runs(holder, "run"):
         return None

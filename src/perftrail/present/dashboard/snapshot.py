@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from perftrail.measure.session import View
     from perftrail.model.build import BuildRecord
     from perftrail.model.plan import Cell
-    from perftrail.model.search_record import Mark
+    from perftrail.model.search_record import StoreProgress
     from perftrail.model.study import MeasurePolicy
     from perftrail.model.subject import Revision, Subject
     from perftrail.present.dashboard.regressions import Regression
@@ -57,7 +57,7 @@ def remaining(gathered: Gathered) -> Remaining:
     """Return the work that a run of the whole plan lacks. The view must be open."""
     view = gathered.view
     study, policy = view.study, view.study.measure
-    if study.walked.kind == "samples":
+    if study.searched_source.kind == "samples":
         return Remaining()
     runnable_rows = _rows_by_runnable(gathered)
     lacking: dict[object, tuple[int, int]] = {}
@@ -158,7 +158,7 @@ class Snapshot:
     without one.
     """
 
-    mark: Mark
+    mark: StoreProgress
     taken: str
     gathered: Gathered
     page: Page | None

@@ -246,7 +246,7 @@ def _side_by_side(gathered: Gathered, one: Row, other: Row, *, comparisons: int)
         own = compare_unpaired_rows(gathered, one, other, comparisons=comparisons)
         return replace(own, comparison=found.comparison, ratios=found.ratios, in_turns=True)
     in_turns = gathered.search is None or one.subject.revision == other.subject.revision
-    if in_turns and gathered.view.study.walked.kind != "samples":
+    if in_turns and gathered.view.study.searched_source.kind != "samples":
         taken = pairs_of_points(gathered, [(one, other)])
         if count_pairs(taken) >= LEAST_PAIRS:
             return compare_pairs_of(gathered, taken, comparisons=comparisons)

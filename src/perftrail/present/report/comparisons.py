@@ -227,7 +227,7 @@ def compare_subjects(gathered: Gathered) -> tuple[SideBySide, ...]:
     several = len(gathered.variants) > 1
     if not gathered.compared or (gathered.search is not None and not several):
         return ()
-    if gathered.view.study.walked.kind == "samples":
+    if gathered.view.study.searched_source.kind == "samples":
         return _apart(gathered, gathered.compared_rows)
     measured = [pairs_of_points(gathered, points) for points in _groups(gathered)]
     enough = [each for each in measured if count_pairs(each) >= LEAST_PAIRS]

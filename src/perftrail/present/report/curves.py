@@ -302,7 +302,7 @@ def _answered(gathered: Gathered, first: Row, row: Row) -> bool:
 def _lacks_turns(gathered: Gathered) -> bool:
     """Whether the samples are not interleaved: imported samples, and those of a search."""
     searched = gathered.search is not None and len(gathered.variants) < 2
-    return searched or gathered.view.study.walked.kind == "samples"
+    return searched or gathered.view.study.searched_source.kind == "samples"
 
 
 def _in_turns(gathered: Gathered, opposite: Sequence[tuple[Row, Row]]) -> Shifts:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from perftrail.charts.frame import Palette
 from perftrail.local_engine import LocalEngine
 from perftrail.measure.session import missing_builds
-from perftrail.model.target import TargetError, claimed_figure, parse_metric, resolve
+from perftrail.model.target import TargetError, claimed_metric, parse_metric, resolve
 from perftrail.model.wording import escaped
 from perftrail.present.report.words import revision_mark
 from perftrail.results.changes import answers_of, begin_changes, with_answers
@@ -180,7 +180,7 @@ class Gathered:
             if found is not None:
                 return QuestionMetric(benchmark=found.benchmark, metric=found.metric, point=found.point)
             with suppress(TargetError):
-                open_ = claimed_figure(study, text)
+                open_ = claimed_metric(study, text)
                 assert open_.benchmark is not None
                 return QuestionMetric(benchmark=open_.benchmark, metric=open_.name, point=None)
         return None

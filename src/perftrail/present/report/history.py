@@ -89,11 +89,11 @@ def _releases(revisions: Sequence[Revision]) -> Iterator[Mark]:
 
 
 def _failed(gathered: Gathered) -> Iterator[Mark]:
-    for trouble in gathered.lacking.troubles:
-        for subject in trouble.subjects:
-            if subject.revision.id in gathered.positions and trouble.failure.stage != "skipped":
+    for group in gathered.lacking.failure_groups:
+        for subject in group.subjects:
+            if subject.revision.id in gathered.positions and group.failure.stage != "skipped":
                 position = gathered.positions[subject.revision.id]
-                yield Mark(position=position, word=f"{subject.revision.short}: {trouble.failure.stage}")
+                yield Mark(position=position, word=f"{subject.revision.short}: {group.failure.stage}")
 
 
 def _gaps(gathered: Gathered) -> Iterator[Gap]:

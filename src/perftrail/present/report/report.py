@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from perftrail.charts.frame import Figure
+    from perftrail.measure.failure_groups import FailureGroup
     from perftrail.measure.session import View
-    from perftrail.measure.troubles import Trouble
     from perftrail.model.subject import Revision
     from perftrail.ports import Engine
     from perftrail.present.page import Verdict
@@ -49,7 +49,7 @@ def about_sections(gathered: Gathered) -> tuple[Section, ...]:
 
 def _measured(gathered: Gathered) -> Section:
     view = gathered.view
-    if view.study.walked.kind == "samples":
+    if view.study.searched_source.kind == "samples":
         return _imported(gathered)
     study, policy = view.study, view.study.measure
     known = view.store.machines().get(view.machine.id, view.machine)
@@ -134,17 +134,17 @@ def _other_searches(gathered: Gathered) -> Iterator[Table]:
 
 def _failures(gathered: Gathered) -> Section | None:
     """Return each cause of failures once, with the end of its log, and the skipped revisions; `None` without any."""
-    troubles, left_out = gathered.lacking.troubles, gathered.lacking.left_out
-    if not troubles and not left_out:
+    failure_groups, left_out = gathered.lacking.failure_groups, gathered.lacking.left_out
+    if not failure_groups and not left_out:
         return None
     rows = tuple(
         (
-            str(len(trouble.subjects)),
-            trouble.failure.stage,
-            escaped(trouble.line, longest=300),
-            escaped(", ".join(str(subject) for subject in trouble.subjects[:6]), longest=200),
+            str(len(group.subjects)),
+            group.failure.stage,
+            escaped(group.line, longest=300),
+            escaped(", ".join(str(subject) for subject in group.subjects[:6]), longest=200),
         )
-        for trouble in troubles
+        for group in failure_groups
     )
     skipped = tuple(
         (str(len(each.revisions)), "skipped", escaped(each.reason, longest=300), each.revisions[0].short)
@@ -156,17 +156,17 @@ def _failures(gathered: Gathered) -> Section | None:
         rows=(*rows, *skipped),
         numbers=frozenset({0}),
     )
-    logs = tuple(log for trouble in troubles[:MOST_TROUBLES] for log in _log(gathered, trouble))
+    logs = tuple(log for group in failure_groups[:MOST_TROUBLES] for log in _log(gathered, group))
     return Section(
         name="failures", title="Failed builds and skipped revisions", tables=(table,), listings=logs
     )
 
 
-def _log(gathered: Gathered, trouble: Trouble) -> Iterator[Listing]:
-    text = log_end(trouble.failure.log, gathered.results) or trouble.failure.message
+def _log(gathered: Gathered, group: FailureGroup) -> Iterator[Listing]:
+    text = log_end(group.failure.log, gathered.results) or group.failure.message
     if text.strip():
         yield Listing(
-            title=f"Log of {revision_name(trouble.subjects[0].revision)}: {escaped(trouble.line, longest=LONGEST)}",
+            title=f"Log of {revision_name(group.subjects[0].revision)}: {escaped(group.line, longest=LONGEST)}",
             text=escaped(text, longest=8_000, kept=LINES),
             folded=True,
         )
@@ -184,7 +184,7 @@ def _repeat(gathered: Gathered) -> Section:
     verb = "goes from" if len(ends) > 1 else "is"
     text = f" The history {verb} {' to '.join(ends)}." if ends else ""
     command = f"perftrail {'find' if gathered.search is not None else 'run'} {name}\n"
-    if study.walked.kind == "samples":
+    if study.searched_source.kind == "samples":
         command = ""  # nothing runs: the report comes from the imported files
     return Section(
         name="repeat",

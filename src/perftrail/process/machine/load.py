@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from perftrail.model.measurement import Busy, Conditions
+from perftrail.model.measurement import BusyProcess, Conditions
 from perftrail.process.machine.counters import TICK_SECONDS, Clocks, CounterReading, Gauges
 
 if TYPE_CHECKING:
@@ -56,7 +56,9 @@ def take_census(root: Path) -> Census:
     return found
 
 
-def busiest(before: Census, after: Census, *, seconds: float, own: int, most: int = 5) -> tuple[Busy, ...]:
+def busiest(
+    before: Census, after: Census, *, seconds: float, own: int, most: int = 5
+) -> tuple[BusyProcess, ...]:
     """Return the processes that used most CPU time between two readings, except `own` and its descendants."""
     ours = descendants(after, own)
     used = {
@@ -65,7 +67,7 @@ def busiest(before: Census, after: Census, *, seconds: float, own: int, most: in
         if pid not in ours
     }
     worst = sorted((pid for pid in used if used[pid] > 0.0), key=lambda pid: (-used[pid], pid))[:most]
-    return tuple(Busy(pid=pid, name=after[pid].name, cpus=used[pid] / seconds) for pid in worst)
+    return tuple(BusyProcess(pid=pid, name=after[pid].name, cpus=used[pid] / seconds) for pid in worst)
 
 
 def descendants(census: Mapping[int, Process], pid: int) -> frozenset[int]:
@@ -193,7 +195,7 @@ class Watch:
         since = self._since(RECENT_SECONDS, now)
         return None if since is None else _foreign(since, now)
 
-    def busiest(self, *, seconds: float = CENSUS_SECONDS) -> tuple[Busy, ...]:
+    def busiest(self, *, seconds: float = CENSUS_SECONDS) -> tuple[BusyProcess, ...]:
         """Return the other processes that use most CPU time now; takes this number of seconds."""
         before, started = take_census(self._root), time.monotonic()
         time.sleep(seconds)

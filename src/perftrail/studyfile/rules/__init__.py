@@ -24,19 +24,19 @@ if TYPE_CHECKING:
     from perftrail.studyfile.problems import Problems
 
 
-def check(study: Study, complaints: Problems, *, written_locations: Mapping[str, str]) -> None:
+def check(study: Study, problems: Problems, *, written_locations: Mapping[str, str]) -> None:
     """Report every contradiction in a study with readable values.
 
     `written_locations` are the sources' locations as written in the file, by name.
     """
-    check_samples(study, complaints)
+    check_samples(study, problems)
     if study.source.kind != "samples":
-        check_builds(study, complaints)
-        check_benchmarks(study, complaints)
-        check_metrics(study, complaints)
-        check_derived(study, complaints)
-        check_claims(study, complaints)
-        check_find(study, complaints)
-        check_sandbox(study, complaints)
-        check_watch(study, complaints)
-    check_sources(study, complaints, written_locations=written_locations)
+        check_builds(study, problems)
+        check_benchmarks(study, problems)
+        check_metrics(study, problems)
+        check_derived(study, problems)
+        check_claims(study, problems)
+        check_find(study, problems)
+        check_sandbox(study, problems)
+        check_watch(study, problems)
+    check_sources(study, problems, written_locations=written_locations)

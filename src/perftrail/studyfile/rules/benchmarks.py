@@ -8,7 +8,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perftrail.model.placeholders import LAYOUT, MACHINE, OUT, fill, names, put_texts, split_command
+from perftrail.model.placeholders import LAYOUT, MACHINE, OUT, fill, insert_texts, names, split_command
 from perftrail.model.target import TargetError, known_value
 from perftrail.model.wording import listed, nearest, quoted, suggestion
 from perftrail.studyfile.problems import MissingFile
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 MOST_FILES = 1000
 """Largest number of checked files of one benchmark, so that reading a study stays fast."""
 
-REMEDY = "create it first; what builds make belongs below {build} or {out}"
+REMEDY = "create it first; files that builds create belong below {build} or {out}"
 
 _HERE = "{study}"
 _PLAIN = re.compile(r"\{study\}/[^:,;=*?\[\]|<>$]+")
@@ -40,29 +40,29 @@ _WRITES = re.compile(r"-o|--?\w*(?:out|log|write|save|dump|cache|tmp|temp)[\w-]*
 """An option whose value the command may create."""
 
 
-def check_inputs(study: Study, benchmark: Benchmark, path: KeyPath, complaints: Problems) -> None:
+def check_inputs(study: Study, benchmark: Benchmark, path: KeyPath, problems: Problems) -> None:
     """Report files of the study that a benchmark reads and that do not exist.
 
     Outputs of builds are unknown here: paths below ``{build}``, ``{out}`` and other sources, and paths of the
     study that a build line names.
     """
-    made = _made(study, benchmark)
+    is_created = _created_by_builds(study, benchmark)
     stdin, command = (*path, "stdin"), (*path, "command")
     parts = [("variants", name, "run", "parts") for name in study.variants]
-    if not complaints.clean((*path, "parameters"), (*path, "exclude"), stdin, command, *parts):
+    if not problems.clean((*path, "parameters"), (*path, "exclude"), stdin, command, *parts):
         return
     if benchmark.stdin is not None:
         read = _filled(study, benchmark, lambda _: [benchmark.stdin or ""])
-        if wrong := _missing(study, read, made, a_directory=False):
-            complaints.add(stdin, wrong)
+        if wrong := _missing(study, read, is_created, a_directory=False):
+            problems.add(stdin, wrong)
     words = _filled(study, benchmark, lambda variant: _read_by(study, benchmark, variant))
-    if wrong := _missing(study, words, made, a_directory=True):
-        complaints.add(command, wrong)
+    if wrong := _missing(study, words, is_created, a_directory=True):
+        problems.add(command, wrong)
 
 
 def _read_by(study: Study, benchmark: Benchmark, variant: str) -> list[str]:
     """Return the paths of the study that a command clearly reads in a variant."""
-    line = put_texts(benchmark.command, study.variants[variant].run.parts)
+    line = insert_texts(benchmark.command, study.variants[variant].run.parts)
     if benchmark.shell:
         return _READ.findall(line)
     words = split_command(line)
@@ -88,7 +88,7 @@ def _filled(study: Study, benchmark: Benchmark, texts: Callable[[str], Iterable[
 
 
 def _missing(
-    study: Study, paths: Iterable[str], made: Callable[[str], bool], *, a_directory: bool
+    study: Study, paths: Iterable[str], is_created: Callable[[str], bool], *, a_directory: bool
 ) -> str | None:
     """Return a message about missing files; `None` if all known files exist.
 
@@ -96,7 +96,7 @@ def _missing(
     """
     missing: list[str] = []
     for path in paths:
-        if set(names(path)) - {"study"} or made(path):
+        if set(names(path)) - {"study"} or is_created(path):
             continue
         there = Path(fill(path, {"study": study.directory}))
         try:
@@ -125,7 +125,7 @@ def _near(study: Study, path: str) -> str | None:
     return f"{_HERE}/{near}" if near else None
 
 
-def _made(study: Study, benchmark: Benchmark) -> Callable[[str], bool]:
+def _created_by_builds(study: Study, benchmark: Benchmark) -> Callable[[str], bool]:
     """Return whether a build line may create a path: the line names the path, or a directory above it."""
     builds: list[Build | Era | VariantBuild] = [study.build, *study.build.when]
     builds += [variant.build for variant in study.variants.values()]
@@ -147,65 +147,63 @@ RESERVED = (*MACHINE, OUT, LAYOUT, "variant")
 _SHELL_WORDS = frozenset({"|", "||", "&", "&&", ";", "<", ">", ">>", "2>&1", "2>", "&>"})
 
 
-def check_benchmarks(study: Study, complaints: Problems) -> None:
+def check_benchmarks(study: Study, problems: Problems) -> None:
     """Report benchmarks that cannot run."""
-    if not complaints.stands(("benchmark",)):
-        complaints.add_unreadable(
-            ("benchmark",), "missing; commands to run, with their parameters and metrics"
-        )
-    elif not study.benchmarks and complaints.clean(("benchmark",)):
-        complaints.add(("benchmark",), "there must be at least one; write [benchmark.NAME] with its command")
+    if not problems.has_key(("benchmark",)):
+        problems.add_unreadable(("benchmark",), "missing; commands to run, with their parameters and metrics")
+    elif not study.benchmarks and problems.clean(("benchmark",)):
+        problems.add(("benchmark",), "there must be at least one; write [benchmark.NAME] with its command")
     for name, benchmark in study.benchmarks.items():
         path = ("benchmark", name)
-        _check_parameters(benchmark, path, complaints)
-        _check_lines(study, benchmark, path, complaints)
-        _check_exclusions(study, benchmark, path, complaints)
-        check_inputs(study, benchmark, path, complaints)
+        _check_parameters(benchmark, path, problems)
+        _check_lines(study, benchmark, path, problems)
+        _check_exclusions(study, benchmark, path, problems)
+        check_inputs(study, benchmark, path, problems)
 
 
-def _check_lines(study: Study, benchmark: Benchmark, path: KeyPath, complaints: Problems) -> None:
+def _check_lines(study: Study, benchmark: Benchmark, path: KeyPath, problems: Problems) -> None:
     known = (*benchmark.parameters, *always_known(study), OUT)
     in_parts = (*known, *every_part(study))
     parameters = (*path, "parameters")
-    words = _words(benchmark, (*path, "command"), complaints)
-    check_placeholders(words, (*path, "command"), complaints, known=in_parts, parameters=parameters)
-    check_placeholders(benchmark.build, (*path, "build"), complaints, known=in_parts, parameters=parameters)
-    check_relink(benchmark.relink, (*path, "relink"), complaints, known=in_parts, parameters=parameters)
-    check_environment(benchmark.env, (*path, "env"), complaints, known=known, parameters=parameters)
+    words = _words(benchmark, (*path, "command"), problems)
+    check_placeholders(words, (*path, "command"), problems, known=in_parts, parameters=parameters)
+    check_placeholders(benchmark.build, (*path, "build"), problems, known=in_parts, parameters=parameters)
+    check_relink(benchmark.relink, (*path, "relink"), problems, known=in_parts, parameters=parameters)
+    check_environment(benchmark.env, (*path, "env"), problems, known=known, parameters=parameters)
     if benchmark.stdin is not None:
         stdin = (benchmark.stdin,)
-        check_placeholders(stdin, (*path, "stdin"), complaints, known=known, parameters=parameters)
+        check_placeholders(stdin, (*path, "stdin"), problems, known=known, parameters=parameters)
         if not benchmark.stdin.strip():
-            complaints.add((*path, "stdin"), "names no file")
+            problems.add((*path, "stdin"), "names no file")
 
 
-def _words(benchmark: Benchmark, path: KeyPath, complaints: Problems) -> tuple[str, ...]:
+def _words(benchmark: Benchmark, path: KeyPath, problems: Problems) -> tuple[str, ...]:
     command = benchmark.command
     if not command.strip():
-        complaints.add(path, "names no program to run")
+        problems.add(path, "names no program to run")
     if benchmark.shell or not command.strip():
         return (command,)
     for word in sorted(_SHELL_WORDS.intersection(command.split())):
-        complaints.add(path, f"{quoted(word)} only works in a shell; write shell = true, or quote it")
+        problems.add(path, f"{quoted(word)} only works in a shell; write shell = true, or quote it")
     try:
         return split_command(command)
     except ValueError as error:
-        complaints.add(path, f"{quoted(command)} {error}")
+        problems.add(path, f"{quoted(command)} {error}")
         return (command,)
 
 
-def _check_parameters(benchmark: Benchmark, path: KeyPath, complaints: Problems) -> None:
+def _check_parameters(benchmark: Benchmark, path: KeyPath, problems: Problems) -> None:
     for name, values in benchmark.parameters.items():
         at = (*path, "parameters", name)
         if name in RESERVED:
-            complaints.add(at, f"{quoted(name)} is already in use; choose another name")
+            problems.add(at, f"{quoted(name)} is already in use; choose another name")
         if not values:
-            complaints.add(at, "has no values; write at least one")
+            problems.add(at, "has no values; write at least one")
         for wrong in _repeated(values):
-            complaints.add(at, wrong)
+            problems.add(at, wrong)
     count = math.prod(len(values) for values in benchmark.parameters.values())
     if count > MOST_POINTS:
-        complaints.add((*path, "parameters"), f"span more than {MOST_POINTS} points; use fewer values")
+        problems.add((*path, "parameters"), f"span more than {MOST_POINTS} points; use fewer values")
 
 
 def _repeated(values: tuple[Value, ...]) -> tuple[str, ...]:
@@ -222,23 +220,23 @@ def _written(value: Value) -> str:
     return quoted(value) if isinstance(value, str) else str(value)
 
 
-def _check_exclusions(study: Study, benchmark: Benchmark, path: KeyPath, complaints: Problems) -> None:
+def _check_exclusions(study: Study, benchmark: Benchmark, path: KeyPath, problems: Problems) -> None:
     for number, rule in enumerate(benchmark.exclude):
         at: KeyPath = (*path, "exclude", number)
-        if not rule and complaints.clean(at):
-            complaints.add((*path, "exclude"), f"item {number + 1} is empty and would exclude every point")
+        if not rule and problems.clean(at):
+            problems.add((*path, "exclude"), f"item {number + 1} is empty and would exclude every point")
         for name, value in rule.items():
-            _check_exclusion(study, benchmark, path, complaints, at=(*at, name), value=value)
-    trusted = complaints.clean((*path, "parameters"), (*path, "exclude"), ("variants",))
+            _check_exclusion(study, benchmark, path, problems, at=(*at, name), value=value)
+    trusted = problems.clean((*path, "parameters"), (*path, "exclude"), ("variants",))
     if trusted and not _any_point(study, benchmark):
-        complaints.add((*path, "exclude"), "excludes every point in every variant; nothing is left to run")
+        problems.add((*path, "exclude"), "excludes every point in every variant; nothing is left to run")
 
 
 def _check_exclusion(
     study: Study,
     benchmark: Benchmark,
     path: KeyPath,
-    complaints: Problems,
+    problems: Problems,
     *,
     at: KeyPath,
     value: Value,
@@ -247,19 +245,19 @@ def _check_exclusion(
     if name == "variant":
         if value not in study.variants:
             wrong = f"no variant {_written(value)}{suggestion(str(value), study.variants)}"
-            complaints.add(at, wrong, about=("variants", str(value)))
+            problems.add(at, wrong, about=("variants", str(value)))
     elif name not in benchmark.parameters:
         known = (*benchmark.parameters, "variant")
         near = nearest(name, known)
         hint = f"did you mean {quoted(near)}?" if near else f"there are {listed(known, 'and')}"
-        complaints.add(at, f'no parameter "{name}"; {hint}', about=(*path, "parameters", name))
+        problems.add(at, f'no parameter "{name}"; {hint}', about=(*path, "parameters", name))
     else:
         try:
             if known_value(benchmark, name, value) != value:
                 wrong = f"{_written(value)} is text in one place and a number in the other"
-                complaints.add(at, wrong, about=(*path, "parameters", name))
+                problems.add(at, wrong, about=(*path, "parameters", name))
         except TargetError as error:
-            complaints.add(at, str(error), about=(*path, "parameters", name))
+            problems.add(at, str(error), about=(*path, "parameters", name))
 
 
 def _any_point(study: Study, benchmark: Benchmark) -> bool:

@@ -10,8 +10,8 @@ from perftrail.model.placeholders import (
     LAYOUT,
     MACHINE,
     OUT,
+    insert_texts,
     names,
-    put_texts,
     source_placeholder,
     split_command,
 )
@@ -34,24 +34,24 @@ if TYPE_CHECKING:
     from perftrail.studyfile.problems import KeyPath, Problems
 
 
-MOST_LOOKED_AT = 2000
+MOST_COMPARED_FILES = 2000
 """Largest number of files of a directory that are compared with a misspelt name."""
 
 
 def check_repairs(
-    recipe: Build | Era | VariantBuild, path: KeyPath, complaints: Problems, *, study: Path
+    recipe: Build | Era | VariantBuild, path: KeyPath, problems: Problems, *, study: Path
 ) -> None:
     """Report files that the study does not have, and invalid places in the tree."""
-    taken: dict[str, str] = {}
+    by_place: dict[str, str] = {}
     for file, place in recipe.overlay.items():
         key = (*path, "overlay", file)
         if wrong := _file_wrong(file, study) or _place_wrong(place):
-            complaints.add(key, wrong)
-        elif (other := taken.setdefault(posixpath.normpath(place), file)) != file:
-            complaints.add(key, f"goes where {quoted(other)} goes, to {quoted(place)}")
+            problems.add(key, wrong)
+        elif (other := by_place.setdefault(posixpath.normpath(place), file)) != file:
+            problems.add(key, f"has the same place as {quoted(other)}: {quoted(place)}")
     for file in recipe.patch:
         if wrong := _file_wrong(file, study):
-            complaints.add((*path, "patch"), wrong)
+            problems.add((*path, "patch"), wrong)
 
 
 def _file_wrong(file: str, study: Path) -> str | None:
@@ -88,25 +88,25 @@ def _place_wrong(place: str) -> str | None:
 def files_in(directory: Path, *, below: Path) -> list[str]:
     """Return the files of a directory relative to another one, sorted; none if the directory does not exist.
 
-    It reads at most `MOST_LOOKED_AT` entries. Raises `OSError` if the directory cannot be read.
+    It reads at most `MOST_COMPARED_FILES` entries. Raises `OSError` if the directory cannot be read.
     """
     if not directory.is_dir():
         return []
-    entries = (each for each, _ in zip(directory.iterdir(), range(MOST_LOOKED_AT), strict=False))
+    entries = (each for each, _ in zip(directory.iterdir(), range(MOST_COMPARED_FILES), strict=False))
     return sorted(str(each.relative_to(below)) for each in entries if each.is_file())
 
 
-def check_sandbox(study: Study, complaints: Problems) -> None:
+def check_sandbox(study: Study, problems: Problems) -> None:
     """Report a sandbox that is opened without a reason, or completely."""
     sandbox = study.sandbox
     for path in sandbox.readable:
         if wrong := _path_wrong(path):
-            complaints.add(("sandbox", "readable"), wrong)
+            problems.add(("sandbox", "readable"), wrong)
     if sandbox.why.strip():
         return
     for key, opened in (("network", sandbox.network != "none"), ("readable", bool(sandbox.readable))):
         if opened:
-            complaints.add(("sandbox", key), "opens the sandbox: say in sandbox.why what for")
+            problems.add(("sandbox", key), "opens the sandbox; write the reason in sandbox.why")
 
 
 def _path_wrong(path: str) -> str | None:
@@ -120,7 +120,9 @@ def _path_wrong(path: str) -> str | None:
     return control_wrong(path)
 
 
-RELINK_NEEDS_OUTPUTS = "needs outputs: only they are kept of a relinked build; name what the benchmarks use"
+RELINK_NEEDS_OUTPUTS = (
+    "needs outputs, because a relinked build stores nothing else; name what the benchmarks use"
+)
 
 
 def always_known(study: Study) -> tuple[str, ...]:
@@ -133,60 +135,46 @@ def every_part(study: Study) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for each in study.variants.values() for name in each.run.parts))
 
 
-def check_variants(study: Study, complaints: Problems) -> None:
+def check_variants(study: Study, problems: Problems) -> None:
     """Report variants that cannot be built or run."""
     shared = _parameters_of_all(study)
     for name, variant in study.variants.items():
         path: KeyPath = ("variants", name)
-        _check_folder(study, variant, path, complaints)
-        _check_build(study, variant.build, (*path, "build"), complaints)
+        _check_folder(study, variant, path, problems)
+        _check_recipe(study, variant.build, (*path, "build"), problems)
         if not variant.rebuild:
             for key in ("build", "directory"):
-                if complaints.stands((*path, key)):
+                if problems.has_key((*path, key)):
                     wrong = "has no effect with rebuild = false; remove one of them"
-                    complaints.add((*path, key), wrong)
-        if complaints.clean(("benchmark",)):
+                    problems.add((*path, key), wrong)
+        if problems.clean(("benchmark",)):
             running = (*always_known(study), OUT, *shared)
             run, at = variant.run, (*path, "run")
-            check_environment(run.env, (*at, "env"), complaints, known=running)
-            check_placeholders(run.prefix, (*at, "prefix"), complaints, known=running)
-            _check_parts(study, name, complaints)
+            check_environment(run.env, (*at, "env"), problems, known=running)
+            check_placeholders(run.prefix, (*at, "prefix"), problems, known=running)
+            _check_parts(study, name, problems)
 
 
-def _check_folder(study: Study, variant: Variant, path: KeyPath, complaints: Problems) -> None:
+def _check_folder(study: Study, variant: Variant, path: KeyPath, problems: Problems) -> None:
     folder, at = variant.directory, (*path, "directory")
     if folder is None:
         return
     if study.source.kind != "directory":
         kind = study.source.kind
         wrong = f"is for a directory source; in a {kind} one write build.directory"
-        complaints.add(at, wrong, about=("source", "kind"))
+        problems.add(at, wrong, about=("source", "kind"))
     elif wrong_path := inside_wrong(folder, of="source.location"):
-        complaints.add(at, wrong_path)
+        problems.add(at, wrong_path)
     elif not Path(study.source.location, folder).is_dir():
         wrong = f"{quoted(folder)} is not a directory in {study.source.location}"
-        complaints.add(at, wrong, about=("source", "location"))
+        problems.add(at, wrong, about=("source", "location"))
 
 
-def _check_build(study: Study, build: VariantBuild, path: KeyPath, complaints: Problems) -> None:
-    known = always_known(study)
-    if build.directory is not None and (wrong := inside_wrong(build.directory, of="the build directory")):
-        complaints.add((*path, "directory"), wrong)
-    for output in build.outputs or ():
-        if wrong := output_wrong(output, study.sources):
-            complaints.add((*path, "outputs"), wrong)
-    check_placeholders(build.steps or (), (*path, "steps"), complaints, known=known)
-    check_environment(build.env, (*path, "env"), complaints, known=known)
-    check_relink(build.relink or (), (*path, "relink"), complaints, known=known)
-    if build.relink and not (build.outputs or study.build.outputs):
-        complaints.add((*path, "relink"), RELINK_NEEDS_OUTPUTS, about=("build", "outputs"))
-
-
-def _check_parts(study: Study, name: str, complaints: Problems) -> None:
+def _check_parts(study: Study, name: str, problems: Problems) -> None:
     """Report unused parts, and benchmarks with a missing part."""
     parts, path = study.variants[name].run.parts, ("variants", name, "run", "parts")
     running = (*always_known(study), OUT)
-    taken = {
+    reserved = {
         *running,
         LAYOUT,
         "variant",
@@ -195,21 +183,21 @@ def _check_parts(study: Study, name: str, complaints: Problems) -> None:
     used = {part for benchmark in study.benchmarks.values() for part in _named(benchmark)}
     for part, text in parts.items():
         at = (*path, part)
-        if part in taken:
-            complaints.add(at, f"{quoted(part)} is already in use; choose another name")
+        if part in reserved:
+            problems.add(at, f"{quoted(part)} is already in use; choose another name")
         elif part not in used:
-            complaints.add(at, f"no benchmark's command or build names {{{part}}}")
-        check_placeholders((text,), at, complaints, known=(*running, *_parameters_of_all(study)))
+            problems.add(at, f"no benchmark's command or build names {{{part}}}")
+        check_placeholders((text,), at, problems, known=(*running, *_parameters_of_all(study)))
     for title, benchmark in study.benchmarks.items():
         if not benchmark.points(name):
             continue
         for part in _named(benchmark):
             if part in every_part(study) and part not in parts:
                 wrong = f"benchmark.{title} names {{{part}}}, which this variant lacks; add run.parts.{part}"
-                complaints.add(("variants", name), wrong)
-        command = put_texts(benchmark.command, parts)
+                problems.add(("variants", name), wrong)
+        command = insert_texts(benchmark.command, parts)
         if parts and not benchmark.shell and (wrong_words := _words_wrong(command)):
-            complaints.add(path, wrong_words, about=("benchmark", title))
+            problems.add(path, wrong_words, about=("benchmark", title))
 
 
 def _named(benchmark: Benchmark) -> tuple[str, ...]:
@@ -235,43 +223,45 @@ def _parameters_of_all(study: Study) -> tuple[str, ...]:
     return tuple(name for name in each[0] if all(name in names for names in each)) if each else ()
 
 
-def check_builds(study: Study, complaints: Problems) -> None:
+def check_builds(study: Study, problems: Problems) -> None:
     """Report recipes that cannot work."""
     directory = Path(study.directory)
-    _check_recipe(study, study.build, ("build",), complaints)
-    check_repairs(study.build, ("build",), complaints, study=directory)
-    _check_speed(study.build, complaints)
+    _check_recipe(study, study.build, ("build",), problems)
+    check_repairs(study.build, ("build",), problems, study=directory)
+    _check_speed(study.build, problems)
     for number, era in enumerate(study.build.when):
         path: KeyPath = ("build", "when", number)
         if wrong := range_wrong(era.range, words=False):
-            complaints.add((*path, "range"), wrong)
-        _check_recipe(study, era, path, complaints)
-        check_repairs(era, path, complaints, study=directory)
-    check_variants(study, complaints)
+            problems.add((*path, "range"), wrong)
+        _check_recipe(study, era, path, problems)
+        check_repairs(era, path, problems, study=directory)
+    check_variants(study, problems)
     for name, variant in study.variants.items():
-        check_repairs(variant.build, ("variants", name, "build"), complaints, study=directory)
+        check_repairs(variant.build, ("variants", name, "build"), problems, study=directory)
 
 
-def _check_recipe(study: Study, recipe: Build | Era, path: KeyPath, complaints: Problems) -> None:
+def _check_recipe(
+    study: Study, recipe: Build | Era | VariantBuild, path: KeyPath, problems: Problems
+) -> None:
     if recipe.directory is not None and (wrong := inside_wrong(recipe.directory, of="the build directory")):
-        complaints.add((*path, "directory"), wrong)
+        problems.add((*path, "directory"), wrong)
     for output in recipe.outputs or ():
         if wrong := output_wrong(output, study.sources):
-            complaints.add((*path, "outputs"), wrong)
-    check_placeholders(recipe.steps or (), (*path, "steps"), complaints, known=always_known(study))
-    check_environment(recipe.env, (*path, "env"), complaints, known=always_known(study))
-    check_relink(recipe.relink or (), (*path, "relink"), complaints, known=always_known(study))
+            problems.add((*path, "outputs"), wrong)
+    check_placeholders(recipe.steps or (), (*path, "steps"), problems, known=always_known(study))
+    check_environment(recipe.env, (*path, "env"), problems, known=always_known(study))
+    check_relink(recipe.relink or (), (*path, "relink"), problems, known=always_known(study))
     if recipe.relink and not (recipe.outputs or study.build.outputs):
-        complaints.add((*path, "relink"), RELINK_NEEDS_OUTPUTS, about=("build", "outputs"))
+        problems.add((*path, "relink"), RELINK_NEEDS_OUTPUTS, about=("build", "outputs"))
 
 
-def _check_speed(build: Build, complaints: Problems) -> None:
+def _check_speed(build: Build, problems: Problems) -> None:
     for pattern in build.unaffected_by:
         if wrong := inside_wrong(pattern, of="the revision's tree"):
-            complaints.add(("build", "unaffected_by"), wrong)
+            problems.add(("build", "unaffected_by"), wrong)
     if build.incremental and not build.outputs:
-        complaints.add(
+        problems.add(
             ("build", "incremental"),
-            "needs outputs: the tree is reused for the next revision, and only outputs stay; "
+            "needs outputs: perftrail reuses the tree for the next revision and stores only the outputs; "
             "name what the benchmarks use",
         )

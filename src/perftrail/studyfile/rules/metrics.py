@@ -10,7 +10,7 @@ from perftrail.model.study import read_band
 from perftrail.model.target import (
     TargetError,
     asks_whether_it_works,
-    claimed_figure,
+    claimed_metric,
     derived_targets,
     known_value,
     resolve_goal,
@@ -26,82 +26,80 @@ if TYPE_CHECKING:
     from perftrail.studyfile.problems import KeyPath, Problems
 
 
-def check_metrics(study: Study, complaints: Problems) -> None:
+def check_metrics(study: Study, problems: Problems) -> None:
     """Report metrics that cannot be read from an output."""
     for name, benchmark in study.benchmarks.items():
-        _check_counters(benchmark, ("benchmark", name), complaints)
+        _check_counters(benchmark, ("benchmark", name), problems)
         for metric, how in benchmark.metrics.items():
             path = ("benchmark", name, "metrics", metric)
             if metric in OWN_METRICS:
-                complaints.add(path, f"{quoted(metric)} is measured already; choose another name")
-            _check_how(how, path, complaints)
+                problems.add(path, f"{quoted(metric)} is measured already; choose another name")
+            _check_how(how, path, problems)
 
 
-def _check_how(metric: Metric, path: KeyPath, complaints: Problems) -> None:
+def _check_how(metric: Metric, path: KeyPath, problems: Problems) -> None:
     if metric.reads is None:
         if not metric.pattern:
-            complaints.add(
-                path, "needs a pattern, or reads, which names the format that the benchmark prints"
-            )
+            problems.add(path, "needs a pattern, or reads, which names the format that the benchmark prints")
         elif wrong := pattern_wrong(metric.pattern):
-            complaints.add((*path, "pattern"), wrong)
+            problems.add((*path, "pattern"), wrong)
         if metric.item:
-            complaints.add((*path, "item"), "needs reads, which names the format that the benchmark prints")
+            problems.add((*path, "item"), "needs reads, which names the format that the benchmark prints")
     elif metric.pattern:
-        complaints.add((*path, "pattern"), "a metric has a pattern or reads, not both")
+        problems.add((*path, "pattern"), "a metric has a pattern or reads, not both")
 
 
-def _check_counters(benchmark: Benchmark, path: KeyPath, complaints: Problems) -> None:
+def _check_counters(benchmark: Benchmark, path: KeyPath, problems: Problems) -> None:
     if "instructions" not in benchmark.counters:
         return
     why = "a benchmark that counts instructions measures nothing else; write another benchmark for"
     if len(benchmark.counters) > 1:
-        complaints.add((*path, "counters"), f"{why} locks")
+        problems.add((*path, "counters"), f"{why} locks")
     if benchmark.metrics:
-        complaints.add((*path, "metrics"), f"{why} {listed(map(quoted, benchmark.metrics), 'and')}")
+        problems.add((*path, "metrics"), f"{why} {listed(map(quoted, benchmark.metrics), 'and')}")
 
 
-def check_derived(study: Study, complaints: Problems) -> None:
+def check_derived(study: Study, problems: Problems) -> None:
     """Report derived metrics that cannot be computed."""
     declared = {metric: name for name, each in study.benchmarks.items() for metric in each.metrics}
     for name, derived in study.derived.items():
         path = ("derived", name)
         if name in OWN_METRICS:
-            complaints.add(path, f"{quoted(name)} is measured already; choose another name")
+            problems.add(path, f"{quoted(name)} is measured already; choose another name")
         if name in declared:
             wrong = f"{quoted(name)} is a metric of benchmark {declared[name]} already; choose another name"
-            complaints.add(path, wrong)
-        if _check_benchmark(study, derived.benchmark, path, complaints):
-            _check_value(study, name, complaints)
+            problems.add(path, wrong)
+        if _check_benchmark(study, derived.benchmark, path, problems):
+            _check_value(study, name, problems)
 
 
-def check_find(study: Study, complaints: Problems) -> None:
-    """Complain about a metric or variant to search for that is not there, or that could be several.
+def check_find(study: Study, problems: Problems) -> None:
+    """Report a missing or ambiguous metric or variant of a search.
 
-    Which of several variants is meant may be left to the command line.
+    With several variants, the command line may choose one.
     """
     find = study.find
     if find.variant is not None and find.variant not in study.variants:
         unknown = f"no variant {quoted(find.variant)}{suggestion(find.variant, study.variants)}"
-        complaints.add(("find", "variant"), unknown, about=("variants", find.variant))
+        problems.add(("find", "variant"), unknown, about=("variants", find.variant))
         return
     for path in find.suspect:
         if wrong := inside_wrong(path, of="the revision's root"):
-            complaints.add(("find", "suspect"), wrong)
-    if not find.metric or not complaints.clean(("benchmark",), ("derived",), ("variants",)):
+            problems.add(("find", "suspect"), wrong)
+    if not find.metric or not problems.clean(("benchmark",), ("derived",), ("variants",)):
         return
     variants = (find.variant,) if find.variant is not None else tuple(study.variants)
     for text in find.metric:
-        _check_metric(study, text, variants, complaints)
-    if len(find.metric) > 1 and complaints.trusts(("find", "metric")):
+        _check_metric(study, text, variants, problems)
+    if len(find.metric) > 1 and problems.trusts(("find", "metric")):
         working = [text for text in find.metric if asks_whether_it_works(study, text)]
         if working:
-            complaints.add(
+            problems.add(
                 ("find", "metric"), f"{quoted(working[0])} needs its own search; name no other metric"
             )
 
 
-def _check_metric(study: Study, text: str, variants: tuple[str, ...], complaints: Problems) -> None:
+def _check_metric(study: Study, text: str, variants: tuple[str, ...], problems: Problems) -> None:
     errors: list[TargetError] = []
     for variant in variants:
         try:
@@ -111,57 +109,57 @@ def _check_metric(study: Study, text: str, variants: tuple[str, ...], complaints
     ambiguous = [error for error in errors if not error.unknown]
     if ambiguous or len(errors) == len(variants):
         # Report the message with the most choices.
-        complaints.add(("find", "metric"), max((str(error) for error in ambiguous or errors), key=len))
+        problems.add(("find", "metric"), max((str(error) for error in ambiguous or errors), key=len))
 
 
-def _check_benchmark(study: Study, benchmark: str, path: KeyPath, complaints: Problems) -> bool:
+def _check_benchmark(study: Study, benchmark: str, path: KeyPath, problems: Problems) -> bool:
     """Return whether a derived metric's benchmark exists, so that its value can be checked."""
     if benchmark in study.benchmarks:
         return True
     at = (*path, "benchmark")
-    if not complaints.trusts(("benchmark",)):
+    if not problems.trusts(("benchmark",)):
         return False
     if not benchmark:
-        complaints.add(at, f"missing; say which benchmark: {listed(study.benchmarks)}", about=at)
+        problems.add(at, f"missing; choose a benchmark: {listed(study.benchmarks)}", about=at)
     else:
         wrong = f"no benchmark {quoted(benchmark)}{suggestion(benchmark, study.benchmarks)}"
-        complaints.add(at, wrong, about=("benchmark", benchmark))
+        problems.add(at, wrong, about=("benchmark", benchmark))
     return False
 
 
-def _check_value(study: Study, name: str, complaints: Problems) -> None:
+def _check_value(study: Study, name: str, problems: Problems) -> None:
     derived, path = study.derived[name], ("derived", name, "value")
     try:
         expression = parse(derived.value)
     except ExpressionError as error:
-        complaints.add(path, f"{quoted(derived.value)}, character {error.position + 1}: {error}")
+        problems.add(path, f"{quoted(derived.value)}, character {error.position + 1}: {error}")
         return
     used = references(expression)
     if not used:
-        complaints.add(path, f"{quoted(derived.value)} uses no metric")
+        problems.add(path, f"{quoted(derived.value)} uses no metric")
     for reference in used:
-        _check_reference(study, derived.benchmark, reference, path, complaints)
-    trusted = complaints.trusts(path) and complaints.clean(("benchmark",), ("variants",))
+        _check_reference(study, derived.benchmark, reference, path, problems)
+    trusted = problems.trusts(path) and problems.clean(("benchmark",), ("variants",))
     if trusted and not any(derived_targets(study, name, variant) for variant in study.variants):
         wrong = f"needs points that benchmark.{derived.benchmark}.exclude leaves out in every variant"
-        complaints.add(path, wrong)
+        problems.add(path, wrong)
 
 
 def _check_reference(
-    study: Study, name: str, reference: Reference, path: KeyPath, complaints: Problems
+    study: Study, name: str, reference: Reference, path: KeyPath, problems: Problems
 ) -> None:
     benchmark = study.benchmarks[name]
     known = (*benchmark.metrics, *benchmark.measured)
     if reference.name in study.derived and reference.name not in known:
-        complaints.add(path, f"{quoted(reference.name)} is derived itself; write what it is computed from")
+        problems.add(path, f"{quoted(reference.name)} is derived itself; write what it is computed from")
     elif reference.name not in known:
         wrong = f"no metric {quoted(reference.name)} in benchmark {name}{suggestion(reference.name, known)}"
-        complaints.add(path, wrong, about=("benchmark", name, "metrics", reference.name))
+        problems.add(path, wrong, about=("benchmark", name, "metrics", reference.name))
     for parameter, value in reference.point.values:
         try:
             known_value(benchmark, parameter, value)
         except TargetError as error:
-            complaints.add(path, f"{reference}: {error}", about=("benchmark", name, "parameters", parameter))
+            problems.add(path, f"{reference}: {error}", about=("benchmark", name, "parameters", parameter))
 
 
 _GROWTH = ("metric", "variant", "along")
@@ -169,53 +167,53 @@ NEEDED = {"ratio": ("metric", "variant", "against"), "exponent": _GROWTH, "reach
 """Required keys of a claim, by the way of its judgement."""
 
 
-def check_claims(study: Study, complaints: Problems) -> None:
+def check_claims(study: Study, problems: Problems) -> None:
     """Report claims that cannot be judged."""
     for name, claim in study.claims.items():
         path: KeyPath = ("claims", name)
         ways = [way for way in (*NEEDED, "cannot") if getattr(claim, way)]
         if len(ways) != 1:
-            complaints.add(path, f"needs one of {listed((*NEEDED, 'cannot'))}, and only one")
+            problems.add(path, f"needs one of {listed((*NEEDED, 'cannot'))}, and only one")
             continue
         (way,) = ways
         if way != "cannot":
-            _check_judged(study, claim, way, path, complaints)
+            _check_judged(study, claim, way, path, problems)
 
 
-def _check_judged(study: Study, claim: Claim, way: str, path: KeyPath, complaints: Problems) -> None:
+def _check_judged(study: Study, claim: Claim, way: str, path: KeyPath, problems: Problems) -> None:
     try:
         read_band(getattr(claim, way))
     except ValueError as error:
-        complaints.add((*path, way), f"{quoted(getattr(claim, way))} {error}")
+        problems.add((*path, way), f"{quoted(getattr(claim, way))} {error}")
     lacking = [key for key in NEEDED[way] if not getattr(claim, key)]
     if lacking:
-        complaints.add(path, f"is judged by {way} and needs {listed(lacking, 'and')}, too")
+        problems.add(path, f"is judged by {way} and needs {listed(lacking, 'and')}, too")
         return
     for key in ("variant", "against"):
         named = getattr(claim, key)
-        if named and named not in study.variants and complaints.clean(("variants",)):
-            complaints.add((*path, key), f"no variant {quoted(named)}{suggestion(named, study.variants)}")
-    if complaints.clean(("benchmark",), ("derived",)):
-        _check_points(study, claim, way, path, complaints)
+        if named and named not in study.variants and problems.clean(("variants",)):
+            problems.add((*path, key), f"no variant {quoted(named)}{suggestion(named, study.variants)}")
+    if problems.clean(("benchmark",), ("derived",)):
+        _check_points(study, claim, way, path, problems)
 
 
-def _check_points(study: Study, claim: Claim, way: str, path: KeyPath, complaints: Problems) -> None:
+def _check_points(study: Study, claim: Claim, way: str, path: KeyPath, problems: Problems) -> None:
     try:
-        figure = claimed_figure(study, claim.metric)
+        metric = claimed_metric(study, claim.metric)
     except TargetError as error:
-        complaints.add((*path, "metric"), str(error))
+        problems.add((*path, "metric"), str(error))
         return
-    if way == "reaches" and figure.name in study.derived:
-        wrong = f"{quoted(figure.name)} is derived; reaches needs a measured metric"
-        complaints.add((*path, "metric"), wrong)
-    assert figure.benchmark is not None
-    benchmark = study.benchmarks[figure.benchmark]
+    if way == "reaches" and metric.name in study.derived:
+        wrong = f"{quoted(metric.name)} is derived; reaches needs a measured metric"
+        problems.add((*path, "metric"), wrong)
+    assert metric.benchmark is not None
+    benchmark = study.benchmarks[metric.benchmark]
     if claim.along and claim.along not in benchmark.parameters:
         wrong = f"no parameter {quoted(claim.along)}{suggestion(claim.along, benchmark.parameters)}"
-        complaints.add((*path, "along"), wrong)
+        problems.add((*path, "along"), wrong)
     for parameter, values in claim.at.items():
         for value in values:
             try:
                 known_value(benchmark, parameter, value)
             except TargetError as error:
-                complaints.add((*path, "at", parameter), str(error))
+                problems.add((*path, "at", parameter), str(error))

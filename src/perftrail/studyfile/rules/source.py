@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from perftrail.model.placeholders import sources_named
 from perftrail.model.source import MAIN, Ecosystem, read_package
 from perftrail.model.wording import listed, quoted, suggestion
-from perftrail.studyfile.problems import MissingFile, Moved
+from perftrail.studyfile.problems import MissingFile, RelocatedProblems
 from perftrail.studyfile.rules.texts import (
     control_wrong,
     inside_wrong,
@@ -62,26 +62,26 @@ def package_wrong(written: str) -> str | None:
     return None
 
 
-def check_package(source: Source, complaints: Problems) -> None:
+def check_package(source: Source, problems: Problems) -> None:
     """Report keys that do not fit the package's ecosystem, or each other."""
     if source.kind != "release" or source.archives:
         return
-    _check_requirements(source, complaints)
+    _check_requirements(source, problems)
     try:
         ecosystem = read_package(source.location).ecosystem
     except ValueError:
         ecosystem = None
     for name, ecosystems in _ONLY.items():
-        if ecosystem not in {None, *ecosystems} and complaints.stands(("source", name)):
-            complaints.add(
+        if ecosystem not in {None, *ecosystems} and problems.has_key(("source", name)):
+            problems.add(
                 ("source", name),
                 f"does not apply to {ecosystem} packages, only to {listed(ecosystems, 'and')}",
             )
     if source.index is not None and (wrong := _index_wrong(source.index, ecosystem)):
-        complaints.add(("source", "index"), wrong)
+        problems.add(("source", "index"), wrong)
 
 
-def _check_requirements(source: Source, complaints: Problems) -> None:
+def _check_requirements(source: Source, problems: Problems) -> None:
     if not source.requires:
         return
     # Few studies need this import.
@@ -92,7 +92,7 @@ def _check_requirements(source: Source, complaints: Problems) -> None:
             Requirement(text)
         except InvalidRequirement:
             wrong = f"{quoted(text)} is not a valid requirement; write it as for pip, for example numpy>=1.26"
-            complaints.add(("source", "requires"), wrong)
+            problems.add(("source", "requires"), wrong)
 
 
 def _index_wrong(index: str, ecosystem: Ecosystem | None) -> str | None:
@@ -108,28 +108,28 @@ def _index_wrong(index: str, ecosystem: Ecosystem | None) -> str | None:
     return None
 
 
-def check_skips(study: Study, complaints: Problems) -> None:
+def check_skips(study: Study, problems: Problems) -> None:
     """Report skips without a revision, or with both a revision and a range."""
     for name, source in study.every_source.items():
         path: KeyPath = ("source",) if name == MAIN else ("sources", name)
         for number, skip in enumerate(source.skip):
-            _check_skip(skip, (*path, "skip", number), complaints)
+            _check_skip(skip, (*path, "skip", number), problems)
 
 
-def _check_skip(skip: Skip, path: KeyPath, complaints: Problems) -> None:
+def _check_skip(skip: Skip, path: KeyPath, problems: Problems) -> None:
     if not skip.reason.strip():
-        complaints.add((*path, "reason"), "is empty; say why these are not to be built")
+        problems.add((*path, "reason"), "is empty; write why to skip these")
     elif wrong := control_wrong(skip.reason):
-        complaints.add((*path, "reason"), wrong)
+        problems.add((*path, "reason"), wrong)
     if skip.range is None and skip.revision is None:
-        if complaints.clean(path):
-            complaints.add(path, 'names no revision; write revision = "…" or range = "OLD..NEW"')
+        if problems.clean(path):
+            problems.add(path, 'names no revision; write revision = "…" or range = "OLD..NEW"')
     elif skip.range is not None and skip.revision is not None:
-        complaints.add((*path, "revision"), "occurs together with range; write an entry for each")
+        problems.add((*path, "revision"), "occurs together with range; write an entry for each")
     elif skip.range is not None and (wrong := range_wrong(skip.range, words=False)):
-        complaints.add((*path, "range"), wrong)
+        problems.add((*path, "range"), wrong)
     elif skip.revision is not None and (wrong := revision_wrong(skip.revision)):
-        complaints.add((*path, "revision"), wrong)
+        problems.add((*path, "revision"), wrong)
 
 
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|(?:[^/@\s]+@)?[^/:\s]+:(?!:)")
@@ -184,42 +184,42 @@ _OF_OTHERS = ("range", "at", "skip")
 _DOWNLOADS = ("https://", "http://")
 
 
-def check_source(study: Study, complaints: Problems, *, written_location: str) -> None:
+def check_source(study: Study, problems: Problems, *, written_location: str) -> None:
     """Report a source that cannot be read."""
     source = study.source
-    if complaints.trusts(("source", "kind")):
-        _check_keys(source, complaints)
+    if problems.trusts(("source", "kind")):
+        _check_keys(source, problems)
         wrong = _location_wrong(source, written_location, Path(study.directory))
         if wrong is not None:
-            complaints.add(("source", "location"), wrong)
+            problems.add(("source", "location"), wrong)
     in_words = source.kind in {"git", "fossil"}
     if source.range is not None and (wrong := range_wrong(source.range, words=in_words)):
-        complaints.add(("source", "range"), wrong)
+        problems.add(("source", "range"), wrong)
     if source.at is not None and (wrong := revision_wrong(source.at)):
-        complaints.add(("source", "at"), wrong)
+        problems.add(("source", "at"), wrong)
     for path in source.touching:
         if wrong := inside_wrong(path, of="the revision's root"):
-            complaints.add(("source", "touching"), wrong)
+            problems.add(("source", "touching"), wrong)
     for path in source.sparse:
         if wrong := inside_wrong(path.removeprefix("!"), of="the revision's root"):
-            complaints.add(("source", "sparse"), wrong)
+            problems.add(("source", "sparse"), wrong)
     if source.label is not None:
         if wrong := inside_wrong(source.label.file, of="the revision's root"):
-            complaints.add(("source", "label", "file"), wrong)
+            problems.add(("source", "label", "file"), wrong)
         if wrong := pattern_wrong(source.label.pattern):
-            complaints.add(("source", "label", "pattern"), wrong)
-    _check_links(source, complaints)
-    check_package(source, complaints)
-    _check_archives(source, complaints)
+            problems.add(("source", "label", "pattern"), wrong)
+    _check_links(source, problems)
+    check_package(source, problems)
+    _check_archives(source, problems)
 
 
-def _check_keys(source: Source, complaints: Problems) -> None:
+def _check_keys(source: Source, problems: Problems) -> None:
     for key in keys_of(type(source)):
         if key.name in ("kind", "location", *_KEYS.get(source.kind, _OF_OTHERS)):
             continue
-        if complaints.stands(("source", key.name)):
+        if problems.has_key(("source", key.name)):
             kinds = listed(kind for kind, names in _KEYS.items() if key.name in names)
-            complaints.add(("source", key.name), f"does not apply to a {source.kind} source, only to {kinds}")
+            problems.add(("source", key.name), f"does not apply to a {source.kind} source, only to {kinds}")
 
 
 def _location_wrong(source: Source, written: str, directory: Path) -> str | None:
@@ -260,31 +260,31 @@ def _path_wrong(source: Source, written: str, directory: Path) -> str | None:
     return None
 
 
-def _check_links(source: Source, complaints: Problems) -> None:
+def _check_links(source: Source, problems: Problems) -> None:
     for number, link in enumerate(source.link):
         for key, name in (("branch", link.branch), ("merge", link.merge)):
             if wrong := revision_wrong(name):
-                complaints.add(("source", "link", number, key), wrong)
+                problems.add(("source", "link", number, key), wrong)
 
 
-def _check_archives(source: Source, complaints: Problems) -> None:
+def _check_archives(source: Source, problems: Problems) -> None:
     if not source.archives:
         return
     for name in _ONLY_PACKAGES:
-        if complaints.stands(("source", name)):
-            complaints.add(("source", name), "does not apply to archives, only to packages")
+        if problems.has_key(("source", name)):
+            problems.add(("source", name), "does not apply to archives, only to packages")
     versions = [archive.version for archive in source.archives]
     for number, archive in enumerate(source.archives):
         path = ("source", "archives", number)
         if wrong := revision_wrong(archive.version):
-            complaints.add((*path, "version"), wrong)
+            problems.add((*path, "version"), wrong)
         elif archive.version in versions[:number]:
-            complaints.add((*path, "version"), f"{quoted(archive.version)} occurs twice")
+            problems.add((*path, "version"), f"{quoted(archive.version)} occurs twice")
         if wrong := _archive_wrong(source, archive):
-            complaints.add((*path, "file"), wrong)
+            problems.add((*path, "file"), wrong)
         if archive.sha256 and re.fullmatch(r"[0-9A-Fa-f]{64}", archive.sha256) is None:
             wrong = f"{quoted(archive.sha256)} is not a SHA-256 checksum, which has 64 digits"
-            complaints.add((*path, "sha256"), wrong)
+            problems.add((*path, "sha256"), wrong)
 
 
 def _archive_wrong(source: Source, archive: Archive) -> str | None:
@@ -296,27 +296,30 @@ def _archive_wrong(source: Source, archive: Archive) -> str | None:
     return control_wrong(archive.file)
 
 
-def check_sources(study: Study, complaints: Problems, *, written_locations: Mapping[str, str]) -> None:
+def check_sources(study: Study, problems: Problems, *, written_locations: Mapping[str, str]) -> None:
     """Report every source that cannot be read, or that nothing uses.
 
     `written_locations` are the locations as written in the file, by name.
     """
-    check_source(study, complaints, written_location=written_locations[MAIN])
-    check_skips(study, complaints)
+    check_source(study, problems, written_location=written_locations[MAIN])
+    check_skips(study, problems)
     for name, source in study.sources.items():
-        alike, moved = replace(study, source=source), Moved(complaints, table="source", to=("sources", name))
-        check_source(alike, moved, written_location=written_locations[name])
+        as_main, moved = (
+            replace(study, source=source),
+            RelocatedProblems(problems, table="source", to=("sources", name)),
+        )
+        check_source(as_main, moved, written_location=written_locations[name])
         if name == MAIN:
-            complaints.add(("sources", name), f"{quoted(MAIN)} is the name of [source]; choose another name")
+            problems.add(("sources", name), f"{quoted(MAIN)} is the name of [source]; choose another name")
     if study.along not in study.every_source:
         wrong = f"no source {quoted(study.along)}{suggestion(study.along, study.every_source)}"
-        complaints.add(("study", "along"), wrong, about=("sources",))
-    if complaints.clean(("build",), ("variants",), ("benchmark",)):
+        problems.add(("study", "along"), wrong, about=("sources",))
+    if problems.clean(("build",), ("variants",), ("benchmark",)):
         used = sources_named(_texts(study))
         for name in study.sources:
             if name not in used and name != MAIN:
                 wrong = f"nothing uses it; write {{source.{name}}} in build.steps or in a benchmark's lines"
-                complaints.add(("sources", name), wrong)
+                problems.add(("sources", name), wrong)
 
 
 def _texts(study: Study) -> Iterator[str]:

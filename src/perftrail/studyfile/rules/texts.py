@@ -84,46 +84,46 @@ def pattern_wrong(pattern: str) -> str | None:
 def check_environment(
     env: Mapping[str, str],
     path: KeyPath,
-    complaints: Problems,
+    problems: Problems,
     *,
     known: tuple[str, ...],
     parameters: KeyPath | None = None,
 ) -> None:
     """Report unknown placeholders in variables."""
     for name, value in env.items():
-        check_placeholders((value,), (*path, name), complaints, known=known, parameters=parameters)
+        check_placeholders((value,), (*path, name), problems, known=known, parameters=parameters)
 
 
 def check_placeholders(
     texts: tuple[str, ...],
     path: KeyPath,
-    complaints: Problems,
+    problems: Problems,
     *,
     known: tuple[str, ...],
     parameters: KeyPath | None = None,
 ) -> None:
     """Report unknown placeholders in texts of one key; `parameters` is where more are declared."""
     for name, wrong in unknown_placeholders(texts, known).items():
-        complaints.add(path, wrong, about=None if parameters is None else (*parameters, name))
+        problems.add(path, wrong, about=None if parameters is None else (*parameters, name))
     for text in texts:
         if found := unclosed(text, known):
-            complaints.add(path, f"the brace of {quoted(found)} is not closed; write {found}}}")
+            problems.add(path, f"the brace of {quoted(found)} is not closed; write {found}}}")
 
 
 def check_relink(
     lines: tuple[str, ...],
     path: KeyPath,
-    complaints: Problems,
+    problems: Problems,
     *,
     known: tuple[str, ...],
     parameters: KeyPath | None = None,
 ) -> None:
     """Report relink lines without a seed, and their unknown placeholders."""
-    check_placeholders(lines, path, complaints, known=(*known, LAYOUT), parameters=parameters)
+    check_placeholders(lines, path, problems, known=(*known, LAYOUT), parameters=parameters)
     named = {name for line in lines for name in names(line)}
     misspelt = any(nearest(name, (LAYOUT,)) for name in named - {LAYOUT, *known})
     if lines and LAYOUT not in named and not misspelt:
-        complaints.add(
+        problems.add(
             path,
             f"must use {{{LAYOUT}}}, or every layout would be the same; for example "
             f"-Wl,--shuffle-sections=.text*={{{LAYOUT}}}",
@@ -161,21 +161,21 @@ _SERVER = re.compile(r"[^@\s/]+:[0-9]{1,5}")
 LAST_PORT = 65535
 
 
-def check_watch(study: Study, complaints: Problems) -> None:
+def check_watch(study: Study, problems: Problems) -> None:
     """Report invalid branches and receivers."""
     branch, notify = study.watch.branch, study.watch.notify
     if branch is not None and (wrong := revision_wrong(branch)):
-        complaints.add(("watch", "branch"), wrong)
+        problems.add(("watch", "branch"), wrong)
     kinds = {"webhook": notify.webhook, "command": notify.command, "mail": notify.mail}
     for kind, receivers in kinds.items():
         for receiver in receivers:
             if wrong := receiver_wrong(kind, receiver):
-                complaints.add(("watch", "notify", kind), wrong)
+                problems.add(("watch", "notify", kind), wrong)
     if _SERVER.fullmatch(notify.smtp) is None or not 0 < int(notify.smtp.rpartition(":")[2]) <= LAST_PORT:
-        complaints.add(("watch", "notify", "smtp"), "is not a valid mail server; write HOST:PORT")
+        problems.add(("watch", "notify", "smtp"), "is not a valid mail server; write HOST:PORT")
     for name, text in (("sender", notify.sender), ("user", notify.user)):
         if wrong := control_wrong(text):
-            complaints.add(("watch", "notify", name), wrong)
+            problems.add(("watch", "notify", name), wrong)
 
 
 def receiver_wrong(kind: str, receiver: str) -> str:
@@ -195,7 +195,7 @@ def receiver_wrong(kind: str, receiver: str) -> str:
     return ""
 
 
-_OF_RUNS = (
+_TABLES_OF_RUNS = (
     "sources",
     "build",
     "variants",
@@ -210,12 +210,12 @@ _OF_RUNS = (
 """Tables that only apply to studies that build and run."""
 
 
-def check_samples(study: Study, complaints: Problems) -> None:
+def check_samples(study: Study, problems: Problems) -> None:
     """Report tables that do not apply to imported samples, and imported samples in other studies."""
     if study.source.kind == "samples":
-        for table in _OF_RUNS:
-            if complaints.stands((table,)):
-                complaints.add((table,), "does not apply to imported samples; remove it")
+        for table in _TABLES_OF_RUNS:
+            if problems.has_key((table,)):
+                problems.add((table,), "does not apply to imported samples; remove it")
     for name, source in study.sources.items():
-        if source.kind == "samples" and complaints.trusts(("sources", name, "kind")):
-            complaints.add(("sources", name, "kind"), "samples need their own study; write them as [source]")
+        if source.kind == "samples" and problems.trusts(("sources", name, "kind")):
+            problems.add(("sources", name, "kind"), "samples need their own study; write them as [source]")

@@ -80,7 +80,7 @@ class BackportedBenchmark:
 
     def events(self, rule: Rule) -> Generator[Event, None, None]:
         """Run unit after unit; yield events."""
-        yield from self._pairs.tell_equals()
+        yield from self._pairs.report_equal_builds()
         yield from self._pairs.begin()
         while not self._done(rule):
             yield from self._pairs.unit()
@@ -88,7 +88,7 @@ class BackportedBenchmark:
 
     def results(self, rule: Rule) -> tuple[MetricResult, ...]:
         """Return the values of the three subjects for every metric at every point, the study's own metrics first."""
-        return tuple(self._result(target, self._pairs.own(rule)) for target in self._targets)
+        return tuple(self._result(target, self._pairs.rule_in_units(rule)) for target in self._targets)
 
     def broken(self) -> tuple[FailedRole, ...]:
         """Return the subjects that could not be measured at a point, with the reasons."""
@@ -111,8 +111,8 @@ class BackportedBenchmark:
         return declared or not self._searched.isdisjoint((target.text, target.name))
 
     def _done(self, rule: Rule) -> bool:
-        rule = self._pairs.own(rule)
-        if not self._units.alive or self._units.full(rule):
+        rule = self._pairs.rule_in_units(rule)
+        if not self._units.active or self._units.full(rule):
             return True
         leading = [target for target in self._targets if self._is_leading(target)]
         alive = [target for target in leading if not self._units.dropped.keys() & set(target.points)]
@@ -122,7 +122,7 @@ class BackportedBenchmark:
         units = self._analysed(target, rule)
         if len(units) >= rule.most or (not units and self._units.done >= rule.most):
             return True
-        if len(units) < max(rule.looks[0], self._session.study.measure.invocations.least):
+        if len(units) < max(rule.analyses[0], self._session.study.measure.invocations.least):
             return False
         roles = [role for role in self._units.sides if role is not Role.OLD]
         return all(
@@ -133,8 +133,8 @@ class BackportedBenchmark:
 
     def _analysed(self, target: Target, rule: Rule) -> list[Unit[Role]]:
         """Return the units of a metric up to the last interim analysis, because a stop between two is not one."""
-        units = self._units.of(target)
-        analyses = [count for count in rule.looks if count <= len(units)]
+        units = self._units.evaluated(target)
+        analyses = [count for count in rule.analyses if count <= len(units)]
         return units[: analyses[-1]] if analyses else units
 
     def _result(self, target: Target, rule: Rule) -> MetricResult:
@@ -151,7 +151,7 @@ class BackportedBenchmark:
             patched_against_old=_compared(units, Role.PATCHED, rule),
             fixed_against_old=_compared(units, Role.FIXED, rule),
             retained=_retained(logs, rule),
-            note="" if units else self._units.why_nothing(target),
+            note="" if units else self._units.why_missing(target),
         )
 
 

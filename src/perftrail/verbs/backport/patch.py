@@ -89,7 +89,7 @@ def fit_patch(study: Study, request: BackportRequest, *, store: str | None) -> F
 
 def find_revision(study: Study, source: Source, name: str) -> Revision:
     """Return the one revision that a name means, also outside the study's range; raises `SourceError`."""
-    if study.walked.kind == "directory":
+    if study.searched_source.kind == "directory":
         (only,) = source.history()
         if name in (".", only.label) or (name and only.id.startswith(name)):
             return only

@@ -353,7 +353,7 @@ def find_pair(session: Session, *, culprit: str, against: str | None, store: str
     Raises `SourceError` for an unknown revision, `UsageError` if there is no reference.
     """
     study, source = session.study, session.source
-    if study.walked.kind == "directory":
+    if study.searched_source.kind == "directory":
         raise UsageError("a directory has only one revision; a comparison needs two")
     after = find_revision(study, source, culprit)
     if against is None and not after.parents:
@@ -366,8 +366,8 @@ def find_pair(session: Session, *, culprit: str, against: str | None, store: str
             f"{quoted(culprit)} cannot be compared with itself; choose another reference with --against"
         )
     changes = None
-    if study.walked.kind == "git":
+    if study.searched_source.kind == "git":
         cache = str(results_directory(study, store) / "sources")
         with Launcher() as starter:  # the session's launcher may run in a sandbox without git's mirror
-            changes = GitPatches(study.walked, cache=cache, starter=starter).changes(before, after)
+            changes = GitPatches(study.searched_source, cache=cache, starter=starter).changes(before, after)
     return Pair(culprit=after, against=before, changes=changes)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from perftrail.errors import LauncherError
-from perftrail.measure.invoker import FIXED, counted
+from perftrail.measure.invoker import DETERMINISTIC, lock_metrics
 from perftrail.model.build import Failure
 from perftrail.model.metrics import COUNTED, MEASURED
 from perftrail.model.process import Command, Exited
@@ -187,7 +187,7 @@ class LocksProfiler:
         units = {name: metric.unit for name, metric in COUNTED["locks"].items()}
         return {
             name: ProfiledMetric(value=value, unit=units[name], method="preload", floor=FLOORS[units[name]])
-            for name, value in counted(found).items()
+            for name, value in lock_metrics(found).items()
             if name in ALWAYS_REPORTED or (value > 0.0 and name != NOT_REPORTED)
         }
 
@@ -260,7 +260,7 @@ class InstructionsProfiler:
                 ready,
                 f"instructions-{number}",
                 lambda command: replace(
-                    _under(words, command), environment={**FIXED, **command.environment}, aslr=False
+                    _under(words, command), environment={**DETERMINISTIC, **command.environment}, aslr=False
                 ),
             )
             if isinstance(observed.result, Failure):

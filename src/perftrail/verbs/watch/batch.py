@@ -97,8 +97,8 @@ class WatchedBenchmark:
         if not others or not self.targets:
             return
         yield from self.pairs.begin()
-        while self.pairs.units.alive:
-            self._rule = self.pairs.own(rule)
+        while self.pairs.units.active:
+            self._rule = self.pairs.rule_in_units(rule)
             settled = (
                 self._settled(target, other, self._rule) for target in self.targets for other in others
             )
@@ -110,7 +110,7 @@ class WatchedBenchmark:
     def measured(self) -> Iterator[WatchedMetric]:
         """Yield the measurements of each metric."""
         for target in self.targets:
-            units = self.pairs.units.of(target)
+            units = self.pairs.units.evaluated(target)
             centre = statistics.median(unit.logs[self.reference] for unit in units) if units else 0.0
             known = self._measured_as.items()
             yield WatchedMetric(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, TypedDict
 from perftrail.errors import SourceError, UsageError
 from perftrail.find.answer import FindAnswer, FindAnswerJson, FindRequest
 from perftrail.find.find import Find
-from perftrail.measure.events import BuilderSaid, HistoryRead
+from perftrail.measure.events import BuilderMessage, HistoryRead
 from perftrail.model.source import Ends, read_span
 from perftrail.ports import GrowingSource
 from perftrail.search.question import Budget
@@ -101,7 +101,7 @@ def watched_range(study: Study, branch: str | None) -> str | None:
 
     Raises `UsageError` for a range without a replaceable end.
     """
-    text = study.walked.range
+    text = study.searched_source.range
     span = Ends(old="", new="") if text is None else read_span(text)
     if not isinstance(span, Ends):
         if branch is not None:
@@ -165,7 +165,7 @@ class BranchCheck:
         state = state_on_branch(self._state, ids)
         start = revisions[-1] if state is None else revisions[ids.index(state.last)]
         rewritten = "the branch was rewritten; " if self._state.last else ""
-        yield BuilderSaid(text=f"{rewritten}watching from {start.short}")
+        yield BuilderMessage(text=f"{rewritten}watching from {start.short}")
         self._set_state(self._restarted(start) if state is None else state)
 
     def _batch(self, fresh: Sequence[Revision]) -> Generator[Event, None, None]:
@@ -194,7 +194,7 @@ class BranchCheck:
 
     def _replace_reference(self, fresh: Sequence[Revision], why: str) -> Generator[Event, None, None]:
         """Start again at the first new revision, and compare the others with it."""
-        yield BuilderSaid(text=f"the reference revision {why}; the watch continues from {fresh[0].short}")
+        yield BuilderMessage(text=f"the reference revision {why}; the watch continues from {fresh[0].short}")
         self._set_state(self._restarted(fresh[0]))
         if len(fresh) > 1:
             yield from self._batch(fresh[1:])
@@ -259,7 +259,7 @@ class BranchCheck:
     def _searched(self, alarm: Alarm) -> Generator[Event, None, tuple[PendingMessage, ...]]:
         """Search for the change of a metric; return a message about each change found."""
         target, policy = alarm.target, self._session.study.find
-        yield BuilderSaid(
+        yield BuilderMessage(
             text=f"{target.name} seems to have changed at {alarm.at[:10]}: searching from {alarm.before[:10]} on"
         )
         range_ = self._range(alarm)

@@ -1,6 +1,6 @@
-"""Group failures with a common cause, and suggest remedies for the study file.
+"""Group failures with a group_failures cause, and suggest remedies for the study file.
 
-A `Trouble` is one cause with the range of revisions that it affects. `remedies` returns lines to paste.
+A `FailureGroup` is one cause with the range of revisions that it affects. `remedies` returns lines to paste.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class FailedRange:
         return f"{self.first.short if self.before else ''}..{self.last.short if self.after else ''}"
 
 
-class TroubleJson(TypedDict):
+class FailureGroupJson(TypedDict):
     """Subjects that fail for one reason."""
 
     stage: Stage
@@ -52,30 +52,30 @@ class TroubleJson(TypedDict):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trouble:
+class FailureGroup:
     """A failure that several subjects share: its stage, its message, and the first subject's log.
 
-    `line` is the first line of the log excerpt of the first subject: untrusted text. `stretch` is present if
+    `line` is the first line of the log excerpt of the first subject: untrusted text. `failed_range` is present if
     the subjects are neighbours and other tried revisions do not fail in this way.
     """
 
     failure: Failure
     line: str
     subjects: tuple[Subject, ...]
-    stretch: FailedRange | None = None
+    failed_range: FailedRange | None = None
 
     @property
     def oldest(self) -> bool:
         """Whether the failing revisions are older than every other revision that was tried."""
-        return self.stretch is not None and self.stretch.before is None
+        return self.failed_range is not None and self.failed_range.before is None
 
     @property
     def more(self) -> tuple[str, ...]:
         """The lines of the log excerpt after the first."""
         return tuple(self.failure.message.strip().splitlines()[1:])
 
-    def as_json(self) -> TroubleJson:
-        """Return the trouble as `check --json` prints it."""
+    def as_json(self) -> FailureGroupJson:
+        """Return the group as `check --json` prints it."""
         return {
             "stage": self.failure.stage,
             "line": self.line,
@@ -83,25 +83,27 @@ class Trouble:
             "count": len(self.subjects),
             "revisions": list(dict.fromkeys(subject.revision.id for subject in self.subjects)),
             "oldest": self.oldest,
-            "range": self.stretch.range if self.stretch else None,
+            "range": self.failed_range.range if self.failed_range else None,
             "log": self.failure.log,
         }
 
 
-def common(tried: Sequence[Subject], failures: Mapping[Subject, Failure]) -> tuple[Trouble, ...]:
+def group_failures(tried: Sequence[Subject], failures: Mapping[Subject, Failure]) -> tuple[FailureGroup, ...]:
     """Group equal failures, the group with the most subjects first."""
     groups: dict[tuple[str, str], list[Subject]] = {}
     for subject in tried:
         if subject in failures:
             failure = failures[subject]
-            groups.setdefault((failure.stage, alike(_first_excerpt_line(failure))), []).append(subject)
+            groups.setdefault((failure.stage, without_details(_first_excerpt_line(failure))), []).append(
+                subject
+            )
     revisions = tuple(dict.fromkeys(subject.revision for subject in tried))
     return tuple(
-        Trouble(
+        FailureGroup(
             failure=failures[group[0]],
             line=_first_excerpt_line(failures[group[0]]),
             subjects=tuple(group),
-            stretch=_stretch(revisions, {subject.revision for subject in group}),
+            failed_range=_failed_range(revisions, {subject.revision for subject in group}),
         )
         for group in sorted(groups.values(), key=len, reverse=True)
     )
@@ -116,7 +118,7 @@ def same_reason(failures: Mapping[Subject, Failure]) -> str:
 
     The reason must not name a revision: a message that does is about that revision.
     """
-    reasons = {(each.stage, alike(_first_excerpt_line(each))) for each in failures.values()}
+    reasons = {(each.stage, without_details(_first_excerpt_line(each))) for each in failures.values()}
     if len(failures) < SAME_FAILURES or len(reasons) > 1:
         return ""
     for subject, failure in failures.items():
@@ -134,10 +136,10 @@ def same_reason(failures: Mapping[Subject, Failure]) -> str:
     )
 
 
-def alike(line: str) -> str:
+def without_details(line: str) -> str:
     """Return a line without the parts that differ between equal failures: paths, numbers, ids.
 
-    >>> alike("/tmp/b/0f3a9c1e77/tree/src/a.c:12:5: error: 'x' undeclared")
+    >>> without_details("/tmp/b/0f3a9c1e77/tree/src/a.c:12:5: error: 'x' undeclared")
     "a.c:#:#: error: 'x' undeclared"
     """
     for pattern, instead in _DIFFERS:
@@ -146,7 +148,7 @@ def alike(line: str) -> str:
 
 
 _DIFFERS = (
-    # Builds with one trouble differ in paths, in the compiler's temporary file names, in content
+    # Equal failures of several builds differ in paths, in the names of temporary files of compilers, in content
     # names, and in counts.
     (re.compile(r"(?:[\w.@+-]*/)+([\w.@+-]+)"), r"\1"),
     (re.compile(r"\bcc\w{6}\.(?=[os]\b)"), "#."),
@@ -156,7 +158,7 @@ _DIFFERS = (
 )
 
 
-def _stretch(tried: Sequence[Revision], failing: set[Revision]) -> FailedRange | None:
+def _failed_range(tried: Sequence[Revision], failing: set[Revision]) -> FailedRange | None:
     """Return the range that these revisions form, or `None` if they are all revisions or not neighbours."""
     places = [place for place, revision in enumerate(tried) if revision in failing]
     first, last = places[0], places[-1]
@@ -209,22 +211,22 @@ class Remedy:
     lines: tuple[str, ...]
 
 
-def remedies(trouble: Trouble, recipe: Recipe) -> tuple[Remedy, ...]:
-    """Return remedies for a trouble that affects one range; empty if there are none."""
-    if trouble.stretch is None:
+def remedies(group: FailureGroup, recipe: Recipe) -> tuple[Remedy, ...]:
+    """Return remedies for failures of one range of revisions; empty if there are none."""
+    if group.failed_range is None:
         return ()
-    return tuple(_remedies(trouble, trouble.stretch, recipe))
+    return tuple(_remedies(group, group.failed_range, recipe))
 
 
-def _remedies(trouble: Trouble, stretch: FailedRange, recipe: Recipe) -> Iterator[Remedy]:
-    range_ = f"range = {toml(stretch.range)}"
-    if trouble.failure.stage == "relink":
+def _remedies(group: FailureGroup, failed_range: FailedRange, recipe: Recipe) -> Iterator[Remedy]:
+    range_ = f"range = {toml(failed_range.range)}"
+    if group.failure.stage == "relink":
         yield Remedy(does="measure them without relinking", lines=("[[build.when]]", range_, "relink = []"))
         return
-    if trouble.failure.stage == "build" and not _ELSEWHERE.search(trouble.line):
-        does, line = _repair(trouble.line, recipe)
+    if group.failure.stage == "build" and not _ELSEWHERE.search(group.line):
+        does, line = _repair(group.line, recipe)
         yield Remedy(does=does, lines=("[[build.when]]", range_, line))
-    reason = gist(trouble.line)
+    reason = gist(group.line)
     reason = reason if len(reason) <= LONGEST_REASON else f"{reason[: LONGEST_REASON - 1]}…"
     yield Remedy(does="skip them", lines=("[[source.skip]]", range_, f"reason = {toml(reason)}"))
 
