@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from statistics import median
 from typing import TYPE_CHECKING, assert_never
 
@@ -459,6 +460,12 @@ def _offset(values: Floats, neighbours: Floats, *, sigma: float, usual: float) -
     return middle if len(others) and others.min() <= LARGE * math.hypot(usual, sigma) else None
 
 
+@lru_cache(maxsize=2 * _PAIRS_FROM)
+def _pairs_of(count: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """Return the indices of the later and the earlier value of each pair of `count` values."""
+    return np.tril_indices(count, -1)
+
+
 def pooled_spread(groups: Sequence[Floats]) -> tuple[float, int]:
     """Estimate the spread of samples from differences within groups; return it with its degrees of freedom.
 
@@ -472,7 +479,7 @@ def pooled_spread(groups: Sequence[Floats]) -> tuple[float, int]:
         freedom += len(values) - 1
         thinned = values[:: 1 + len(values) // _PAIRS_FROM]
         if len(thinned) > 1:
-            later, earlier = np.tril_indices(len(thinned), -1)
+            later, earlier = _pairs_of(len(thinned))
             pairs.append(thinned[later] - thinned[earlier])
     if not pairs:
         return 0.0, 0

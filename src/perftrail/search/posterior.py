@@ -307,22 +307,18 @@ class _Chain:
         rows = [self._segments[0]]
         for count in range(1, self._most + 1):
             before = rows[-1][:-1] + self._log_mass[:, None]
-            row = np.full_like(rows[0], -np.inf)
-            for at in range(count, len(row)):
-                row[at] = _log_sum(before[:at] + self._segments[1 : at + 1, at])
-            rows.append(row)
+            # Segments that would end before they begin are -inf in the table, and add nothing.
+            rows.append(_log_sum(before[:, None] + self._segments[1:]))
         return rows
 
     def _run_back(self) -> list[Floats]:
         """Return for each number of changes the log evidence of the builds from each one on, (C+1) of (K, S)."""
         last = len(self.levels) - 1
         rows = [self._segments[:, last]]
+        ending = self._segments[:, :last].swapaxes(0, 1)
         for count in range(1, self._most + 1):
             after = rows[-1][1:] + self._log_mass[:, None]
-            row = np.full_like(rows[0], -np.inf)
-            for at in range(last - count, -1, -1):
-                row[at] = _log_sum(self._segments[at, at:last] + after[at:])
-            rows.append(row)
+            rows.append(_log_sum(ending + after[:, None]))
         return rows
 
     def weigh(self, outside: float) -> Floats:

@@ -191,8 +191,9 @@ def _logs_of_builds(lattice: Lattice, levels: Floats, level: Floats) -> Floats:
     place = np.where(inside, nearest, len(nodes))
     ramps, builds, pairs = place.shape
     logs = np.zeros((ramps, pairs, levels.shape[1]))
+    by_node = np.ascontiguousarray(table.swapaxes(1, 2))
     for build in range(builds):
-        logs += table[build].T[place[:, build]]
+        logs += by_node[build].take(place[:, build], axis=0)
     return logs
 
 
