@@ -195,7 +195,9 @@ def test_a_relink_that_takes_too_long_is_a_failure(place: Place) -> None:
     assert isinstance(built, Built)
     failure = builder.relink(subject(revision), how, built, (1,))[1]
     assert isinstance(failure, Failure)
-    assert failure.message == "timed out after 1.0 s: sleep 30 # 1" or "timed out after 1.0 s" in failure.message
+    assert (
+        failure.message == "timed out after 1.0 s: sleep 30 # 1" or "timed out after 1.0 s" in failure.message
+    )
 
 
 def test_outputs_that_relinking_removed_are_a_failure(place: Place) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.test_measure import measure
-from tests.process.sandbox.insides import needs_sandbox
+from tests.process.sandbox.sandboxes import needs_sandbox
 
 ONCE = ("-r", "1", "-w", "0")
 

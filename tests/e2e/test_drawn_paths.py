@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.e2e.printing import perftrail
-from tests.process.sandbox.insides import needs_sandbox
+from tests.process.sandbox.sandboxes import needs_sandbox
 from tests.sources.repositories import Repository
 
 if TYPE_CHECKING:

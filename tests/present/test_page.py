@@ -32,7 +32,7 @@ from perftrail.present.page import (
     write_markdown,
     write_page,
 )
-from tests.charts.drawn import HOSTILE, LABELS, PALETTE, along, examples
+from tests.charts.examples import HOSTILE, LABELS, PALETTE, along, examples
 
 LONG = "x" * (LOG_BYTES + 100)
 

@@ -453,7 +453,8 @@ def _neighbours(offsets: Sequence[Floats]) -> list[Floats]:
 
 def _offset(values: Floats, neighbours: Floats, *, sigma: float, usual: float) -> float | None:
     """Return the machine's own offset in a batch, `None` if the reference's samples may be outliers."""
-    middle, noise = median(values.tolist()), sigma**2 / len(values)
+    middle = float(median(values.tolist()))
+    noise = sigma**2 / len(values)
     if abs(middle) <= LARGE * math.sqrt(usual**2 + noise):
         return middle * usual**2 / (usual**2 + noise)
     others = np.concatenate([np.sort(np.abs(values - middle))[1:], np.abs(neighbours - middle)])

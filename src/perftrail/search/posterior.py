@@ -305,7 +305,7 @@ class _Chain:
     def _run(self) -> list[Floats]:
         """Return for each number of changes the log evidence of the builds up to each one, (C+1) of (K, S)."""
         rows = [self._segments[0]]
-        for count in range(1, self._most + 1):
+        for _ in range(self._most):
             before = rows[-1][:-1] + self._log_mass[:, None]
             # Segments that would end before they begin are -inf in the table, and add nothing.
             rows.append(_log_sum(before[:, None] + self._segments[1:]))
@@ -316,7 +316,7 @@ class _Chain:
         last = len(self.levels) - 1
         rows = [self._segments[:, last]]
         ending = self._segments[:, :last].swapaxes(0, 1)
-        for count in range(1, self._most + 1):
+        for _ in range(self._most):
             after = rows[-1][1:] + self._log_mass[:, None]
             rows.append(_log_sum(ending + after[:, None]))
         return rows

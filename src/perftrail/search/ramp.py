@@ -176,9 +176,7 @@ def _apart_from_steps(posterior: Posterior, places: Indices, mean: Floats) -> Fl
     return apart
 
 
-def _logs_of_builds(
-    lattice: Lattice, levels: Floats, part: Floats, before: Floats, after: Floats
-) -> Floats:
+def _logs_of_builds(lattice: Lattice, levels: Floats, part: Floats, before: Floats, after: Floats) -> Floats:
     """Return the log likelihood of all builds for each ramp, pair of levels and noise, (R, P, S).
 
     `levels` (K, S, G) are the logarithms of the builds' likelihoods, `part` (R, K) is the share of each ramp that lies

@@ -36,7 +36,7 @@ STAKES = np.array([0.99, 0.99, 0.99, 0.99, 0.99, 0.5])
 RATES = np.array([0.1, 0.25, 0.5, 1.0, 2.0, 1.0])
 """The bets: each stakes its share of the wealth on ``tanh(rate * difference / scale)``."""
 
-_GRID = np.arange(17)
+_GRID: Floats = np.arange(17, dtype=np.float64)
 _MOST_KNOWN = 200
 _DISTINCT_RATES, _RATE_OF_BET = np.unique(RATES, return_inverse=True)
 

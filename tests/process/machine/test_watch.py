@@ -12,8 +12,8 @@ from perftrail.model.measurement import flags
 from perftrail.model.process import Command, Exited
 from perftrail.process.launcher import Launcher
 from perftrail.process.machine.load import Watch
-from tests.process.machine.hogs import hog
-from tests.process.machine.trees import Hands, put, stat
+from tests.process.machine.cpu_load import hog
+from tests.process.machine.fake_root import Hands, put, stat
 
 
 def watch(root: Path, hands: Hands, files: dict[str, str] | None = None) -> Watch:

@@ -12,7 +12,7 @@ from perftrail.measure.sandboxes import Sandboxes
 from perftrail.model.process import Exited
 from perftrail.model.study import Sandbox
 from perftrail.process.launcher import Launcher
-from tests.process.sandbox.insides import Inside, needs_sandbox, opened
+from tests.process.sandbox.sandboxes import Inside, needs_sandbox, opened
 
 pytestmark = needs_sandbox
 

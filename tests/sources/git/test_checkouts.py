@@ -14,8 +14,8 @@ from perftrail.file_tree import alone
 from perftrail.model.source import Source as Asked
 from perftrail.process.launcher import Launcher
 from perftrail.sources.git import GitSource
+from tests.sources.contents import line
 from tests.sources.git.opening import Open
-from tests.sources.looking import line
 from tests.sources.repositories import Repository
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from perftrail.errors import CheckoutFailed, SourceError
+from tests.sources.contents import files_below, ids, line, put
 from tests.sources.git.opening import Open
-from tests.sources.looking import files_below, ids, line, put
 from tests.sources.repositories import Repository
 
 FILES = {

@@ -8,7 +8,7 @@ import pytest
 
 from perftrail.verbs.init.draft import Building, Tree
 from perftrail.verbs.init.systems import SYSTEMS, detect
-from tests.verbs.initial.projects import MAIN_C, PROJECTS, Project
+from tests.verbs.init.projects import MAIN_C, PROJECTS, Project
 
 
 def tree_of(files: Mapping[str, str], *, runnable: frozenset[str] = frozenset(), name: str = "tiny") -> Tree:

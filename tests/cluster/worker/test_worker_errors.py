@@ -14,7 +14,7 @@ from perftrail.model.build import Recipe
 from perftrail.model.measurement import Machine
 from perftrail.model.source import Source
 from perftrail.model.subject import Revision, Subject
-from tests.cluster.away.test_grounds import site
+from tests.cluster.worker.test_study_copy import site
 
 if TYPE_CHECKING:
     from pathlib import Path

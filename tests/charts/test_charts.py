@@ -19,7 +19,7 @@ from perftrail.charts.curve import GivenUp, curve, speed_up
 from perftrail.charts.frame import COLOURS, MOST, MOST_DOTS, Palette, themed, thinned
 from perftrail.charts.history import Events, Mark, history, label_rises
 from perftrail.charts.samples import MOST_ROWS, samples
-from tests.charts.drawn import HOSTILE, LABELS, PALETTE, along, examples, points
+from tests.charts.examples import HOSTILE, LABELS, PALETTE, along, examples, points
 
 GOLDEN = Path(__file__).parent / "golden"
 NAMES = sorted(examples())

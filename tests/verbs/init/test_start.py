@@ -15,7 +15,7 @@ from perftrail.errors import UsageError
 from perftrail.model.study import Study
 from perftrail.verbs.init.start import FirstStudy, begin
 from tests.sources.repositories import Repository
-from tests.verbs.initial.projects import MAIN_C, PROJECTS, Project
+from tests.verbs.init.projects import MAIN_C, PROJECTS, Project
 
 MAKE = PROJECTS[0].files
 
