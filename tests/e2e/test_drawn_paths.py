@@ -154,7 +154,7 @@ def test_paths_are_drawn_in_a_sandbox_too(tmp_path: Path) -> None:
     assert len(set(one)) >= 6
 
 
-def test_a_program_finds_the_library_that_lies_beside_it(tmp_path: Path) -> None:
+def test_a_program_finds_the_library_next_to_it(tmp_path: Path) -> None:
     study = a_study(
         tmp_path,
         files={

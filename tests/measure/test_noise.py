@@ -56,7 +56,7 @@ def test_samples_taken_in_noise_are_marked_and_keep_the_figures(tmp_path: Path) 
     assert found[2].values["cpu_pressure"] == 0.1
 
 
-def test_the_watcher_is_told_what_the_tree_used() -> None:
+def test_the_noise_observer_gets_the_cpu_time_of_the_process_tree() -> None:
     watcher = FakeWatcher()
     standing = lookout(watcher, Quiet())
     standing.before()
@@ -72,7 +72,7 @@ def test_waiting_ends_as_soon_as_it_is_quiet() -> None:
     assert len(slept) == 3
 
 
-def test_waiting_is_told_once_until_a_start_need_not_wait() -> None:
+def test_waiting_is_reported_once_until_a_start_need_not_wait() -> None:
     told: list[Noise] = []
     watcher = FakeWatcher.recalling([1.5, 1.0, 0.0, 0.7, 0.0, 0.0, 0.6, 0.0])
     waiting = NoiseObserver(

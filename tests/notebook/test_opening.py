@@ -46,7 +46,7 @@ def test_importing_the_package_imports_nothing_heavy() -> None:
     assert done.stdout == "[]\n", done.stderr
 
 
-def test_without_pyarrow_the_remedy_is_told(tmp_path: Path) -> None:
+def test_without_pyarrow_the_remedy_is_reported(tmp_path: Path) -> None:
     write_study(tmp_path / "study")
     done = python(
         f"import sys; sys.modules['pyarrow'] = None; import perftrail; perftrail.open({str(tmp_path / 'study')!r})"

@@ -98,7 +98,7 @@ def test_what_was_not_measured_between_stays_open() -> None:
     assert (point.earliest, point.latest) == (484, 503)
 
 
-def test_a_long_gap_is_likelier_to_hold_the_change_than_a_short_one() -> None:
+def test_a_long_gap_is_likelier_to_contain_the_change_than_a_short_one() -> None:
     levels = [0.0, 0.01, -0.01] * 10
     logs = [*levels, 0.06, *(0.12 + level for level in levels)]
     even = [(position, (log,)) for position, log in enumerate(logs)]
@@ -271,6 +271,6 @@ def test_unmeasured_revisions_of_a_change_weigh_alike() -> None:
     assert min(weights[251:301]) == max(weights)
 
 
-def test_a_search_is_told_nothing_where_nothing_changed() -> None:
+def test_a_search_gets_no_prior_where_nothing_changed() -> None:
     assert search_weights(history([1.0] * 100), 100) is None
     assert search_weights([], 100) is None

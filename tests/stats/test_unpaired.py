@@ -11,7 +11,7 @@ from scipy.stats import mannwhitneyu
 from perftrail.stats.ratios import compare_unpaired
 
 
-def test_a_difference_is_told_with_its_interval() -> None:
+def test_a_difference_is_reported_with_its_interval() -> None:
     rng = np.random.default_rng(1)
     first, second = (level * np.exp(rng.normal(0.0, 0.01, 20)) for level in (1.0, 1.2))
     found = compare_unpaired(first.tolist(), second.tolist(), level=0.01)

@@ -249,7 +249,7 @@ def test_a_backup_of_a_newer_schema_is_refused(saved: Path, tmp_path: Path) -> N
 # Where a backup and a restore go
 
 
-def test_a_store_that_holds_something_is_not_restored_over(saved: Path, location: str) -> None:
+def test_a_store_with_content_is_not_overwritten_by_a_restore(saved: Path, location: str) -> None:
     with pytest.raises(
         StoreError, match="something is kept here already; restore to another place with --store"
     ):

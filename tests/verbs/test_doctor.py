@@ -149,7 +149,7 @@ def test_the_program_is_made_to_last() -> None:
     assert len(set(starter.started[-2 * PAIRS :])) == 1
 
 
-def test_a_shell_that_does_not_run_is_told() -> None:
+def test_a_shell_that_does_not_run_is_reported() -> None:
     starter = FakeStarter(seconds=lambda _: 0.05, ended=lambda _: Signalled(signal=31))
     with pytest.raises(NoAnswer, match="--quick"):
         resolve(starter)

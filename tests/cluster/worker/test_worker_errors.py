@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MACHINE = Machine(id="0123456789abcdef", facts={"name": "bench"})
 
 
-def test_a_disk_that_takes_nothing_is_told_with_its_machine(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_with_its_machine(tmp_path: Path) -> None:
     asked = site(tmp_path / "study", Source(kind="git", location="https://example.org/x"), token="another")
     (tmp_path / "file").touch()
     desk = StudyWorker(

@@ -233,7 +233,7 @@ def test_the_tightest_limit_on_cpu_time_counts(
     assert facts(tmp_path, files).get("cpu_quota") == quota
 
 
-def test_governors_turbo_and_containers_are_told(tmp_path: Path) -> None:
+def test_governors_turbo_and_containers_are_reported(tmp_path: Path) -> None:
     told = facts(
         tmp_path,
         {

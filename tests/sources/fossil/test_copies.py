@@ -61,7 +61,7 @@ def test_new_check_ins_are_seen_next_time(opened: Open, repository: FossilReposi
     assert ids(opened().history()) == [*first, more]
 
 
-def test_a_check_out_is_its_repository_up_to_where_it_stands(
+def test_a_check_out_is_its_repository_up_to_its_current_revision(
     opened: Open, lived_in: tuple[Path, Path]
 ) -> None:
     file, checkout = lived_in

@@ -211,7 +211,7 @@ def test_of_two_that_fit_the_one_whose_tools_are_here_comes_first(
     assert begun(repository.path)[1].build.steps == ("make -j{cpus}",)
 
 
-def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_a_place_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="cannot be written"):
         begin(tmp_path, output=tmp_path / "file" / "below", system=None, force=False)
