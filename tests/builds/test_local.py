@@ -59,7 +59,7 @@ def test_debug_information_in_archives_does_not_tell_builds_apart(place: Place) 
     assert one.artefact == docs.artefact
 
 
-def test_a_path_that_matters_when_a_program_runs_tells_builds_apart(place: Place) -> None:
+def test_a_path_that_matters_when_a_program_runs_distinguishes_builds(place: Place) -> None:
     how = recipe("cc -Wl,-rpath,{build} -o program program.c", outputs=("program",))
     one = place.made(place.commit(), how)
     docs = place.made(place.commit({**PROJECT, "README": "two\n"}), how)

@@ -81,7 +81,7 @@ def posted() -> Iterator[Posted]:
         yield server
 
 
-def test_what_changed_on_the_branch_is_found_and_told_once(branch: Branch, posted: Posted) -> None:
+def test_a_change_on_the_branch_is_found_and_reported_once(branch: Branch, posted: Posted) -> None:
     hook = ("--notify", posted.address)
     first = branch.look(*hook)
     assert first["new"] == []
@@ -148,7 +148,7 @@ def test_a_mail_is_sent_by_what_the_study_says(branch: Branch) -> None:
     assert mail["From"] == "perftrail@example.org"
 
 
-def test_killed_at_any_time_it_tells_of_one_change(branch: Branch, posted: Posted) -> None:
+def test_killed_at_any_time_it_reports_one_change(branch: Branch, posted: Posted) -> None:
     branch.look("--notify", posted.address)
     for number in range(3):
         branch.commit(100, f"words {number}")

@@ -195,7 +195,7 @@ def test_a_revision_that_is_built_to_the_same_is_not_measured_again(tmp_path: Pa
     assert not any(number_of(arguments) > 20 for arguments in starter.started)
 
 
-def test_metrics_of_one_invocation_share_it_and_one_walk_serves_them_all(tmp_path: Path) -> None:
+def test_metrics_of_one_invocation_share_it_and_one_search_serves_them_all(tmp_path: Path) -> None:
     study = a_study(
         benchmarks={
             "fast": Benchmark(command="{build}/fast"),
@@ -270,7 +270,7 @@ def test_a_noisy_sample_is_repeated_and_discarded(tmp_path: Path) -> None:
     assert 1 <= answer.discarded <= 3
 
 
-def test_where_it_is_never_quiet_marked_readings_are_used_and_not_taken_twice(tmp_path: Path) -> None:
+def test_where_it_is_never_quiet_noisy_samples_are_used_and_not_repeated_twice(tmp_path: Path) -> None:
     starter = stepping_at(20)
     session = a_session(
         STUDY, tmp_path, source=FakeSource(40), starter=starter, watcher=FakeWatcher.seeing(*[NOISY] * 500)

@@ -135,7 +135,7 @@ def test_an_ended_search_answers_again_after_a_reboot_without_measuring(tmp_path
     assert again.as_json() == over_two.as_json()
 
 
-def test_many_figures_in_one_walk_are_not_misled_either(tmp_path: Path) -> None:
+def test_many_metrics_in_one_search_are_not_misled_either(tmp_path: Path) -> None:
     study = a_study(benchmarks={name: Benchmark(command=f"{{build}}/{name}") for name in ("one", "two")})
     lab = Lab(tmp_path, MemoryStore(), study=study)
     goal = resolve_goal(study, ("one.wall", "two.wall", "one.peak_memory"))

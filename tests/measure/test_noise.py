@@ -41,7 +41,7 @@ def lookout(watcher: FakeWatcher, quiet: Quiet, slept: list[float] | None = None
     return NoiseObserver(watcher, quiet, threshold=0.25, sleep=([] if slept is None else slept).append)
 
 
-def test_samples_taken_in_noise_are_marked_and_keep_the_figures(tmp_path: Path) -> None:
+def test_noisy_samples_are_flagged_and_keep_their_values(tmp_path: Path) -> None:
     session = a_session(
         a_study(measure=study_with()),
         tmp_path,
@@ -119,7 +119,7 @@ def test_a_refusal_keeps_what_was_measured_before(tmp_path: Path) -> None:
     assert len(held) == 2
 
 
-def test_an_estimate_leaves_marked_samples_out_and_says_so(tmp_path: Path) -> None:
+def test_an_estimate_omits_noisy_samples_and_says_so(tmp_path: Path) -> None:
     times = iter([0.1, 9.0, 0.1, 0.1])
     session = a_session(
         a_study(measure=study_with(least=3, most=10)),

@@ -303,7 +303,7 @@ def test_as_linked_two_builds_of_equal_source_differ_and_the_answer_says_that_it
 
 
 @pytest.mark.slow
-def test_over_layouts_builds_of_equal_source_are_not_told_apart(tmp_path: Path) -> None:
+def test_over_layouts_builds_of_equal_source_are_not_called_different(tmp_path: Path) -> None:
     """Forty pairs of builds, each a standard deviation of 1.5 % off: as linked, most of them are."""
     sure = 0
     for number in range(40):

@@ -68,7 +68,7 @@ def along(
     return replace(session, machine=Machine(id=MACHINE.id, facts={"logical_cpus": "4"}))
 
 
-def test_few_revisions_are_all_told_of() -> None:
+def test_few_revisions_are_all_reported() -> None:
     assert worth_telling(HISTORY[:FEW], []) == HISTORY[:FEW]
 
 
@@ -138,7 +138,7 @@ def test_of_few_revisions_all_growth_is_reported(tmp_path: Path, capsys: pytest.
     assert "revisions:" not in told
 
 
-def test_a_report_tells_how_the_same_revisions_grow_as_show(
+def test_a_report_shows_the_growth_of_the_same_revisions_as_show(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     session = grown(tmp_path, 6)

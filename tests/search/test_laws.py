@@ -119,7 +119,7 @@ def test_no_budget_is_overdrawn_and_every_search_ends(seed: int, invocations: in
 
 @settings(max_examples=5, deadline=None)
 @given(seed=st.integers(0, 10_000), relinks=st.booleans())
-def test_a_search_resumes_from_what_was_told_wherever_it_was_cut(seed: int, relinks: bool) -> None:
+def test_a_search_resumes_from_its_recorded_results_wherever_it_was_cut(seed: int, relinks: bool) -> None:
     oracle = Oracle(step(seed % 49 + 1, 0.2, frozenset({9})), normal(seed, 0.03), layouts(seed, 0.03))
     question = Question(revisions=50, relinks=relinks, seed=seed)
     first = Search(question)

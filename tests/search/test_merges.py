@@ -97,7 +97,7 @@ def test_an_octopus_of_which_no_branch_has_it_is_a_combination() -> None:
     assert found.origin is Origin.COMBINATION
 
 
-def test_a_branch_whose_end_cannot_be_built_is_not_told_from_the_merge() -> None:
+def test_a_branch_whose_end_cannot_be_built_is_not_distinguished_from_the_merge() -> None:
     answer, found, _ = settle(
         lambda place: None if place >= 8 and place < 12 else NEW if place == 12 else OLD, (10,)
     )

@@ -205,7 +205,7 @@ def test_too_few_pairs_call_nothing_and_have_seen_nothing() -> None:
     )
 
 
-def test_a_change_below_the_smallest_worth_telling_is_the_same() -> None:
+def test_a_change_below_the_threshold_is_the_same() -> None:
     assert compare([1.0] * 30, [1.004] * 30, RULE).verdict is Verdict.SAME
 
 

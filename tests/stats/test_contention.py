@@ -249,7 +249,7 @@ def test_what_cannot_be_told_ends_with_what_would_tell(threads: ThreadSamples, s
     assert step in found.next_step
 
 
-def test_burning_without_counters_is_not_told_apart() -> None:
+def test_spinning_without_counters_is_not_distinguished() -> None:
     found = contention(samples(BURNING))
     assert found.outcome is Outcome.CANNOT_TELL
     assert {Cause.SPINNING, Cause.FALSE_SHARING, Cause.MEMORY, Cause.MORE_WORK} <= set(found.candidates)

@@ -101,7 +101,7 @@ def test_a_server_that_is_not_there_is_said(tmp_path: Path) -> None:
         open_store(url, access="read")
 
 
-def test_a_host_that_nobody_knows_is_said() -> None:
+def test_an_unknown_host_is_reported() -> None:
     assert "is the host's name right" in refusal("postgresql://ada:se%20cret@host.invalid/t1")
 
 

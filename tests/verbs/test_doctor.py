@@ -126,7 +126,7 @@ def test_only_what_can_be_changed_here_is_promised() -> None:
     assert (found["governor"].fix, found["turbo"].fix) == (True, False)
 
 
-def test_a_machine_that_tells_nothing_gives_no_error() -> None:
+def test_a_machine_without_information_gives_no_error() -> None:
     found = diagnose(Signs(facts={}, settings={}, conditions=Conditions()))
     assert "load" in {each.name for each in found if each.grade == "unknown"}
 

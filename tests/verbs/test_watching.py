@@ -349,7 +349,7 @@ def test_a_change_among_several_new_revisions_is_found_and_its_level_is_kept(tmp
     assert (len(again.fresh), again.answers, len(branch.state.told)) == (2, (), 1)
 
 
-def test_stopped_anywhere_it_comes_to_one_message(tmp_path: Path) -> None:
+def test_stopped_anywhere_it_sends_one_message(tmp_path: Path) -> None:
     seconds = [1.0, 1.0, 1.5, 1.5]
     whole = Branch(tmp_path / "whole", *seconds)
     whole.look(upto=1)

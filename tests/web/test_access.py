@@ -26,7 +26,7 @@ def filled(path: str) -> str:
     return re.sub(r"{\w+(:\w+)?}", lambda found: "1" if found[1] == ":int" else "alpha", path)
 
 
-def test_nobody_comes_in_without_a_token(guarded: Client) -> None:
+def test_no_request_is_served_without_a_token(guarded: Client) -> None:
     for route in (*ROUTES, *API):
         if route.path in ("/login", "/static/{name}"):
             continue
@@ -168,7 +168,7 @@ def test_a_user_header_added_by_the_proxys_client_is_refused(hostile: Hostile) -
         assert proxy.get("/", headers=httpx.Headers(both[1:])).status_code == 200
 
 
-def test_beyond_this_machine_the_door_is_kept() -> None:
+def test_other_machines_need_a_token() -> None:
     with pytest.raises(UsageError, match="--token-file"):
         bind("0.0.0.0", 0, Access())
     bind("127.0.0.1", 0, Access()).close()

@@ -122,7 +122,7 @@ def test_revisions_are_compared_in_the_same_variant_unless_others_are_named(
     )
 
 
-def test_what_a_run_took_in_turns_is_compared_by_pairs(client: Client) -> None:
+def test_interleaved_samples_of_a_run_are_compared_by_pairs(client: Client) -> None:
     assert "8 interleaved pairs" in client.page("/s/beta/compare").text
 
 

@@ -165,7 +165,7 @@ def test_a_running_search_shows_its_steps_and_its_posterior(snapshot: Snapshot, 
     assert live.searching.section.figure is not None
 
 
-def test_a_run_tells_what_is_left_at_the_pace_of_its_last_starts(
+def test_a_run_estimates_the_remaining_time_from_its_last_invocations(
     snapshot: Snapshot, hostile: Hostile
 ) -> None:
     lacking = Remaining(builds=1, build_seconds=30.0, least=10, most=20, planned=610)

@@ -151,7 +151,7 @@ def test_pressure_heat_swapping_and_limits_are_reported(tmp_path: Path) -> None:
     assert (found.cpu_hertz, found.celsius) == (3.1e9, 54.0)
 
 
-def test_a_machine_that_tells_nothing_is_no_error(tmp_path: Path) -> None:
+def test_a_machine_without_information_is_not_an_error(tmp_path: Path) -> None:
     with Watch(str(tmp_path)) as looking:
         looking.begin()
         found = looking.end(0.0)

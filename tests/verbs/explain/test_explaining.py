@@ -76,7 +76,7 @@ def explain(
     return explained
 
 
-def test_both_are_started_in_turn_there_and_back(tmp_path: Path) -> None:
+def test_invocations_are_interleaved_in_abba_order(tmp_path: Path) -> None:
     look = CannedLook({"r0": {"a": 1.0}, "r1": {"a": 1.0}})
     explain(tmp_path, look)
     assert look.asked == ["r0", "r1", "r1", "r0", "r0", "r1"]
