@@ -33,6 +33,11 @@ settings.register_profile(
 settings.load_profile("perftrail")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Start the simulations first: they take longest, and the last test should not keep one worker alone."""
+    items.sort(key=lambda item: "tests/simulation/" not in item.nodeid)
+
+
 @pytest.fixture(scope="session")
 def postgresql_server() -> Iterator[Server]:
     """A PostgreSQL server that runs; skips where none is installed."""

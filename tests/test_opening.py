@@ -12,7 +12,9 @@ from tests.e2e.printing import program, write
 from tests.sources.repositories import Repository
 
 
-def test_results_may_be_named_from_where_one_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_may_be_named_relative_to_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What is started works in directories of its own, and must find them all the same."""
     repository = Repository(tmp_path / "repository")
     made = [repository.commit(program(cost), subject=f"{cost}") for cost in (100, 140)]

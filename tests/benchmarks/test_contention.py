@@ -50,7 +50,7 @@ def test_programs_are_chosen_by_name_or_by_whether_anything_limits_them() -> Non
 
 
 @pytest.mark.slow
-def test_a_run_is_kept_with_what_was_told_of_it(tmp_path: Path) -> None:
+def test_a_run_is_stored_with_its_description(tmp_path: Path) -> None:
     series = Series(into=tmp_path, invocations=5, counted=True)
     assert [*series.told()] == []
     series.run(["none"])

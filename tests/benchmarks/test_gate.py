@@ -11,7 +11,7 @@ import pytest
 
 
 @pytest.mark.slow
-def test_both_branches_are_judged_by_the_command_and_a_campaign_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_both_branches_are_judged_by_the_command_and_a_campaign_resumes(tmp_path: Path) -> None:
     words = ("--milliseconds", "20", "--effect", "2.0", "--most", "20", "--quiet", "--into", str(tmp_path))
     for runs in (1, 2):
         done = subprocess.run(

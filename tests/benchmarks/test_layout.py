@@ -124,7 +124,7 @@ def test_an_edit_compiles_and_behaves_alike(tmp_path: Path, kind: str) -> None:
     assert len(sizes) > 4
 
 
-def test_a_file_without_a_place_for_an_edit_is_told() -> None:
+def test_a_file_without_a_place_for_an_edit_is_reported() -> None:
     assert all(edit("int main;\n", random.Random(1)) is None for edit in (*KINDS.values(), _slower))
 
 
@@ -140,7 +140,7 @@ def test_a_slower_program_computes_first_and_prints_the_same(tmp_path: Path) -> 
     assert built(tmp_path, text) == built(tmp_path, SOURCE)
 
 
-def test_a_history_changes_only_the_layout_and_goes_on_where_it_was(tmp_path: Path, clone: Path) -> None:
+def test_a_history_changes_only_the_layout_and_resumes(tmp_path: Path, clone: Path) -> None:
     whole = History(TINY, clone, tmp_path / "whole", seed=3)
     for _ in range(6):
         whole.extend(busy=1000)
@@ -275,7 +275,7 @@ def test_verdicts_are_counted_against_the_truth_in_each_project_and_in_all() -> 
 
 
 @pytest.mark.slow
-def test_a_campaign_asks_every_method_and_goes_on_where_it_was(
+def test_a_campaign_runs_every_method_and_resumes(
     tmp_path: Path, clone: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(PROJECTS, "tiny", TINY)

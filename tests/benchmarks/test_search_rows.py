@@ -58,7 +58,7 @@ def test_every_case_names_a_strategy_that_there_is() -> None:
     assert {cell.strategy for row in ROWS for cell in row.cells} <= STRATEGIES.keys()
 
 
-def test_a_row_that_there_is_not_is_told_with_those_that_there_are() -> None:
+def test_an_unknown_row_is_reported_with_the_known_ones() -> None:
     with pytest.raises(ValueError, match="no row 'larg'; there are large, small"):
         chosen(["larg"])
 
@@ -78,7 +78,7 @@ def test_what_is_done_is_not_run_again_but_another_seed_is(
     assert "merge-1-ours: " in capsys.readouterr().err
 
 
-def test_the_tables_stand_between_the_markers_and_replace_older_ones(tmp_path: Path) -> None:
+def test_the_tables_are_between_the_markers_and_replace_older_ones(tmp_path: Path) -> None:
     file = tmp_path / "page.md"
     file.write_text(f"before\n{page.BEGIN}\nold\n{page.END}\nafter\n")
     page.write("| new |", file)

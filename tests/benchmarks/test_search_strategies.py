@@ -64,7 +64,7 @@ def test_pinpoint_tells_all_that_differ() -> None:
     assert {(culprit,) for culprit in history.culprits} <= set(report.named)
 
 
-def test_pinpoint_takes_more_readings_only_of_what_is_in_doubt() -> None:
+def test_pinpoint_takes_more_samples_only_of_unclear_subjects() -> None:
     _, machine = world(replace(CLEAR, effect=0.0), seed=5)
     pinpoint.search(machine)
     assert machine.invocations <= 60

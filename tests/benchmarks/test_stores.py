@@ -30,9 +30,7 @@ def printed(into: Path, benchmark: str, *words: str, codes: tuple[int, ...] = (0
 
 
 @pytest.mark.slow
-def test_both_databases_are_filled_served_and_reported_and_stand_side_by_side(
-    tmp_path: Path, postgresql: str
-) -> None:
+def test_both_databases_are_filled_served_reported_and_compared(tmp_path: Path, postgresql: str) -> None:
     into, study = tmp_path / "printed", tmp_path / "study"
     into.mkdir()
     sizes = ("--samples", "1600", "--durable", "3", "--directory", str(tmp_path))

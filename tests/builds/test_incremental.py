@@ -94,7 +94,7 @@ def test_going_back_and_forth_gives_each_revision_its_own(place: Place) -> None:
     assert [said(made(place, each)) for each in (two, one, three)] == ["4", "2", "2"]
 
 
-def test_stale_objects_are_found_said_and_taken_back(place: Place) -> None:
+def test_stale_objects_are_found_reported_and_discarded(place: Place) -> None:
     stale = {**FILES, "Makefile": STALE}
     one, two = place.commit(stale), place.commit({**stale, "number.h": "#define N 4\n"})
     builder = place.builder()

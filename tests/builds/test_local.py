@@ -59,7 +59,7 @@ def test_debug_information_in_archives_does_not_tell_builds_apart(place: Place) 
     assert one.artefact == docs.artefact
 
 
-def test_a_path_that_matters_when_a_program_runs_tells_builds_apart(place: Place) -> None:
+def test_a_path_that_matters_when_a_program_runs_distinguishes_builds(place: Place) -> None:
     how = recipe("cc -Wl,-rpath,{build} -o program program.c", outputs=("program",))
     one = place.made(place.commit(), how)
     docs = place.made(place.commit({**PROJECT, "README": "two\n"}), how)
@@ -113,7 +113,7 @@ def test_another_compiler_is_another_key(place: Place, monkeypatch: pytest.Monke
     assert place.builder().key(subject, recipe("./configure")) != before
 
 
-def test_the_first_error_is_told_and_not_the_last_line(place: Place) -> None:
+def test_the_first_error_is_quoted_and_not_the_last_line(place: Place) -> None:
     broken = place.commit({**PROJECT, "program.c": '#include "gone.h"\nint main(void) { return 0; }\n'})
     failure = place.failed(broken, recipe("make -k; echo 'a long tail of talk'; false"))
     assert failure.stage == "build"
@@ -181,7 +181,7 @@ def test_the_environment_is_small_and_the_same_for_everybody(
     assert not Path(seen["TMPDIR"]).exists()
 
 
-def test_placeholders_are_single_words_whatever_they_hold(tmp_path: Path) -> None:
+def test_placeholders_are_single_words_whatever_their_value(tmp_path: Path) -> None:
     with Launcher() as launcher:
         place = Place(tmp_path / "it's $(touch pwned) `x`", launcher)
         built = place.made(place.commit(), recipe("cp {build}/program.c {build}/copy.c && echo {revision}"))
@@ -285,7 +285,7 @@ def test_a_missing_program_and_a_missing_header_are_both_told(place: Place) -> N
     assert "No rule to make target 'programme.c'" in place.failed(bad, recipe("make")).message
 
 
-def test_what_lies_in_the_tree_is_told_by_its_name_alone(place: Place) -> None:
+def test_a_path_in_the_tree_is_printed_as_its_name_alone(place: Place) -> None:
     broken = place.commit({**PROJECT, "lib/a.c": "this is no C\n"})
     failure = place.failed(broken, recipe("cc -c {build}/lib/a.c"))
     assert failure.message.startswith("lib/a.c:1:1: error: ")

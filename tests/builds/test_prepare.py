@@ -79,7 +79,7 @@ def test_a_script_that_leads_back_to_the_build_counts_with_it(place: Place) -> N
     assert other not in {one, docs}
 
 
-def test_the_studys_files_count_by_what_they_hold(place: Place) -> None:
+def test_the_studys_files_count_by_their_content(place: Place) -> None:
     (place.root / "bench.c").write_text(BENCH)
     (place.root / "data.txt").write_text("one")
     built = place.made(place.commit(LIBRARY), STATIC)
@@ -144,7 +144,7 @@ def test_the_key_of_a_link_is_known_before_it_is_made(place: Place) -> None:
     assert Path(prepared(place, built, "true").out).name == keys[0]
 
 
-def test_the_commands_placeholders_are_told(place: Place) -> None:
+def test_the_commands_placeholders_are_reported(place: Place) -> None:
     built = place.made(place.commit(LIBRARY), STATIC)
     ready = prepared(place, built)
     assert place.builder().command_placeholders(ready) == {

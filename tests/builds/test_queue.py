@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from perftrail.builds.workers import BuildQueue
 
 
-def test_each_of_two_hands_goes_along_a_half_of_its_own() -> None:
+def test_each_of_two_workers_builds_its_own_half() -> None:
     queue = _queue(10)
     taken: dict[int, list[int]] = {0: [], 1: []}
     for _ in range(5):

@@ -256,7 +256,7 @@ def test_special_files_and_unreadable_ones_do_not_stop_a_relink(place: Place) ->
 INCREMENTAL = replace(HOW, incremental=True)
 
 
-def test_the_objects_of_a_used_tree_are_relinked_and_the_tree_goes_on_as_it_was(place: Place) -> None:
+def test_the_objects_of_a_used_tree_are_relinked_and_the_tree_stays_as_it_was(place: Place) -> None:
     builder = place.builder()
     revisions = [place.commit({**PROJECT, "number.h": f"#define N {n}\n"}) for n in (1, 2, 3, 4)]
     for revision in revisions[:3]:
@@ -329,7 +329,7 @@ def test_stale_objects_of_a_used_tree_are_not_relinked(place: Place) -> None:
     assert {said(each) for each in found} == {"16\n"}
 
 
-def test_layouts_of_a_build_that_was_taken_back_are_none_of_the_new_one(place: Place) -> None:
+def test_layouts_of_a_removed_build_do_not_belong_to_the_new_one(place: Place) -> None:
     builder = place.builder()
     first, second = (place.commit({**FORGETFUL, "number.h": f"#define N {number}\n"}) for number in (1, 2))
     assert isinstance(builder.build(subject(first), INCREMENTAL), Built)

@@ -86,7 +86,7 @@ def test_no_link_of_a_revision_leads_a_repair_out_of_its_tree(place: Place) -> N
         ("README/x", "a directory of the path is a file in this revision"),
     ],
 )
-def test_a_place_that_a_tree_cannot_have_is_told(place: Place, where: str, said: str) -> None:
+def test_a_place_that_a_tree_cannot_have_is_reported(place: Place, where: str, said: str) -> None:
     study_file(place, "file", "ours")
     failure = place.failed(place.commit({**PROJECT, "lib/a": "a"}), placed(where, "file"))
     assert failure.stage == "build"
@@ -126,7 +126,7 @@ def test_a_patch_that_does_not_apply_says_which_hunk_and_why(place: Place) -> No
     assert "error: while searching for:\nline 29\nline thirty\nline 31\n" in log
 
 
-def test_a_change_that_a_revision_has_already_is_told_so(place: Place) -> None:
+def test_a_change_that_a_revision_has_already_is_reported(place: Place) -> None:
     study_file(place, "fix.patch", FIX)
     later = place.commit({**PROJECT, "program.c": PROGRAM.replace("7", "8")})
     said = place.failed(later, patched("fix.patch")).message
@@ -154,7 +154,7 @@ def test_no_patch_leaves_the_tree(place: Place, path: str) -> None:
     ("text", "said"),
     [("hello\n", "No valid patches in input"), (FIX.replace("@@ -1,2", "@@ -1,9"), "corrupt patch")],
 )
-def test_what_is_no_patch_is_told(place: Place, text: str, said: str) -> None:
+def test_text_that_is_not_a_patch_is_reported(place: Place, text: str, said: str) -> None:
     study_file(place, "no.patch", text)
     assert said in place.failed(place.commit(), patched("no.patch")).message
 

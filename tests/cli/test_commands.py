@@ -73,7 +73,7 @@ def test_an_unknown_command_is_wrong_usage() -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_every_mistake_of_a_study_is_told_at_once_with_its_line(tmp_path: Path) -> None:
+def test_every_mistake_of_a_study_is_reported_at_once_with_its_line(tmp_path: Path) -> None:
     file = tmp_path / "perftrail.toml"
     text = GOOD.replace('title = "a"', 'titel = "a"')
     file.write_text(text.replace("[benchmark.echo]", "[benchmark.echo]\ncolour = 1"))
@@ -173,7 +173,7 @@ def test_showing_what_was_never_measured_says_what_to_do(tmp_path: Path) -> None
         assert "perftrail" in done.stderr
 
 
-def test_a_second_perftrail_says_who_holds_the_results(tmp_path: Path) -> None:
+def test_a_second_perftrail_names_the_process_with_the_lock(tmp_path: Path) -> None:
     slow = GOOD.replace("echo hello", "sleep 30")
     (tmp_path / "perftrail.toml").write_text(slow)
     first = subprocess.Popen(

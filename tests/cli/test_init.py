@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.test_commands import perftrail
 from tests.sources.repositories import Repository
-from tests.verbs.initial.projects import PROJECTS, Project
+from tests.verbs.init.projects import PROJECTS, Project
 
 
 @pytest.mark.slow

@@ -97,7 +97,7 @@ def test_a_shell_is_shown_and_not_subtracted(shell: tuple[str, ...]) -> None:
     assert "nothing was subtracted" in measure(*FEW, *shell, "true; true").stdout
 
 
-def test_a_command_that_fails_is_told_and_exits_1() -> None:
+def test_a_command_that_fails_is_reported_and_exits_1() -> None:
     done = measure("false")
     assert done.returncode == 1
     assert done.stdout == ""
@@ -211,7 +211,7 @@ def test_every_line_fits_eighty_columns(count: int, braille: bool) -> None:
         assert max(len(line) for line, _ in lines(answer, braille=braille)) <= WIDTH
 
 
-def test_a_curve_stands_at_zero_and_marks_each_figure() -> None:
+def test_a_curve_starts_at_zero_and_marks_each_value() -> None:
     points = tuple(ChartPoint(x=x, value=8.0 / x, low=7.9 / x, high=8.1 / x) for x in (1.0, 2.0, 4.0, 8.0))
     drawn = curve([Series(mark="o", points=points)], axis="threads", unit="s", width=60, braille=False)
     assert sum(line.count("o") for line in drawn[:8]) == 4

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.test_measure import measure
-from tests.process.sandbox.insides import needs_sandbox
+from tests.process.sandbox.sandboxes import needs_sandbox
 
 ONCE = ("-r", "1", "-w", "0")
 
@@ -67,7 +67,7 @@ def test_what_is_prepared_in_the_scratch_directory_is_there_when_the_command_run
 
 
 @needs_sandbox
-def test_what_the_sandbox_refused_is_told_with_what_helps(tmp_path: Path, home: Path) -> None:
+def test_refusals_of_the_sandbox_are_reported_with_their_remedy(tmp_path: Path, home: Path) -> None:
     work = tmp_path / "work"
     work.mkdir()
     refused = measure("--sandbox", *ONCE, "--output", "said", "sh -c 'echo x > here'", cwd=work)

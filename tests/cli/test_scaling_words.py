@@ -62,12 +62,12 @@ def test_each_cause_has_words() -> None:
     assert set(CAUSES) == set(Cause)
 
 
-def test_each_figure_that_is_told_has_words() -> None:
+def test_each_reported_value_has_words() -> None:
     told = {each.name for each in contention(samples()).evidence}
     assert told == set(FIGURES)
 
 
-def test_a_cause_that_is_told_has_its_evidence_and_asks_for_nothing_more() -> None:
+def test_a_reported_cause_has_its_evidence_and_needs_no_further_run() -> None:
     lines = [*contention_lines(contention(samples(barriers=290.0, barrier_wait=0.9)))]
     assert lines[0].startswith("Likely the cause at 2 threads: a queue or a barrier")
     [waited] = [line for line in lines if "time waited at condition variables, barriers" in line]

@@ -79,7 +79,7 @@ def test_a_doubtful_place_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     assert "at r5 “change 5”, or from r4 to r7 (95 %); 4.0" in told
 
 
-def test_changes_stand_by_rank_and_those_below_the_alert_level_apart(
+def test_changes_are_ranked_and_those_below_the_alert_level_are_separate(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     small = a_change(replace(POINT, size=1.5, alert=False), revision=HISTORY[2])

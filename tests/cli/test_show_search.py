@@ -53,7 +53,7 @@ def study(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_search_begun_last_is_told_and_all_are_listed(study: Path) -> None:
+def test_the_latest_search_is_shown_and_all_are_listed(study: Path) -> None:
     told = show(study, "--search").stdout
     assert told.splitlines()[:3] == [
         "2 searches; 2 follows, --search N shows another:",
@@ -64,7 +64,7 @@ def test_the_search_begun_last_is_told_and_all_are_listed(study: Path) -> None:
     assert "a step for wall" not in told
 
 
-def test_another_search_is_told_by_its_number(study: Path) -> None:
+def test_another_search_is_shown_by_its_number(study: Path) -> None:
     told = show(study, "--search", "1").stdout
     assert "a step for wall" in told
     assert "Why it ended: nothing changed." in told

@@ -18,7 +18,7 @@ from perftrail.errors import UsageError
         ("dask:local:64", OwnWorkers(count=64)),
     ],
 )
-def test_schedulers_and_workers_of_our_own_are_told_apart(text: str, address: Scheduler | OwnWorkers) -> None:
+def test_our_own_schedulers_and_workers_are_distinguished(text: str, address: Scheduler | OwnWorkers) -> None:
     assert parse_address(text) == address
 
 

@@ -189,7 +189,7 @@ def test_what_a_killed_command_had_begun_is_gone_soon(tmp_path: Path, four: Mach
     until(lambda: not builder.exists())
 
 
-def test_when_the_machine_that_measures_leaves_another_one_measures_anew(
+def test_when_the_measuring_machine_leaves_another_one_repeats_the_measurement(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("perftrail.cluster.dask.SECONDS_TO_REAPPEAR", 0.5)

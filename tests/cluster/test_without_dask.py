@@ -43,7 +43,7 @@ def test_a_worker_is_given_the_address_of_a_scheduler(address: str) -> None:
         command.main([address], standalone_mode=False)
 
 
-def test_hands_are_the_workers_own(tmp_path: Path) -> None:
+def test_build_workers_belong_to_their_cluster_worker(tmp_path: Path) -> None:
     study = a_study(file=str(tmp_path / "perftrail.toml"), directory=str(tmp_path))
     with (
         pytest.raises(UsageError, match="set the parallel builds of each worker"),

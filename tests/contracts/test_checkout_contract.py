@@ -9,7 +9,7 @@ import pytest
 from perftrail.errors import CheckoutFailed
 from perftrail.model.subject import Revision
 from tests.contracts.sources import ALONE, Case, cases
-from tests.sources.looking import files_below
+from tests.sources.contents import files_below
 
 every_source = cases()
 with_history = cases(without=ALONE)

@@ -302,7 +302,7 @@ def test_what_was_drawn_comes_back(store: SqlStore | MemoryStore) -> None:
 
 
 @pytest.mark.parametrize("draw", [Draw(turn=2**15), Draw(seed=2**63), Draw(layout=-1)], ids=str)
-def test_a_draw_that_no_column_holds_is_refused(store: SqlStore | MemoryStore, draw: Draw) -> None:
+def test_a_draw_that_fits_no_column_is_refused(store: SqlStore | MemoryStore, draw: Draw) -> None:
     with pytest.raises(
         StoreError, match=r"its (turn|seed|layout) is -?\d+; a store accepts numbers from 0 to"
     ):
@@ -516,7 +516,7 @@ def test_a_mark_differs_once_anything_was_added(store: SqlStore | MemoryStore) -
     assert store.mark() == seen[-1]
 
 
-def test_what_came_last_is_given_first_with_what_it_stands_for(store: SqlStore | MemoryStore) -> None:
+def test_the_latest_entry_comes_first_with_its_meaning(store: SqlStore | MemoryStore) -> None:
     assert list(store.recent(5)) == []
     outcomes: list[Outcome] = [
         measurement(key(0)),

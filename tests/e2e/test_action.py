@@ -174,7 +174,7 @@ class Job:
         subprocess.run(["git", "-C", self.checkout, *words], check=True, capture_output=True)
 
 
-def test_no_shell_line_holds_an_expression_and_nothing_of_others_is_used() -> None:
+def test_no_shell_line_contains_an_expression_and_no_foreign_action_is_used() -> None:
     for step in steps():
         assert "${{" not in step["run"], step["name"]
         assert "uses" not in step
@@ -221,7 +221,7 @@ def test_a_slower_pull_request_fails_after_its_one_comment(tmp_path: Path) -> No
     assert job.run("Gate").returncode == 3
 
 
-def test_without_the_permission_to_comment_the_job_goes_on_and_says_so(tmp_path: Path) -> None:
+def test_without_the_permission_to_comment_the_job_continues_and_says_so(tmp_path: Path) -> None:
     job = Job(tmp_path)
     report = tmp_path / "report.md"
     report.write_text("<!-- perftrail compare 0123456789abcdef -->\nslower\n")

@@ -138,7 +138,7 @@ def test_a_build_has_nothing_of_the_others(study: Path, report: dict[str, Any]) 
     assert held == [["count", "count.c"], ["count", "count.c"], ["count.py"]]
 
 
-def test_they_are_shown_beside_each_other(study: Path, report: dict[str, Any]) -> None:
+def test_they_are_shown_side_by_side(study: Path, report: dict[str, Any]) -> None:
     head, *lines = perftrail("show", study, "--metric", "wall").stdout.splitlines()
     assert head.split() == ["point", "metric", "pthreads", "fork", "python"]
     assert [line.split()[0] for line in lines if line.startswith("workers")] == ["workers=2", "workers=20"]
@@ -186,7 +186,7 @@ def test_only_what_changed_is_made_and_measured_again(study: Path, report: dict[
         ),
     ],
 )
-def test_a_mistake_is_told_with_its_line(study: Path, old: str, new: str, said: str) -> None:
+def test_a_mistake_is_reported_with_its_line(study: Path, old: str, new: str, said: str) -> None:
     file = study / "wrong.toml"
     assert STUDY.count(old) == 1
     file.write_text(STUDY.replace(old, new))

@@ -59,7 +59,7 @@ def test_a_fix_that_applies_carries_the_whole_gain_and_says_what_it_costs(
     assert alone["carried"] is None
 
 
-def test_the_patch_is_written_beside_the_study_and_makes_the_old_release_the_patched_one(
+def test_the_patch_is_written_next_to_the_study_and_turns_the_old_release_into_the_patched_one(
     whole: tuple[Path, dict[str, Any]], releases: Releases, tmp_path: Path
 ) -> None:
     study, answer = whole

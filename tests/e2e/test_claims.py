@@ -148,7 +148,7 @@ def test_a_verdict_comes_with_what_it_rests_on(study: Path) -> None:
     assert "no compiler" in found["unbuilt"]["reason"]
 
 
-def test_claims_are_told_in_words_and_as_a_table(study: Path) -> None:
+def test_claims_are_reported_in_words_and_as_a_table(study: Path) -> None:
     words = perftrail("show", "--claims", study).stdout
     assert "reproduced: double costs twice as much" in words
     assert "double / single = 2.000 [2.000, 2.000] in cost at size 100, 200 and 400; asked 1.9..2.1" in words

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.e2e.printing import perftrail
-from tests.process.sandbox.insides import needs_sandbox
+from tests.process.sandbox.sandboxes import needs_sandbox
 from tests.sources.repositories import Repository
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def test_paths_are_drawn_in_a_sandbox_too(tmp_path: Path) -> None:
     assert len(set(one)) >= 6
 
 
-def test_a_program_finds_the_library_that_lies_beside_it(tmp_path: Path) -> None:
+def test_a_program_finds_the_library_next_to_it(tmp_path: Path) -> None:
     study = a_study(
         tmp_path,
         files={

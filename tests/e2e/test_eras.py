@@ -184,7 +184,7 @@ def test_a_run_and_a_plan_tell_failed_builds_by_their_telling_lines(
         assert "log: " in told
 
 
-def test_one_revision_is_made_and_told_with_what_failed(
+def test_one_revision_is_built_and_reported_with_its_failures(
     study: Path, commits: tuple[Repository, list[str]]
 ) -> None:
     made = commits[1]

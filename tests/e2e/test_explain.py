@@ -63,7 +63,7 @@ def test_the_lock_that_was_brought_is_counted(
     assert found["method"] == "preload"
 
 
-def test_what_differs_most_comes_first_and_what_does_not_is_told_apart(
+def test_the_largest_difference_comes_first_and_equal_subjects_are_separate(
     explained: tuple[Path, dict[str, Any]],
 ) -> None:
     _, answer = explained
@@ -75,7 +75,9 @@ def test_what_differs_most_comes_first_and_what_does_not_is_told_apart(
 
 
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="Valgrind is not installed")
-def test_the_instructions_of_the_functions_that_lock_are_told(explained: tuple[Path, dict[str, Any]]) -> None:
+def test_the_instructions_of_the_functions_that_lock_are_reported(
+    explained: tuple[Path, dict[str, Any]],
+) -> None:
     _, answer = explained
     total = figure(answer, "instructions")
     assert total["differs"]

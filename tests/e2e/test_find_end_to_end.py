@@ -71,7 +71,7 @@ def test_only_a_few_revisions_are_built(found: tuple[Path, dict[str, Any]]) -> N
     assert answer["builds"] <= 16
 
 
-def test_a_culprit_behind_an_unbuildable_stretch_is_a_range(tmp_path: Path) -> None:
+def test_a_culprit_behind_an_unbuildable_range_is_a_range(tmp_path: Path) -> None:
     history = make_history(tmp_path / "repository", commits=24, culprit=10, unbuildable=range(8, 12))
     answer = answer_of(perftrail("find", str(write_study(tmp_path / "study", history)), "--json"))
     assert answer["verdict"] == "range", answer
@@ -81,7 +81,7 @@ def test_a_culprit_behind_an_unbuildable_stretch_is_a_range(tmp_path: Path) -> N
     assert {failure["stage"] for failure in answer["failures"]} == {"build"}
 
 
-def test_a_history_without_a_change_accuses_nobody(tmp_path: Path) -> None:
+def test_a_history_without_a_change_has_no_culprit(tmp_path: Path) -> None:
     history = make_history(tmp_path / "repository", commits=20, culprit=None, unbuildable=range(8, 10))
     answer = answer_of(perftrail("find", str(write_study(tmp_path / "study", history)), "--json"))
     assert answer["verdict"] == "none", answer

@@ -76,14 +76,14 @@ def test_a_flaky_failure_is_tried_until_the_answer_is_sure(repository: Repositor
     assert change["after"] < 0.6 < change["before"]
 
 
-def test_what_never_fails_is_told_so(repository: Repository, tmp_path: Path) -> None:
+def test_a_history_that_never_fails_is_reported_so(repository: Repository, tmp_path: Path) -> None:
     history(repository, 6)
     study = write(tmp_path / "study", repository, find='metric = "works"')
     assert found(study)["verdict"] == "none"
     assert perftrail("find", study).stdout.startswith("none: it did not begin to fail, probability 99")
 
 
-def test_a_stretch_that_breaks_beside_the_change_is_told_with_its_stage(
+def test_a_broken_range_next_to_the_change_is_reported_with_its_stage(
     repository: Repository, tmp_path: Path
 ) -> None:
     commits = [
@@ -105,7 +105,7 @@ def test_a_stretch_that_breaks_beside_the_change_is_told_with_its_stage(
     assert "Broken (build): " in perftrail("find", study).stdout
 
 
-def test_a_history_that_ends_broken_is_told_so(repository: Repository, tmp_path: Path) -> None:
+def test_a_history_that_ends_broken_is_reported_so(repository: Repository, tmp_path: Path) -> None:
     commits = history(repository, 10, body=dict.fromkeys(range(6, 10), "kill -9 $$\n"))
     study = write(tmp_path / "study", repository)
     answer = found(study, expect=1)

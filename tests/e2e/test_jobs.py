@@ -93,7 +93,7 @@ def test_builds_overlap_share_the_cpus_and_give_what_one_at_a_time_gives(tmp_pat
     ]
 
 
-def test_incremental_builds_go_on_in_a_tree_each_and_stale_ones_are_still_found(tmp_path: Path) -> None:
+def test_incremental_builds_have_a_tree_each_and_stale_ones_are_still_found(tmp_path: Path) -> None:
     history(tmp_path / "repository", (1, 2, 3, 4), FORGETFUL)
     place = study(tmp_path / "study", tmp_path / "repository", incremental=True)
     ran = perftrail("run", place, "--jobs", "2", "--json")

@@ -16,7 +16,7 @@ from perftrail.model.plan import cells, subjects
 from perftrail.opening import open_session
 from tests.e2e.printing import perftrail
 from tests.measure.bench import drain
-from tests.process.sandbox.insides import needs_sandbox
+from tests.process.sandbox.sandboxes import needs_sandbox
 from tests.sources.repositories import Repository
 
 if TYPE_CHECKING:

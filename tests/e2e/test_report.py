@@ -15,7 +15,7 @@ from perftrail.local_engine import LocalEngine
 from perftrail.present import page as report
 from perftrail.present.page import Drawings, Section, Verdict, write_page
 from tests.browsing import Scheme, visiting
-from tests.charts.drawn import LABELS, PALETTE, along
+from tests.charts.examples import LABELS, PALETTE, along
 from tests.e2e.histories import HOSTILE, make_history, write_study
 from tests.e2e.printing import perftrail
 

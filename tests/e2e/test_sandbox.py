@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.printing import perftrail, program
-from tests.process.sandbox.insides import needs_sandbox
+from tests.process.sandbox.sandboxes import needs_sandbox
 from tests.process.sandbox.test_limits import FORKS, alive
 from tests.sources.repositories import Repository
 

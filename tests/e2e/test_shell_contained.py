@@ -14,7 +14,7 @@ import pytest
 
 from tests.e2e.printing import perftrail, program, write
 from tests.e2e.terminal import Terminal, piped
-from tests.process.sandbox.insides import needs_sandbox
+from tests.process.sandbox.sandboxes import needs_sandbox
 from tests.process.sandbox.test_limits import alive
 from tests.sources.repositories import Repository
 

@@ -169,13 +169,13 @@ def test_samples_with_another_pin_are_never_pooled(both: Both, in_library: dict[
     assert old["estimate"]["value"] == pytest.approx(160.5, abs=1.0)
 
 
-def test_a_pin_of_the_command_line_that_is_no_revision_is_told_with_its_remedy(both: Both) -> None:
+def test_a_pin_of_the_command_line_that_is_not_a_revision_is_reported_with_its_remedy(both: Both) -> None:
     told = perftrail("find", both.study, "--at", "app=v99", expect=2).stderr
     assert "--at app=v99: " in told
     assert "name a revision of app, or omit it to use the last of its range" in told
 
 
-def test_a_pin_that_is_no_revision_is_told_with_its_line(tmp_path: Path) -> None:
+def test_a_pin_that_is_not_a_revision_is_reported_with_its_line(tmp_path: Path) -> None:
     pair = a_pair(tmp_path, app='at = "v99"')
     told = perftrail("check", pair.study, expect=2).stderr
     assert "perftrail.toml:10: sources.app.at: " in told
@@ -222,7 +222,7 @@ def test_a_program_in_a_plain_directory_counts_by_its_content(tmp_path: Path) ->
     assert second["changes"][0]["before"] == pytest.approx(first["changes"][0]["before"] - 60, abs=1.0)
 
 
-def test_releases_are_walked_beside_an_application(tmp_path: Path) -> None:
+def test_releases_are_measured_with_an_application(tmp_path: Path) -> None:
     versions = [f"1.{number}" for number in range(4)]
     for number, version in enumerate(versions):
         (tmp_path / "kept" / version).mkdir(parents=True)

@@ -81,7 +81,7 @@ def posted() -> Iterator[Posted]:
         yield server
 
 
-def test_what_changed_on_the_branch_is_found_and_told_once(branch: Branch, posted: Posted) -> None:
+def test_a_change_on_the_branch_is_found_and_reported_once(branch: Branch, posted: Posted) -> None:
     hook = ("--notify", posted.address)
     first = branch.look(*hook)
     assert first["new"] == []
@@ -108,7 +108,7 @@ def test_what_changed_on_the_branch_is_found_and_told_once(branch: Branch, poste
     assert [json.loads(each)["better"] for each in posted.bodies] == [False, True]
 
 
-def test_who_could_not_be_told_is_told_later_and_the_others_not_again(
+def test_a_receiver_that_missed_a_message_gets_it_later_and_the_others_not_again(
     branch: Branch, posted: Posted, tmp_path: Path
 ) -> None:
     log = tmp_path / "told by command"
@@ -148,7 +148,7 @@ def test_a_mail_is_sent_by_what_the_study_says(branch: Branch) -> None:
     assert mail["From"] == "perftrail@example.org"
 
 
-def test_killed_at_any_time_it_tells_of_one_change(branch: Branch, posted: Posted) -> None:
+def test_killed_at_any_time_it_reports_one_change(branch: Branch, posted: Posted) -> None:
     branch.look("--notify", posted.address)
     for number in range(3):
         branch.commit(100, f"words {number}")
@@ -172,7 +172,7 @@ def test_killed_at_any_time_it_tells_of_one_change(branch: Branch, posted: Poste
 @pytest.mark.parametrize(
     ("seconds", "times"), [(0.0, 1), (0.5, 1), (60.0, 2)], ids=["taken", "being taken", "hanging"]
 )
-def test_it_runs_until_it_is_stopped_and_goes_on_from_there(
+def test_it_runs_until_it_is_stopped_and_resumes_from_there(
     branch: Branch, posted: Posted, seconds: float, times: int
 ) -> None:
     posted.seconds = seconds

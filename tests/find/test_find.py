@@ -137,7 +137,7 @@ def test_no_change_is_an_answer(tmp_path: Path) -> None:
     assert answer.as_json()["verdict"] == "none"
 
 
-def test_a_range_of_one_revision_holds_no_change(tmp_path: Path) -> None:
+def test_a_range_of_one_revision_contains_no_change(tmp_path: Path) -> None:
     session = a_session(STUDY, tmp_path, source=FakeSource(1), starter=stepping_at(1))
     with pytest.raises(NoAnswer, match=r"one revision.*widen source\.range"):
         find(session)
@@ -195,7 +195,7 @@ def test_a_revision_that_is_built_to_the_same_is_not_measured_again(tmp_path: Pa
     assert not any(number_of(arguments) > 20 for arguments in starter.started)
 
 
-def test_metrics_of_one_invocation_share_it_and_one_walk_serves_them_all(tmp_path: Path) -> None:
+def test_metrics_of_one_invocation_share_it_and_one_search_serves_them_all(tmp_path: Path) -> None:
     study = a_study(
         benchmarks={
             "fast": Benchmark(command="{build}/fast"),
@@ -231,7 +231,7 @@ def test_metrics_of_one_invocation_share_it_and_one_walk_serves_them_all(tmp_pat
     assert table.builds == len({number_of(arguments) for arguments in starter.started}) <= 14
 
 
-def test_the_table_for_programs_holds_each_answer_in_the_form_of_one_alone(tmp_path: Path) -> None:
+def test_json_has_each_answer_in_the_form_of_a_single_one(tmp_path: Path) -> None:
     study = a_study(benchmarks={"work": Benchmark(command="{build}/work", counters=())})
     session = a_session(study, tmp_path, source=FakeSource(20), starter=stepping_at(7))
     _, table = drain(Find(session, asked(resolve_goal(study, ()))).events())
@@ -244,7 +244,7 @@ def test_the_table_for_programs_holds_each_answer_in_the_form_of_one_alone(tmp_p
     assert {"revisions", "builds", "invocations", "seconds", "machine"} < set(told)
 
 
-def test_a_build_that_fails_is_told_to_every_metric(tmp_path: Path) -> None:
+def test_a_failed_build_counts_for_every_metric(tmp_path: Path) -> None:
     study = a_study(benchmarks={name: Benchmark(command=f"{{build}}/{name}") for name in ("one", "two")})
     source = FakeSource(30)
     builder = FakeBuilder(source, broken={f"r{number}" for number in range(10, 20)})
@@ -259,7 +259,7 @@ def test_a_build_that_fails_is_told_to_every_metric(tmp_path: Path) -> None:
     assert [answer.broken_ranges[0].stage for answer in table.answers] == ["build", "build"]
 
 
-def test_a_reading_in_noise_is_taken_again_and_set_aside(tmp_path: Path) -> None:
+def test_a_noisy_sample_is_repeated_and_discarded(tmp_path: Path) -> None:
     noisy = [NOISY if number in (3, 8, 12) else QUIET for number in range(60)]
     session = a_session(
         STUDY, tmp_path, source=FakeSource(40), starter=stepping_at(20), watcher=FakeWatcher.seeing(*noisy)
@@ -270,7 +270,7 @@ def test_a_reading_in_noise_is_taken_again_and_set_aside(tmp_path: Path) -> None
     assert 1 <= answer.discarded <= 3
 
 
-def test_where_it_is_never_quiet_marked_readings_are_used_and_not_taken_twice(tmp_path: Path) -> None:
+def test_where_it_is_never_quiet_noisy_samples_are_used_and_not_repeated_twice(tmp_path: Path) -> None:
     starter = stepping_at(20)
     session = a_session(
         STUDY, tmp_path, source=FakeSource(40), starter=starter, watcher=FakeWatcher.seeing(*[NOISY] * 500)
@@ -281,7 +281,7 @@ def test_where_it_is_never_quiet_marked_readings_are_used_and_not_taken_twice(tm
     assert answer.noisy > FIRST_REPEATS
 
 
-def test_that_nothing_changed_is_told_with_what_noise_may_hide(tmp_path: Path) -> None:
+def test_that_nothing_changed_is_reported_with_the_minimum_detectable_change(tmp_path: Path) -> None:
     starter, noisy = stepping_at(1000), FakeWatcher.seeing(*[NOISY] * 500)
     session = a_session(STUDY, tmp_path, source=FakeSource(40), starter=starter, watcher=noisy)
     _, answer = find(session)
@@ -289,7 +289,7 @@ def test_that_nothing_changed_is_told_with_what_noise_may_hide(tmp_path: Path) -
     assert any("noise can hide" in words for words in noise_words(answer))
 
 
-def test_suspected_paths_lead_the_search_and_are_told(tmp_path: Path) -> None:
+def test_suspected_paths_guide_the_search_and_are_reported(tmp_path: Path) -> None:
     paths = {f"r{number}": ("docs/a.md",) for number in range(200)} | {"r150": ("src/alloc.c",)}
     suspected = FakeSource(200, paths=paths)
     wanted = {"priors": ("suspect", "size"), "suspect": ("src/**",)}
@@ -314,7 +314,7 @@ def test_a_suspicion_that_is_wrong_does_not_mislead(tmp_path: Path) -> None:
     assert answer.answer.changes[0].positions == (60,)
 
 
-def test_what_was_measured_before_leads_another_search_and_is_told(tmp_path: Path) -> None:
+def test_earlier_samples_guide_another_search_and_are_reported(tmp_path: Path) -> None:
     store, source = MemoryStore(), FakeSource(200)
     first = asked((resolve(STUDY, "wall"),), priors=("measured",))
     session = a_session(STUDY, tmp_path, source=source, starter=stepping_at(120), store=store)

@@ -46,7 +46,7 @@ def test_a_smaller_budget_gives_the_stored_answer_and_starts_nothing(tmp_path: P
         assert place.started == 0
 
 
-def test_a_larger_budget_goes_on_where_the_search_stopped(tmp_path: Path) -> None:
+def test_a_larger_budget_continues_where_the_search_stopped(tmp_path: Path) -> None:
     place = Place(tmp_path)
     short = place.find(Budget(invocations=12))
     assert (short.answer.verdict, short.answer.reason) == ("unclear", "the budget of invocations is spent")

@@ -100,7 +100,7 @@ def test_what_a_search_inside_measured_is_resumed_too(tmp_path: Path) -> None:
     assert second.as_json() == first.as_json()
 
 
-def test_a_branch_whose_tip_does_not_build_leaves_a_range_or_unclear_not_an_accusation(
+def test_a_branch_whose_tip_does_not_build_leaves_a_range_or_unclear_but_no_culprit(
     tmp_path: Path,
 ) -> None:
     source = merging(20, base=12, branch=range(1000, 1008))
@@ -238,14 +238,14 @@ FAILED = Failure(stage="link", message="")
         ({2, 3, 8}, {0, 5, 9}, [(0, 0, None, 2), (9, 9, 8, None)]),
     ],
 )
-def test_a_stretch_without_a_change_near_it_matters_where_nothing_usable_lies_beyond(
+def test_a_broken_range_without_a_change_near_it_matters_where_no_usable_revision_follows(
     usable: set[int], failed: set[int], expected: list[tuple[int, int, int | None, int | None]]
 ) -> None:
     told = find_broken_ranges(usable, dict.fromkeys(sorted(failed), FAILED), ())
     assert [(each.first, each.last, each.before, each.after) for each in told] == expected
 
 
-def test_a_broken_end_is_told_in_words(tmp_path: Path) -> None:
+def test_a_broken_end_is_reported_in_words(tmp_path: Path) -> None:
     answer = one(
         a_session(STUDY, tmp_path, source=FakeSource(30), starter=failing_from(12)),
         (resolve(STUDY, "wall"),),

@@ -96,7 +96,7 @@ class Hungry(FakeStarter):
         return replace(ran, max_rss_bytes=factor * (1 << 20))
 
 
-def test_what_else_a_culprit_changed_is_told(tmp_path: Path) -> None:
+def test_what_else_a_culprit_changed_is_reported(tmp_path: Path) -> None:
     starter = Hungry(seconds=lambda arguments: 0.1 if number_of(arguments) < 17 else 0.08, hungry_from=17)
     _, answer = find(a_session(STUDY, tmp_path, source=FakeSource(40), starter=starter))
     assert also_words(change_found(answer, 0)) == "it also changed peak_memory 2.00 times (worse)"
@@ -111,7 +111,7 @@ def test_what_a_culprit_did_not_change_is_not_told(tmp_path: Path) -> None:
     assert also_words(change_found(answer, 0)) == ""
 
 
-def test_one_point_that_got_worse_is_told_beside_a_ratio_that_got_better(tmp_path: Path) -> None:
+def test_a_point_that_got_worse_is_reported_with_a_ratio_that_got_better(tmp_path: Path) -> None:
     study = a_study(
         benchmarks={"work": Benchmark(command="{build}/work {threads}", parameters={"threads": (1, 8)})},
         derived={
@@ -195,7 +195,7 @@ def test_a_machine_that_is_always_noisy_still_gets_an_answer(tmp_path: Path) -> 
     assert answer.noisy > 0
 
 
-def test_a_change_below_the_threshold_is_told_as_one(tmp_path: Path) -> None:
+def test_a_change_below_the_threshold_is_reported_as_such(tmp_path: Path) -> None:
     starter = FakeStarter(seconds=lambda words: 0.1 if number_of(words) < 17 else 0.098, noise=0.002)
     _, answer = find(a_session(STUDY, tmp_path, source=FakeSource(40), starter=starter))
     assert str(answer.answer.verdict) == "none"

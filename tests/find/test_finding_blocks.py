@@ -86,7 +86,7 @@ def boots(steps: Iterable[StepRecord]) -> list[Any]:
 
 
 @pytest.mark.parametrize("cut", [2, 14])
-def test_a_search_that_goes_on_after_a_reboot_is_not_misled_by_it(tmp_path: Path, cut: int) -> None:
+def test_a_search_that_resumes_after_a_reboot_is_not_misled_by_it(tmp_path: Path, cut: int) -> None:
     lab = Lab(tmp_path, MemoryStore())
     lab.find(0, WALL, cut=cut)
     before = len(lab.steps())
@@ -135,7 +135,7 @@ def test_an_ended_search_answers_again_after_a_reboot_without_measuring(tmp_path
     assert again.as_json() == over_two.as_json()
 
 
-def test_many_figures_in_one_walk_are_not_misled_either(tmp_path: Path) -> None:
+def test_many_metrics_in_one_search_are_not_misled_either(tmp_path: Path) -> None:
     study = a_study(benchmarks={name: Benchmark(command=f"{{build}}/{name}") for name in ("one", "two")})
     lab = Lab(tmp_path, MemoryStore(), study=study)
     goal = resolve_goal(study, ("one.wall", "two.wall", "one.peak_memory"))
@@ -149,7 +149,7 @@ def test_many_figures_in_one_walk_are_not_misled_either(tmp_path: Path) -> None:
     ]
 
 
-def test_a_search_inside_a_merge_goes_on_after_a_reboot(tmp_path: Path) -> None:
+def test_a_search_inside_a_merge_resumes_after_a_reboot(tmp_path: Path) -> None:
     source = _merging(at=20, branch=range(1000, 1016))
     heavy = {*range(20, 60), *range(1009, 1016)}
     whole = Lab(tmp_path, MemoryStore(), source=source, heavy=heavy)
@@ -176,7 +176,7 @@ def test_steps_that_an_older_version_kept_are_of_no_known_boot(tmp_path: Path) -
     assert answer.answer.changes[0].positions == (40,)
 
 
-def test_another_kernel_is_another_machine_and_its_search_is_told_of(tmp_path: Path) -> None:
+def test_another_kernel_is_another_machine_and_its_search_is_mentioned(tmp_path: Path) -> None:
     lab = Lab(tmp_path, MemoryStore())
     older = Machine(id="machine-old", facts={"kernel": "6.1\x1b[31m"})
     lab.store.add_machine(older)

@@ -85,7 +85,7 @@ def test_messages_that_speak_of_other_things_are_not(message: str) -> None:
     assert not performance_word(message)
 
 
-def test_what_stands_beyond_the_first_letters_of_an_endless_message_is_not_looked_at() -> None:
+def test_only_the_beginning_of_an_endless_message_is_read() -> None:
     assert not performance_word("x " * 1_000_000 + "faster")
 
 
@@ -117,7 +117,7 @@ def test_words_that_lead_and_words_that_mislead_find_the_same(tmp_path: Path) ->
     assert note_words(misled, misled.answer.changes[0]) == ""
 
 
-def test_words_cost_two_readings_at_most_when_they_mislead(tmp_path: Path) -> None:
+def test_misleading_words_cost_two_samples_at_most(tmp_path: Path) -> None:
     """Thirty of two hundred messages speak of speed, and the culprit's does not."""
     wrong = {number: "faster" for number in range(5, 155, 5) if number != 90}
     seeds = range(1, 9)

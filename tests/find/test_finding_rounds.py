@@ -76,7 +76,7 @@ def test_where_nothing_changed_that_is_said(tmp_path: Path) -> None:
     assert answer.answer.verdict == "none"
 
 
-def test_a_search_in_rounds_is_told_again_without_starting_anything(tmp_path: Path) -> None:
+def test_a_search_in_rounds_is_replayed_without_starting_anything(tmp_path: Path) -> None:
     lab = Lab(tmp_path)
     first, answer = lab.find(3)
     again, same = lab.find(3)
@@ -86,7 +86,7 @@ def test_a_search_in_rounds_is_told_again_without_starting_anything(tmp_path: Pa
     assert same.as_json() == answer.as_json()
 
 
-def test_a_search_goes_on_when_less_can_be_done_at_once(tmp_path: Path) -> None:
+def test_a_search_continues_with_fewer_workers(tmp_path: Path) -> None:
     lab = Lab(tmp_path)
     lab.find(4)
     _, answer = lab.find(1)

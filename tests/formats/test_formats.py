@@ -119,7 +119,7 @@ def test_gos_directions_commits_and_packages_are_kept() -> None:
     ]
 
 
-def test_asvs_parameters_have_names_only_with_benchmarks_json_beside_it() -> None:
+def test_asvs_parameters_have_names_only_next_to_benchmarks_json() -> None:
     path = DATA / "asv/bench-machine/70def084-existing-py3.json"
     points = {name for each in read_file(path).series for name, _ in each.point}
     assert points == {"size", "kind", "environment"}
@@ -200,7 +200,7 @@ def test_a_wrong_table_is_refused_with_the_line(table: str, message: str) -> Non
         read(table.encode(), name="x", format="csv")
 
 
-def test_a_sample_of_criterion_needs_its_name_beside_it() -> None:
+def test_a_sample_of_criterion_needs_the_file_with_its_name() -> None:
     sample = b'{"sampling_mode":"Flat","iters":[2.0],"times":[8.0]}'
     with pytest.raises(FormatError, match=r"benchmark\.json.*is not in its directory"):
         read(sample, name="sample.json")

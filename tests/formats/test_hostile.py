@@ -82,7 +82,7 @@ def test_json_of_other_types_is_read_or_refused(format: str, data: st.DataObject
 @pytest.mark.parametrize("format", ["asv", "criterion"])
 @settings(deadline=None, max_examples=12)
 @given(data=st.data())
-def test_what_is_beside_a_file_is_read_or_refused(format: str, data: st.DataObject) -> None:
+def test_the_files_next_to_a_file_are_read_or_refused(format: str, data: st.DataObject) -> None:
     about = json.loads((DATA / "asv/benchmarks.json").read_text()) if format == "asv" else json.loads(ABOUT)
     place = data.draw(st.sampled_from(list(places(about))))
     survives(format, WHOLE[format], json.dumps(changed(about, place, data.draw(JUNK))).encode())

@@ -144,7 +144,7 @@ def test_a_failure_names_the_build_by_its_own_path(tmp_path: Path) -> None:
     ] * 2
 
 
-def test_a_build_is_seen_where_it_lies_when_paths_are_not_varied(tmp_path: Path) -> None:
+def test_a_build_runs_at_its_own_path_when_paths_are_not_varied(tmp_path: Path) -> None:
     place = Place(tmp_path, varied=False)
     outcome = place.invoke("one", draw=Draw(seed=5))
     (command,) = place.starter.commands
@@ -207,7 +207,7 @@ def test_links_that_cannot_be_made_are_an_error(tmp_path: Path) -> None:
         pass
 
 
-def test_a_file_system_without_links_is_told_with_the_remedy(
+def test_a_file_system_without_links_is_reported_with_the_remedy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refused(link: Path, target: str) -> None:

@@ -67,7 +67,7 @@ def test_values_fill_words_and_never_become_two_or_a_shells_business() -> None:
     assert quoted.arguments == ("/bin/sh", "-c", "run 'a; b'")
 
 
-def test_without_parameters_braces_stand_for_themselves() -> None:
+def test_without_parameters_braces_are_literal() -> None:
     [entry] = entered("awk '{{print}} {x}'").entries
     assert entry.arguments == ("awk", "{{print}} {x}")
 

@@ -72,7 +72,7 @@ def test_a_try_passes_over_what_is_skipped(tmp_path: Path) -> None:
     assert [each.lines[0] for each in advised.remedies] == ["[[build.when]]", "[[source.skip]]"]
 
 
-def test_every_name_that_the_history_lacks_is_told_with_its_line(tmp_path: Path) -> None:
+def test_every_name_that_the_history_lacks_is_reported_with_its_line(tmp_path: Path) -> None:
     file = tmp_path / "perftrail.toml"
     file.write_text(
         '[source]\nkind = "git"\n\n[[source.skip]]\nreason = "x"\nrevision = "r02"\n\n'

@@ -84,7 +84,7 @@ def measured(trial: Trial, room: Room) -> Findings:
     return drain(TrialRunner(trial, room, clock=room.clock).events())
 
 
-def test_a_slower_command_is_told_from_a_faster_one() -> None:
+def test_a_slower_command_is_distinguished_from_a_faster_one() -> None:
     found = measured(a_trial("fast", "slow"), a_room())
     wall = next(each for each in found.contrasts if each.metric == "wall")
     assert wall.comparison.verdict is Verdict.SLOWER
@@ -92,7 +92,7 @@ def test_a_slower_command_is_told_from_a_faster_one() -> None:
     assert found.results[1].metrics["wall"].estimate.value == pytest.approx(2.0, rel=0.01)
 
 
-def test_hooks_stand_around_the_runs_and_are_not_measured() -> None:
+def test_hooks_run_around_the_runs_and_are_not_measured() -> None:
     room = a_room()
     trial = a_trial(
         "one",

@@ -61,7 +61,7 @@ def test_times_of_which_one_was_disturbed_decide_nothing() -> None:
     assert decides("B", [quiet, disturbed])
 
 
-def test_what_was_measured_on_a_busy_machine_is_never_told_as_a_change() -> None:
+def test_noisy_samples_are_never_reported_as_a_change() -> None:
     first, second = [1.0 + 0.001 * n for n in range(20)], [1.3 + 0.001 * n for n in range(20)]
     found = SideBySide(
         name="new",

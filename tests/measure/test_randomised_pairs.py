@@ -303,7 +303,7 @@ def test_as_linked_two_builds_of_equal_source_differ_and_the_answer_says_that_it
 
 
 @pytest.mark.slow
-def test_over_layouts_builds_of_equal_source_are_not_told_apart(tmp_path: Path) -> None:
+def test_over_layouts_builds_of_equal_source_are_not_called_different(tmp_path: Path) -> None:
     """Forty pairs of builds, each a standard deviation of 1.5 % off: as linked, most of them are."""
     sure = 0
     for number in range(40):
@@ -339,7 +339,7 @@ class Clock:
         return self.now
 
 
-def test_where_relinking_is_dear_a_layout_has_four_pairs_and_is_one_unit(tmp_path: Path) -> None:
+def test_where_relinking_is_expensive_a_layout_has_four_pairs_and_is_one_unit(tmp_path: Path) -> None:
     started = machine(Layouts(0.015, 4, change=0.1), noise=0.005)
     session = session_of(tmp_path, started, asked=relinked())
     request = CompareRequest(base="r0", head="r1", choice=WALL, fail_on="slower")
@@ -352,7 +352,7 @@ def test_where_relinking_is_dear_a_layout_has_four_pairs_and_is_one_unit(tmp_pat
     assert {layouts.count(layout) for layout in set(layouts)} == {8}
 
 
-def test_layouts_that_cannot_be_linked_are_told_and_builds_compared_as_linked(tmp_path: Path) -> None:
+def test_layouts_that_cannot_be_linked_are_reported_and_builds_compared_as_linked(tmp_path: Path) -> None:
     source = FakeSource(2)
     builder = FakeBuilder(source, unlinkable=range(1, 100))
     session = session_of(
@@ -392,7 +392,7 @@ def test_the_gain_of_a_back_port_is_over_layouts(tmp_path: Path) -> None:
     assert covered[False] <= 12
 
 
-def test_the_history_s_own_neighbours_say_how_far_builds_lie_apart(tmp_path: Path) -> None:
+def test_neighbouring_revisions_show_how_much_builds_differ(tmp_path: Path) -> None:
     """Twelve revisions that change nothing, and one that does, measured by `run`."""
     started = machine(lambda r, _l, _a: Layouts(0.015, 9)(r, 0, 0) * (1.2 if r > 6 else 1.0), noise=0.002)
     session = session_of(tmp_path, started, revisions=13)

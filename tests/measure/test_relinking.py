@@ -240,7 +240,7 @@ def test_a_cell_that_nothing_relinks_has_no_layouts(tmp_path: Path) -> None:
     assert builder.relinks == []
 
 
-def test_layouts_that_come_out_the_same_are_told_once(tmp_path: Path) -> None:
+def test_layouts_that_come_out_the_same_are_reported_once(tmp_path: Path) -> None:
     session, builder = a_place(tmp_path)
     builder.alike = True
     cell = cells_of(session)[0]

@@ -81,7 +81,7 @@ def test_a_tree_that_was_built_in_counts_by_all_that_went_in() -> None:
     assert one.key != two.key
 
 
-def test_outputs_that_are_elsewhere_do_not_stand_for_a_tree_that_was_built_in() -> None:
+def test_outputs_elsewhere_do_not_replace_a_tree_that_was_built_in() -> None:
     one, two = (
         runnable(
             library="r0",

@@ -58,7 +58,7 @@ def test_sifting_uses_all_or_exactly_the_unmarked(samples: list[FlaggedSample], 
         assert sifted.note.startswith("used all samples;")
 
 
-def test_the_note_names_how_many_were_marked_and_why() -> None:
+def test_the_note_counts_noisy_samples_and_says_why() -> None:
     samples = [FlaggedSample(value=1.0)] * 13 + [FlaggedSample(value=2.0, flags=("busy", "output-cut"))] * 7
     assert sift(samples, least=5).note == "discarded 7 of 20 samples (busy)"
 

@@ -101,7 +101,7 @@ def test_any_text_is_an_expression_or_tells_where_it_is_not(text: str) -> None:
         ("a % b", 2, 'expected an operator or the end, not "% b"'),
     ],
 )
-def test_a_mistake_is_told_with_its_position(text: str, position: int, message: str) -> None:
+def test_a_mistake_is_reported_with_its_position(text: str, position: int, message: str) -> None:
     with pytest.raises(ExpressionError) as raised:
         parse(text)
     assert (raised.value.position, str(raised.value)) == (position, message)

@@ -77,7 +77,7 @@ def test_the_names_are_those_that_filling_replaces(text: str) -> None:
 @pytest.mark.parametrize(
     ("command", "message"), [("a 'b", "no closing quotation"), (" ", "names no program")]
 )
-def test_a_command_that_cannot_be_split_is_told(command: str, message: str) -> None:
+def test_a_command_that_cannot_be_split_is_reported(command: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         split_command(command)
 

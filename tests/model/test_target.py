@@ -127,7 +127,7 @@ def test_a_figure_at_one_point_only_is_measured_there_once() -> None:
         (STUDY, "real[threads=1]x", None, '"real[threads=1]x": expected an operator or the end, not "x"'),
     ],
 )
-def test_what_is_unknown_or_ambiguous_is_told_with_the_choices(
+def test_what_is_unknown_or_ambiguous_is_reported_with_the_choices(
     study: Study, text: str, variant: str | None, message: str
 ) -> None:
     with pytest.raises(TargetError) as raised:

@@ -46,7 +46,7 @@ def test_importing_the_package_imports_nothing_heavy() -> None:
     assert done.stdout == "[]\n", done.stderr
 
 
-def test_without_pyarrow_the_remedy_is_told(tmp_path: Path) -> None:
+def test_without_pyarrow_the_remedy_is_reported(tmp_path: Path) -> None:
     write_study(tmp_path / "study")
     done = python(
         f"import sys; sys.modules['pyarrow'] = None; import perftrail; perftrail.open({str(tmp_path / 'study')!r})"
@@ -75,7 +75,7 @@ def test_an_empty_table_has_the_columns_of_a_full_one(measured: Path, tmp_path: 
         assert getattr(empty, name)().schema.equals(getattr(full, name)().schema), name
 
 
-def test_a_file_with_mistakes_tells_each_with_its_line(tmp_path: Path) -> None:
+def test_a_file_with_mistakes_reports_each_with_its_line(tmp_path: Path) -> None:
     write_study(tmp_path / "study")
     file = tmp_path / "study" / "perftrail.toml"
     file.write_text(file.read_text().replace("rebuild = false", "rebuilt = false").replace("15", '"x"'))

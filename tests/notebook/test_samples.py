@@ -149,9 +149,7 @@ def expected(filled: Filled, metrics: tuple[str, ...]) -> list[tuple[object, ...
 
 
 @pytest.mark.parametrize("batch", [columns.BATCH, 7])
-def test_samples_are_what_the_store_holds(
-    filled: Filled, batch: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_samples_are_those_of_the_store(filled: Filled, batch: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(columns, "BATCH", batch)
     told = [
         (

@@ -120,7 +120,7 @@ def test_tables_come_in_the_same_order_each_time(measured: Path) -> None:
     assert study.estimates().equals(study.estimates())
 
 
-def test_units_and_meanings_stand_in_the_metadata(measured: Path) -> None:
+def test_units_and_meanings_are_in_the_metadata(measured: Path) -> None:
     study = perftrail.open(measured)
     for table, columns in (
         (study.samples(), SAMPLES),

@@ -67,7 +67,7 @@ def test_a_receiver_that_is_down_is_a_failure() -> None:
         )
 
 
-def test_a_mail_is_one_message_whatever_its_subject_holds() -> None:
+def test_a_mail_is_one_message_whatever_its_subject_contains() -> None:
     with mail_server() as mails:
         server = MailServer(host="127.0.0.1", port=mails.port, sender="perftrail@example.org")
         send_mail(MESSAGE, "team@example.org", server)

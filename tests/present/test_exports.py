@@ -77,7 +77,7 @@ def test_hyperfines_csv_has_its_columns() -> None:
     assert rows[1]["parameter_n"] == "2,3"
 
 
-def test_markdown_stays_a_table_whatever_a_command_holds() -> None:
+def test_markdown_stays_a_table_whatever_a_command_contains() -> None:
     lines = trial_files.to_markdown(found(HOSTILE, "b")).splitlines()
     assert len(lines) == 4
     cells = [line.replace("\\|", "").count("|") for line in lines]

@@ -255,7 +255,7 @@ def test_no_answer_is_an_error_in_junit_and_in_the_job(found: Gate, said: list[s
     assert "title=no answer::no answer:" in mark
 
 
-def test_what_is_worse_for_sure_stands_before_what_only_may_be() -> None:
+def test_certain_regressions_come_before_possible_ones() -> None:
     rows = [
         row(0.8, Verdict.FASTER),
         row(1.0, Verdict.SAME),
@@ -278,7 +278,7 @@ def test_how_sure_it_is_says_why_nothing_was_measured(found: Gate, said: str) ->
     assert sureness(found).endswith(said)
 
 
-def test_of_the_machine_is_told_what_is_known() -> None:
+def test_everything_known_about_the_machine_is_printed() -> None:
     facts = {"cpu": "a CPU", "logical_cpus": "2", "memory_gib": "24", "virtualisation": "unknown"}
     assert machine(gate(machine=Machine(id="here", facts=facts))) == "here, a CPU, 2 CPUs, 24 GiB"
 
@@ -357,7 +357,7 @@ def test_plain_lines_are_one_for_each_figure() -> None:
     assert not any("##[" in line for line in lines)
 
 
-def test_json_holds_every_figure_with_what_it_stands_on() -> None:
+def test_json_contains_every_value_with_its_evidence() -> None:
     text = FORMATS["json"](gate(row(1.2, Verdict.SLOWER)))
     validate("compare", text)
     told = json.loads(text)

@@ -32,7 +32,7 @@ from perftrail.present.page import (
     write_markdown,
     write_page,
 )
-from tests.charts.drawn import HOSTILE, LABELS, PALETTE, along, examples
+from tests.charts.examples import HOSTILE, LABELS, PALETTE, along, examples
 
 LONG = "x" * (LOG_BYTES + 100)
 
@@ -228,7 +228,7 @@ def test_markdown_in_a_directory_shows_its_figures(tmp_path: Path) -> None:
     assert "figures/" not in to_markdown(a_page(figure=figure))
 
 
-def test_each_figure_lies_beside_the_page_as_svg_and_png(tmp_path: Path) -> None:
+def test_each_chart_is_next_to_the_page_as_svg_and_png(tmp_path: Path) -> None:
     written = write_page(
         a_page(figure=examples()["curve"]), str(tmp_path / "new" / "report"), Drawings(LocalEngine())
     )

@@ -97,7 +97,7 @@ def test_a_benchmark_is_the_geometric_mean_of_its_points() -> None:
     assert [each.verdict for each in found.at] == [Verdict.SLOWER, Verdict.FASTER, Verdict.SLOWER]
 
 
-def test_points_that_lie_far_apart_do_not_widen_the_interval_of_their_mean() -> None:
+def test_points_that_are_far_apart_do_not_widen_the_interval_of_their_mean() -> None:
     near = Bench().add("text", "one", 1.1).add("text", "two", 1.1).shifts().over[0].comparison
     far = Bench().add("text", "one", 11.0).add("text", "two", 0.11).shifts().over[0].comparison
     assert far.high / far.low == pytest.approx(near.high / near.low)

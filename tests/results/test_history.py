@@ -68,7 +68,7 @@ def changes(session: Session) -> tuple[HistoryChange, ...]:
     return history_changes(session.source.history(), rows(session)).points
 
 
-def test_a_change_is_told_with_its_revision_and_its_effect(tmp_path: Path) -> None:
+def test_a_change_is_reported_with_its_revision_and_its_effect(tmp_path: Path) -> None:
     [change] = changes(measured(tmp_path))
     assert change.row.metric == "wall"
     assert [revision.id for revision in change.candidates] == ["r25"]
@@ -128,7 +128,7 @@ def test_samples_of_the_search_itself_are_no_prior(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("numbers", [[0], [0, 1, 2], range(20)])
-def test_without_a_change_a_search_is_told_nothing(tmp_path: Path, numbers: Sequence[int]) -> None:
+def test_without_a_change_a_search_gets_no_prior(tmp_path: Path, numbers: Sequence[int]) -> None:
     session = measured(tmp_path, numbers)
     assert changes(session) == ()
     assert warm_prior(session, resolve(session.study, "wall"), session.source.history(), before=LATER) is None

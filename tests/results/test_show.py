@@ -68,11 +68,11 @@ def along(
     return replace(session, machine=Machine(id=MACHINE.id, facts={"logical_cpus": "4"}))
 
 
-def test_few_revisions_are_all_told_of() -> None:
+def test_few_revisions_are_all_reported() -> None:
     assert revisions_to_describe(HISTORY[:FEW], []) == HISTORY[:FEW]
 
 
-def test_of_many_the_ends_and_the_culprits_are_told_of_in_the_order_of_history() -> None:
+def test_of_many_revisions_the_ends_and_culprits_are_reported_in_order_of_history() -> None:
     found: dict[str, Json] = {"changes": [{"revisions": ["r3", "r4"]}]}
     several: dict[str, Json] = {"metrics": [{"changes": []}, {"changes": [{"revisions": ["r6"]}]}]}
     searches = [
@@ -130,7 +130,7 @@ def test_show_says_that_it_tells_how_some_of_many_revisions_grow(
     assert {row["revision"] for row in rows if row["growth"]} == {f"r{number}" for number in range(6)}
 
 
-def test_of_few_revisions_all_growth_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_of_few_revisions_all_growth_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shown = show(grown(tmp_path, FEW))
     print_growth(shown.growths, shown.described_growths())
     told = capsys.readouterr().out
@@ -138,7 +138,7 @@ def test_of_few_revisions_all_growth_is_told(tmp_path: Path, capsys: pytest.Capt
     assert "revisions:" not in told
 
 
-def test_a_report_tells_how_the_same_revisions_grow_as_show(
+def test_a_report_shows_the_growth_of_the_same_revisions_as_show(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     session = grown(tmp_path, 6)
@@ -187,7 +187,7 @@ def test_a_curve_of_time_knows_how_the_instructions_of_its_command_grow(tmp_path
     assert found["other", "wall"].work is None
 
 
-def test_variants_are_held_against_each_other_at_the_last_revision_whichever_are_told_of(
+def test_variants_are_compared_at_the_last_revision_whichever_are_reported(
     tmp_path: Path,
 ) -> None:
     session = grown(tmp_path, 6, variants={name: Variant(rebuild=False) for name in ("plain", "pooled")})

@@ -81,7 +81,7 @@ def test_equal_builds_are_called_different_no_more_often_than_allowed(
 
 
 @pytest.mark.parametrize("noise", NOISES, ids=lambda noise: noise.__name__)
-def test_bounds_hold_the_true_shift(noise: Callable[[Rng, int], Floats]) -> None:
+def test_bounds_contain_the_true_shift(noise: Callable[[Rng, int], Floats]) -> None:
     rng = np.random.default_rng(8)
     missed = 0
     for _ in range(200):
@@ -148,12 +148,12 @@ def test_equal_builds_in_whole_certificates_are_hardly_ever_located(
 
 
 @pytest.mark.parametrize("levels", [(0.0, 0.06, 0.06, 0.06), (0.0, 0.0, 0.0, 0.06)])
-def test_a_change_that_lies_elsewhere_rejects_the_claim(levels: tuple[float, ...]) -> None:
+def test_a_change_elsewhere_rejects_the_claim(levels: tuple[float, ...]) -> None:
     done = [taken(levels, seed=seed, threshold=0.06) for seed in range(40)]
     assert np.mean([certificate.state is State.REJECTED for certificate in done]) >= 0.97
 
 
-def test_a_second_change_beside_the_claimed_one_is_not_overlooked() -> None:
+def test_a_second_change_next_to_the_claimed_one_is_not_overlooked() -> None:
     done = [taken((0.0, 0.06, 0.12, 0.12), seed=seed, threshold=0.06) for seed in range(40)]
     assert not any(certificate.summary().is_only_change for certificate in done)
 

@@ -131,7 +131,7 @@ def test_the_minimum_detectable_change_falls_with_the_noise() -> None:
     assert np.isfinite(seen).all()
 
 
-def test_equal_artefacts_around_a_change_leave_only_what_lies_between_them() -> None:
+def test_equal_artefacts_around_a_change_leave_only_the_revisions_between_them() -> None:
     oracle = Oracle(step(40, 0.2), normal(1, 0.02), content=lambda position: position // 4)
     search = Search(Question(revisions=100))
     answer = oracle.settle(search)

@@ -85,7 +85,7 @@ def test_another_boot_session_has_another_level() -> None:
     assert evidence.count(99) == 12
 
 
-def test_equal_artefacts_are_one_build_whichever_is_told_first() -> None:
+def test_equal_artefacts_are_one_build_in_any_order() -> None:
     for first, second in ((30, 60), (60, 30)):
         evidence = gathered(
             *calm(3),

@@ -77,7 +77,7 @@ def test_flaky_programs_are_tried_until_the_answer_is_right_as_often_as_it_says(
 
 
 @pytest.mark.parametrize("rate", [0.0, 1.0])
-def test_nothing_is_accused_where_nothing_changed(rate: float) -> None:
+def test_no_culprit_is_named_where_nothing_changed(rate: float) -> None:
     settled, works, _ = search(Question(revisions=100), culprit=50, before=rate, after=rate)
     assert settled.answer.verdict is Verdict.NONE
     assert works.builds == 2

@@ -119,7 +119,7 @@ def test_no_budget_is_overdrawn_and_every_search_ends(seed: int, invocations: in
 
 @settings(max_examples=5, deadline=None)
 @given(seed=st.integers(0, 10_000), relinks=st.booleans())
-def test_a_search_resumes_from_what_was_told_wherever_it_was_cut(seed: int, relinks: bool) -> None:
+def test_a_search_resumes_from_its_recorded_results_wherever_it_was_cut(seed: int, relinks: bool) -> None:
     oracle = Oracle(step(seed % 49 + 1, 0.2, frozenset({9})), normal(seed, 0.03), layouts(seed, 0.03))
     question = Question(revisions=50, relinks=relinks, seed=seed)
     first = Search(question)
@@ -141,7 +141,7 @@ def test_a_search_resumes_from_what_was_told_wherever_it_was_cut(seed: int, reli
 
 @settings(max_examples=5, deadline=None)
 @given(seed=st.integers(0, 10_000), cut=st.integers(0, 40))
-def test_a_search_that_is_told_everything_at_once_knows_it_all_and_ends_as_well(seed: int, cut: int) -> None:
+def test_a_search_that_gets_all_results_at_once_uses_them_all_and_ends(seed: int, cut: int) -> None:
     oracle = Oracle(step(seed % 49 + 1, 0.2, frozenset({9})), normal(seed, 0.03))
     first = oracle.settle(Search(Question(revisions=50)))
     other = Search(Question(revisions=50))

@@ -152,7 +152,7 @@ def test_what_cannot_be_built_is_unusable_for_all_and_what_crashes_for_one_only(
     assert answers["b"].changes[0].positions == (498, 499, 500, 501, 502)
 
 
-def test_news_are_told_to_the_metrics_that_are_named() -> None:
+def test_results_reach_the_named_metrics() -> None:
     search = ManySearch(questions("ab", Question(revisions=10)))
     search.tell(Unusable(position=3), ["a"])
     assert search.search("a").evidence.unusable == {3}

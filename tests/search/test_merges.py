@@ -97,7 +97,7 @@ def test_an_octopus_of_which_no_branch_has_it_is_a_combination() -> None:
     assert found.origin is Origin.COMBINATION
 
 
-def test_a_branch_whose_end_cannot_be_built_is_not_told_from_the_merge() -> None:
+def test_a_branch_whose_end_cannot_be_built_is_not_distinguished_from_the_merge() -> None:
     answer, found, _ = settle(
         lambda place: None if place >= 8 and place < 12 else NEW if place == 12 else OLD, (10,)
     )
@@ -113,7 +113,7 @@ def test_a_spent_budget_is_unclear_and_says_so() -> None:
     assert oracle.runs <= 12
 
 
-def test_what_is_told_of_places_outside_the_branch_costs_and_says_nothing_there() -> None:
+def test_results_from_outside_the_branch_count_as_cost_but_not_as_evidence() -> None:
     inside = MergeSearch(Question(revisions=13 + 11), branches=(10, 10))
     inside.tell(batch((0, OLD), (23, NEW), (0, OLD), (23, NEW), (0, OLD), (23, NEW)))
     inside.tell(Built(position=15, seconds=30.0))

@@ -73,7 +73,7 @@ def test_row_1_the_recorded_samples_told_in_their_order_do_not_lead_to_none(seed
     assert names_only(answer, {CASE["culprit"]})
 
 
-def test_row_2_equal_ends_with_a_slow_stretch_between_them_are_not_none() -> None:
+def test_row_2_equal_ends_with_a_slow_range_between_them_are_not_none() -> None:
     for seed in range(2):
         oracle = Oracle(
             steps((30, math.log(1.4)), (70, -math.log(1.4))),
@@ -86,7 +86,7 @@ def test_row_2_equal_ends_with_a_slow_stretch_between_them_are_not_none() -> Non
 
 
 @pytest.mark.parametrize("relinks", [False, True])
-def test_row_3_layouts_alone_name_nobody(relinks: bool) -> None:
+def test_row_3_layouts_alone_name_no_culprit(relinks: bool) -> None:
     for seed in range(5):
         oracle = Oracle(lambda position: 1.0, normal(seed, 0.003), layouts(100 + seed, 0.015))
         question = Question(revisions=100, threshold=0.02, relinks=relinks, seed=seed)
@@ -148,7 +148,7 @@ def bursts(seed: int, sigma: float, size: float, share: float = 0.15) -> Noise:
     return sample
 
 
-def test_row_5_a_neighbours_bursts_as_large_as_the_change_name_nobody_else() -> None:
+def test_row_5_a_neighbours_bursts_as_large_as_the_change_lead_to_no_wrong_culprit() -> None:
     found = 0
     for seed in range(8):
         culprit = 20 + 7 * seed
@@ -174,7 +174,7 @@ def jump(seed: int, sigma: float, size: float) -> Noise:
     return sample
 
 
-def test_row_5_a_machine_that_becomes_slower_by_the_size_of_the_change_names_nobody_else() -> None:
+def test_row_5_a_machine_that_becomes_slower_by_the_size_of_the_change_leads_to_no_wrong_culprit() -> None:
     for seed in range(6):
         culprit = 20 + 7 * seed
         answer = Oracle(step(culprit, math.log(1.1)), jump(seed, 0.02, math.log(1.1))).settle(
@@ -184,7 +184,7 @@ def test_row_5_a_machine_that_becomes_slower_by_the_size_of_the_change_names_nob
         assert [change.positions for change in answer.changes] == [(culprit,)]
 
 
-def test_bursts_alone_name_nobody() -> None:
+def test_bursts_alone_name_no_culprit() -> None:
     for seed in range(6):
         answer = Oracle(lambda position: 1.0, bursts(50 + seed, 0.02, math.log(1.1))).settle(
             Question(revisions=100, seed=seed)

@@ -27,7 +27,7 @@ def builds(search: Search, question: Question = QUESTION) -> policy.Options:
     return policy.new_builds(search.evidence, search.posterior, change, cumulative(question), costs)
 
 
-def test_the_middle_of_the_gap_that_holds_the_change_says_most() -> None:
+def test_the_middle_of_the_gap_with_the_change_is_most_informative() -> None:
     choice = builds(search_of(CLEAR, QUESTION)).best()
     assert choice is not None
     assert abs(choice.position - 500) < 15
@@ -103,7 +103,7 @@ def test_the_cost_of_an_incremental_build_is_learnt_from_its_distance() -> None:
     assert unknown[0] == unknown[1] == pytest.approx(evidence.seconds_per_build)
 
 
-def test_dear_builds_make_it_sample_more_and_build_less() -> None:
+def test_expensive_builds_lead_to_more_samples_and_fewer_builds() -> None:
     levels = {0: 0.0, 400: 0.02, 600: 0.05, 999: 0.06}
 
     def rates(build: float) -> tuple[float, float]:

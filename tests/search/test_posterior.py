@@ -188,7 +188,7 @@ def test_one_sample_is_capped() -> None:
     assert np.exp(np.ptp(mixed, axis=1)).max() < 250
 
 
-def test_the_narrowest_range_holds_the_probability_with_the_fewest_revisions() -> None:
+def test_the_narrowest_range_contains_the_probability_with_the_fewest_revisions() -> None:
     assert narrowest((0, 10, 12, 20), np.array([0.5, 0.45, 0.05]), 0.9) == range(2)
     assert narrowest((0, 10, 12, 20), np.array([0.5, 0.45, 0.05]), 0.4) == range(1, 2)
     assert narrowest((0, 10), np.array([0.5]), 0.9) is None

@@ -231,7 +231,7 @@ def test_two_changes_are_both_named_each_with_its_certificate() -> None:
     assert answer.confidence >= 0.97
 
 
-def test_equal_changes_do_not_make_the_search_accuse_the_middle() -> None:
+def test_equal_changes_do_not_make_the_search_name_the_middle_as_culprit() -> None:
     answer = Oracle(steps((300, 0.12), (700, 0.12)), normal(2, SIGMA)).settle(Question(revisions=1000))
     assert [change.positions for change in answer.changes] == [(300,), (700,)]
 

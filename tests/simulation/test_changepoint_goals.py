@@ -57,7 +57,7 @@ def test_a_level_history_hardly_ever_shows_a_point() -> None:
 
 
 @pytest.mark.slow
-def test_intervals_hold_what_they_say() -> None:
+def test_intervals_contain_the_truth_as_often_as_their_confidence() -> None:
     placed = sized = told = 0
     for series, points in found(Settings(length=200, changes=1, threshold=0.08, apart=60), 83, 100):
         [change], [step] = series.changes, series.steps
@@ -72,7 +72,7 @@ def test_intervals_hold_what_they_say() -> None:
 
 
 @pytest.mark.slow
-def test_the_goals_hold_over_more_trials() -> None:
+def test_the_goals_are_reached_over_more_trials() -> None:
     assert total(found(Settings(length=1000, changes=4), 84, 30)).f1 >= 0.98
     assert total(found(Settings(length=10_000, changes=40), 85, 2)).f1 >= 0.98
     assert sum(bool(points) for _, points in found(Settings(length=1000, changes=0), 86, 100)) <= 2

@@ -85,7 +85,7 @@ def test_a_machine_that_drifts_is_no_change(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", [13, 14])
-def test_a_step_that_is_small_beside_layout_is_never_a_wrong_claim(seed: int) -> None:
+def test_a_step_that_is_small_compared_with_layout_noise_is_never_a_wrong_claim(seed: int) -> None:
     answer = World(step(1.08, at=100), seed, sigma=0.003, tau=0.02).found().answer
     assert answer.verdict is not Verdict.NONE
     assert all(100 in change.positions for change in answer.changes)

@@ -14,7 +14,7 @@ EXPONENTS = {Order.CONSTANT: 0.0, Order.LINEAR: 1.0, Order.QUADRATIC: 2.0, Order
 
 
 @pytest.mark.parametrize("order", TRUE)
-def test_an_order_is_told_and_hardly_ever_a_wrong_one(order: Order) -> None:
+def test_an_order_is_reported_and_hardly_ever_a_wrong_one(order: Order) -> None:
     right = wrong = held = 0
     for seed in range(SERIES):
         found = growth(curve(SIZES, TRUE[order](SIZES), seed=seed))

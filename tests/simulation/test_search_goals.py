@@ -62,14 +62,14 @@ def test_a_step_of_three_sigma_needs_few_builds_and_runs() -> None:
     assert perftrail.invocations <= 100
 
 
-def test_nobody_is_accused_when_nothing_changed() -> None:
+def test_no_culprit_is_named_when_nothing_changed() -> None:
     perftrail = of_ours(72, 60, effect=0.0)
     assert perftrail.wrongly_accused == 0
     assert perftrail.verdicts.get("unclear", 0) + perftrail.verdicts.get("none", 0) == 60
 
 
 @not_reached("52 of 60")
-def test_none_is_said_when_nothing_changed() -> None:
+def test_the_answer_is_none_when_nothing_changed() -> None:
     assert of_ours(72, 60, effect=0.0).verdicts.get("none", 0) >= 57
 
 
@@ -90,14 +90,14 @@ def test_drift_costs_few_samples() -> None:
 
 
 @pytest.mark.slow
-def test_drift_is_borne_over_more_trials() -> None:
+def test_drift_does_not_change_the_answer_over_more_trials() -> None:
     perftrail = of_ours(78, 10, drift=0.3)
     assert perftrail.correct >= 0.9
     assert perftrail.wrongly_accused == 0
 
 
 @pytest.mark.slow
-def test_the_goals_hold_over_more_trials() -> None:
+def test_the_goals_are_reached_over_more_trials() -> None:
     perftrail = of_ours(74, 40)
     assert perftrail.correct >= 0.97
     assert perftrail.held is not None
@@ -107,7 +107,7 @@ def test_the_goals_hold_over_more_trials() -> None:
 
 
 @pytest.mark.slow
-def test_a_small_step_accuses_nobody_else() -> None:
+def test_a_small_step_has_no_wrong_culprit() -> None:
     perftrail = of_ours(75, 12, effect=0.05, threshold=0.025)
     assert perftrail.wrongly_accused <= 1 / 12
     assert perftrail.sure_held == 1, "what is claimed at the confidence asked for is right"

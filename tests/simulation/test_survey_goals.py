@@ -177,5 +177,5 @@ def test_ten_metrics_share_their_builds() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("count", [2, 3])
-def test_several_changes_hold_over_more_trials(count: int) -> None:
+def test_several_changes_are_found_over_more_trials(count: int) -> None:
     assert steps_found(86 + count, 3, count) >= 0.6

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from perftrail.process.launcher import Launcher
-from tests.sources.looking import Committing
+from tests.sources.contents import Committing
 
 
 @pytest.fixture

@@ -47,7 +47,7 @@ def names(directory: Path) -> list[str]:
     return sorted(str(path.relative_to(directory)) for path in directory.rglob("*"))
 
 
-def test_versions_stand_in_the_order_of_the_table(tmp_path: Path) -> None:
+def test_versions_are_in_the_order_of_the_table(tmp_path: Path) -> None:
     source = source_of(tmp_path, {"r10": "a", "r9": "b", "2.0-final": "c"}, tmp_path)
     assert [each.id for each in source.history()] == ["r10", "r9", "2.0-final"]
     assert [each.id for each in source.history("r9..2.0-final")] == ["r9", "2.0-final"]
@@ -68,7 +68,7 @@ def test_zip_archives_keep_programs_and_links(put: Put) -> None:
     assert tree.joinpath("l").readlink() == Path("run")
 
 
-def test_what_lies_side_by_side_is_kept_as_it_lies(put: Put) -> None:
+def test_files_side_by_side_are_unpacked_unchanged(put: Put) -> None:
     assert names(put(tar_of({"a": "1", "d/b": "2"}))) == ["a", "d", "d/b"]
 
 
@@ -76,7 +76,7 @@ def test_a_single_file_is_no_wrapper(put: Put) -> None:
     assert names(put(tar_of({"only": "1"}))) == ["only"]
 
 
-def test_links_inside_are_kept_and_hard_ones_hold_what_they_name(put: Put) -> None:
+def test_links_inside_are_kept_and_hard_links_have_their_targets_content(put: Put) -> None:
     extra = [special("p/d/up", tarfile.SYMTYPE, "../a"), special("p/same", tarfile.LNKTYPE, "p/a")]
     tree = put(tar_of({"p/a": "1", "p/d/b": "2"}, extra=extra))
     assert (tree / "d" / "up").read_text() == (tree / "same").read_text() == "1"

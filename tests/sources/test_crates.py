@@ -42,7 +42,7 @@ def opened(tmp_path: Path, registry: CrateRegistry, monkeypatch: pytest.MonkeyPa
         yield open_it
 
 
-def test_releases_stand_in_the_order_of_semantic_versions_with_their_dates(opened: Open) -> None:
+def test_releases_are_in_the_order_of_semantic_versions_with_their_dates(opened: Open) -> None:
     history = opened().history()
     assert ids(history) == ["0.9.0", "0.10.0", "1.0.0"]
     assert history[0].time == "2020-01-01T00:00:00Z"
@@ -94,7 +94,7 @@ def test_content_follows_the_archive(opened: Open) -> None:
     assert opened().content(Revision(id="0.9.0")) == one
 
 
-def test_another_registry_can_stand_for_the_usual_one_in_cargos_settings(
+def test_cargos_settings_can_replace_the_usual_registry(
     opened: Open, registry: CrateRegistry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = tmp_path / "cargo-home"
@@ -108,7 +108,7 @@ def test_another_registry_can_stand_for_the_usual_one_in_cargos_settings(
     assert [path.name for path in home.iterdir()] == ["config.toml"]
 
 
-def test_an_unknown_crate_and_a_registry_that_is_away_are_told_apart(
+def test_an_unknown_crate_and_an_unreachable_registry_are_distinguished(
     opened: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(SourceError, match='"crates:perftrail-absent": the registry has no such crate'):

@@ -46,7 +46,7 @@ def opened(tmp_path: Path, archive: DebianArchive) -> Iterator[Open]:
         yield open_it
 
 
-def test_versions_stand_in_the_order_of_dpkg(opened: Open) -> None:
+def test_versions_are_in_the_order_of_dpkg(opened: Open) -> None:
     assert ids(opened().history()) == ["1.9-1", "1.10-1", "1.10-1+deb12u1", "1:0.5-1"]
     assert "2.0~rc1-1" in ids(opened(prereleases=True).history())
     assert ids(opened(range="1.9-1..1.10-1").history()) == ["1.9-1", "1.10-1"]

@@ -74,7 +74,7 @@ def everything(opened: Open) -> ReleaseSource:
     return opened(prereleases=True, yanked=True)
 
 
-def test_releases_stand_in_the_order_of_semantic_versions_with_their_dates(source: ReleaseSource) -> None:
+def test_releases_are_in_the_order_of_semantic_versions_with_their_dates(source: ReleaseSource) -> None:
     history = source.history()
     assert ids(history) == ["1.9.0", "1.10.0"]
     assert history[1].time == "2020-01-02T00:00:00.000Z"
@@ -128,7 +128,7 @@ def test_the_registry_is_the_one_that_npms_settings_name(
     assert ids(opened("npm:perftrail-single", index=None).history()) == ["1.0.0"]
 
 
-def test_an_unknown_package_and_a_registry_that_is_away_are_told_apart(opened: Open) -> None:
+def test_an_unknown_package_and_an_unreachable_registry_are_distinguished(opened: Open) -> None:
     with pytest.raises(SourceError, match='"npm:perftrail-absent": the registry has no such package'):
         opened("npm:perftrail-absent").history()
     with pytest.raises(SourceError, match=r"npm cannot read the registry: .*ECONNREFUSED.*check the network"):

@@ -72,7 +72,7 @@ def imported(directory: Path, expression: str) -> str:
     return done.stdout.strip()
 
 
-def test_releases_stand_in_the_order_of_their_versions(opened: Open) -> None:
+def test_releases_are_in_the_order_of_their_versions(opened: Open) -> None:
     assert ids(opened().history()) == ["1.0", "1.2", "1.7", "1.8", "1.9", "1.10"]
 
 
@@ -81,7 +81,7 @@ def test_yanked_releases_and_candidates_come_when_asked_for(opened: Open) -> Non
     assert ids(opened(prereleases=True).history())[-1] == "2.0rc1"
 
 
-def test_a_range_holds_both_ends_however_they_are_written(opened: Open) -> None:
+def test_a_range_contains_both_ends_however_they_are_written(opened: Open) -> None:
     assert ids(opened(range="1.2..1.9").history()) == ["1.2", "1.7", "1.8", "1.9"]
     assert ids(opened(range="v1.2.0..1.9.0").history()) == ["1.2", "1.7", "1.8", "1.9"]
 
@@ -122,7 +122,7 @@ def test_the_index_is_the_one_that_pips_settings_name(
 
 
 @pytest.mark.slow
-def test_an_unknown_package_and_an_index_that_is_away_are_told_apart(
+def test_an_unknown_package_and_an_unreachable_index_are_distinguished(
     opened: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(SourceError, match="has no package of that name"):

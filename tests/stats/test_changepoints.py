@@ -59,7 +59,7 @@ def test_a_level_history_has_none() -> None:
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 4])
-def test_too_few_single_readings_tell_nothing(count: int) -> None:
+def test_too_few_single_samples_have_no_verdict(count: int) -> None:
     assert change_points(history([1.0, 1.5, 1.0, 2.0][:count])) == ()
 
 
@@ -98,7 +98,7 @@ def test_what_was_not_measured_between_stays_open() -> None:
     assert (point.earliest, point.latest) == (484, 503)
 
 
-def test_a_long_gap_is_likelier_to_hold_the_change_than_a_short_one() -> None:
+def test_a_long_gap_is_likelier_to_contain_the_change_than_a_short_one() -> None:
     levels = [0.0, 0.01, -0.01] * 10
     logs = [*levels, 0.06, *(0.12 + level for level in levels)]
     even = [(position, (log,)) for position, log in enumerate(logs)]
@@ -107,7 +107,7 @@ def test_a_long_gap_is_likelier_to_hold_the_change_than_a_short_one() -> None:
     assert positions(change_points(uneven)) == [10_031]
 
 
-def test_revisions_may_have_any_number_of_readings() -> None:
+def test_revisions_may_have_any_number_of_samples() -> None:
     rng = np.random.default_rng(5)
     whole = history([1.0] * 60 + [1.1] * 60, readings=30)
     measured = [(position, logs[: rng.choice([1, 1, 2, 5, 30])]) for position, logs in whole]
@@ -146,7 +146,7 @@ def test_counts_that_jump_between_two_values_show_none() -> None:
     assert change_points([(position, (log,)) for position, log in enumerate(logs.tolist())]) == ()
 
 
-def test_a_step_below_the_noise_shows_between_long_stretches() -> None:
+def test_a_step_below_the_noise_shows_between_long_segments() -> None:
     [point] = change_points(history([1.0] * 2000 + [1.02] * 2000, layout=0.0))
     assert point.earliest <= 2000 <= point.latest
     assert point.low < 1.02 < point.high
@@ -271,6 +271,6 @@ def test_unmeasured_revisions_of_a_change_weigh_alike() -> None:
     assert min(weights[251:301]) == max(weights)
 
 
-def test_a_search_is_told_nothing_where_nothing_changed() -> None:
+def test_a_search_gets_no_prior_where_nothing_changed() -> None:
     assert search_weights(history([1.0] * 100), 100) is None
     assert search_weights([], 100) is None

@@ -118,7 +118,7 @@ def test_values_that_never_vary_are_the_same_or_differ_for_sure() -> None:
     assert [more.low, more.high] == pytest.approx([1.2, 1.2])
 
 
-def test_where_many_pairs_are_alike_what_the_interval_does_not_exclude_is_not_told() -> None:
+def test_where_many_pairs_are_alike_a_change_that_the_interval_does_not_exclude_is_not_reported() -> None:
     rule = Rule(most=50, comparisons=100)
     rng = np.random.default_rng(9)
     few, many = rng.permutation([1.0] * 25 + [0.4] * 25), rng.permutation([1.0] * 5 + [0.4] * 45)
@@ -205,7 +205,7 @@ def test_too_few_pairs_call_nothing_and_have_seen_nothing() -> None:
     )
 
 
-def test_a_change_below_the_smallest_worth_telling_is_the_same() -> None:
+def test_a_change_below_the_threshold_is_the_same() -> None:
     assert compare([1.0] * 30, [1.004] * 30, RULE).verdict is Verdict.SAME
 
 

@@ -81,7 +81,7 @@ def test_a_count_that_leaves_it_open_whether_a_lock_is_waited_for_names_no_lock_
     assert found.outcome is Outcome.CANNOT_TELL
 
 
-def test_a_lock_that_burns_more_than_it_waits_is_told_by_counting_locks() -> None:
+def test_a_lock_that_spins_more_than_it_waits_is_recognised_by_counting_locks() -> None:
     fought = {"wall": 2.5, "cpu": 4.9, "user": 3.7, "system": 1.2, "voluntary_switches": 8800.0}
     assert contention(samples(fought)).outcome is Outcome.CANNOT_TELL
     found = contention(samples({**fought, "locks": 2e7, "contended_locks": 9e6, "lock_wait": 1.5}, COUNTED))
@@ -162,7 +162,7 @@ def test_a_thread_that_is_waited_for_until_it_ends_has_more_work_than_others() -
     assert (seldom.outcome, seldom.candidates) == (Outcome.LIKELY, (Cause.SERIAL,))
 
 
-def test_waiting_beside_the_waits_that_are_counted_is_work_that_is_not_shared_out() -> None:
+def test_waiting_besides_the_counted_waits_is_work_that_is_not_shared_out() -> None:
     found = contention(counted(MUTEX, conditions=150.0, condition_wait=0.02))
     assert (found.outcome, found.candidates) == (Outcome.LIKELY, (Cause.SERIAL,))
 
@@ -176,7 +176,7 @@ def test_of_two_that_take_part_both_are_named() -> None:
     assert fought.candidates == (Cause.LOCK, Cause.HANDOVER)
 
 
-def test_a_thread_that_waits_in_the_same_way_beside_one_thread_counts_for_nothing() -> None:
+def test_a_wait_that_a_single_thread_also_has_does_not_count() -> None:
     alone = {**NO_WAITS, "conditions": 1.0, "condition_wait": 1.0}
     slower = {**STORM, **NO_WAITS, "joins": 2.0, "join_wait": 1.9, "conditions": 1.0, "condition_wait": 1.9}
     figures = {each.name: each.figure for each in contention(samples(slower, alone)).evidence}
@@ -213,7 +213,7 @@ def test_threads_that_are_counted_at_spin_locks_spin() -> None:
     assert own_loops.outcome is Outcome.CANNOT_TELL
 
 
-def test_a_few_long_waits_at_a_barrier_are_told_from_work_that_is_not_shared_out() -> None:
+def test_a_few_long_waits_at_a_barrier_are_distinguished_from_work_that_is_not_shared_out() -> None:
     waited = contention(counted(SERIAL)).evidence[0].figure.value
     all_of_it = contention(counted(SERIAL, barriers=6.0, barrier_wait=0.95 * waited))
     assert (all_of_it.outcome, all_of_it.candidates) == (Outcome.LIKELY, (Cause.HANDOVER,))
@@ -249,7 +249,7 @@ def test_what_cannot_be_told_ends_with_what_would_tell(threads: ThreadSamples, s
     assert step in found.next_step
 
 
-def test_burning_without_counters_is_not_told_apart() -> None:
+def test_spinning_without_counters_is_not_distinguished() -> None:
     found = contention(samples(BURNING))
     assert found.outcome is Outcome.CANNOT_TELL
     assert {Cause.SPINNING, Cause.FALSE_SHARING, Cause.MEMORY, Cause.MORE_WORK} <= set(found.candidates)

@@ -41,7 +41,7 @@ def test_a_small_but_steady_difference_outranks_a_large_one_in_noise() -> None:
     assert steady.sure > wild.sure
 
 
-def test_a_report_of_many_figures_seldom_tells_a_difference_that_is_none() -> None:
+def test_a_report_of_many_metrics_seldom_claims_a_difference_that_does_not_exist() -> None:
     rng = np.random.default_rng(3)
     told = 0
     for _ in range(300):
@@ -57,5 +57,5 @@ def test_a_report_of_many_figures_seldom_tells_a_difference_that_is_none() -> No
     assert told / 300 <= 0.03
 
 
-def test_one_start_of_each_tells_nothing() -> None:
+def test_one_invocation_of_each_has_no_verdict() -> None:
     assert not difference([1.0], [2.0], floor=0.0, figures=1).differs

@@ -63,7 +63,7 @@ def test_an_empty_sample_has_no_estimate() -> None:
 
 @example([0.0, 0.0, 0.0, 0.0, 0.22, 0.22])
 @given(st.lists(finite, min_size=1, max_size=40))
-def test_the_interval_holds_the_median_and_stays_within_the_sample(values: list[float]) -> None:
+def test_the_interval_contains_the_median_and_stays_within_the_sample(values: list[float]) -> None:
     found = estimate(values)
     assert min(values) <= found.low <= found.value <= found.high <= max(values)
 

@@ -72,7 +72,7 @@ def test_what_cannot_be_told_apart_is_said_with_weights() -> None:
     assert sum(found.orders.values()) == pytest.approx(1.0, abs=0.011)
 
 
-def test_a_power_that_is_no_common_order_is_told_as_one() -> None:
+def test_a_power_that_is_not_a_common_order_is_reported_as_a_power() -> None:
     found = growth(curve(SIZES, SIZES**1.5))
     assert found is not None
     assert not found.orders
@@ -104,7 +104,7 @@ def test_linear_work_whose_items_cost_more_and_more_is_not_told_from_n_log_n(
         assert {Order.LINEAR, Order.LINEARITHMIC} <= set(found.orders)
 
 
-def test_points_that_lie_on_an_order_differ_by_chance_alone() -> None:
+def test_points_on_an_order_differ_by_chance_alone() -> None:
     for order, level in TRUE.items():
         found = growth(curve(SIZES, level(SIZES)))
         assert found is not None
@@ -141,7 +141,7 @@ def test_a_break_is_found_where_it_is(after: float) -> None:
     assert found.bend.after == pytest.approx(after, abs=0.1)
 
 
-def test_crossings_are_found_and_their_intervals_hold_them() -> None:
+def test_crossings_are_found_and_their_intervals_contain_them() -> None:
     held = 0
     for seed in range(200):
         found = crossings(

@@ -20,7 +20,7 @@ def curve(xs: list[float], values: list[float], *, noise: float = 0.003, seed: i
     )
 
 
-def test_a_unit_costs_the_slope_and_its_interval_holds_it() -> None:
+def test_a_unit_costs_the_slope_and_its_interval_contains_it() -> None:
     xs = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0]
     held = 0
     for seed in range(100):
@@ -59,7 +59,7 @@ def test_a_heap_that_grows_by_a_factor_is_recognised(factor: float) -> None:
     assert found.factor == factor
 
 
-def test_a_heap_that_grows_by_chunks_is_recognised_and_the_slope_is_told_with_it() -> None:
+def test_a_heap_that_grows_by_chunks_is_recognised_and_reported_with_the_slope() -> None:
     xs = [float(x) for x in range(1, 25)]
     heap = [4 * MIB * math.ceil((5 * MIB + 1.3 * MIB * x) / (4 * MIB)) for x in xs]
     found = per_unit(curve(xs, heap, noise=0.0))

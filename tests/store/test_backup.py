@@ -251,7 +251,7 @@ def test_a_backup_of_a_newer_schema_is_refused(saved: Path, tmp_path: Path) -> N
 # Where a backup and a restore go
 
 
-def test_a_store_that_holds_something_is_not_restored_over(saved: Path, location: str) -> None:
+def test_a_store_with_content_is_not_overwritten_by_a_restore(saved: Path, location: str) -> None:
     with pytest.raises(StoreError, match="this store is not empty; restore to another place with --store"):
         restore(saved, location)
     with open_store(location, access="read") as store:

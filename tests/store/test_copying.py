@@ -63,7 +63,7 @@ def contents(location: str) -> Mapping[str, Digest]:
 
 
 @pytest.mark.parametrize("kinds", KINDS, ids="-".join)
-def test_a_copy_holds_what_the_other_one_does(place: Callable[[str, str], str], kinds: Kinds) -> None:
+def test_a_copy_has_the_content_of_the_original(place: Callable[[str, str], str], kinds: Kinds) -> None:
     one, other = place(kinds[0], "one.db"), place(kinds[1], "other.db")
     with open_store(one, access="write", machine=MACHINE.id) as store:
         fill(store)
@@ -88,7 +88,7 @@ def test_what_was_drawn_is_copied(place: Callable[[str, str], str], kinds: Kinds
     assert contents(one) == contents(other)
 
 
-def test_a_sample_with_another_draw_under_the_same_key_is_told(tmp_path: Path) -> None:
+def test_a_sample_with_another_draw_under_the_same_key_is_reported(tmp_path: Path) -> None:
     one, other = str(tmp_path / "one.db"), str(tmp_path / "other.db")
     for where, turn in ((one, 0), (other, 1)):
         with open_store(where, access="write") as store:
@@ -109,7 +109,7 @@ def test_a_second_copy_changes_nothing(tmp_path: Path) -> None:
     assert contents(other) == before
 
 
-def test_a_copy_that_was_cut_short_goes_on(tmp_path: Path) -> None:
+def test_an_interrupted_copy_resumes(tmp_path: Path) -> None:
     one, other = str(tmp_path / "one.db"), str(tmp_path / "other.db")
     with open_store(one, access="write") as store:
         acquaint(store)
@@ -184,7 +184,7 @@ def test_two_outcomes_that_differ_in_any_part_differ(tmp_path: Path, part: str) 
     assert contents(locations[0])["invocations"] != contents(locations[1])["invocations"]
 
 
-def test_the_answer_of_a_search_follows_and_is_not_taken_back(tmp_path: Path) -> None:
+def test_the_answer_of_a_search_is_copied_and_not_removed(tmp_path: Path) -> None:
     one, other = str(tmp_path / "one.db"), str(tmp_path / "other.db")
     with open_store(one, access="write") as store:
         acquaint(store)
@@ -248,7 +248,7 @@ def test_a_copy_of_nothing_or_onto_itself_makes_no_sense(tmp_path: Path) -> None
         copy_store(str(tmp_path / "one.db"), str(tmp_path / "." / "one.db"))
 
 
-def test_a_copy_sees_one_state_of_what_others_go_on_writing_to(postgresql: str, tmp_path: Path) -> None:
+def test_a_copy_sees_one_state_while_others_write(postgresql: str, tmp_path: Path) -> None:
     with open_store(postgresql, access="write") as store:
         acquaint(store)
         store.add_all(measurement(key(ordinal)) for ordinal in range(1500))
@@ -263,7 +263,9 @@ def test_a_copy_sees_one_state_of_what_others_go_on_writing_to(postgresql: str, 
     assert done.added["invocations"] == 1500
 
 
-def test_a_copy_goes_on_where_a_run_keeps_the_same_meanwhile(postgresql: str, tmp_path: Path) -> None:
+def test_a_copy_continues_where_a_run_stores_the_same_sample_meanwhile(
+    postgresql: str, tmp_path: Path
+) -> None:
     one = str(tmp_path / "one.db")
     same = [measurement(key(ordinal)) for ordinal in range(3)]
     for location, outcomes in ((one, same), (postgresql, [measurement(key(3))])):

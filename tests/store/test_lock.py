@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_a_second_writer_is_told_who_holds_the_store_and_since_when(tmp_path: Path) -> None:
+def test_a_second_writer_learns_which_process_has_the_lock_and_since_when(tmp_path: Path) -> None:
     path = tmp_path / "results.db"
     with start("holds", path) as holder:
         assert heard(holder) == "held"
@@ -41,7 +41,7 @@ def test_a_writer_that_is_just_leaving_is_waited_for(tmp_path: Path) -> None:
             pass
 
 
-def test_a_second_writer_that_waits_is_told_once_and_comes_in_when_the_first_ends(tmp_path: Path) -> None:
+def test_a_waiting_second_writer_is_notified_once_and_starts_when_the_first_ends(tmp_path: Path) -> None:
     path = tmp_path / "results.db"
     told: list[Holder] = []
     with start("holds", path) as holder:
@@ -115,7 +115,7 @@ def test_one_process_that_asks_twice_is_refused_instead_of_waiting_for_itself(tm
         pass
 
 
-def test_the_lock_file_says_who_holds_it_and_nothing_afterwards(tmp_path: Path) -> None:
+def test_the_lock_file_names_its_owner_and_is_empty_afterwards(tmp_path: Path) -> None:
     path = tmp_path / "results.db"
     lock = tmp_path / "results.db.lock"
 
@@ -177,7 +177,7 @@ def test_a_lock_file_that_cannot_be_made_is_said_so(tmp_path: Path) -> None:
         pass
 
 
-def test_the_lock_file_holds_no_password_of_the_command_line(
+def test_the_lock_file_contains_no_password_of_the_command_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     address = "postgresql://ada:secret@host/db?sslmode=require"

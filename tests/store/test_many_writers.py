@@ -72,7 +72,7 @@ def test_outcomes_of_eight_machines_that_come_at_once_are_all_there(postgresql: 
         assert store.runnables() == [RUNNABLE]
 
 
-def test_of_two_writers_with_one_key_one_is_told_that_it_is_taken(postgresql: str) -> None:
+def test_of_two_writers_with_one_key_one_gets_an_error(postgresql: str) -> None:
     begin = threading.Barrier(2)
 
     def measure(wall: float) -> str:
@@ -158,7 +158,7 @@ def shared(
     return open_shared(url, machine=machine.id, wait=wait, on_wait=([] if told is None else told).append)
 
 
-def test_a_second_perftrail_of_a_machine_is_told_who_measures(postgresql: str) -> None:
+def test_a_second_perftrail_of_a_machine_learns_which_process_measures(postgresql: str) -> None:
     with shared(postgresql), pytest.raises(StoreLocked) as refused:
         shared(postgresql)
     assert f"process {os.getpid()} (perftrail), started 20" in str(refused.value)
@@ -166,7 +166,7 @@ def test_a_second_perftrail_of_a_machine_is_told_who_measures(postgresql: str) -
     shared(postgresql).close()
 
 
-def test_a_second_perftrail_that_waits_is_told_once_and_comes_in_when_the_first_ends(postgresql: str) -> None:
+def test_a_waiting_second_perftrail_is_notified_once_and_starts_when_the_first_ends(postgresql: str) -> None:
     told: list[object] = []
     first = shared(postgresql)
     waiting = threading.Thread(target=lambda: shared(postgresql, told=told, wait=True).close())

@@ -101,11 +101,11 @@ def test_a_server_that_is_not_there_is_said(tmp_path: Path) -> None:
         open_store(url, access="read")
 
 
-def test_a_host_that_nobody_knows_is_said() -> None:
+def test_an_unknown_host_is_reported() -> None:
     assert "check the host's name" in refusal("postgresql://ada:se%20cret@host.invalid/t1")
 
 
-def test_a_user_who_may_not_make_tables_is_told_what_to_grant(postgresql_server: Server) -> None:
+def test_the_error_for_a_user_without_permission_names_the_missing_grant(postgresql_server: Server) -> None:
     postgresql_server.execute("CREATE DATABASE others")
     postgresql_server.execute("REVOKE CREATE ON SCHEMA public FROM PUBLIC", database="others")
     said = refusal(postgresql_server.url("others"))
@@ -143,7 +143,7 @@ def test_a_parameter_that_has_another_meaning_than_it_should_is_said(postgresql:
     assert 'invalid sslmode value: "perhaps"' in refusal(f"{postgresql}&sslmode=perhaps")
 
 
-def test_a_percent_sign_that_stands_for_nothing_is_said_without_showing_it() -> None:
+def test_an_invalid_percent_escape_is_reported_without_printing_the_password() -> None:
     address = "postgresql://ada:%zz@127.0.0.1:1/t1"
     assert "write %25 for %" in refusal(address)
 

@@ -138,7 +138,7 @@ def test_the_moment_itself_is_not_before_it(aged: str) -> None:
     assert preview_forget(aged, "2024-01-01T00:00:00.001+00:00").invocations == 4
 
 
-def test_a_compacted_store_is_smaller_and_holds_the_same(location: str) -> None:
+def test_a_compacted_store_is_smaller_and_has_the_same_content(location: str) -> None:
     with open_store(location, access="write") as store:
         acquaint(store)
         store.add_all(dated(measurement(key(ordinal)), OLD if ordinal else NEW) for ordinal in range(3000))

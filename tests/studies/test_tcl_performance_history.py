@@ -126,7 +126,7 @@ def test_every_thread_sees_what_was_written_and_none_waits(small: Path, tmp_path
     [("+static _Atomic ", "+static ", "backported-sanitized"), ("+    epoch++;", "+    ;", "backported")],
     ids=["without an atomic epoch", "without a new epoch"],
 )
-def test_a_back_port_that_is_wrong_is_told(
+def test_a_wrong_back_port_is_reported(
     small: Path, tmp_path: Path, right: str, wrong: str, variant: str
 ) -> None:
     place = tmp_path / "study"

@@ -141,7 +141,7 @@ def test_files_of_tclbench_itself_go(shell: Path, tree: Path, tmp_path: Path) ->
 
 
 @pytest.mark.slow
-def test_the_study_runs_and_holds_one_version_against_the_other(tree: Path, tmp_path: Path) -> None:
+def test_the_study_runs_and_compares_one_version_with_the_other(tree: Path, tmp_path: Path) -> None:
     """With one Tcl, built already, in the place of both: what a benchmark needs of it."""
     study, made = tmp_path / "study", tmp_path / "tcl"
     shutil.copytree(STUDY, study, ignore=shutil.ignore_patterns(".perftrail", "answers"))

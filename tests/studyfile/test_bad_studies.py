@@ -31,12 +31,12 @@ MISTAKES = [Spoiled(**each) for each in TABLE]
 
 
 @pytest.mark.parametrize("case", MISTAKES, ids=lambda case: case.sentence)
-def test_a_mistake_is_told_with_its_line_and_key(case: Spoiled, tmp_path: Path) -> None:
+def test_a_mistake_is_reported_with_its_line_and_key(case: Spoiled, tmp_path: Path) -> None:
     said = complaints(tmp_path, case.spoil(GOOD))
     assert said == [f"perftrail.toml:{each}" for each in case.said]
 
 
-def test_all_mistakes_of_a_file_are_told_at_once_in_its_order(tmp_path: Path) -> None:
+def test_all_mistakes_of_a_file_are_reported_at_once_in_its_order(tmp_path: Path) -> None:
     text = GOOD
     chosen = [
         case
@@ -72,7 +72,7 @@ def test_a_missing_required_key_of_one_table_hides_no_mistake_of_another(tmp_pat
     ]
 
 
-def test_a_table_that_is_no_table_is_told_once(tmp_path: Path) -> None:
+def test_a_value_in_place_of_a_table_is_reported_once(tmp_path: Path) -> None:
     assert complaints(tmp_path, 'source = 5\nbenchmark = "x"\n') == [
         "perftrail.toml:1: source: expected a table, not the number 5",
         'perftrail.toml:2: benchmark: expected a table, not the text "x"',
@@ -86,7 +86,7 @@ def test_an_empty_file_lacks_a_source_and_a_benchmark(tmp_path: Path) -> None:
     ]
 
 
-def test_an_empty_table_of_benchmarks_is_told_to_need_one(tmp_path: Path) -> None:
+def test_an_empty_table_of_benchmarks_is_an_error(tmp_path: Path) -> None:
     text = '[source]\nkind = "directory"\nlocation = "."\n[benchmark]\n'
     assert complaints(tmp_path, text) == [
         "perftrail.toml:4: benchmark: there must be at least one; write [benchmark.NAME] with its command"
@@ -166,7 +166,7 @@ def test_a_table_of_archives_is_checked_line_by_line(tmp_path: Path) -> None:
         ("nowhere", "does not exist"),
     ],
 )
-def test_archives_lie_in_a_directory_or_at_a_web_address(location: str, said: str, tmp_path: Path) -> None:
+def test_archives_are_in_a_directory_or_at_a_web_address(location: str, said: str, tmp_path: Path) -> None:
     assert any(said in each for each in complaints(tmp_path, ARCHIVES % location))
 
 

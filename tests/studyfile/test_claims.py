@@ -90,6 +90,6 @@ ABOUT = 'metric = "cost"\nvariant = "new"\n'
         ),
     ],
 )
-def test_a_mistake_is_told_with_its_line(tmp_path: Path, keys: str, said: str) -> None:
+def test_a_mistake_is_reported_with_its_line(tmp_path: Path, keys: str, said: str) -> None:
     [told] = complaints(tmp_path, f"{STUDY}{keys}\n")
     assert told == f"perftrail.toml:{said}"

@@ -34,7 +34,7 @@ def test_a_tree_is_only_used_again_where_outputs_say_what_to_keep(tmp_path: Path
     assert said.startswith("perftrail.toml:10: build.incremental: needs outputs")
 
 
-def test_paths_that_do_not_matter_lie_in_the_tree(tmp_path: Path) -> None:
+def test_paths_that_do_not_matter_are_in_the_tree(tmp_path: Path) -> None:
     (said,) = complaints(tmp_path, STUDY + 'unaffected_by = ["../docs"]\n')
     assert said.startswith("perftrail.toml:10: build.unaffected_by: ")
 

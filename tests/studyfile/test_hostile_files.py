@@ -56,20 +56,20 @@ def test_a_study_with_lines_gone_or_moved_is_read_or_refused(data: st.DataObject
     _refused_or_read(tmp_path, "\n".join(lines[: data.draw(st.integers(0, len(lines)))]))
 
 
-def test_a_missing_file_is_told(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(StudyError, match=r"perftrail\.toml:1: file: no such file"):
         studyfile.load(str(tmp_path))
     with pytest.raises(StudyError, match=r"gone\.toml:1: file: no such file"):
         studyfile.load(str(tmp_path / "gone.toml"))
 
 
-def test_a_directory_called_like_a_study_file_is_told(tmp_path: Path) -> None:
+def test_a_directory_called_like_a_study_file_is_reported(tmp_path: Path) -> None:
     (tmp_path / "perftrail.toml").mkdir()
     with pytest.raises(StudyError, match=r"perftrail\.toml:1: file: cannot be read: is a directory"):
         studyfile.load(str(tmp_path))
 
 
-def test_a_path_that_no_file_can_have_is_told(tmp_path: Path) -> None:
+def test_a_path_that_no_file_can_have_is_reported(tmp_path: Path) -> None:
     with pytest.raises(StudyError, match="cannot be read"):
         studyfile.load("a\0b")
     with pytest.raises(StudyError, match="cannot be read"):
@@ -77,13 +77,13 @@ def test_a_path_that_no_file_can_have_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
-def test_a_file_that_may_not_be_read_is_told(tmp_path: Path) -> None:
+def test_a_file_that_may_not_be_read_is_reported(tmp_path: Path) -> None:
     write(tmp_path, SMALL).chmod(0)
     with pytest.raises(StudyError, match="permission denied"):
         studyfile.load(str(tmp_path))
 
 
-def test_text_that_is_not_utf_8_is_told_with_its_line(tmp_path: Path) -> None:
+def test_text_that_is_not_utf_8_is_reported_with_its_line(tmp_path: Path) -> None:
     assert complaints(tmp_path, SMALL.encode() + b"# caf\xe9\n") == [
         "perftrail.toml:7: file: is not UTF-8 text: byte 0xe9; save it as UTF-8"
     ]
@@ -94,7 +94,7 @@ def test_a_file_without_an_end_is_not_read_to_its_end() -> None:
         studyfile.load("/dev/zero")
 
 
-def test_nesting_that_would_exhaust_the_stack_is_told(tmp_path: Path) -> None:
+def test_nesting_that_would_exhaust_the_stack_is_reported(tmp_path: Path) -> None:
     depth = 50_000
     assert complaints(tmp_path, f"a = {'[' * depth}{']' * depth}") == [
         "perftrail.toml:1: syntax: is nested too deeply"
@@ -114,7 +114,7 @@ def test_numbers_of_any_size_are_refused(number: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "pattern", ["(" * 2000 + ")" * 2000, "(a{99999999999})", "([[a]&&b])", "(?P<a>x)(?P=b)"]
 )
-def test_patterns_that_cannot_be_compiled_are_told(pattern: str, tmp_path: Path) -> None:
+def test_patterns_that_cannot_be_compiled_are_reported(pattern: str, tmp_path: Path) -> None:
     _refused_or_read(tmp_path, f"{SMALL}metrics.m = {{ pattern = '{pattern}' }}\n")
 
 
@@ -126,7 +126,7 @@ def test_what_a_message_quotes_cannot_steer_a_terminal(tmp_path: Path) -> None:
     assert all(line.isprintable() for line in said)
 
 
-def test_a_location_that_cannot_be_printed_is_told_escaped(tmp_path: Path) -> None:
+def test_a_location_that_cannot_be_printed_is_reported_escaped(tmp_path: Path) -> None:
     with pytest.raises(StudyError) as raised:
         read(tmp_path, SMALL.replace('location = "', 'location = "\\u202e', 1))
     [mistake] = [each for each in raised.value.mistakes if "location" in str(each)]

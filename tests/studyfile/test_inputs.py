@@ -31,7 +31,7 @@ def study(*lines: str, steps: str = "") -> str:
     return STUDY.format(lines="\n".join(lines), steps=steps)
 
 
-def test_every_missing_file_is_told_with_its_line(tmp_path: Path) -> None:
+def test_every_missing_file_is_reported_with_its_line(tmp_path: Path) -> None:
     said = complaints(
         tmp_path, study('command = "sort {study}/words {size}"', 'stdin = "{study}/{size}.txt"')
     )
@@ -122,20 +122,20 @@ def test_a_point_that_is_left_out_needs_no_file(tmp_path: Path) -> None:
     assert not complaints(tmp_path, study(*lines))
 
 
-def test_a_misspelt_placeholder_is_told_alone(tmp_path: Path) -> None:
+def test_a_misspelt_placeholder_is_reported_alone(tmp_path: Path) -> None:
     (said,) = complaints(tmp_path, study('command = "cat"', 'stdin = "{study}/{sise}.txt"'))
     assert "unknown placeholder" in said
 
 
 @pytest.mark.parametrize("written", ["{build/program", "{build/program {size}", "{build}/program {size"])
-def test_a_brace_that_is_not_closed_is_told(tmp_path: Path, written: str) -> None:
+def test_a_brace_that_is_not_closed_is_reported(tmp_path: Path, written: str) -> None:
     (said,) = complaints(tmp_path, study(f'command = "{written}"'))
     name = "{size" if written.startswith("{build}") else "{build"
     assert said.endswith(f'command: the brace of "{name}" is not closed; write {name}}}')
 
 
 @pytest.mark.parametrize("command", ["check", "run", "find", "compare"])
-def test_no_command_builds_before_a_missing_file_is_told(tmp_path: Path, command: str) -> None:
+def test_no_command_builds_before_a_missing_file_is_reported(tmp_path: Path, command: str) -> None:
     text = study('command = "cat {size}"', 'stdin = "none"', steps="'touch {study}/built'")
     (said,) = complaints(tmp_path, text)
     words = ["a", "b"] if command == "compare" else []

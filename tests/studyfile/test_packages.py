@@ -61,7 +61,7 @@ def test_a_package_of_each_ecosystem_is_taken(location: str, keys: str, tmp_path
         ("pypi:", '"" is not a valid package name'),
     ],
 )
-def test_what_names_no_package_is_told(location: str, said: str, tmp_path: Path) -> None:
+def test_a_name_that_is_not_a_package_is_reported(location: str, said: str, tmp_path: Path) -> None:
     [complaint] = complaints(tmp_path, study(location))
     assert complaint.startswith("perftrail.toml:3: source.location: ")
     assert said in complaint

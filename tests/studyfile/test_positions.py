@@ -63,5 +63,5 @@ def test_nesting_however_deep_takes_no_stack() -> None:
         ("# [a]\n[b] # c = 1\nd = 1", ("b", "d"), 3),
     ],
 )
-def test_a_key_has_the_line_it_stands_on(text: str, path: tuple[str | int, ...], line: int) -> None:
+def test_a_key_has_its_line(text: str, path: tuple[str | int, ...], line: int) -> None:
     assert key_lines(text)[path] == line

@@ -75,7 +75,7 @@ def test_lines_that_relink_use_the_seed(tmp_path: Path, key: str) -> None:
 
 
 @pytest.mark.parametrize("key", ["build", "benchmark"])
-def test_a_seed_that_is_misspelt_is_told_once(tmp_path: Path, key: str) -> None:
+def test_a_seed_that_is_misspelt_is_reported_once(tmp_path: Path, key: str) -> None:
     lines = 'relink = ["make {layot}"]\n' + ('outputs = ["a"]' if key == "build" else "")
     (said,) = complaints(tmp_path, study(**{key: lines}))
     assert "unknown placeholder {layot}; did you mean {layout}?" in said
@@ -88,7 +88,7 @@ def test_only_the_outputs_of_a_relinked_build_are_kept_so_they_must_be_named(tmp
     )
 
 
-def test_the_same_holds_for_eras_and_variants(tmp_path: Path) -> None:
+def test_the_same_applies_to_eras_and_variants(tmp_path: Path) -> None:
     lines = (
         'when = [{ range = "..v1", relink = ["two {layout}"] }]\n'
         "[variants.plain]\n[variants.other]\nbuild.relink = ['three']"

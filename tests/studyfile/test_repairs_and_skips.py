@@ -106,7 +106,7 @@ rebuild = false
         ('patch = "old.patch"', 'patch: expected a list, not the text "old.patch"; write it in [ ]'),
     ],
 )
-def test_a_repair_that_cannot_be_made_is_told(study: Path, line: str, said: str) -> None:
+def test_a_repair_that_cannot_be_made_is_reported(study: Path, line: str, said: str) -> None:
     assert complaints(study, GIT + BUILD + line) == [f"perftrail.toml:9: build.{said}"]
 
 
@@ -152,7 +152,7 @@ def test_skips_are_read(study: Path) -> None:
         ),
     ],
 )  # fmt: skip
-def test_a_skip_that_makes_no_sense_is_told(study: Path, lines: str, said: list[str]) -> None:
+def test_an_invalid_skip_is_reported(study: Path, lines: str, said: list[str]) -> None:
     assert complaints(study, GIT + SKIP + lines) == [f"perftrail.toml:{each}" for each in said]
 
 

@@ -58,6 +58,6 @@ def test_a_sandbox_is_opened_with_a_reason(tmp_path: Path) -> None:
         ('network = "yes"', "9: sandbox.network: "),
     ],
 )
-def test_a_mistake_is_told_with_its_line(tmp_path: Path, keys: str, said: str) -> None:
+def test_a_mistake_is_reported_with_its_line(tmp_path: Path, keys: str, said: str) -> None:
     [told] = complaints(tmp_path, f"{SMALL}\n[sandbox]\n{keys}\n")
     assert told.startswith(f"perftrail.toml:{said}")

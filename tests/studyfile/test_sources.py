@@ -99,7 +99,7 @@ def test_each_source_has_its_place_and_its_pin(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_mistake_is_told_with_its_line_and_remedy(
+def test_a_mistake_is_reported_with_its_line_and_remedy(
     tmp_path: Path, old: str, new: str, said: list[str]
 ) -> None:
     assert TWO.count(old) == 1

@@ -18,7 +18,7 @@ command = "true"
 """
 
 
-def test_what_is_watched_and_who_is_told(tmp_path: Path) -> None:
+def test_watches_and_their_receivers_are_read(tmp_path: Path) -> None:
     watch = load_watch(
         tmp_path,
         '[watch]\nbranch = "main"\nevery = "90s"\n[watch.notify]\nwebhook = "https://there.example/hook?x=1"\n'

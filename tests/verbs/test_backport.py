@@ -167,7 +167,7 @@ def test_a_second_time_nothing_is_started_and_the_same_is_said(tmp_path: Path) -
     assert again.as_json(file=None) == report.as_json(file=None)
 
 
-def test_killed_in_the_middle_it_goes_on(tmp_path: Path) -> None:
+def test_killed_in_the_middle_it_resumes(tmp_path: Path) -> None:
     store = MemoryStore()
     workflow = Backport(session_of(tmp_path, speeds(1.0, 0.5, 0.7), store=store), FITTED).events()
     invoked = 0
@@ -219,7 +219,7 @@ def test_one_build_is_started_once_for_both(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("broken", "verdict"), [("r0", "failed"), ("r2", "failed"), ("r1", "unclear")])
-def test_who_does_not_build_is_told(tmp_path: Path, broken: str, verdict: str) -> None:
+def test_a_failed_build_is_reported(tmp_path: Path, broken: str, verdict: str) -> None:
     source = FakeSource(3)
     builder = FakeBuilder(source, broken=[broken])
     session = session_of(tmp_path, speeds(1.0, 0.5, 0.5), builder=builder, source=source)
@@ -229,7 +229,7 @@ def test_who_does_not_build_is_told(tmp_path: Path, broken: str, verdict: str) -
     assert failed.failure.stage == "build"
 
 
-def test_who_crashes_is_told_and_is_not_started_for_ever(tmp_path: Path) -> None:
+def test_a_crash_is_reported_and_is_not_repeated_for_ever(tmp_path: Path) -> None:
     starter = FakeStarter(
         seconds=lambda _: 1.0, ended=lambda words: Exited(code=3 if number_of(words) == 2 else 0)
     )

@@ -131,7 +131,7 @@ def test_of_many_unchanged_benchmarks_none_is_called_different(tmp_path: Path) -
     assert found.exit_code == 0
 
 
-def test_the_worst_stands_first(tmp_path: Path) -> None:
+def test_the_worst_change_is_first(tmp_path: Path) -> None:
     asked = study(benchmarks={name: Benchmark(command=f"{{build}}/work {name}") for name in ("a", "b", "c")})
     factors = {"a": 0.8, "b": 1.5, "c": 1.2}
     started = FakeStarter(seconds=lambda words: factors[words[1]] if number_of(words) else 1.0, noise=0.005)
@@ -173,7 +173,7 @@ def test_a_benchmark_that_the_head_breaks_is_one(tmp_path: Path) -> None:
     assert found.broken[0].failure.stage == "crash"
 
 
-def test_killed_in_the_middle_it_goes_on_and_says_the_same(tmp_path: Path) -> None:
+def test_killed_in_the_middle_it_resumes_with_the_same_result(tmp_path: Path) -> None:
     store = MemoryStore()
     workflow = Compare(
         session_of(tmp_path, starter(1.0, 1.05), store=store),
@@ -205,7 +205,7 @@ class Hours:
         return self.now
 
 
-def test_a_budget_ends_it_and_what_is_known_then_is_told(tmp_path: Path) -> None:
+def test_a_budget_ends_it_and_the_findings_so_far_are_reported(tmp_path: Path) -> None:
     session = session_of(tmp_path, starter(1.0, 1.0, noise=0.3))
     request = CompareRequest(base="r0", head="r1", choice=WALL, budget_seconds=30.0)
     _, found = drain(Compare(session, request, clock=Hours(1.0)).events())

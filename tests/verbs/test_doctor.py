@@ -126,7 +126,7 @@ def test_only_what_can_be_changed_here_is_promised() -> None:
     assert (found["governor"].fix, found["turbo"].fix) == (True, False)
 
 
-def test_a_machine_that_tells_nothing_gives_no_error() -> None:
+def test_a_machine_without_information_gives_no_error() -> None:
     found = diagnose(MachineState(facts={}, settings={}, conditions=Conditions()))
     assert "load" in {each.name for each in found if each.grade == "unknown"}
 
@@ -149,7 +149,7 @@ def test_the_program_is_made_to_last() -> None:
     assert len(set(starter.started[-2 * PAIRS :])) == 1
 
 
-def test_a_shell_that_does_not_run_is_told() -> None:
+def test_a_shell_that_does_not_run_is_reported() -> None:
     starter = FakeStarter(seconds=lambda _: 0.05, ended=lambda _: Signalled(signal=31))
     with pytest.raises(NoAnswer, match="--quick"):
         measure_resolution(starter)

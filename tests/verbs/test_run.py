@@ -122,7 +122,7 @@ def test_a_second_run_does_nothing(tmp_path: Path) -> None:
         assert report.measured == report.cells == 2
 
 
-def test_a_run_goes_on_from_any_outcome_that_is_stored(tmp_path: Path) -> None:
+def test_a_run_resumes_from_any_stored_outcome(tmp_path: Path) -> None:
     store, source = MemoryStore(), FakeSource(2)
     starter = FakeStarter(seconds=steady)
     interrupted = Run(
@@ -271,7 +271,7 @@ def test_progress_ends_with_nothing_left(tmp_path: Path) -> None:
     assert lefts[-1] == 0
 
 
-def test_builds_are_told_as_they_end(tmp_path: Path) -> None:
+def test_builds_are_reported_as_they_end(tmp_path: Path) -> None:
     session = a_session(a_study(), tmp_path, source=FakeSource(2), starter=FakeStarter(seconds=steady))
     events, _ = drain(Run(session, ALL).events())
     built = [event.subject.revision.id for event in events if isinstance(event, BuildFinished)]

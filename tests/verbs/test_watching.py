@@ -192,7 +192,7 @@ def test_each_receiver_gets_a_message_once_and_what_is_left_is_noted_at_once() -
     assert state.told == FULL.told
 
 
-def test_a_receiver_that_is_down_is_tried_once_and_one_message_that_is_refused_holds_up_no_other() -> None:
+def test_a_receiver_that_is_down_is_tried_once_and_a_refused_message_delays_no_other() -> None:
     names = ("webhook one",)
     state = replace(
         FULL, pending=tuple(replace(pending(*names), id=name) for name in ("first", "second", "third"))
@@ -258,7 +258,7 @@ def test_of_a_branch_that_was_rewritten_what_it_still_has_is_known() -> None:
     assert state_on_branch(state, ["other", "history"]) is None
 
 
-def test_who_is_no_receiver_any_more_is_told_nothing() -> None:
+def test_a_removed_receiver_gets_no_message() -> None:
     post = FakePost()
     state = deliver(FULL, post.send, receivers=(), save=lambda _: None)
     assert (post.sent, state.pending) == ([], ())
@@ -333,7 +333,7 @@ class Branch:
         ).events()
 
 
-def test_a_change_among_several_new_revisions_is_found_and_its_level_holds(tmp_path: Path) -> None:
+def test_a_change_among_several_new_revisions_is_found_and_its_level_is_kept(tmp_path: Path) -> None:
     branch = Branch(tmp_path, *[1.0] * 4, *[1.3] * 5)
     assert branch.look(upto=1).fresh == ()
     seen = branch.look(upto=7)
@@ -349,7 +349,7 @@ def test_a_change_among_several_new_revisions_is_found_and_its_level_holds(tmp_p
     assert (len(again.fresh), again.answers, len(branch.state.told)) == (2, (), 1)
 
 
-def test_stopped_anywhere_it_comes_to_one_message(tmp_path: Path) -> None:
+def test_stopped_anywhere_it_sends_one_message(tmp_path: Path) -> None:
     seconds = [1.0, 1.0, 1.5, 1.5]
     whole = Branch(tmp_path / "whole", *seconds)
     whole.look(upto=1)

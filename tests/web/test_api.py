@@ -54,7 +54,7 @@ def test_the_document_names_exactly_the_routes(document: dict[str, Any]) -> None
     assert told == there
 
 
-def test_each_answer_is_of_the_form_that_is_told(
+def test_each_answer_has_the_documented_form(
     client: Client, document: dict[str, Any], hostile: Hostile
 ) -> None:
     known = addresses(hostile)
@@ -68,7 +68,7 @@ def test_each_answer_is_of_the_form_that_is_told(
         jsonschema.Draft202012Validator(whole).validate(answer.json())
 
 
-def test_refusals_are_of_the_form_that_is_told(client: Client, document: dict[str, Any]) -> None:
+def test_refusals_have_the_documented_form(client: Client, document: dict[str, Any]) -> None:
     client.page("/api/studies/alpha")
     schema = document["components"]["schemas"]["Error"]
     for path in (

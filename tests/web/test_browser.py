@@ -132,7 +132,7 @@ def test_a_history_is_looked_at_closely_and_its_address_stays(address: str, brow
         assert page.inner_text("#part .hint") == shown, "the address leads to the same part"
 
 
-def test_what_is_under_the_pointer_is_told(address: str, browser: Browser) -> None:
+def test_the_value_under_the_pointer_is_shown(address: str, browser: Browser) -> None:
     with visiting(browser, address, *LOCAL) as page:
         read(page, f"{address}/s/alpha/history")
         page.wait_for_selector("svg.marks path")
@@ -212,7 +212,7 @@ def look(page: Page, *, away: bool) -> None:
     )
 
 
-def test_a_server_that_is_gone_is_told(hostile: Hostile, browser: Browser) -> None:
+def test_a_stopped_server_is_reported(hostile: Hostile, browser: Browser) -> None:
     with browser.new_context() as context:
         page = context.new_page()
         page.set_default_timeout(PATIENCE_MS)

@@ -122,7 +122,7 @@ def test_revisions_are_compared_in_the_same_variant_unless_others_are_named(
     )
 
 
-def test_what_a_run_took_in_turns_is_compared_by_pairs(client: Client) -> None:
+def test_interleaved_samples_of_a_run_are_compared_by_pairs(client: Client) -> None:
     assert "8 interleaved pairs" in client.page("/s/beta/compare").text
 
 
@@ -145,7 +145,7 @@ def test_every_sample_is_there_with_its_log(client: Client, hostile: Hostile) ->
     assert "printed" in log.text
 
 
-def test_a_search_is_told_step_by_step(client: Client, hostile: Hostile) -> None:
+def test_a_search_is_shown_step_by_step(client: Client, hostile: Hostile) -> None:
     text = client.page(f"/s/alpha/searches?search={hostile.search}").text
     assert "How the search went" in text
     assert client.get(f"/s/alpha/searches/{hostile.search}.json").json()["spec"]["layer"]
@@ -203,7 +203,7 @@ def test_a_status_that_there_is_not_is_refused(client: Client) -> None:
     assert client.get("/s/alpha/regressions?status=gone").status_code == 400
 
 
-def test_logs_are_told_to_programs_by_their_addresses(client: Client, hostile: Hostile) -> None:
+def test_json_has_the_addresses_of_logs(client: Client, hostile: Hostile) -> None:
     there = client.page(f"/api/studies/alpha/samples/{hostile.runnable}").json()
     known = [start["log"] for each in there for start in each["starts"] if start["log"]]
     assert "printed" in client.get(known[0]).text

@@ -261,7 +261,7 @@ def test_a_long_note_is_not_kept(client: Client) -> None:
     assert client.get(f"/s/alpha/compare?a={'x' * 300}").status_code == 400
 
 
-def test_who_asks_too_often_is_told_to_wait(hostile: Hostile) -> None:
+def test_clients_that_ask_too_often_must_wait(hostile: Hostile) -> None:
     with served(hostile.root) as client:
         client.guard.pace = RateLimit(burst=5.0, each_second=0.01)
         codes = [client.get("/static/app.css").status_code for _ in range(8)]

@@ -112,7 +112,7 @@ def test_a_slow_client_is_given_up(port: int, first: bytes, dribble: bytes) -> N
         assert until_closed(slow, dribble=dribble) < 10.0
 
 
-def test_slow_clients_hold_nobody_up(port: int) -> None:
+def test_slow_clients_delay_no_other_client(port: int) -> None:
     slow = [socket.create_connection(("127.0.0.1", port)) for _ in range(60)]
     try:
         for each in slow:
@@ -123,7 +123,7 @@ def test_slow_clients_hold_nobody_up(port: int) -> None:
             each.close()
 
 
-def test_who_takes_no_answer_holds_no_connection(here: Listening) -> None:
+def test_clients_that_read_no_answer_occupy_no_connection(here: Listening) -> None:
     until(lambda: here.connections() == 0)
     asked = b"GET /static/vega.js HTTP/1.1\r\nHost: localhost\r\n\r\n"
     deaf = [socket.create_connection(("127.0.0.1", here.port)) for _ in range(3)]
@@ -214,13 +214,13 @@ def test_another_name_may_be_allowed_as_browsers_show_it(hostile: Hostile) -> No
         (["--trust-header", "X-User", "--proxy", "proxy.local"], "write its number"),
     ],
 )
-def test_what_makes_no_sense_is_told_with_its_remedy(hostile: Hostile, words: list[str], why: str) -> None:
+def test_invalid_options_are_reported_with_their_remedy(hostile: Hostile, words: list[str], why: str) -> None:
     done = start("serve", *words, hostile.root)
     assert done.returncode == 2
     assert why in done.stderr
 
 
-def test_a_directory_without_studies_is_told(tmp_path: Path) -> None:
+def test_a_directory_without_studies_is_reported(tmp_path: Path) -> None:
     done = start("serve", tmp_path)
     assert done.returncode == 2
     assert "no perftrail.toml" in done.stderr
@@ -233,7 +233,7 @@ def test_no_study_is_left_out_silently(hostile: Hostile, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("library", ["starlette", "uvicorn"])
-def test_a_library_that_is_missing_is_told_with_its_remedy(library: str) -> None:
+def test_a_library_that_is_missing_is_reported_with_its_remedy(library: str) -> None:
     program = (
         f"import sys; sys.modules[{library!r}] = None; from perftrail.cli.main import main; main(['serve'])"
     )

@@ -59,7 +59,7 @@ def along(positions: list[int], values: list[float]) -> tuple[HistoryPoint, ...]
     most=st.integers(1, 50),
     data=st.data(),
 )
-def test_neighbours_stand_together_and_nothing_is_hidden(
+def test_neighbours_are_together_and_nothing_is_hidden(
     snapshot: Snapshot, positions: list[int], ends: tuple[int, int], most: int, data: st.DataObject
 ) -> None:
     values = data.draw(
@@ -151,9 +151,7 @@ def seen(snapshot: Snapshot, hostile: Hostile, command: str) -> Live:
         return look(store, snapshot, holder)
 
 
-def test_a_running_search_is_told_by_its_steps_and_what_it_believes(
-    snapshot: Snapshot, hostile: Hostile
-) -> None:
+def test_a_running_search_shows_its_steps_and_its_posterior(snapshot: Snapshot, hostile: Hostile) -> None:
     live = seen(snapshot, hostile, "find")
     assert live.writer == "perftrail find"
     assert live.progress is None, "when a search ends cannot be told beforehand"
@@ -167,7 +165,7 @@ def test_a_running_search_is_told_by_its_steps_and_what_it_believes(
     assert live.searching.section.figure is not None
 
 
-def test_a_run_tells_what_is_left_at_the_pace_of_its_last_starts(
+def test_a_run_estimates_the_remaining_time_from_its_last_invocations(
     snapshot: Snapshot, hostile: Hostile
 ) -> None:
     lacking = Remaining(builds=1, build_seconds=30.0, least=10, most=20, planned=610)
@@ -193,7 +191,7 @@ def test_a_revision_that_shares_what_was_measured_lacks_nothing(snapshot: Snapsh
 
 
 @pytest.mark.parametrize(("ago", "seen"), [(5.0, "A measurement on machine fffff"), (500.0, "")])
-def test_another_machine_that_measures_is_told_by_what_it_has_stored(
+def test_another_measuring_machine_is_recognised_by_its_stored_samples(
     snapshot: Snapshot, hostile: Hostile, ago: float, seen: str
 ) -> None:
     store = MemoryStore()
@@ -206,7 +204,7 @@ def test_another_machine_that_measures_is_told_by_what_it_has_stored(
     assert bool(look(store, snapshot, None).writer) == bool(seen)
 
 
-def test_who_watches_and_who_looks_now_and_then_are_told_the_same(hostile: Hostile, tmp_path: Path) -> None:
+def test_event_streams_and_single_requests_get_the_same_news(hostile: Hostile, tmp_path: Path) -> None:
     shutil.copytree(hostile.root / "beta", tmp_path / "beta")
     file = tmp_path / "beta" / "perftrail.toml"
     study = studyfile.load(str(file))

@@ -132,6 +132,7 @@ class Certificate:
         self._invocations = 0
         self._allowed = MOST_BLOCKS
         self._assessment: _Assessment | None = None
+        self._known_bounds: dict[tuple[tuple[int, int], float], Bounds] = {}
 
     @property
     def is_none(self) -> bool:
@@ -157,6 +158,7 @@ class Certificate:
     def tell(self, values: Mapping[int, float], *, layout: int = 0, invocations: int = 0) -> None:
         """Record one block: the logarithms of the builds' values, without those that failed or were noisy."""
         self._assessment = None
+        self._known_bounds.clear()
         self._blocks += 1
         self._invocations += invocations
         self._layouts.add(layout)
@@ -231,6 +233,11 @@ class Certificate:
         return np.array(self._differences[pair], dtype=np.float64)
 
     def _bounds(self, pair: tuple[int, int], level: float) -> Bounds:
+        if (pair, level) not in self._known_bounds:
+            self._known_bounds[pair, level] = self._find_bounds(pair, level)
+        return self._known_bounds[pair, level]
+
+    def _find_bounds(self, pair: tuple[int, int], level: float) -> Bounds:
         if pair[0] == pair[1]:
             return Bounds(low=0.0, high=0.0)
         differences = self._of(pair)

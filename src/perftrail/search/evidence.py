@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
+from statistics import median
 from typing import TYPE_CHECKING, assert_never
 
 import numpy as np
@@ -365,7 +367,7 @@ class Evidence:
         sessions: dict[str, list[float]] = {}
         for recorded, values in zip(self._batches, references, strict=True):
             sessions.setdefault(recorded.session, []).extend(values)
-        levels = {session: float(np.median(values)) for session, values in sessions.items() if values}
+        levels = {session: median(values) for session, values in sessions.items() if values}
         if not levels:
             return [0.0] * len(self._batches)
         first = next(iter(levels.values()))
@@ -437,7 +439,7 @@ def _usual_wandering(offsets: Sequence[Floats], sigma: float) -> float:
     """
     if len(offsets) <= 4:
         return 0.0
-    spread = float(np.median([abs(float(np.median(values))) for values in offsets])) / 0.6745
+    spread = median(abs(median(values.tolist())) for values in offsets) / 0.6745
     noise = sigma**2 * float(np.mean([1 / len(values) for values in offsets]))
     return math.sqrt(max(spread**2 * (1 - 2 / math.sqrt(len(offsets))) - noise, 0.0))
 
@@ -451,11 +453,18 @@ def _neighbours(offsets: Sequence[Floats]) -> list[Floats]:
 
 def _offset(values: Floats, neighbours: Floats, *, sigma: float, usual: float) -> float | None:
     """Return the machine's own offset in a batch, `None` if the reference's samples may be outliers."""
-    middle, noise = float(np.median(values)), sigma**2 / len(values)
+    middle = float(median(values.tolist()))
+    noise = sigma**2 / len(values)
     if abs(middle) <= LARGE * math.sqrt(usual**2 + noise):
         return middle * usual**2 / (usual**2 + noise)
     others = np.concatenate([np.sort(np.abs(values - middle))[1:], np.abs(neighbours - middle)])
     return middle if len(others) and others.min() <= LARGE * math.hypot(usual, sigma) else None
+
+
+@lru_cache(maxsize=2 * _PAIRS_FROM)
+def _pairs_of(count: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """Return the indices of the later and the earlier value of each pair of `count` values."""
+    return np.tril_indices(count, -1)
 
 
 def pooled_spread(groups: Sequence[Floats]) -> tuple[float, int]:
@@ -471,7 +480,7 @@ def pooled_spread(groups: Sequence[Floats]) -> tuple[float, int]:
         freedom += len(values) - 1
         thinned = values[:: 1 + len(values) // _PAIRS_FROM]
         if len(thinned) > 1:
-            later, earlier = np.tril_indices(len(thinned), -1)
+            later, earlier = _pairs_of(len(thinned))
             pairs.append(thinned[later] - thinned[earlier])
     if not pairs:
         return 0.0, 0

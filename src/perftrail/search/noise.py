@@ -227,6 +227,7 @@ class Likelihoods:
     def _own(self, values: Floats) -> Floats:
         """Return log p(samples | the layout's own level), (P, Q, G)."""
         spread = (self._sigmas[:, None] * SPREADS)[:, :, None]
+        variance = spread**2
         bounding = min(GARBAGE_HEIGHT / (self.grid.centre * math.sqrt(2 * math.pi)), MOST_GARBAGE)
         flat = np.full(len(SPREADS), 1 / self.lattice.reach)
         flat[PLAIN] = max(bounding, 1 / self.lattice.reach)
@@ -236,7 +237,7 @@ class Likelihoods:
         distinct, counts = np.unique(values, return_counts=True)
         for value, count in zip(distinct.tolist(), counts.tolist(), strict=True):
             squares = (value - self.lattice.nodes) ** 2
-            total += count * np.logaddexp(peak - 0.5 * squares[None, None, :] / spread**2, garbage)
+            total += count * np.logaddexp(peak - 0.5 * squares[None, None, :] / variance, garbage)
         return total
 
     def _integrate(self, own: Floats, odd: float) -> Floats:

@@ -194,7 +194,7 @@ def _guesses(chain: _Chain, question: Question, joint: Floats, count: int) -> tu
     """Return the likeliest `count` changes, or the only possible one if none is likelier."""
     if len(joint) == 1:
         return ()
-    found = chain.changes(question, max(count, 1), joint[max(count, 1)])
+    found = chain.changes(question, max(count, 1), joint)
     if count > 1:
         return found
     exists = float(joint[1:].sum())
@@ -235,7 +235,7 @@ def _further(
     more = float(joint[count + 1 :].sum())
     if more < MATTERS:
         return None
-    others = chain.changes(question, count + 1, joint[count + 1])
+    others = chain.changes(question, count + 1, joint)
     if not others:
         return None
     there = sum((each.gaps for each in guesses), np.zeros(len(others[0].gaps))) if count else 0.0
@@ -269,29 +269,26 @@ class _Chain:
         self._mass = mass
         self._no_change = no_change
         self.log_evidence = 0.0
+        self._changes: dict[int, tuple[LikelyChange, ...]] = {}
         self._most = min(MOST_CHANGES, int((mass > 0).sum()))
+        # The prior density of a segment's shape and level times the lattice's weights, (Q, G).
+        self._density: Floats = SHAPES_PRIOR[:, None] * (lattice.weights / lattice.reach)[None, :]
         self._segments = self._table()
         with np.errstate(divide="ignore"):
             self._log_mass = np.log(mass)
         self._forward = self._run()
         self._backward = self._run_back()
 
-    def _density(self) -> Floats:
-        """Return the prior density of a segment's shape and level times the lattice's weights, (Q, G)."""
-        density: Floats = SHAPES_PRIOR[:, None] * (self.lattice.weights / self.lattice.reach)[None, :]
-        return density
-
     def _table(self) -> Floats:
         """Return log M(a, b), (K, K, S); only a <= b is used."""
         builds = len(self.levels)
         table = np.full((builds, builds, self.levels.shape[1]), -np.inf)
-        density = self._density()
         for first in range(builds):
             total = self._sums(range(first, builds))
             top = total.max(axis=(2, 3))
             total -= top[:, :, None, None]
             np.exp(total, out=total)
-            table[first, first:] = np.log(np.einsum("bsqg,qg->bs", total, density)) + top
+            table[first, first:] = np.log(np.einsum("bsqg,qg->bs", total, self._density)) + top
         return table
 
     def _sums(self, positions: Sequence[int], kept: Indices | slice = slice(None)) -> Floats:
@@ -308,24 +305,20 @@ class _Chain:
     def _run(self) -> list[Floats]:
         """Return for each number of changes the log evidence of the builds up to each one, (C+1) of (K, S)."""
         rows = [self._segments[0]]
-        for count in range(1, self._most + 1):
+        for _ in range(self._most):
             before = rows[-1][:-1] + self._log_mass[:, None]
-            row = np.full_like(rows[0], -np.inf)
-            for at in range(count, len(row)):
-                row[at] = _log_sum(before[:at] + self._segments[1 : at + 1, at])
-            rows.append(row)
+            # Segments that would end before they begin are -inf in the table, and add nothing.
+            rows.append(_log_sum(before[:, None] + self._segments[1:]))
         return rows
 
     def _run_back(self) -> list[Floats]:
         """Return for each number of changes the log evidence of the builds from each one on, (C+1) of (K, S)."""
         last = len(self.levels) - 1
         rows = [self._segments[:, last]]
-        for count in range(1, self._most + 1):
+        ending = self._segments[:, :last].swapaxes(0, 1)
+        for _ in range(self._most):
             after = rows[-1][1:] + self._log_mass[:, None]
-            row = np.full_like(rows[0], -np.inf)
-            for at in range(last - count, -1, -1):
-                row[at] = _log_sum(self._segments[at, at:last] + after[at:])
-            rows.append(row)
+            rows.append(_log_sum(ending + after[:, None]))
         return rows
 
     def weigh(self, outside: float) -> Floats:
@@ -342,8 +335,13 @@ class _Chain:
         self.log_evidence = float(logs.max()) + math.log(total)
         return weight / total
 
-    def changes(self, question: Question, count: int, noise: Floats) -> tuple[LikelyChange, ...]:
-        """Return the changes if there are `count` of them; `noise` (S,) weighs the combinations of sigma and tau."""
+    def changes(self, question: Question, count: int, joint: Floats) -> tuple[LikelyChange, ...]:
+        """Return the changes if there are `count` of them; `joint` (C+1, S) is the result of `weigh`."""
+        if count not in self._changes:
+            self._changes[count] = self._find_changes(question, count, joint[count])
+        return self._changes[count]
+
+    def _find_changes(self, question: Question, count: int, noise: Floats) -> tuple[LikelyChange, ...]:
         total = self._forward[count][-1]
         kept = np.nonzero((noise > MATTERS * noise.max()) & np.isfinite(total))[0]
         if len(kept) == 0:
@@ -415,7 +413,7 @@ class _Chain:
 
     def _given(self, logs: Floats) -> Floats:
         """Return the posterior of a segment's shape and level on the lattice from its log likelihoods, (S', Q, G)."""
-        part: Floats = np.exp(logs - logs.max(axis=(1, 2), keepdims=True)) * self._density()
+        part: Floats = np.exp(logs - logs.max(axis=(1, 2), keepdims=True)) * self._density
         part /= part.sum(axis=(1, 2), keepdims=True)
         return part
 

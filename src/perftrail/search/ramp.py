@@ -136,8 +136,7 @@ def find_ramp(posterior: Posterior, question: Question) -> Ramp | None:
     first, last = (_levels_near(plain[end], share, lattice, grid) for end in (0, -1))
     before, after = np.repeat(first[0], len(last[0])), np.tile(last[0], len(first[0]))
     part = np.clip((positions - begins[:, None]) / (ends - begins)[:, None], 0.0, 1.0)
-    level = before[None, None, :] + part[:, :, None] * (after - before)
-    logs = _logs_of_builds(lattice, plain, level)
+    logs = _logs_of_builds(lattice, plain, part, before, after)
     reach = lattice.reach
     density = np.where(np.abs(after - before) >= question.threshold_log, first[1] * last[1] / reach**2, 0.0)
     with np.errstate(divide="ignore"):
@@ -177,23 +176,31 @@ def _apart_from_steps(posterior: Posterior, places: Indices, mean: Floats) -> Fl
     return apart
 
 
-def _logs_of_builds(lattice: Lattice, levels: Floats, level: Floats) -> Floats:
+def _logs_of_builds(lattice: Lattice, levels: Floats, part: Floats, before: Floats, after: Floats) -> Floats:
     """Return the log likelihood of all builds for each ramp, pair of levels and noise, (R, P, S).
 
-    `levels` (K, S, G) are the logarithms of the builds' likelihoods, `level` (R, K, P) is each build's level.
+    `levels` (K, S, G) are the logarithms of the builds' likelihoods, `part` (R, K) is the share of each ramp that lies
+    before each build, `before` and `after` (P,) are the pairs of levels.
     """
+    # A level off the lattice is far from the build's samples: use the smallest likelihood.
+    table = np.concatenate([levels, levels.min(axis=2, keepdims=True)], axis=2)
+    by_node = np.ascontiguousarray(table.swapaxes(1, 2))
+    logs = np.zeros((len(part), len(before), levels.shape[1]))
+    for build, parts in enumerate(part.T):
+        # Most builds are before or after most ramps: their levels are the same for all of these.
+        distinct, which = np.unique(parts, return_inverse=True)
+        nodes = _nearest_nodes(lattice, before + distinct[:, None] * (after - before))
+        logs += by_node[build].take(nodes, axis=0)[which]
+    return logs
+
+
+def _nearest_nodes(lattice: Lattice, level: Floats) -> Indices:
+    """Return the lattice's node nearest to each level; the number of nodes for a level off the lattice."""
     nodes = lattice.nodes
     right = np.clip(np.searchsorted(nodes, level), 1, len(nodes) - 1)
     nearest = np.where(level - nodes[right - 1] < nodes[right] - level, right - 1, right)
     inside = (level >= nodes[0]) & (level <= nodes[-1])
-    # A level off the lattice is far from the build's samples: use the smallest likelihood.
-    table = np.concatenate([levels, levels.min(axis=2, keepdims=True)], axis=2)
-    place = np.where(inside, nearest, len(nodes))
-    ramps, builds, pairs = place.shape
-    logs = np.zeros((ramps, pairs, levels.shape[1]))
-    for build in range(builds):
-        logs += table[build].T[place[:, build]]
-    return logs
+    return np.where(inside, nearest, len(nodes))
 
 
 def _places(positions: Indices) -> tuple[Floats, Floats, Floats]:

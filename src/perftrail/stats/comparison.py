@@ -36,6 +36,10 @@ STAKES = np.array([0.99, 0.99, 0.99, 0.99, 0.99, 0.5])
 RATES = np.array([0.1, 0.25, 0.5, 1.0, 2.0, 1.0])
 """The bets: each stakes its share of the wealth on ``tanh(rate * difference / scale)``."""
 
+_GRID: Floats = np.arange(17, dtype=np.float64)
+_MOST_KNOWN = 200
+_DISTINCT_RATES, _RATE_OF_BET = np.unique(RATES, return_inverse=True)
+
 FIRST = 8
 """Number of differences that determine the scale of the first bets."""
 
@@ -78,10 +82,13 @@ def log_wealth(differences: Floats, scale: float | Floats, shifts: Floats) -> Fl
     `differences` has shape (n,), `shifts` and the result (C,). `scale` is positive, one number or (n, 1). The result
     is zero where the bets never gained.
     """
-    surplus = (differences - shifts[:, None]) / np.reshape(scale, -1)
-    logs = np.cumsum(np.log1p(STAKES[:, None, None] * np.tanh(RATES[:, None, None] * surplus)), axis=2)
+    surplus = (differences - shifts[:, None]) / (scale.ravel() if isinstance(scale, np.ndarray) else scale)
+    curves = np.tanh(_DISTINCT_RATES[:, None, None] * surplus)[_RATE_OF_BET]
+    curves *= STAKES[:, None, None]
+    logs = np.log1p(curves, out=curves).cumsum(axis=2)
     top = logs.max(axis=0)
-    wealth = top + np.log(np.exp(logs - top).mean(axis=0))
+    logs -= top
+    wealth = top + np.log(np.exp(logs, out=logs).sum(axis=0) / len(STAKES))
     largest: Floats = wealth.max(axis=1, initial=0.0)
     return largest
 
@@ -125,9 +132,9 @@ def _carefully_lowest(differences: Floats, level: float) -> float:
 def excludes_zero(differences: Floats, level: float) -> bool:
     """Return whether `careful_bounds` at this level exclude zero."""
     scale, wanted, more = scales(differences), math.log(1 / level), inflation(differences, level)
+    upwards = centre(differences)
     for sign in (1.0, -1.0):
-        signed = sign * differences
-        middle = centre(signed)
+        signed, middle = sign * differences, sign * upwards
         shifts = np.array([0.0, middle * (1.0 - 1.0 / (FAR * math.sqrt(more)))])
         careful, far = log_wealth(signed, scale, shifts)
         if careful >= wanted * more or (more > 1.0 and middle > 0.0 and far >= wanted):
@@ -146,7 +153,7 @@ def scales(differences: Floats) -> Floats:
     first, last = 0, 2 * FIRST
     while first < len(sizes):
         known = sizes[: max(first, FIRST)]
-        spread = float(np.abs(known - np.median(known)).mean()) / HALF_NORMAL
+        spread = float(np.abs(known - _median(known)).mean()) / HALF_NORMAL
         found[first:last] = max(spread, TINY)
         first, last = last, 2 * last
     return found
@@ -160,7 +167,7 @@ def inflation(differences: Floats, level: float) -> float:
     differences: the fewest that a verdict at this level needs cannot show a correlation.
     """
     count = len(differences)
-    centred = differences - np.median(differences)
+    centred = differences - _median(differences)
     squares = float(centred @ centred)
     if count < 3 or squares < count * TINY**2:
         return 1.0
@@ -190,8 +197,27 @@ def needed(level: float) -> int:
 
 def centre(differences: Floats) -> float:
     """Return the median of all pairwise averages, each value with itself included (Hodges and Lehmann 1963)."""
-    rows, columns = np.triu_indices(len(differences))
-    return float(np.median((differences[rows] + differences[columns]) / 2))
+    rows, columns = _triangle(len(differences))
+    return _median((differences[rows] + differences[columns]) / 2)
+
+
+def _median(values: Floats) -> float:
+    """Return the median. `np.median` takes ten times as long for a few values."""
+    half = len(values) // 2
+    if len(values) % 2:
+        return float(np.partition(values, half)[half])
+    ordered = np.partition(values, (half - 1, half))
+    return float((ordered[half - 1] + ordered[half]) / 2)
+
+
+def _triangle(count: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """Return the indices of every pair of `count` values, each value with itself included."""
+    return _known_triangle(count) if count <= _MOST_KNOWN else np.triu_indices(count)
+
+
+@lru_cache(maxsize=64)
+def _known_triangle(count: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    return np.triu_indices(count)
 
 
 def _lowest(differences: Floats, scale: float | Floats, wanted: float) -> float:
@@ -200,15 +226,26 @@ def _lowest(differences: Floats, scale: float | Floats, wanted: float) -> float:
         return -math.inf
     high = float(differences.max())
     low = float(differences.min()) - 50.0 * float(np.max(scale))
-    if log_wealth(differences, scale, np.array([low]))[0] < wanted:
+    most, least = log_wealth(differences, scale, np.array([low, high])).tolist()
+    if most < wanted:
         return -math.inf
+    if least >= wanted:
+        return high
+    # Wealth falls as the shift grows: interpolation finds where it falls below `wanted` on each of six finer grids.
     for _ in range(6):
-        shifts = np.linspace(low, high, 17)
-        shown = log_wealth(differences, scale, shifts) >= wanted
-        last = int(np.nonzero(shown)[0][-1])
-        if last == len(shifts) - 1:
-            return high
-        low, high = float(shifts[last]), float(shifts[last + 1])
+        shifts = low + (high - low) / 16 * _GRID
+        shifts[-1] = high
+        first, last = 0, 16
+        while last - first > 1:
+            guess = first + int((most - wanted) / (most - least) * (last - first))
+            begin, end = max(first + 1, guess - 1), min(last, guess + 3)
+            tried = log_wealth(differences, scale, shifts[begin:end]).tolist()
+            shown = sum(each >= wanted for each in tried)
+            if shown > 0:
+                first, most = begin + shown - 1, tried[shown - 1]
+            if shown < len(tried):
+                last, least = begin + shown, tried[shown]
+        low, high = float(shifts[first]), float(shifts[last])
     return low
 
 
@@ -413,6 +450,7 @@ def signed_rank_p(differences: Floats) -> float:
     return min(1.0, 2.0 * float(_at_most(doubled)[fewer]))
 
 
+@lru_cache(maxsize=256)
 def left_out(pairs: int, level: float) -> int:
     """Return the number of lowest (and of highest) Walsh averages outside the signed-rank test's interval.
 
@@ -484,7 +522,7 @@ def judged(value: float, low: float, high: float, *, significant: bool, worth: f
 
 def walsh(ratios: Floats) -> Floats:
     """Return every average of two differences, each with itself included, ascending."""
-    rows, columns = np.triu_indices(len(ratios))
+    rows, columns = _triangle(len(ratios))
     averages: Floats = np.sort((ratios[rows] + ratios[columns]) / 2.0)
     return averages
 

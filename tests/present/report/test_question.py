@@ -51,14 +51,14 @@ def report(tmp_path: Path, *, watcher: FakeWatcher | None = None, **changes: obj
     return make_report(session, tmp_path)
 
 
-def test_without_a_question_the_largest_difference_is_told(tmp_path: Path) -> None:
+def test_without_a_question_the_largest_difference_is_reported(tmp_path: Path) -> None:
     page = report(tmp_path)
     assert page.verdict.sentence.startswith("work.wall against plain: pooled ")
     assert page.lead is not None
     assert page.lead.name == "curve-work-wall-threads"
 
 
-def test_what_was_measured_while_others_were_at_work_is_told_but_decides_nothing(tmp_path: Path) -> None:
+def test_noisy_samples_are_reported_but_decide_nothing(tmp_path: Path) -> None:
     page = report(tmp_path, watcher=FakeWatcher.seeing(*[NOISY] * 200))
     assert (
         "pooled 29 % less, but that is no evidence: other processes used the machine" in page.verdict.sentence
@@ -66,7 +66,7 @@ def test_what_was_measured_while_others_were_at_work_is_told_but_decides_nothing
     assert page.verdict.tone == "unclear"
 
 
-def test_a_difference_far_down_the_list_is_told(tmp_path: Path) -> None:
+def test_a_difference_far_down_the_list_is_reported(tmp_path: Path) -> None:
     last = 24
     study = a_study(
         benchmarks={f"b{n}": Benchmark(command=f"{{build}}/work {{kind}} {n}") for n in range(last + 1)},
@@ -102,7 +102,7 @@ def test_the_metric_of_find_is_the_question_though_another_differs_more(tmp_path
 
 
 @pytest.mark.parametrize(("band", "verdict"), [("..0.6", "reproduced"), ("1..", "not reproduced")])
-def test_claims_stand_in_the_page_with_what_was_found(tmp_path: Path, band: str, verdict: str) -> None:
+def test_claims_are_in_the_page_with_their_results(tmp_path: Path, band: str, verdict: str) -> None:
     claims = {
         "half": Claim(
             says="pooled takes half | the time",

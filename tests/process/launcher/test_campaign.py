@@ -112,7 +112,7 @@ def test_a_hostile_program_has_an_outcome_and_leaves_nothing(
 @pytest.mark.parametrize("phase", PHASES, ids=["before", "in the start", "just after", "at its worst"])
 @pytest.mark.parametrize("whom", ["server", "guard"])
 @pytest.mark.parametrize("fault", FAULTS, ids=by_name)
-def test_killing_the_launcher_leaves_nothing_and_tells_of_it(
+def test_killing_the_launcher_leaves_nothing_and_is_reported(
     plain_launcher: Path, trial: Trial, fault: Fault, whom: str, phase: float | None
 ) -> None:
     with Launcher(plain_launcher) as launcher:

@@ -111,7 +111,7 @@ def test_kill_9_in_any_phase_leaves_nothing(plain_launcher: Path, trial: Trial, 
 
 
 @pytest.mark.parametrize("whom", ["guard", "server"])
-def test_perftrail_learns_of_the_launchers_death_and_goes_on(
+def test_perftrail_notices_the_launchers_death_and_continues(
     launcher_file: Path, trial: Trial, whom: str
 ) -> None:
     with running(launcher_file, trial, "daemon", 0, 1000, 1) as perftrail:
@@ -134,9 +134,7 @@ def test_ctrl_c_kills_the_tree_and_leaves_the_launcher_usable(launcher_file: Pat
         assert perftrail.nothing_left(trial)
 
 
-def test_a_fork_that_holds_the_pipe_open_does_not_keep_the_launcher(
-    launcher_file: Path, trial: Trial
-) -> None:
+def test_a_fork_with_the_pipe_open_does_not_block_the_launcher(launcher_file: Path, trial: Trial) -> None:
     with running(launcher_file, trial, "daemon", 0, 1000, 1) as perftrail:
         assert eventually(lambda: is_up(trial))
         pipe = next(

@@ -99,7 +99,7 @@ def test_a_program_that_never_ends_meets_its_timeout(launcher: Launcher, trial: 
     assert trial.living() == []
 
 
-def test_a_fifo_that_nobody_writes_to_does_not_hold_up_the_timeout(launcher: Launcher, trial: Trial) -> None:
+def test_a_fifo_without_a_writer_does_not_delay_the_timeout(launcher: Launcher, trial: Trial) -> None:
     import os
 
     os.mkfifo(trial.directory / "fifo")

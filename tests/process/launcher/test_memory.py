@@ -74,7 +74,9 @@ def test_each_invocation_starts_from_nothing(launcher: Launcher, trial: Trial) -
     assert second.tree_memory.bytes < 20 * MIB < first.tree_memory.bytes
 
 
-def test_printed_files_are_told_apart_from_the_programs_own_memory(launcher: Launcher, trial: Trial) -> None:
+def test_printed_files_are_distinguished_from_the_programs_own_memory(
+    launcher: Launcher, trial: Trial
+) -> None:
     ran = launcher.run(trial.command("print_bytes", 20 * MIB, 1, stdout=str(trial.directory / "out")))
     if not launcher.start().memory_cgroup:
         pytest.skip("only a cgroup counts file pages")

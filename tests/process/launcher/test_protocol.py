@@ -48,7 +48,7 @@ HOSTILE = [
 ]
 
 
-def test_any_byte_may_stand_in_arguments_and_environment(launcher: Launcher, trial: Trial) -> None:
+def test_any_byte_is_allowed_in_arguments_and_environment(launcher: Launcher, trial: Trial) -> None:
     import os
 
     environment = {f"V{i}": value for i, value in enumerate(HOSTILE)} | {"\udcff\t\n%": "odd name"}
@@ -176,7 +176,7 @@ def test_lines_that_come_together_are_answered_in_order(launcher_file: Path) -> 
         assert process.wait(30) == 0
 
 
-def test_a_job_line_holds_every_choice() -> None:
+def test_a_job_line_contains_every_choice() -> None:
     command = Command(
         arguments=("a b", "c\td"),
         environment={"X": "1%2"},

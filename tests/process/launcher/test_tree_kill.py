@@ -52,7 +52,7 @@ def test_a_cgroup_that_the_program_made_below_its_own_is_removed(launcher: Launc
     assert cgroups_of(launcher.start().pid) == []
 
 
-def test_the_launcher_goes_on_after_a_thousand_invocations(launcher: Launcher, trial: Trial) -> None:
+def test_the_launcher_still_works_after_a_thousand_invocations(launcher: Launcher, trial: Trial) -> None:
     command = trial.command("exit_at_once", tree_memory="off")
     assert all(launcher.run(command).ended == Exited(code=0) for _ in range(1000))
     from pathlib import Path

@@ -112,7 +112,7 @@ def test_no_name_of_a_host_or_user_is_read() -> None:
     assert getpass.getuser() not in told
 
 
-def test_a_machine_that_tells_nothing_is_still_a_machine(tmp_path: Path) -> None:
+def test_a_machine_without_information_is_still_a_machine(tmp_path: Path) -> None:
     machine = read_machine(str(tmp_path), HERE)
     assert dict(machine.facts) == {
         "cpu": "unknown",
@@ -233,7 +233,7 @@ def test_the_tightest_limit_on_cpu_time_counts(
     assert facts(tmp_path, files).get("cpu_quota") == quota
 
 
-def test_governors_turbo_and_containers_are_told(tmp_path: Path) -> None:
+def test_governors_turbo_and_containers_are_reported(tmp_path: Path) -> None:
     told = facts(
         tmp_path,
         {

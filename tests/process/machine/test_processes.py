@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from perftrail.process.machine.load import Watch, busiest, take_census
-from tests.process.machine.hogs import hog
-from tests.process.machine.trees import put
+from tests.process.machine.cpu_load import hog
+from tests.process.machine.fake_root import put
 
 NOBODY = -1
 

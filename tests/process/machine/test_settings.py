@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from perftrail.process.machine.settings import possible_changes, read_settings
-from tests.process.machine.trees import put, stat
+from tests.process.machine.fake_root import put, stat
 
 if TYPE_CHECKING:
     from pathlib import Path

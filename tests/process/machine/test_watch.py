@@ -12,8 +12,8 @@ from perftrail.model.measurement import flags
 from perftrail.model.process import Command, Exited
 from perftrail.process.launcher import Launcher
 from perftrail.process.machine.load import Watch
-from tests.process.machine.hogs import hog
-from tests.process.machine.trees import Hands, put, stat
+from tests.process.machine.cpu_load import hog
+from tests.process.machine.fake_root import Hands, put, stat
 
 
 def watch(root: Path, hands: Hands, files: dict[str, str] | None = None) -> Watch:
@@ -62,7 +62,7 @@ def test_what_a_short_invocation_cannot_resolve_is_not_told(tmp_path: Path) -> N
     assert flags(found, 0.25) == ()
 
 
-def test_short_invocations_are_told_by_the_time_around_them(tmp_path: Path) -> None:
+def test_short_invocations_are_judged_by_the_time_around_them(tmp_path: Path) -> None:
     hands = Hands()
     idle = 0.0
     with watch(tmp_path, hands) as looking:
@@ -98,7 +98,7 @@ def test_an_invocation_that_was_broken_off_is_forgotten(tmp_path: Path) -> None:
         assert looking.end(0.38).foreign_cpus is None
 
 
-def test_stolen_time_is_told_apart_from_foreign_use(tmp_path: Path) -> None:
+def test_stolen_time_is_distinguished_from_foreign_use(tmp_path: Path) -> None:
     hands = Hands()
     with watch(tmp_path, hands) as looking:
         looking.begin()
@@ -117,7 +117,7 @@ def test_a_suspend_shows_in_the_clocks(tmp_path: Path) -> None:
         assert looking.end(0.0).suspended_seconds == pytest.approx(3600.0)
 
 
-def test_pressure_heat_swapping_and_limits_are_told(tmp_path: Path) -> None:
+def test_pressure_heat_swapping_and_limits_are_reported(tmp_path: Path) -> None:
     hands = Hands()
     cpu = "sys/devices/system/cpu"
 
@@ -151,7 +151,7 @@ def test_pressure_heat_swapping_and_limits_are_told(tmp_path: Path) -> None:
     assert (found.cpu_hertz, found.celsius) == (3.1e9, 54.0)
 
 
-def test_a_machine_that_tells_nothing_is_no_error(tmp_path: Path) -> None:
+def test_a_machine_without_information_is_not_an_error(tmp_path: Path) -> None:
     with Watch(str(tmp_path)) as looking:
         looking.begin()
         found = looking.end(0.0)
@@ -178,7 +178,7 @@ def test_watching_closes_what_it_opened(tmp_path: Path) -> None:
     assert open_files() == before
 
 
-def test_a_real_hog_is_seen_beside_a_real_invocation() -> None:
+def test_a_real_cpu_load_is_seen_during_a_real_invocation() -> None:
     loop = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done"
     command = Command(
         arguments=("/bin/sh", "-c", loop),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.process.sandbox.insides import Inside, opened
+from tests.process.sandbox.sandboxes import Inside, opened
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from perftrail.model.process import Exited, OutOfMemory, Signalled, TimedOut
 from perftrail.model.study import Sandbox
 from perftrail.process.launcher import Launcher
 from tests.process.launcher.traces import eventually
-from tests.process.sandbox.insides import Inside, needs_sandbox, opened
+from tests.process.sandbox.sandboxes import Inside, needs_sandbox, opened
 
 pytestmark = needs_sandbox
 

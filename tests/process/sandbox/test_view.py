@@ -12,7 +12,7 @@ from perftrail.measure.sandboxes import Sandboxes
 from perftrail.model.process import Exited
 from perftrail.model.study import Sandbox
 from perftrail.process.launcher import Launcher
-from tests.process.sandbox.insides import Inside, needs_sandbox, opened
+from tests.process.sandbox.sandboxes import Inside, needs_sandbox, opened
 
 pytestmark = needs_sandbox
 
@@ -91,14 +91,14 @@ def test_passwords_of_the_machine_cannot_be_read(inside: Inside) -> None:
     assert inside.run("cat /etc/shadow").ended != Exited(code=0)
 
 
-def test_results_and_what_goes_on_outside_are_not_to_be_seen(inside: Inside) -> None:
+def test_results_and_processes_outside_are_not_visible(inside: Inside) -> None:
     inside.run(f"ls -A {inside.study}/.perftrail; ls -d /proc/[0-9]* | wc -l; ls -A /run")
     names, count = inside.said.split()[:-1], int(inside.said.split()[-1])
     assert set(names) == {"builds", "rooms", "sources"}
     assert count < 10
 
 
-def test_its_launcher_hides_what_it_holds_open(inside: Inside) -> None:
+def test_its_launcher_hides_its_open_files(inside: Inside) -> None:
     script = "for p in 1 $PPID; do for n in $(seq 0 40); do ls /proc/$p/fd/$n/ && echo got in; done; "
     inside.run(
         script + "cat /proc/$p/environ /proc/$p/mem && echo got in; ls /proc/$p/root/ && echo got in; done"
@@ -137,7 +137,7 @@ def test_a_program_of_ones_own_can_be_started_with_the_same_view(tmp_path: Path)
     assert not (study / "made").exists()
 
 
-def test_a_moved_mount_point_is_mounted_anew(inside: Inside) -> None:
+def test_a_moved_mount_point_is_mounted_again(inside: Inside) -> None:
     if not inside.study.is_relative_to("/tmp"):
         pytest.skip("the tests' directories are not below /tmp")
     top = inside.study.relative_to("/tmp").parts[0]

@@ -140,6 +140,6 @@ def test_more_combinations_than_a_study_may_have_are_refused() -> None:
         arrange([file("1", *many)])
 
 
-def test_files_that_hold_nothing_are_refused() -> None:
+def test_empty_files_are_refused() -> None:
     with pytest.raises(SourceError, match="no file has a sample"):
         arrange([file("1")])

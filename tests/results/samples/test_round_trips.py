@@ -128,7 +128,7 @@ def test_asv_keeps_every_digit_of_every_value(study: Path, tmp_path: Path) -> No
     assert {key[4] for key in found} == {"s", "1/s"}
 
 
-def test_bmf_holds_medians_and_bounds_only_where_there_are_samples(study: Path) -> None:
+def test_bmf_contains_medians_and_bounds_only_where_there_are_samples(study: Path) -> None:
     found = json.loads(files(study, "bmf")["v1.json"])
     assert found["mt threads=1 kind=a"]["wall (s)"] == {
         "value": pytest.approx(0.12422839450615),
@@ -227,7 +227,7 @@ def test_a_file_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert lengths == [len(TABLE)]
 
 
-def test_what_is_held_is_what_any_store_would_hold(study: Path) -> None:
+def test_the_content_is_that_of_any_store(study: Path) -> None:
     view = samples_view(studyfile.load(str(study)))
     machine, runnables = view.machine.id, view.store.runnables()
     keys = [each.key for each in runnables]
@@ -244,7 +244,7 @@ def test_what_is_held_is_what_any_store_would_hold(study: Path) -> None:
     assert set(view.store.outcomes(keys, "another").values()) == {()}
 
 
-def test_a_metric_beside_others_has_rows_only_where_it_was_taken(study: Path) -> None:
+def test_a_metric_has_rows_only_where_it_was_measured(study: Path) -> None:
     view = samples_view(studyfile.load(str(study)))
 
     def memory(found: Sequence[Row]) -> list[str]:

@@ -10,9 +10,9 @@ import pytest
 
 from perftrail.errors import SourceError
 from perftrail.model.source import Label
+from tests.sources.contents import ids, line, put
 from tests.sources.fossil.opening import Open
 from tests.sources.fossil_repositories import FossilRepository, fossil, needs_fossil, serving
-from tests.sources.looking import ids, line, put
 
 pytestmark = needs_fossil
 
@@ -61,7 +61,7 @@ def test_new_check_ins_are_seen_next_time(opened: Open, repository: FossilReposi
     assert ids(opened().history()) == [*first, more]
 
 
-def test_a_check_out_is_its_repository_up_to_where_it_stands(
+def test_a_check_out_is_its_repository_up_to_its_current_revision(
     opened: Open, lived_in: tuple[Path, Path]
 ) -> None:
     file, checkout = lived_in

@@ -8,9 +8,9 @@ import pytest
 
 from perftrail.errors import SourceError
 from perftrail.model.source import Label
+from tests.sources.contents import ids, line, put
 from tests.sources.fossil.opening import Open
 from tests.sources.fossil_repositories import FossilRepository, needs_fossil
-from tests.sources.looking import ids, line, put
 
 pytestmark = needs_fossil
 

@@ -95,7 +95,7 @@ def test_what_does_not_apply_is_left_half_applied_for_settling(
     assert [each.name for each in (tmp_path / "work").iterdir()] == ["tree"]
 
 
-def test_a_change_that_is_there_already_and_one_that_is_none_are_told(
+def test_a_change_that_is_there_already_and_an_empty_one_are_reported(
     opened: Open, repository: FossilRepository, launcher: Launcher, tmp_path: Path
 ) -> None:
     first = repository.commit({"f": "1"})
@@ -108,7 +108,7 @@ def test_a_change_that_is_there_already_and_one_that_is_none_are_told(
         carry(source, launcher, tmp_path, fix=first, onto=last)
 
 
-def test_a_check_in_that_holds_a_repository_of_git_is_refused(
+def test_a_check_in_that_contains_a_repository_of_git_is_refused(
     opened: Open, repository: FossilRepository, launcher: Launcher, tmp_path: Path
 ) -> None:
     old = repository.commit({"f": "1"})

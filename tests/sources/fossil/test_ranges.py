@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from perftrail.errors import SourceError
+from tests.sources.contents import ids, line, named
 from tests.sources.fossil.opening import Open
 from tests.sources.fossil_repositories import FossilRepository, needs_fossil
-from tests.sources.looking import ids, line, named
 
 pytestmark = needs_fossil
 

@@ -15,9 +15,9 @@ from perftrail.model.source import Source as Asked
 from perftrail.model.subject import Revision
 from perftrail.process.launcher import Launcher
 from perftrail.sources.fossil import FossilSource
+from tests.sources.contents import files_below, ids, line, put
 from tests.sources.fossil.opening import Open
 from tests.sources.fossil_repositories import FossilRepository, fossil, needs_fossil
-from tests.sources.looking import files_below, ids, line, put
 
 pytestmark = needs_fossil
 

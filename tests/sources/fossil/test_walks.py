@@ -9,9 +9,9 @@ import pytest
 
 from perftrail.errors import SourceError
 from perftrail.model.source import SquashedBranch
+from tests.sources.contents import ids, line, named
 from tests.sources.fossil.opening import Open
 from tests.sources.fossil_repositories import FossilRepository, fossil, needs_fossil
-from tests.sources.looking import ids, line, named
 
 pytestmark = needs_fossil
 
@@ -106,7 +106,7 @@ def test_within_is_what_contains_one_end_and_is_contained_in_the_other(
     assert sorted(named(source.within(f"{merged['x']}..{merged['m']}"), merged)) == sorted("imnx")
 
 
-def test_a_merge_is_told_with_the_lines_it_joined(opened: Open, merged: dict[str, str]) -> None:
+def test_a_merge_is_listed_with_its_parents(opened: Open, merged: dict[str, str]) -> None:
     source = opened()
     revisions = {revision.id: revision for revision in opened(walk="all").history()}
     merge = source.merge(revisions[merged["m"]])

@@ -14,8 +14,8 @@ from perftrail.file_tree import exclusive_lock
 from perftrail.model.source import Source as Asked
 from perftrail.process.launcher import Launcher
 from perftrail.sources.git import GitSource
+from tests.sources.contents import line
 from tests.sources.git.opening import Open
-from tests.sources.looking import line
 from tests.sources.repositories import Repository
 
 
@@ -119,7 +119,7 @@ def test_a_worktree_that_another_is_just_tying_is_waited_for(
     assert (tmp_path / "tree" / "a").read_text() == "0"
 
 
-def test_a_failed_checkout_tells_gits_own_words(opened: Open, repository: Repository, tmp_path: Path) -> None:
+def test_a_failed_checkout_quotes_git(opened: Open, repository: Repository, tmp_path: Path) -> None:
     made = repository.commit({"a": "a"})
     source = opened()
     history = source.history()

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from perftrail.errors import CheckoutFailed
+from tests.sources.contents import put
 from tests.sources.git.opening import Open
-from tests.sources.looking import put
 from tests.sources.repositories import Repository
 
 CONTENT = b"large\0content\n" * 1000

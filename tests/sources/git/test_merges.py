@@ -99,9 +99,7 @@ def test_a_squashed_branch_counts_as_joined_where_the_study_links_it(
     assert source.merge(source.history()[1]) is None
 
 
-def test_a_link_that_leads_nowhere_is_told_when_the_history_is_read(
-    repository: Repository, opened: Open
-) -> None:
+def test_a_dangling_link_is_reported_when_the_history_is_read(repository: Repository, opened: Open) -> None:
     branch_of(repository, 2, branch="main")
     with pytest.raises(SourceError, match='no revision "sied"'):
         opened(link=(SquashedBranch(branch="sied", merge="main"),)).history()

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from perftrail.errors import SourceError
+from tests.sources.contents import ids, line
 from tests.sources.git.opening import Open
-from tests.sources.looking import ids, line
 from tests.sources.repositories import Repository
 
 

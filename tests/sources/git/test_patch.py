@@ -70,7 +70,7 @@ def test_a_fix_is_carried_though_the_trunk_has_changed_around_it(
     assert not (tmp_path / "work").exists()
 
 
-def test_the_patched_revision_is_named_by_its_content_and_lies_in_the_eras_of_its_base(
+def test_the_patched_revision_is_named_by_its_content_and_is_in_the_eras_of_its_base(
     repository: Repository, source: GitSource, patches: GitPatches, tmp_path: Path
 ) -> None:
     old = repository.commit({"f": lines()})
@@ -137,7 +137,7 @@ def test_a_conflict_names_file_lines_and_who_touched_them(
     assert half.read_text().splitlines()[passage.marker - 1].startswith("<<<<<<<")
 
 
-def test_what_the_old_branch_changed_itself_is_told_apart(
+def test_the_old_branchs_own_changes_are_distinguished(
     repository: Repository, source: GitSource, patches: GitPatches, tmp_path: Path
 ) -> None:
     base = repository.commit({"f": lines()})
@@ -153,7 +153,7 @@ def test_what_the_old_branch_changed_itself_is_told_apart(
     assert conflict.first == ()
 
 
-def test_a_file_that_the_old_revision_lacks_is_told_with_who_brought_it(
+def test_a_file_missing_in_the_old_revision_is_reported_with_the_commit_that_added_it(
     repository: Repository, source: GitSource, patches: GitPatches, tmp_path: Path
 ) -> None:
     old = repository.commit({"f": lines()})
@@ -222,7 +222,7 @@ def test_a_patch_leaves_the_tree_it_is_for_alone(
     assert not list(tmp_path.rglob("pwned"))
 
 
-def test_a_patch_that_does_not_apply_says_where_and_leaves_the_rest_beside(
+def test_a_patch_that_does_not_apply_says_where_and_writes_the_rejected_hunks(
     repository: Repository, source: GitSource, patches: GitPatches, tmp_path: Path
 ) -> None:
     old = one(source, repository.commit({"f": lines(), "g": lines()}))
@@ -258,7 +258,7 @@ def test_names_of_files_are_never_options_or_commands(
     assert not list(tmp_path.rglob("pwned"))
 
 
-def test_a_patch_fits_a_plain_directory_that_lies_in_a_repository(tmp_path: Path, launcher: Launcher) -> None:
+def test_a_patch_applies_to_a_plain_directory_in_a_repository(tmp_path: Path, launcher: Launcher) -> None:
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
     (tmp_path / "program").mkdir()
     (tmp_path / "program" / "f").write_text(lines())

@@ -6,8 +6,8 @@ import pytest
 
 from perftrail.errors import SourceError
 from perftrail.model.source import Label
+from tests.sources.contents import ids, line
 from tests.sources.git.opening import Open
-from tests.sources.looking import ids, line
 from tests.sources.repositories import Repository
 
 DAY = 86_400

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from tests.sources.contents import ids
 from tests.sources.git.opening import Open
-from tests.sources.looking import ids
 from tests.sources.repositories import Repository
 
 

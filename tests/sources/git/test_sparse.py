@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from perftrail.errors import CheckoutFailed, SourceError
+from tests.sources.contents import files_below, ids, line, put
 from tests.sources.git.opening import Open
-from tests.sources.looking import files_below, ids, line, put
 from tests.sources.repositories import Repository
 
 FILES = {
@@ -58,7 +58,7 @@ def test_what_is_left_out_does_not_count_as_content(opened: Open, repository: Re
     assert opened(sparse=("src",)).content(opened().history()[0]) != opened().content(opened().history()[0])
 
 
-def test_names_that_are_no_text_are_told_apart_in_a_content(opened: Open, repository: Repository) -> None:
+def test_names_that_are_not_text_are_distinguished_in_a_content(opened: Open, repository: Repository) -> None:
     blob = repository.git("hash-object", "-w", "--stdin", stdin=b"1")
     for name in (b"\xe9", b"\xe8"):
         tree = repository.git("mktree", "-z", stdin=b"100644 blob " + blob.encode() + b"\t" + name + b"\0")

@@ -10,8 +10,8 @@ import pytest
 
 from perftrail.errors import CheckoutFailed, SourceError
 from perftrail.sources.git.checkout import submodule_address
+from tests.sources.contents import put
 from tests.sources.git.opening import Open
-from tests.sources.looking import put
 from tests.sources.repositories import Repository
 
 ELSEWHERE = "https://host.invalid/a/app.git"

@@ -76,7 +76,7 @@ def explain(
     return explained
 
 
-def test_both_are_started_in_turn_there_and_back(tmp_path: Path) -> None:
+def test_invocations_are_interleaved_in_abba_order(tmp_path: Path) -> None:
     look = CannedProfiler({"r0": {"a": 1.0}, "r1": {"a": 1.0}})
     explain(tmp_path, look)
     assert look.asked == ["r0", "r1", "r1", "r0", "r0", "r1"]
@@ -91,7 +91,7 @@ def test_the_largest_difference_comes_first_and_small_numbers_last(tmp_path: Pat
     assert cell.metrics[0].difference.before == 0.0
 
 
-def test_a_look_that_fails_is_told_and_the_others_go_on(tmp_path: Path) -> None:
+def test_a_failed_analysis_is_reported_and_the_others_continue(tmp_path: Path) -> None:
     failing = CannedProfiler(
         {"r0": {"a": 1.0}, "r1": Failure(stage="crash", message="exit code 1")}, name="first"
     )

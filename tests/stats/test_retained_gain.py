@@ -30,7 +30,7 @@ def test_figures_that_come_out_alike_give_the_share_itself(share: float, gain: f
 
 
 @pytest.mark.parametrize(("share", "gain"), [(1.0, 0.3), (0.5, -0.3), (0.0, 0.2), (0.9, 0.1)])
-def test_the_interval_holds_the_share_as_often_as_it_says(share: float, gain: float) -> None:
+def test_the_interval_contains_the_share_as_often_as_its_confidence(share: float, gain: float) -> None:
     rng = np.random.default_rng(11)
     trials = [
         carried(*drawn(rng, share=share, gain=gain, noise=0.03, units=14), level=LEVEL) for _ in range(250)

@@ -99,7 +99,7 @@ def failures(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Fai
 
 
 @pytest.mark.parametrize("name", [name for name in PROGRAMS if name != "none"])
-def test_a_failure_is_told_at_its_stage(failures: dict[str, Failure | float], name: str) -> None:
+def test_a_failure_is_reported_at_its_stage(failures: dict[str, Failure | float], name: str) -> None:
     failure = failures[name]
     assert isinstance(failure, Failure), failure
     assert failure.stage == name.split(maxsplit=1)[0]

@@ -73,7 +73,7 @@ def lines_until(process: subprocess.Popen[str], word: str) -> list[str]:
     raise AssertionError("".join(said))
 
 
-def test_a_run_waits_for_its_server_and_goes_on(server: Server, study: Path) -> None:
+def test_a_run_waits_for_its_server_and_continues(server: Server, study: Path) -> None:
     url = server.database()
     command = [sys.executable, "-m", "perftrail", "run", str(study), "--store", url, "--json"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

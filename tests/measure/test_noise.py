@@ -41,7 +41,7 @@ def observer(watcher: FakeWatcher, quiet: Quiet, slept: list[float] | None = Non
     return NoiseObserver(watcher, quiet, threshold=0.25, sleep=([] if slept is None else slept).append)
 
 
-def test_samples_taken_in_noise_are_marked_and_keep_the_figures(tmp_path: Path) -> None:
+def test_noisy_samples_are_flagged_and_keep_their_values(tmp_path: Path) -> None:
     session = a_session(
         a_study(measure=study_with()),
         tmp_path,
@@ -56,7 +56,7 @@ def test_samples_taken_in_noise_are_marked_and_keep_the_figures(tmp_path: Path) 
     assert found[2].values["cpu_pressure"] == 0.1
 
 
-def test_the_watcher_is_told_what_the_tree_used() -> None:
+def test_the_noise_observer_gets_the_cpu_time_of_the_process_tree() -> None:
     watcher = FakeWatcher()
     standing = observer(watcher, Quiet())
     standing.before()
@@ -72,7 +72,7 @@ def test_waiting_ends_as_soon_as_it_is_quiet() -> None:
     assert len(slept) == 3
 
 
-def test_waiting_is_told_once_until_a_start_need_not_wait() -> None:
+def test_waiting_is_reported_once_until_a_start_need_not_wait() -> None:
     told: list[Noise] = []
     watcher = FakeWatcher.recalling([1.5, 1.0, 0.0, 0.7, 0.0, 0.0, 0.6, 0.0])
     waiting = NoiseObserver(
@@ -119,7 +119,7 @@ def test_a_refusal_keeps_what_was_measured_before(tmp_path: Path) -> None:
     assert len(held) == 2
 
 
-def test_an_estimate_leaves_marked_samples_out_and_says_so(tmp_path: Path) -> None:
+def test_an_estimate_omits_noisy_samples_and_says_so(tmp_path: Path) -> None:
     times = iter([0.1, 9.0, 0.1, 0.1])
     session = a_session(
         a_study(measure=study_with(least=3, most=10)),

@@ -58,7 +58,7 @@ def test_with_one_processor_there_is_no_second_process() -> None:
         os.sched_setaffinity(0, every)
 
 
-def test_no_module_of_the_directory_we_stand_in_is_taken(
+def test_no_module_of_the_working_directory_is_imported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "pickle.py").write_text("import os; os._exit(9)\n", encoding="utf-8")

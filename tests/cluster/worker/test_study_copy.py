@@ -50,7 +50,7 @@ def test_who_does_not_see_it_or_keeps_apart_has_one_of_its_own(
     assert lacks.names == (STUDY,)
 
 
-def test_what_lies_beside_a_study_arrives_and_its_results_stay(tmp_path: Path) -> None:
+def test_files_next_to_a_study_arrive_and_its_results_stay(tmp_path: Path) -> None:
     home = tmp_path / "study"
     asked = site(home, Source(kind="directory", location=str(home / "source")))
     (home / "source").mkdir()
@@ -125,7 +125,7 @@ def test_a_directory_keeps_what_it_is_known_by_and_an_empty_name_is_none(tmp_pat
 
 
 @pytest.mark.parametrize("name", ["results.db", "logs/../results.db", "/results.db", "../results.db"])
-def test_what_comes_as_a_log_lies_among_the_logs(tmp_path: Path, name: str) -> None:
+def test_a_received_log_is_among_the_logs(tmp_path: Path, name: str) -> None:
     (tmp_path / "root").mkdir()
     results = tmp_path / "root" / "results.db"
     for place in (results, tmp_path / "results.db"):

@@ -14,7 +14,7 @@ import perftrail
 from perftrail.charts.frame import themed
 from perftrail.errors import UsageError
 from perftrail.notebook.opened import SVG, TEXT, VEGA_LITE, ShownFigure
-from tests.charts.drawn import HOSTILE, examples
+from tests.charts.examples import HOSTILE, examples
 
 
 def shown(name: str) -> ShownFigure:

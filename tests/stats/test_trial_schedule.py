@@ -76,7 +76,7 @@ def test_every_pair_is_adjacent_and_each_side_comes_first_by_chance(count: int) 
         assert min(beside.count((0, other)), beside.count((other, 0))) >= 4, "a coin decides"
 
 
-def test_a_reference_stands_between_two_others() -> None:
+def test_a_reference_is_between_two_others() -> None:
     _, order = play(a_trial(3, least=10, most=10), lambda _: 1.0)
     assert (order[1], order[4]) == (0, 0)
     assert {order[0], order[2]} == {order[3], order[5]} == {1, 2}

@@ -68,7 +68,7 @@ def test_its_interval_covers_the_mean_as_often_as_it_says(count: int, noise: Noi
     assert missed <= 2 * trials * max(1.0 - each.confidence for each in found) + 3
 
 
-def test_equal_subjects_are_seldom_told_apart() -> None:
+def test_equal_subjects_are_seldom_called_different() -> None:
     rng, trials = random.Random(5), 1000
     found = [compare_over(taken(rng, (1.0,) * 4, (5,) * 4, far_out)) for _ in range(trials)]
     assert sum(each.verdict in (Verdict.FASTER, Verdict.SLOWER) for each in found) <= 15

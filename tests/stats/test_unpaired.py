@@ -11,7 +11,7 @@ from scipy.stats import mannwhitneyu
 from perftrail.stats.ratios import compare_unpaired
 
 
-def test_a_difference_is_told_with_its_interval() -> None:
+def test_a_difference_is_reported_with_its_interval() -> None:
     rng = np.random.default_rng(1)
     first, second = (level * np.exp(rng.normal(0.0, 0.01, 20)) for level in (1.0, 1.2))
     found = compare_unpaired(first.tolist(), second.tolist(), level=0.01)
@@ -58,7 +58,7 @@ def test_too_few_values_say_nothing() -> None:
     assert found.effect == pytest.approx(2.0)
 
 
-def test_the_same_is_said_of_samples_within_the_change_worth_telling() -> None:
+def test_samples_within_the_threshold_are_the_same() -> None:
     values = [1.0 + 0.0001 * place for place in range(20)]
     assert compare_unpaired(values, values, level=0.01).verdict == "same"
 

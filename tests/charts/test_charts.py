@@ -19,7 +19,7 @@ from perftrail.charts.curve import GivenUp, curve, speed_up
 from perftrail.charts.frame import COLOURS, MOST, MOST_DOTS, Palette, themed, thinned
 from perftrail.charts.history import Events, Mark, history, label_rises
 from perftrail.charts.samples import MOST_ROWS, samples
-from tests.charts.drawn import HOSTILE, LABELS, PALETTE, along, examples, points
+from tests.charts.examples import HOSTILE, LABELS, PALETTE, along, examples, points
 
 GOLDEN = Path(__file__).parent / "golden"
 NAMES = sorted(examples())
@@ -80,7 +80,7 @@ def test_the_interval_of_every_point_is_drawn() -> None:
     assert [(row["low"], row["high"]) for row in rule["data"]["values"]] == [(3.6, 4.4), (1.8, 2.2)]
 
 
-def test_a_point_given_up_stands_at_its_limit_with_its_reason() -> None:
+def test_a_point_given_up_is_at_its_limit_with_its_reason() -> None:
     spec: Any = examples()["curve"].spec
     [words] = layers(spec, "text")
     [row] = words["data"]["values"]
@@ -94,7 +94,7 @@ def test_words_of_many_points_given_up_do_not_cover_each_other() -> None:
     assert "the table says why" in drawn.caption
 
 
-def test_speed_up_is_told_from_one_thread_on_not_from_none() -> None:
+def test_speed_up_starts_at_one_thread_not_at_none() -> None:
     places = [replace(point, at=point.at - 1.0) for point in points("plain", 6.0, 4.0, 3.0, 2.0)]
     drawn = json.dumps(speed_up(places, labels=LABELS, palette=PALETTE).spec)
     assert "times as fast as at threads = 1" in drawn

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.cli.test_measure import measure
-from tests.process.sandbox.insides import needs_sandbox
+from tests.process.sandbox.sandboxes import needs_sandbox
 
 SHARED = (Path("/var/tmp"), Path("/dev/shm"))
 

@@ -26,7 +26,7 @@ def filled(path: str) -> str:
     return re.sub(r"{\w+(:\w+)?}", lambda found: "1" if found[1] == ":int" else "alpha", path)
 
 
-def test_nobody_comes_in_without_a_token(guarded: Client) -> None:
+def test_no_request_is_served_without_a_token(guarded: Client) -> None:
     for route in (*ROUTES, *API):
         if route.path in ("/login", "/static/{name}"):
             continue
@@ -60,7 +60,7 @@ def enter(client: Client, token: str, onward: str = "/") -> httpx.Response:
     return client.post("/login", data={"form_token": form_token(page.text), "token": token, "next": onward})
 
 
-def test_a_token_is_taken_by_a_form_and_stands_in_no_address(fresh: Client) -> None:
+def test_a_token_is_read_from_a_form_and_is_in_no_address(fresh: Client) -> None:
     before = fresh.get("/login").cookies[COOKIE]
     answer = enter(fresh, WRITE, "/s/alpha")
     assert (answer.status_code, answer.headers["location"]) == (303, "/s/alpha")
@@ -160,7 +160,7 @@ def test_a_proxys_header_is_believed_from_the_proxy_alone(hostile: Hostile) -> N
         assert "Change the status or add a note" in proxy.page("/s/alpha/regressions").text
 
 
-def test_a_user_whom_the_proxys_client_named_beside_its_own_is_nobody(hostile: Hostile) -> None:
+def test_a_user_header_added_by_the_proxys_client_is_refused(hostile: Hostile) -> None:
     access = Access(header="X-User", writers=frozenset({"ann"}))
     with served(hostile.root, access) as proxy:
         both = [("X-User", "ann"), ("X-User", "bob")]
@@ -168,7 +168,7 @@ def test_a_user_whom_the_proxys_client_named_beside_its_own_is_nobody(hostile: H
         assert proxy.get("/", headers=httpx.Headers(both[1:])).status_code == 200
 
 
-def test_beyond_this_machine_the_door_is_kept() -> None:
+def test_other_machines_need_a_token() -> None:
     with pytest.raises(UsageError, match="--token-file"):
         bind("0.0.0.0", 0, Access())
     bind("127.0.0.1", 0, Access()).close()

@@ -93,7 +93,7 @@ def test_a_relinked_program_that_does_not_start_is_a_trouble(tmp_path: Path) -> 
     assert advised.group.failure.message == "exit code 5"
 
 
-def test_a_relink_without_effect_is_told(tmp_path: Path) -> None:
+def test_a_relink_without_effect_is_reported(tmp_path: Path) -> None:
     source = FakeSource(1)
     builder = FakeBuilder(source, alike=True)
     session = a_session(
@@ -138,7 +138,7 @@ def test_failures_that_say_the_same_are_one_trouble(tmp_path: Path) -> None:
     assert report.as_json()["built"] == 2
 
 
-def test_failures_of_the_oldest_alone_are_told_apart(tmp_path: Path) -> None:
+def test_failures_of_the_oldest_alone_are_distinguished(tmp_path: Path) -> None:
     source = FakeSource(5)
     builder = FakeBuilder(source, broken={"r0", "r1"})
     session = a_session(
@@ -172,7 +172,7 @@ def test_of_each_benchmark_only_the_first_point_is_started(tmp_path: Path) -> No
     assert starter.started[0][1] == "1"
 
 
-def test_the_time_for_all_is_told_from_what_was_built(tmp_path: Path) -> None:
+def test_the_time_for_all_is_estimated_from_the_builds(tmp_path: Path) -> None:
     policy = MeasurePolicy(invocations=Invocations(least=3, most=3), warmups=1)
     starter = FakeStarter(seconds=steady, noise=0.0)
     session = a_session(a_study(measure=policy), tmp_path, source=FakeSource(10), starter=starter)
@@ -182,7 +182,7 @@ def test_the_time_for_all_is_told_from_what_was_built(tmp_path: Path) -> None:
     assert report.plan.seconds.least == pytest.approx(8 * 2.0 + 38 * 0.1)
 
 
-def test_a_selection_that_leaves_nothing_is_told(tmp_path: Path) -> None:
+def test_an_empty_selection_is_reported(tmp_path: Path) -> None:
     session = a_session(a_study(), tmp_path, source=FakeSource(2), starter=FakeStarter(seconds=steady))
     with pytest.raises(UsageError, match="--only"):
         drain(Attempt(session, Selection(rules=(("revision", "r9"),)), count=1).events())

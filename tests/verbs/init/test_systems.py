@@ -8,7 +8,7 @@ import pytest
 
 from perftrail.verbs.init.draft import BuildDraft, Tree
 from perftrail.verbs.init.systems import SYSTEMS, detect
-from tests.verbs.initial.projects import MAIN_C, PROJECTS, Project
+from tests.verbs.init.projects import MAIN_C, PROJECTS, Project
 
 
 def tree_of(files: Mapping[str, str], *, runnable: frozenset[str] = frozenset(), name: str = "tiny") -> Tree:
@@ -108,12 +108,12 @@ def test_a_library_is_started_by_its_tests_until_there_is_better() -> None:
     assert found.benchmark.command == "make --silent -C {build} check"
 
 
-def test_libtool_is_told_to_put_libraries_inside_programs() -> None:
+def test_libtool_gets_the_option_to_link_libraries_statically() -> None:
     files = {"configure": "", "configure.ac": "LT_INIT\n", "Makefile.am": "bin_PROGRAMS = tiny\n"}
     assert best(files).steps[0].line == "sh ./configure --disable-shared"
 
 
-def test_a_generator_of_configure_is_run_when_the_history_holds_none() -> None:
+def test_a_generator_of_configure_is_run_when_the_history_contains_no_configure() -> None:
     files = {"configure.ac": "", "autogen.sh": "", "Makefile.am": ""}
     found = best(files, runnable=frozenset({"autogen.sh"}))
     assert [step.line for step in found.steps][:2] == ["./autogen.sh", "./configure"]
@@ -129,7 +129,7 @@ def test_criterion_is_read_by_what_it_prints() -> None:
     assert list(found.benchmark.printed) == ["per_iteration"]
 
 
-def test_tests_that_stand_for_a_benchmark_are_compiled_by_the_build() -> None:
+def test_tests_used_as_a_benchmark_are_compiled_by_the_build() -> None:
     found = best({"Cargo.toml": '[package]\nname = "tiny"\n', "src/lib.rs": "", "Cargo.lock": ""})
     assert found.benchmark.command.startswith("cargo test --release ")
     assert found.steps[-1].line == "cargo test --release --no-run --locked"
@@ -156,7 +156,7 @@ def test_a_workspace_gives_the_programs_of_its_crates() -> None:
     assert found.steps[0].line == "cargo build --release --locked --workspace"
 
 
-def test_a_pyproject_that_only_holds_settings_is_no_package() -> None:
+def test_a_pyproject_with_only_settings_is_not_a_package() -> None:
     assert detect(tree_of({"pyproject.toml": "[tool.ruff]\nline-length = 100\n"})) == ()
 
 
@@ -182,7 +182,7 @@ def test_a_package_gets_what_it_needs_to_run_and_no_more(package: str, lines: li
     assert [step.line for step in best({"package.json": package, "a.js": ""}).steps] == lines
 
 
-def test_a_package_json_that_only_holds_tools_is_no_package() -> None:
+def test_a_package_json_with_only_tools_is_not_a_package() -> None:
     assert detect(tree_of({"package.json": '{"private": true}'})) == ()
 
 

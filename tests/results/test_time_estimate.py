@@ -77,7 +77,7 @@ def test_what_was_never_started_takes_at_least_as_long_as_what_it_is_larger_than
     assert seconds({cell(1): ()}) is None
 
 
-def test_marked_samples_are_made_up_for_within_the_range_that_is_asked_for() -> None:
+def test_noisy_samples_are_replaced_within_the_requested_range() -> None:
     ranged = MeasurePolicy(invocations=Invocations(least=5, most=12), warmups=0)
     assert standing(*took(*[1.0] * 5), policy=ranged).left == (0, 0)
     assert standing(*took(*[1.0] * 5, busy=1), policy=ranged).left == (1, 7)

@@ -43,7 +43,7 @@ def figures(found: tuple[SideBySide, ...] | list[SideBySide]) -> list[str]:
     return [each.figure for each in found]
 
 
-def test_each_metric_stands_together_and_times_come_before_memory() -> None:
+def test_each_metrics_rows_are_together_and_times_come_before_memory() -> None:
     mixed = [beside(name, metric) for name in ("a", "b") for metric in ("peak_memory", "time", "user")]
     assert figures(by_metric(mixed)) == [
         *("a.time", "b.time"),

@@ -15,7 +15,7 @@ from perftrail.errors import UsageError
 from perftrail.model.study import Study
 from perftrail.verbs.init.start import FirstStudy, write_first_study
 from tests.sources.repositories import Repository
-from tests.verbs.initial.projects import MAIN_C, PROJECTS, Project
+from tests.verbs.init.projects import MAIN_C, PROJECTS, Project
 
 MAKE = PROJECTS[0].files
 
@@ -211,7 +211,7 @@ def test_of_two_that_fit_the_one_whose_tools_are_here_comes_first(
     assert begun(repository.path)[1].build.steps == ("make -j{cpus}",)
 
 
-def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_a_place_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="cannot be written"):
         write_first_study(tmp_path, output=tmp_path / "file" / "below", system=None, force=False)

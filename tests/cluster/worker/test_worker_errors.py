@@ -14,7 +14,7 @@ from perftrail.model.build import Recipe
 from perftrail.model.measurement import Machine
 from perftrail.model.source import Source
 from perftrail.model.subject import Revision, Subject
-from tests.cluster.away.test_grounds import site
+from tests.cluster.worker.test_study_copy import site
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MACHINE = Machine(id="0123456789abcdef", facts={"name": "bench"})
 
 
-def test_a_disk_that_takes_nothing_is_told_with_its_machine(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_with_its_machine(tmp_path: Path) -> None:
     asked = site(tmp_path / "study", Source(kind="git", location="https://example.org/x"), token="another")
     (tmp_path / "file").touch()
     desk = StudyWorker(

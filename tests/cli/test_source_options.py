@@ -72,7 +72,7 @@ def test_the_command_line_goes_before_the_study(study: str) -> None:
         (None, ("app=v1..v2",), "is not a revision; name one revision"),
     ],
 )
-def test_what_makes_no_sense_is_told_with_its_remedy(
+def test_invalid_options_are_reported_with_their_remedy(
     study: str, along: str | None, at: tuple[str, ...], said: str
 ) -> None:
     with pytest.raises(UsageError) as refused:

@@ -49,7 +49,7 @@ def test_pyperf_has_the_mean_and_median_that_its_stats_print(name: str) -> None:
         assert [of(each.values) * 1e6 for each in found] == pytest.approx(said, rel=0.005)
 
 
-def test_google_benchmark_has_the_aggregates_that_it_wrote_beside_the_repetitions() -> None:
+def test_google_benchmark_has_the_aggregates_next_to_the_repetitions() -> None:
     found = {
         (each.benchmark, each.point, each.metric): each for each in series("google-benchmark/repeated.json")
     }

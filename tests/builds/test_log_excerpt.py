@@ -79,5 +79,5 @@ def test_the_message_is_short_and_harmless_to_a_terminal() -> None:
     assert max(map(len, message.splitlines())) <= LONGEST_LINE
 
 
-def test_the_example_of_its_docstring_holds() -> None:
+def test_the_example_of_its_docstring_is_right() -> None:
     assert doctest.testmod(perftrail.builds.steps).failed == 0

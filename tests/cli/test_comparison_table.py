@@ -31,7 +31,7 @@ def printed(capsys: pytest.CaptureFixture[str], *rows: Row, pins: Pins | None = 
     return [line.rstrip() for line in capsys.readouterr().out.splitlines()]
 
 
-def test_variants_of_one_revision_stand_beside_each_other(capsys: pytest.CaptureFixture[str]) -> None:
+def test_variants_of_one_revision_are_next_to_each_other(capsys: pytest.CaptureFixture[str]) -> None:
     head, line = printed(capsys, a_row("old", *[1.0] * 8), a_row("new", *[1.5] * 8))
     assert head.split() == ["point", "metric", "old", "new"]
     assert line.endswith(", 50 % more")
@@ -43,7 +43,7 @@ def test_figures_whose_intervals_overlap_are_not_compared(capsys: pytest.Capture
     assert not any("more" in line or "less" in line for line in lines)
 
 
-def test_what_limits_a_figure_stands_below_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_limit_of_a_value_is_printed_below_it(capsys: pytest.CaptureFixture[str]) -> None:
     lines = printed(capsys, a_row("old", 1.0), a_row("new", failures=2))
     assert "no value" in lines[1]
     assert "one value, no interval" in lines[2]
@@ -61,7 +61,7 @@ def test_several_revisions_are_a_line_each(capsys: pytest.CaptureFixture[str]) -
 
 
 @pytest.mark.parametrize(("width", "does"), [(60, False), (400, True)])
-def test_a_table_is_beside_each_other_only_where_it_fits(width: int, does: bool) -> None:
+def test_tables_are_side_by_side_only_where_they_fit(width: int, does: bool) -> None:
     table = side_by_side([a_row(f"alternative-{number}", *[1.0 + number] * 8) for number in range(6)])
     assert table is not None
     assert fits(table, Console(width=width)) is does

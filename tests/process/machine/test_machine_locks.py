@@ -20,13 +20,13 @@ def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
 
 
-def test_builds_go_on_beside_each_other() -> None:
+def test_builds_run_in_parallel() -> None:
     with building("one"), building("one"):
         pass
 
 
 @pytest.mark.parametrize("first", [building, measuring])
-def test_whoever_measures_waits_for_what_goes_on_and_is_then_alone(first: type) -> None:
+def test_a_measurement_waits_for_running_builds_and_is_then_alone(first: type) -> None:
     order: list[str] = []
 
     def measure() -> None:

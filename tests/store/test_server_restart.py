@@ -14,8 +14,8 @@ from perftrail.errors import StoreError, StoreLocked, StoreUnreachable
 from perftrail.model.search_record import RegressionNote
 from perftrail.store import ServerBack, ServerUnreachable, open_shared, open_store
 from perftrail.store.backup import backup, restore
+from tests.store.breakable_connection import line_to
 from tests.store.examples import BUILD, MACHINE, RUNNABLE, acquaint, key, measurement
-from tests.store.line import line_to
 from tests.store.server import running
 
 if TYPE_CHECKING:

@@ -37,7 +37,7 @@ def test_no_position_is_named_twice_or_was_tried(data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("culprit", [1, 17, 39])
-def test_a_search_that_builds_ahead_finds_the_same_and_its_answer_rests_on_the_builds_beside_the_culprit(
+def test_a_search_that_builds_ahead_finds_the_same_and_its_answer_depends_on_the_builds_next_to_the_culprit(
     tmp_path: Path, culprit: int
 ) -> None:
     builders = []

@@ -31,7 +31,7 @@ def failing(*numbers: int, message: str = "error: no", stage: str = "build") -> 
         ((0, 1, 2, 3, 4), None),
     ],
 )
-def test_a_stretch_is_neighbours_that_fail_alike_and_not_all(
+def test_a_failing_range_is_neighbours_that_fail_alike_and_not_all(
     numbers: tuple[int, ...], range_: str | None
 ) -> None:
     [group] = group_failures(TRIED, failing(*numbers))

@@ -17,7 +17,7 @@ class Thing:
     itself: Thing
 
 
-def test_the_collector_rests_and_goes_on_though_something_fails() -> None:
+def test_garbage_collection_pauses_and_resumes_even_after_an_error() -> None:
     with pytest.raises(KeyError), gc_disabled():
         assert not gc.isenabled()
         with gc_disabled():
