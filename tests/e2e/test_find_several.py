@@ -64,7 +64,7 @@ def test_the_table_names_the_revisions_and_says_what_got_better_and_what_worse(
     study, made = commits
     printed = perftrail("find", study).stdout
     first = printed.splitlines()[0]
-    assert first.startswith("found: 2 changes of 2 of 2 metrics: ")
+    assert first.startswith("found: 2 changes in 2 metrics: ")
     assert made[BOTH][:10] in first
     assert made[ROOM][:10] in first
     assert "better in cost, worse in room" in printed

@@ -218,7 +218,7 @@ def test_a_table_says_what_changed_and_what_did_not(tmp_path: Path) -> None:
         resolve_goal(TWO, ()),
     )
     assert isinstance(table, FindTable)
-    assert table_headline(table) == "found: 1 change of 2 of 4 metrics: r9 “change 9”"
+    assert table_headline(table) == "found: 1 change in 2 of 4 metrics: r9 “change 9”"
     (line,) = unchanged(table)
     assert re.fullmatch(r"No change of \S+ % or more: one.peak_memory and two.peak_memory", line)
     changed = [(answer, 0) for answer in table.answers if answer.answer.changes]

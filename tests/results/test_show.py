@@ -14,9 +14,10 @@ from perftrail.model.benchmark import Benchmark
 from perftrail.model.measurement import Machine
 from perftrail.model.recipe import Variant
 from perftrail.model.search_record import Json, SearchRecord
-from perftrail.model.study import Invocations, MeasurePolicy
+from perftrail.model.study import FindPolicy, Invocations, MeasurePolicy
 from perftrail.model.subject import Revision
 from perftrail.present.growth import print_growth
+from perftrail.present.report.gathered import gather
 from perftrail.present.report.report import make_report
 from perftrail.present.scaling import print_scalings
 from perftrail.results.changes import FEW, revisions_to_describe
@@ -214,3 +215,12 @@ def test_cores_are_known_where_the_machine_shows_which_processors_share_one(
     facts: dict[str, str], cores: int | None
 ) -> None:
     assert processors(Machine(id=MACHINE.id, facts=facts)).cores == cores
+
+
+def test_the_metrics_that_find_searches_are_shown(tmp_path: Path) -> None:
+    study = replace(a_study(), find=FindPolicy(metric=("cpu", "peak_memory")))
+    session = a_session(study, tmp_path, source=FakeSource(2), starter=FakeStarter(seconds=lambda _: 0.1))
+    drain(Run(session, Selection()).events())
+    assert {row.metric for row in show(session).rows} == {"cpu", "peak_memory"}
+    assert {row.metric for row in show(session, metrics=["wall"]).rows} == {"wall"}
+    assert {row.metric for row in gather(session, tmp_path).rows} >= {"cpu", "peak_memory"}

@@ -37,11 +37,12 @@ from distributed.scheduler import KilledWorker
 from perftrail._version import __version__
 from perftrail.errors import ClusterError, MachineLeft, UsageError
 from perftrail.model.measurement import Machine
-from perftrail.model.wording import listed, quoted
+from perftrail.model.process import Exited, Signalled, describe_end
+from perftrail.model.wording import escaped, listed, quoted
 from perftrail.ports import Done, Job
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from distributed import Future
 
@@ -344,10 +345,16 @@ class _SubmittedJob(Generic[Job, Done]):
 
 
 @contextmanager
-def connected(address: str, *, security: Security | None = None, workers: int = 1) -> Iterator[Cluster]:
+def connected(
+    address: str,
+    *,
+    security: Security | None = None,
+    workers: int = 1,
+    while_waiting: Callable[[], None] = lambda: None,
+) -> Iterator[Cluster]:
     """Connect to a scheduler; wait until it has enough perftrail workers, or at least one at the time limit.
 
-    Raises `ClusterError` with the remedy.
+    `while_waiting` is called repeatedly, and may raise an error. Raises `ClusterError` with the remedy.
     """
     silence()
     dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GiB"})
@@ -358,7 +365,7 @@ def connected(address: str, *, security: Security | None = None, workers: int = 
         raise ClusterError(_unreachable(address, error)) from error
     try:
         cluster = Cluster(client, absence_seconds=SECONDS_TO_REAPPEAR)
-        _refuse_unfit(cluster, _wait_for_workers(cluster, workers))
+        _refuse_unfit(cluster, _wait_for_workers(cluster, workers, while_waiting))
         yield cluster
     finally:
         with suppress(*LOST):
@@ -377,9 +384,12 @@ def _unreachable(address: str, error: BaseException) -> str:
     )
 
 
-def _wait_for_workers(cluster: Cluster, workers: int) -> tuple[WorkerInfo, ...]:
+def _wait_for_workers(
+    cluster: Cluster, workers: int, while_waiting: Callable[[], None]
+) -> tuple[WorkerInfo, ...]:
     began = time.monotonic()
     while len(infos := cluster.worker_infos()) < workers:
+        while_waiting()
         if time.monotonic() - began > SECONDS_TO_APPEAR:
             if infos:
                 break
@@ -456,15 +466,33 @@ def own_workers(count: int, *, home: Path) -> Iterator[Cluster]:
         environment = {**os.environ, **_written(security, home)}
         started = [_start(address, home / f"{number}", environment) for number in range(count)]
         try:
-            with connected(address, security=security, workers=count) as joined:
+            with connected(
+                address, security=security, workers=count, while_waiting=lambda: _refuse_ended(started, home)
+            ) as joined:
                 yield joined
         finally:
             _end(started)
 
 
+LOG_LINES = 5
+"""Number of last lines of a worker's log that an error quotes."""
+
+
+def _refuse_ended(started: Sequence[subprocess.Popen[bytes]], home: Path) -> None:
+    """Raise `ClusterError` if a worker has ended, with the last lines of its log."""
+    for number, process in enumerate(started):
+        code = process.poll()
+        if code is None:
+            continue
+        end = describe_end(Exited(code=code) if code >= 0 else Signalled(signal=-code)) or "exit code 0"
+        log = (home / f"{number}.log").read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        lines = "\n".join(f"  {escaped(line, longest=300)}" for line in log[-LOG_LINES:])
+        raise ClusterError(f"a worker on this machine ended at its start: {end}; its last lines:\n{lines}")
+
+
 def _start(address: str, directory: Path, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
     """Start a worker that counts as this machine."""
-    words = [sys.executable, "-m", "perftrail", "worker", address, "--builds", "1", "--machine", ""]
+    words = [sys.executable, "-P", "-m", "perftrail", "worker", address, "--builds", "1", "--machine", ""]
     with directory.with_suffix(".log").open("ab") as log:
         return subprocess.Popen(
             [*words, "--directory", str(directory)],

@@ -118,28 +118,32 @@ def words_of_several(
     result: Mapping[str, Result], about: int, sampler: Sampler, beliefs: Mapping[str, Belief | None]
 ) -> str:
     """Describe a step of a search for several metrics, and the number of candidates left."""
-    names = list(result)
     label = sampler.revisions[about].short
-    failures = [sampler.failures(name).get(about) for name in names]
+    failures = [sampler.failures(name).get(about) for name in result]
     if all(failures):
         assert failures[0] is not None
         return f"{label} is unusable ({failures[0].stage})"
-    shown = ", ".join(names[:MOST_NAMED])
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
     certificate = any(isinstance(each, Batch) and each.certificate for each in result.values())
-    done = "ran a block of the certificate around" if certificate else "measured"
-    return f"{done} {label}: {shown}{more}; {_left(beliefs)}"
+    done = "ran a certificate block around" if certificate else "measured"
+    return f"{done} {label}; {candidates_left(beliefs)}"
 
 
-def _left(beliefs: Mapping[str, Belief | None]) -> str:
-    known = [belief for belief in beliefs.values() if belief is not None]
-    if len(known) < len(beliefs):
-        return "no other revision to compare with yet"
-    left = [belief.candidates for belief in known if belief.no_change <= 0.5 and belief.candidates > 1]
+def candidates_left(beliefs: Mapping[str, Belief | None]) -> str:
+    """Return how far the searches of several metrics are: of few metrics each, of many how many are open.
+
+    A metric that probably did not change has no candidate.
+    """
+    counts: dict[str, int] = {}
+    for name, belief in beliefs.items():
+        if belief is None:
+            return "no other revision to compare with yet"
+        counts[name] = belief.candidates if belief.no_change <= 0.5 else 0
+    if len(counts) <= MOST_NAMED:
+        return "candidates: " + ", ".join(f"{name} {count or 'none'}" for name, count in counts.items())
+    left = [count for count in counts.values() if count > 1]
     if not left:
-        return "no more than 1 candidate left for each"
-    span = f"{left[0]}" if min(left) == max(left) else f"{min(left)} to {max(left)}"
-    return f"{span} candidates left for {len(left)} of {len(beliefs)}"
+        return f"each of {len(counts)} metrics has one candidate or none"
+    return f"{len(left)} of {len(counts)} metrics have more than one candidate, at most {max(left)}"
 
 
 def _values(batch: Batch, about: int) -> list[float]:

@@ -179,6 +179,20 @@ def metric_names(study: Study, benchmark: str) -> tuple[str, ...]:
     return (*study.benchmarks[benchmark].metrics, *derived, *study.benchmarks[benchmark].measured)
 
 
+def shown_metrics(study: Study, benchmark: str) -> tuple[str, ...]:
+    """Return the metrics of a benchmark that tables show unless the user selects others.
+
+    These are its declared metrics and those that `[find]` names; without any, its first measured one, wall time.
+    """
+    known = study.benchmarks[benchmark]
+    declared = [name for name, metric in known.metrics.items() if not metric.same]
+    searched = [parse_metric(text) for text in study.find.metric]
+    named = [
+        each.name for each in searched if each.benchmark in (None, benchmark) and each.name in known.measured
+    ]
+    return tuple(dict.fromkeys([*declared, *named])) or known.leading
+
+
 def known_value(benchmark: Benchmark, name: str, value: Value) -> Value:
     """Return the declared value for a user's value; `2` and `"2"` are equal.
 

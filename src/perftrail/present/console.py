@@ -52,6 +52,8 @@ if TYPE_CHECKING:
 WARNING = "yellow"
 """Style of warnings, which --quiet also prints."""
 
+SAME_STEPS = "steps with these words"
+
 FEW = 3
 """Number of similar lines in a row that are printed; further ones are counted."""
 
@@ -71,6 +73,7 @@ class Watcher:
         self._remaining = ""
         self._printed_before: set[str] = set()
         self._similar = ("", 0)
+        self._last_step = ""
 
     def __enter__(self) -> Watcher:
         if sys.stderr.isatty() and not settings.quiet:
@@ -154,9 +157,18 @@ class Watcher:
             case Progress():
                 self._progress(event)
             case Stepped():
-                self._print_now(f"{event.number:>3}  {event.words}", style="dim" if event.resumed else "")
+                self._stepped(event)
             case _:
                 assert_never(event)
+
+    def _stepped(self, event: Stepped) -> None:
+        """Print a step; count further steps with the same words, as blocks of one certificate have."""
+        if event.words == self._last_step and not settings.verbose:
+            self._similar = (SAME_STEPS, max(FEW, self._similar[1]) + 1)
+            self._show_status(f"step {event.number}: {event.words}")
+            return
+        self._last_step = event.words
+        self._print_now(f"{event.number:>3}  {event.words}", style="dim" if event.resumed else "")
 
     def _known(self, event: HistoryRead | Skipped | Outdated) -> None:
         """Print what is known before the first build."""

@@ -106,6 +106,7 @@ def print_first_study(begun: FirstStudy) -> None:
             lines.append(("", f"also found: {', '.join(others)}; choose with --build NAME"))
         lines.append(("benchmark", building.benchmark.command))
         lines.append(("", building.benchmark.why))
+        lines.append(("metric", f"{draft.metric}: {draft.metric_reason}"))
     lines += [("note", trouble) for trouble in history.troubles]
     if begun.missing_tools:
         lines.append(("note", f"not installed here: {', '.join(begun.missing_tools)}"))

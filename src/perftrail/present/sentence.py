@@ -374,12 +374,14 @@ def _about_several(answers: Sequence[AnswerFound]) -> str:
     for answer in answers:
         for change in answer.changes:
             culprits.setdefault(tuple(each.id for each in change.candidates), change)
+    unclear = sum(answer.verdict == "unclear" for answer in answers)
     if culprits:
         changed = sum(bool(answer.changes) for answer in answers)
+        share = f"{changed} of {len(answers)}" if changed < len(answers) else f"{changed}"
         in_order = sorted(culprits.values(), key=lambda change: change.position)
         names = listed(map(_who, in_order), "and")
-        return f"{counted(len(culprits), 'change')} of {changed} of {len(answers)} metrics: {names}"
-    unclear = sum(answer.verdict == "unclear" for answer in answers)
+        rest = f"; {unclear} of {len(answers)} metrics unclear" if unclear else ""
+        return f"{counted(len(culprits), 'change')} in {share} metrics: {names}{rest}"
     if unclear == len(answers):
         return f"whether any of {len(answers)} metrics changed"
     if unclear:

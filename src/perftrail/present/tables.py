@@ -193,7 +193,7 @@ def _reasons(answer: Mapping[str, Json]) -> Iterator[str]:
     if isinstance(several, list):
         for each in several:
             assert isinstance(each, dict)
-            yield f"{each['metric']}: {each['verdict']}: {each['reason']}"
+            yield f"{each['metric']} {each['verdict']}: {each['reason']}"
     else:
         yield f"Why it ended: {answer['reason']}."
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, TypedDict
 from perftrail.model.benchmark import Value
 from perftrail.model.expression import ExpressionError, evaluate, references
 from perftrail.model.measurement import FlaggedSample, Samples, sift
-from perftrail.model.target import derived_targets
+from perftrail.model.target import derived_targets, shown_metrics
 from perftrail.results.measured import MeasuredHere
 from perftrail.stats.estimate import estimate
 
@@ -141,7 +141,7 @@ def rows(
 ) -> tuple[Row, ...]:
     """Return every metric of every cell that was measured here, in the order of history.
 
-    `metrics` selects by name; without it, each benchmark's declared metrics are shown, or ``wall``. Metrics
+    `metrics` selects by name; default: `shown_metrics` of each benchmark. Metrics
     in `optional` have rows only if they have values or failures. `measured` is what was already read of the
     study.
     """
@@ -175,10 +175,12 @@ class _Plain:
     ) -> None:
         benchmarks = view.study.benchmarks
         self._least = view.study.measure.invocations.least
-        self._chosen = {name: units_of(each, metrics) for name, each in benchmarks.items()}
-        self._wanted = {
-            name: {**self._chosen[name], **(units_of(each, optional) if optional else {})}
+        self._chosen = {
+            name: units_of(each, metrics or shown_metrics(view.study, name))
             for name, each in benchmarks.items()
+        }
+        self._wanted = {
+            name: {**self._chosen[name], **units_of(each, optional)} for name, each in benchmarks.items()
         }
         self._samples_of = measured.all_samples(self._wanted)
         self._outdated = measured.outdated
@@ -221,10 +223,10 @@ def _flags(samples: Samples, metric: str) -> tuple[str, ...]:
     return tuple(sorted({flag for at, marks in samples.flags.items() if at in taken for flag in marks}))
 
 
-def units_of(benchmark: Benchmark, metrics: Sequence[str] | None) -> dict[str, str]:
-    """Return the units of a benchmark's metrics that are shown."""
+def units_of(benchmark: Benchmark, metrics: Sequence[str]) -> dict[str, str]:
+    """Return the units of those of the metrics that a benchmark has."""
     known: dict[str, Metric | MeasuredMetric] = {**benchmark.measured, **benchmark.metrics}
-    return {name: known[name].unit for name in metrics or benchmark.leading if name in known}
+    return {name: known[name].unit for name in metrics if name in known}
 
 
 def flagged(samples: Samples, metric: str) -> dict[int, FlaggedSample]:

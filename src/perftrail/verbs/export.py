@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from perftrail.errors import NOTHING_MEASURED, NoAnswer, UsageError
 from perftrail.model.exchange import Exported, Value
 from perftrail.model.measurement import FlaggedSample, Measurement, sift
+from perftrail.model.target import shown_metrics
 from perftrail.model.wording import quoted, suggestion
 from perftrail.results.measured import MeasuredHere
 from perftrail.results.samples import MACHINE, UNKNOWN
@@ -55,9 +56,9 @@ def check_metrics(metrics: Sequence[str], study: Study, *, others: Iterable[str]
             raise UsageError(f"--metric {name}: no metric {quoted(name)}{suggestion(name, known)}")
 
 
-def shown_metrics(samples: Sequence[Exported], view: View) -> tuple[Exported, ...]:
-    """Return the metrics that tables show: each benchmark's declared metrics, or the wall time."""
-    return tuple(each for each in samples if each.metric in view.study.benchmarks[each.benchmark].leading)
+def with_shown_metrics(samples: Sequence[Exported], view: View) -> tuple[Exported, ...]:
+    """Return the samples of metrics that tables show."""
+    return tuple(each for each in samples if each.metric in shown_metrics(view.study, each.benchmark))
 
 
 def _exported_cell(

@@ -17,7 +17,7 @@ from perftrail.model.exchange import Series
 from perftrail.results.rows import Row, rows
 from perftrail.results.samples import samples_view
 from perftrail.store.memory import MemoryStore
-from perftrail.verbs.export import exported, shown_metrics
+from perftrail.verbs.export import exported, with_shown_metrics
 from perftrail.verbs.import_ import import_files
 
 TABLE = """\
@@ -46,7 +46,7 @@ def files(study: Path, format: str) -> Mapping[str, bytes]:
     view = samples_view(studyfile.load(str(study)))
     samples = exported(view)
     if FORMATS[format].holds == "shown":
-        samples = shown_metrics(samples, view)
+        samples = with_shown_metrics(samples, view)
     return write(format, samples, view.study)
 
 

@@ -13,7 +13,8 @@ import pytest
 from perftrail import studyfile
 from perftrail.errors import UsageError
 from perftrail.model.study import Study
-from perftrail.verbs.init.start import FirstStudy, write_first_study
+from perftrail.verbs.init.draft import SourceDraft, StudyDraft
+from perftrail.verbs.init.start import FirstStudy, study_text, write_first_study
 from tests.sources.repositories import Repository
 from tests.verbs.init.projects import MAIN_C, PROJECTS, Project
 
@@ -220,3 +221,12 @@ def test_a_place_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
 def test_a_directory_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no such directory"):
         write_first_study(tmp_path / "nowhere", output=tmp_path, system=None, force=False)
+
+
+@pytest.mark.parametrize(("load", "metric"), [(0.2, "wall"), (1.9, "cpu")])
+def test_on_a_busy_machine_cpu_time_is_proposed_with_the_reason(load: float, metric: str) -> None:
+    source = SourceDraft(kind="directory", location=".", revisions=1)
+    draft = StudyDraft(name="tiny", directory="", source=source, build=None, load=load, cpus=2)
+    text = study_text(draft)
+    assert tomllib.loads(text)["find"]["metric"] == metric
+    assert ("# cpu: this machine is busy (load 1.9 on 2 CPUs)" in text) == (metric == "cpu")

@@ -59,12 +59,12 @@ def command(
     from perftrail.opening import open_view
     from perftrail.present.exported import deliver, say_left_out
     from perftrail.present.speech import print_source_age
-    from perftrail.verbs.export import exported, shown_metrics
+    from perftrail.verbs.export import exported, with_shown_metrics
 
     with open_view(sources.load(study, to_read=True), store=store) as view:
         every = samples = exported(view, only=only, metrics=metrics)
         if FORMATS[form].holds == "shown" and not metrics:
-            samples = shown_metrics(every, view)
+            samples = with_shown_metrics(every, view)
         print_source_age(view)
         files = write(form, samples, view.study)
     written = deliver(form, files, output, quiet=as_json)

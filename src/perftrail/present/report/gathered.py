@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from perftrail.charts.frame import Palette
 from perftrail.local_engine import LocalEngine
 from perftrail.measure.session import missing_builds
-from perftrail.model.target import TargetError, claimed_metric, parse_metric, resolve
+from perftrail.model.target import TargetError, claimed_metric, parse_metric, resolve, shown_metrics
 from perftrail.model.wording import escaped
 from perftrail.present.report.words import revision_mark
 from perftrail.results.changes import answers_of, begin_changes, with_answers
@@ -280,16 +280,16 @@ def gather(view: View, results: Path, *, engine: Engine | None = None) -> Gather
 def _along(
     view: View, measured: MeasuredHere, metrics: Sequence[str], kept: list[Sequence[Row]]
 ) -> Iterator[Sequence[Row]]:
-    """Yield all rows except those of memory, by benchmark, and collect them in `kept`."""
+    """Yield all rows by benchmark, those of memory only if it is one of the metrics; collect all in `kept`."""
     for part in rows_by_benchmark(view, measured, metrics, (MEMORY,)):
         kept.append(part)
-        yield [row for row in part if row.metric != MEMORY]
+        yield [row for row in part if row.metric != MEMORY or MEMORY in metrics]
 
 
 def _metrics(view: View, known: Sequence[SearchRecord]) -> list[str]:
-    """Return the metrics of a report, except memory: leading ones, and those of searches."""
+    """Return the metrics of a report: those that tables show, and those of searches."""
     study = view.study
-    names = [name for benchmark in study.benchmarks.values() for name in benchmark.leading]
+    names = [name for benchmark in study.benchmarks for name in shown_metrics(study, benchmark)]
     for record in known:
         for text in str(record.question["metric"]).split(", "):
             try:

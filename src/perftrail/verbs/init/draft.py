@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from perftrail.model.placeholders import fill_some
+from perftrail.model.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -200,13 +201,43 @@ class SourceDraft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyDraft:
-    """A first study, before it is written. `others` are further build systems that were found."""
+    """A first study, before it is written. `others` are further build systems that were found.
+
+    `load` is the number of busy CPUs of this machine in the last minute, `cpus` the number of its CPUs.
+    """
 
     name: str
     directory: str
     source: SourceDraft
     build: BuildDraft | None
     others: tuple[BuildDraft, ...] = ()
+    load: float = 0.0
+    cpus: int = 1
+
+    @property
+    def metric(self) -> str:
+        """The metric to search: one that the benchmark prints, else CPU time on a busy machine, else wall time."""
+        printed = self.build.benchmark.printed if self.build is not None else {}
+        return next(iter(printed), "cpu" if self.is_busy else "wall")
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether other programs use so many CPUs that wall time is noisy."""
+        return self.load >= BUSY_SHARE * self.cpus
+
+    @property
+    def metric_reason(self) -> str:
+        """Why this metric is the first choice."""
+        if self.metric == "cpu":
+            return (
+                f"this machine is busy (load {self.load:.1f} on {counted(self.cpus, 'CPU')}), which disturbs CPU time "
+                "less than wall time; use wall for a program that waits or has threads"
+            )
+        return "the time from start to end" if self.metric == "wall" else "the benchmark prints it"
+
+
+BUSY_SHARE = 0.5
+"""Share of busy CPUs from which wall time is considered noisy."""
 
 
 BENCHMARK_NAME = re.compile(r"(?i)(?<!work)bench")

@@ -154,7 +154,7 @@ def study_text(draft: StudyDraft) -> str:
         _build(draft),
         _benchmark(benchmark),
         _measure(),
-        _find(benchmark),
+        _find(draft),
     )
     return "\n".join("\n".join(part) + "\n" for part in parts)
 
@@ -278,13 +278,13 @@ def _measure() -> Iterable[str]:
     )
 
 
-def _find(benchmark: BenchmarkDraft) -> Iterable[str]:
-    metric = next(iter(benchmark.printed), "wall")
+def _find(draft: StudyDraft) -> Iterable[str]:
     usual = FindPolicy()
     return (
         "[find]",
         "# the metric to search: wall, cpu, peak_memory, or one that the benchmark prints",
-        f"metric = {toml(metric)}",
+        f"# {draft.metric}: {draft.metric_reason}",
+        f"metric = {toml(draft.metric)}",
         "# the smallest change worth finding, 0.02 is 2 %; smaller changes take more invocations",
         f"threshold = {usual.threshold}",
         "# the probability that the answer is right",
@@ -507,6 +507,7 @@ class FirstStudyJson(TypedDict):
     """The study file that init wrote, and what it found."""
 
     file: str
+    metric: Annotated[str, "the metric to search"]
     source: FirstSourceJson
     build: FirstBuildJson | None
     benchmark: FirstBenchmarkJson | None
@@ -528,6 +529,7 @@ class FirstStudy:
         source, build = self.draft.source, self.draft.build
         return {
             "file": str(self.file),
+            "metric": self.draft.metric,
             "source": {
                 "kind": source.kind,
                 "location": source.location,
@@ -586,6 +588,8 @@ def _draft(tree: Tree, *, system: str | None, source: SourceDraft) -> StudyDraft
         source=source,
         build=build,
         others=tuple(other for other, _ in found[1:]),
+        load=os.getloadavg()[0],
+        cpus=len(os.sched_getaffinity(0)),
     )
 
 
