@@ -54,8 +54,8 @@ static const char *read_process_limit(struct job *job, char *value)
     return read_number(value, &job->process_limit, "process_limit: must be a number of processes");
 }
 
-/* Until it executes the program, the child shares the launcher's memory, and the kernel's OOM killer would kill
- * both: the new program's first pages (arguments, environment) must fit in any case. */
+/* The limit applies to the child before it executes the program: the new program's first pages (arguments,
+ * environment) must fit in any case. */
 static const char *read_memory_limit(struct job *job, char *value)
 {
     const char *wrong =

@@ -77,7 +77,7 @@ def remove_left_over(prefix: str, *, below: Path) -> tuple[Path, ...]:
     """Remove and return the leftovers of this user's ended processes."""
     removed = []
     for path in sorted(below.glob(f"{prefix}*")):
-        # Another user's, claimed, removed meanwhile, or an ending process still writes to it.
+        # The path is another user's, claimed or removed meanwhile; or an ending process still writes to it.
         with suppress(OSError):
             if _removed_unclaimed(path):
                 removed.append(path)

@@ -1,6 +1,6 @@
-"""Interfaces between perftrail and the world: one Protocol for each edge, with the contract that implementations keep.
+"""Interfaces to builds, jobs, processes and sandboxes, sources of histories, and the store.
 
-Builds, jobs, processes and sandboxes, sources of histories, and the store.
+Each is a Protocol; its docstrings are the contract of its implementations.
 """
 
 from __future__ import annotations
@@ -137,8 +137,8 @@ class Pending(Protocol[Done_co]):
 class Engine(Protocol):
     """Performs jobs here or elsewhere, one after the other or in parallel.
 
-    Elsewhere, `perform` and the jobs are values that can be sent. If a worker dies, its job is performed again; each
-    outcome is returned once.
+    If other machines perform jobs, `perform` and the jobs must be values that can be sent. If a worker dies,
+    its job is performed again; each outcome is returned once.
     """
 
     def map(self, perform: Callable[[Job], Done], jobs: Iterable[Job]) -> Iterator[Done]:
@@ -298,7 +298,7 @@ class GrowingSource(Protocol):
 
 
 class Store(Protocol):
-    """Stores every outcome, durably when the call returns, and never changes one.
+    """Stores every outcome durably before the call returns, and never changes one.
 
     One perftrail process at a time writes to a file, and one of each machine to a server. Reading needs no lock.
     """
@@ -401,7 +401,7 @@ class Store(Protocol):
         ...
 
     def mark(self) -> StoreProgress:
-        """Return how much the store contains; another mark means that something was added. Called every second."""
+        """Return how much the store contains; a different result means an addition. Called every second."""
         ...
 
     def recent(self, most: int) -> Sequence[tuple[Runnable, Outcome]]:

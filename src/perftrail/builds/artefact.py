@@ -112,7 +112,7 @@ def _object(content: bytes) -> bytes:
     parts = [b"%s%r" % (section.name, section.facts) for section in kept]
     at = 0
     for start, end, wanted in _ranges(layout):
-        parts.append(content[at:start].strip(b"\0"))  # between sections: padding, its length by chance
+        parts.append(content[at:start].strip(b"\0"))  # padding between sections, of arbitrary length
         if wanted:
             parts.append(content[max(at, start) : end])
         at = max(at, end)
@@ -160,7 +160,7 @@ def _sections(
 
 _PIECES = {"*": "[^/]*", "?": "[^/]"}
 _LEFT_OUT = frozenset({".git", "__pycache__"})
-"""Ties of a tree to its mirror, and dated files that Python creates again from their sources."""
+"""Links of a tree to its mirror, and dated files that Python creates again from their sources."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

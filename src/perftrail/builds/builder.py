@@ -69,13 +69,13 @@ class DiskQuota:
             needed, allowed = quantity(shrunk.needed_bytes, "B"), quantity(shrunk.budget_bytes, "B")
             messages.append(
                 f"the builds in use need {needed}, more than the quota of build.disk ({allowed}): "
-                "none of them was removed"
+                "none of them was removed; raise build.disk"
             )
         return messages
 
 
 _FORM = 1
-"""Version of the meaning of keys: when it changes, older builds are built again."""
+"""Version of the content keys: after a change of this number, perftrail repeats older builds."""
 
 
 class LocalBuilder:

@@ -434,7 +434,7 @@ class ReusedTrees:
                     restore_trees(home)
                     yield _place(home, job)
                     return
-        raise OSError(f"{self._home}: more than {MOST_TREES} parallel builds of one recipe")
+        raise OSError(f"{self._home}: more than {MOST_TREES} parallel builds of a recipe; lower --jobs")
 
     def _lock(self, home: Path) -> Path:
         return self._builds / "locks" / f"{home.name}.lock"
@@ -465,7 +465,7 @@ def _attempt(job: Job, place: Place, log: Log) -> Content | Failure:
     content = content_of(place.home / "tree", job.outputs, keys=[place.home.name])
     if content.files:
         return content
-    message = f"outputs matched nothing: {', '.join(job.outputs)}"
+    message = f"outputs matched no file: {', '.join(job.outputs)}; correct the recipe's outputs"
     log.note(f"[{message}]")
     return Failure(stage="build", message=message)
 

@@ -37,7 +37,8 @@ _MARKER = "built.json"
 def pack(root: Path, names: Sequence[str], *, what: str, exclude: Sequence[str] = ()) -> bytes:
     """Pack files and directories below `root`, without those of a name in `exclude`, at any depth.
 
-    Raises `ClusterError` with the remedy if the result is larger than `MOST_TRANSFER_BYTES`; it then calls it `what`.
+    Raises `ClusterError` with the remedy if the result is larger than `MOST_TRANSFER_BYTES`. `what` names the
+    result in that message.
     """
     packed = _Bounded(what)
     with tarfile.open(fileobj=packed, mode="w:gz", compresslevel=1) as archive:

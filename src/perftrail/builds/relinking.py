@@ -71,7 +71,7 @@ def keep_outputs(tree: Path, outputs: Sequence[str], *, below: Path, key: str) -
     """
     content = content_of_outputs(tree, outputs, keys=[key])
     if content.files == 0:
-        raise LookupError(f"outputs matched nothing: {', '.join(outputs)}")
+        raise LookupError(f"outputs matched no file: {', '.join(outputs)}; correct the recipe's outputs")
     kept = outputs_by_tree(outputs)
     for name, globs in kept.items():
         root, target = _tree_of(tree, name), _tree_of(below, name)

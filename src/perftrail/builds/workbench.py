@@ -327,7 +327,7 @@ def artefact_of(key: str, tree: Path, outputs: Sequence[str], log: Log) -> str |
         return key
     content = content_of_outputs(tree, outputs, keys=[key])
     if content.files == 0:
-        message = f"outputs matched nothing: {', '.join(outputs)}"
+        message = f"outputs matched no file: {', '.join(outputs)}; correct the recipe's outputs"
         log.note(f"[{message}]")
         return Failure(stage="build", message=message)
     return content.digest[: len(key)]

@@ -96,7 +96,7 @@ class BuildWorker(Protocol):
 
 
 class BuildWorkers:
-    """Parallel build workers, each in a thread; closing it leaves no process behind."""
+    """Parallel build workers, each in a thread; `close` leaves no process behind."""
 
     def __init__(self, workers: Sequence[BuildWorker], *, announcement: str) -> None:
         self._workers = tuple(workers)
@@ -268,7 +268,7 @@ class StoppableIsolation:
             yield Stoppable(starter, self._stop)
 
     def sees(self, phase: Phase) -> Sequence[object]:
-        """Return the visible settings for a content key."""
+        """Return what a program in the sandbox can see, as a part of content keys."""
         return self._isolation.sees(phase)
 
 

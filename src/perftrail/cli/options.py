@@ -63,7 +63,7 @@ class _Fraction(_Type):
 FRACTION = _Fraction()
 
 MOST_JOBS = 64
-"""Each parallel build needs a launcher, and a tree if builds are incremental."""
+"""Maximum number of parallel builds: each needs a launcher, and a tree if builds are incremental."""
 
 
 def study_argument(function: Function) -> Function:

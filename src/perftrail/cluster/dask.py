@@ -163,7 +163,7 @@ def read_worker_info(facts: Mapping[str, object]) -> WorkerInfo:
 
 
 def resource_of(machine: Machine) -> str:
-    """Return the resource that only workers of a machine info."""
+    """Return the name of the Dask resource that only the workers of a machine offer."""
     return f"machine {machine.id}"
 
 
@@ -180,7 +180,7 @@ SECONDS_TO_FETCH = 10.0
 SECONDS_BETWEEN_CHECKS = 1.0
 
 MOST_WORKER_DEATHS = 8
-"""Number of times that a job is started again after it was on as many dying workers as the scheduler allows."""
+"""Maximum number of times that perftrail submits a job again because its workers died."""
 
 LOST = (OSError, CommClosedError, TimeoutError, CancelledError, TaskCancelled)
 
@@ -262,8 +262,8 @@ class Cluster:
                 f'"perftrail worker {self.address}", and repeat the command, which resumes'
             )
         return MachineLeft(
-            f"machine {machine_name(machine)} has no worker any more, for {self.absence_seconds:.0f} s; what it "
-            f'measured is kept. Start one there with "perftrail worker {self.address}"'
+            f"machine {machine_name(machine)} has had no worker for {self.absence_seconds:.0f} s; its "
+            f'samples are stored. Start a worker there with "perftrail worker {self.address}"'
         )
 
 
@@ -337,8 +337,8 @@ class _SubmittedJob(Generic[Job, Done]):
         self._deaths += 1
         if self._deaths > MOST_WORKER_DEATHS:
             raise ClusterError(
-                f"{self._deaths * (why.allowed_failures + 1)} workers died with the same job, which probably causes "
-                "it: check their logs and their memory"
+                f"{self._deaths * (why.allowed_failures + 1)} workers died during the same job, probably "
+                "because of it: check the logs and the memory of the workers"
             ) from why
         self._future = self._engine.submit(self._perform, self._job)
         return True

@@ -146,7 +146,7 @@ class JobSender:
         return _SentJob(send, lambda missing: self._files_for(missing, start), self._receive)
 
     def _receive(self, result: OutcomeWithFiles[T]) -> T:
-        """Store the logs that received with an outcome."""
+        """Store the logs that arrived with an outcome, and return the outcome."""
         if result.logs:
             unpack_logs(result.logs, self._root, below=LOGS)
         return result.outcome
@@ -162,7 +162,7 @@ class JobSender:
         return self._receive(result)
 
     def _receive_files(self, files: Sequence[PackedFiles], outcomes: Iterable[Built | Failure]) -> None:
-        """Store the builds that received with an outcome."""
+        """Store the builds that arrived with an outcome."""
         builts = {each.key: each for each in outcomes if isinstance(each, Built)}
         for packed in files:
             built = builts[packed.name]
@@ -212,7 +212,8 @@ class _SentJob(Generic[T]):
             missing = received
             self._pending = self._send(self._files_for(missing))
         raise ClusterError(
-            f"workers still lack {', '.join(missing.names)}, which was sent {MOST_ATTEMPTS} times"
+            f"workers still lack {', '.join(missing.names)} after {MOST_ATTEMPTS} transfers; "
+            "check the workers' logs and disks"
         )
 
 

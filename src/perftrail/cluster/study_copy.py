@@ -43,7 +43,7 @@ LOGS = "logs"
 """Name of the directory of logs in a results directory."""
 
 STUDY = "study"
-"""Name of the packed with the files beside a study file."""
+"""Name of the packed files that contain the directory of a study file."""
 
 
 class StudyCopy:

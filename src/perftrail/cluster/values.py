@@ -1,4 +1,4 @@
-"""Values that a command and its workers exchange: frozen and plain, and the terms of a worker."""
+"""Values that a command and its workers exchange, all frozen and plain; and the options of a worker."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class MissingFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerOptions:
-    """WorkerOptions of a worker: its machine, its parallel builds, and the directory of its own files.
+    """Options of a worker: its machine, its parallel builds, and the directory of its own files.
 
     `apart`: use that directory even if the command's own directory is visible. `version` is the worker's perftrail
     version.

@@ -129,7 +129,7 @@ class JobRunner:
             return self._copy.built(worker.build(request.subject, request.recipe), request.recipe)
 
     def relink(self, request: RelinkRequest, *, job: str) -> OutcomeWithFiles[Mapping[int, Built | Failure]]:
-        """RelinkJob a subject; build it first if necessary. Raises `ClusterError` as `build` does."""
+        """Relink a subject; build it first if necessary. Raises `ClusterError` as `build` does."""
         build = request.build
         with self._reserved_worker(build, job) as worker:
             outcomes = worker.relink(
@@ -277,7 +277,7 @@ class StudyWorker:
     def relink(
         self, site: RemoteStudy, files: Sequence[PackedFiles], request: RelinkRequest
     ) -> OutcomeWithFiles[Mapping[int, Built | Failure]] | MissingFiles:
-        """RelinkJob a subject. Raises `ClusterError` if the result would be a different build here."""
+        """Relink a subject. Raises `ClusterError` if the result would be a different build here."""
         with self._translated_errors(site):
             runner = self._runner(site)
             if (missing := runner.missing_files(files)) is not None:
@@ -407,10 +407,11 @@ def _refuse_unfit(own: Path) -> None:
         own.mkdir(parents=True, exist_ok=True, mode=0o700)
         state = own.stat()
     except OSError as error:
-        raise UsageError(f"{named}: cannot be created: {error.strerror}; name another one") from error
+        raise UsageError(f"{named}: cannot be created: {error.strerror}; name another directory") from error
     if state.st_uid != os.geteuid() or state.st_mode & stat.S_IWOTH:
         raise UsageError(
-            f"{named}: others may write there, and could change what runs; name a new one, for example below it"
+            f"{named}: other users can write there, and could change the programs that run; "
+            "name a new directory, for example below it"
         )
 
 

@@ -200,7 +200,7 @@ class UnusableRevision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InsideMerge:
-    """The origin of a change that a merge made.
+    """The origin of a change whose culprit is a merge.
 
     `revisions` are those of the branch that was searched, its base first. `change` is the change found in it.
     Both are empty if the change has another origin. `confidence` is the probability of `origin`. `reason`
@@ -262,10 +262,10 @@ class FindAnswer:
     """A search's answer and its cost. `builds` includes failed builds; `seconds` is the total time.
 
     `inside` is, for each change by its number, the search inside its merge; `also` lists other metrics that
-    changed. `broke` are ranges of unusable revisions. `priors` describes the prior in words. `discarded`
-    samples were noisy and were replaced; `noisy` samples were used although noisy. `boots` are the machine's
-    boot sessions of the samples. `other_machines` describes other machines with the same search.
-    `with_notes`: a message about speed raised the prior of a revision.
+    changed. `broken_ranges` are ranges of unusable revisions. `priors` describes the prior in words.
+    `discarded` samples were noisy and were replaced; `noisy` samples were used although noisy. `boots` are
+    the machine's boot sessions of the samples. `other_machines` describes other machines with the same
+    search. `with_notes`: a message about speed raised the prior of a revision.
     """
 
     answer: Answer

@@ -1,4 +1,4 @@
-"""Search inside a merge that is a culprit, for the branch and the revision that made the change."""
+"""Search inside a merge that is a culprit, for the branch and the revision that caused the change."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ class InsideMerges:
         return search
 
     def _left(self, *, builds: int, invocations: int) -> Callable[[Budget], Budget]:
-        """Return how much of a budget is left now, plus what the search will count for results that are known."""
+        """Return a function from a budget to its rest, plus what the search counts for known results."""
         tried, ran, seconds = len(self._ledger.attempted), len(self._ledger.invocations), self._ledger.seconds
 
         def left(budget: Budget) -> Budget:
@@ -246,7 +246,7 @@ def _positions_of(merge: Merge, first: Revision, last: Revision) -> _BranchPosit
 
 
 def _largest(answer: Answer) -> Change | None:
-    """Return the change with the largest effect among those that a branch made."""
+    """Return the change of an answer with the largest effect; `None` without a change."""
     return max(
         answer.changes,
         key=lambda change: abs(math.log(change.effect.value)) if change.effect is not None else 0.0,

@@ -74,8 +74,8 @@ def path_priors(
 ) -> RevisionPriors:
     """Return prior weights from the paths that each revision touches; uniform without paths or differences.
 
-    Suspected paths count one to ten. Sizes count by ``1 + log2(files)``, for at most 64 files: the largest
-    change has seven times the weight of a change of one file.
+    A revision that touches no suspected path has a tenth of the weight. Sizes count by ``1 + log2(files)``,
+    for at most 64 files: the largest change has seven times the weight of a change of one file.
     """
     weights = [1.0] * len(touched)
     reasons: list[str] = []

@@ -1,4 +1,4 @@
-"""github-action-benchmark's own JSON: for each revision a file of metrics better low, and one of others."""
+"""github-action-benchmark's own JSON: two files per revision, for lower-is-better and for other metrics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LNT's report, version 2: the medians of time and memory of each benchmark; a file for each revision."""
+"""LNT's report, version 2: every value of time and memory of each benchmark; a file for each revision."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FIELDS = {"wall": "execution_time", "peak_memory": "mem_bytes"}
 
 
 def write(samples: Sequence[Exported], study: Study) -> dict[str, bytes]:  # noqa: ARG001 - every format has it
-    """Return the metrics of LNT's schema; every value of the time, because LNT uses the smallest."""
+    """Return every value of the metrics of LNT's schema, because LNT uses the smallest time."""
     return each_revision(samples, _document)
 
 

@@ -42,7 +42,10 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outdated:
-    """Samples that count only if the new build is identical: how many measured points of `every`, by what changed."""
+    """Samples that count only if the new build is identical.
+
+    `differences` counts their cells by what changed; `every` is the number of all measured cells.
+    """
 
     differences: Mapping[Difference, int]
     every: int

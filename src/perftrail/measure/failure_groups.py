@@ -1,4 +1,4 @@
-"""Group failures with a group_failures cause, and suggest remedies for the study file.
+"""Group failures with a common cause, and suggest remedies for the study file.
 
 A `FailureGroup` is one cause with the range of revisions that it affects. `remedies` returns lines to paste.
 """
@@ -173,7 +173,7 @@ def _failed_range(tried: Sequence[Revision], failing: set[Revision]) -> FailedRa
 
 
 def gist(line: str) -> str:
-    """Return a line's complaint, without its position.
+    """Return the error message in a line of a log, without its position in a file.
 
     >>> gist("/usr/bin/ld: /tmp/ccexOEQC.o:(.bss+0x0): multiple definition of `x'; y.o: first defined here")
     "multiple definition of `x'"

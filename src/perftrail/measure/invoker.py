@@ -188,7 +188,7 @@ def _valgrind(counts: Path) -> tuple[str, ...]:
 
 
 def _summed(counts: Path) -> float | None:
-    """Return the sum of all processes' counts, or `None` if a process that started left no count."""
+    """Return the sum of the counts that processes left; `None` if no process left one."""
     found = [
         match
         for file in sorted(counts.iterdir())

@@ -3,8 +3,9 @@
 A random draw decides for each pair and point which subject starts first. Both invocations of a pair share path,
 environment and hash seeds. Where the recipe can relink, each pair, or each few pairs, use a new layout.
 
-`Units` reads log metrics from blocks of adjacent invocations. `InterleavedPairs` runs the pairs. `rule_for` gives the
-stopping rule of the verdicts, and `Comparisons` reads them from the units at each interim analysis.
+`Units` reads the logarithms of metrics from blocks of adjacent invocations. `InterleavedPairs` runs the
+pairs. `rule_for` gives the stopping rule of the verdicts, and `Comparisons` reads them from the units at each
+interim analysis.
 """
 
 from __future__ import annotations
@@ -153,7 +154,7 @@ class Units(Generic[Side]):
         return found
 
     def started(self) -> int:
-        """Number of starts in the pairs; those of equal builds count once."""
+        """Number of invocations in the pairs; those of equal builds count once."""
         return len({ready.runnable.key for ready in self.active}) * self.started_pairs
 
     def evaluated(self, target: Target) -> list[Unit[Side]]:
@@ -182,13 +183,13 @@ class Units(Generic[Side]):
         return next(failures, "could not be measured")
 
     def failure_of(self, ready: Ready) -> Failure | None:
-        """Return why further starts are pointless: the first start failed, or most did."""
+        """Return why further invocations are pointless: the first one failed, or most did; else `None`."""
         outcomes = self._bench.known(ready).values()
         failures = [each.failure for each in outcomes if isinstance(each, FailedInvocation)]
         return failures[0] if 2 * len(failures) > len(outcomes) else None
 
     def seconds(self, target: Target) -> float:
-        """Return the seconds of the starts that give a metric, over all sides."""
+        """Return the seconds of the invocations that give a metric, over all sides."""
         wanted = set(target.points)
         return sum(
             each.seconds
@@ -198,7 +199,7 @@ class Units(Generic[Side]):
         )
 
     def seconds_each(self) -> float:
-        """Return the mean seconds of one start so far; zero before the first."""
+        """Return the mean seconds of one invocation so far; zero before the first."""
         return mean_seconds([each for ready in self.active for each in self._bench.known(ready).values()])
 
     def _pair_values(self, target: Target) -> Iterator[Unit[Side] | Failure]:
@@ -295,7 +296,7 @@ def _mean(pairs: Sequence[Unit[Side]]) -> Unit[Side]:
 
 
 LAYOUTS_AT_ONCE = 8
-"""Number of layouts linked at once: the smallest number of units that a verdict needs."""
+"""Number of layouts linked at once; a verdict needs at least nine units."""
 
 PAIRS_PER_LAYOUT = 4
 """Pairs of one layout where relinking costs more than `CHEAP_RELINK_INVOCATIONS` invocations."""
@@ -353,7 +354,7 @@ class InterleavedPairs(Generic[Side]):
         if self.units.relinked or self.relink_failure is None:
             return ""
         why = f"relinking failed ({self.relink_failure.message})"
-        return f"{self.benchmark}: {why}, builds are compared as the recipe links them"
+        return f"{self.benchmark}: {why}; perftrail compares the builds as the recipe links them"
 
     @property
     def equal(self) -> tuple[tuple[Side, Side], ...]:

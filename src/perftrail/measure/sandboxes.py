@@ -50,8 +50,8 @@ SHORT_LIVED = Path(os.path.realpath("/var/tmp"))  # noqa: S108 - mkdtemp creates
 class Sandboxes:
     """Implements `ports.Isolation` with a separate sandbox for each call, below a results directory or in `rooms`.
 
-    `outside` describes the launcher outside the sandbox. Inside, the study and the builds are readable, and
-    nothing else of the results is visible.
+    `outside` describes the launcher outside the sandbox. Inside, the study, the builds and the sources are
+    readable, and nothing else of the results is visible.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class Sandboxes:
 
     @contextmanager
     def prefix(self, phase: Phase, writable: Sequence[str]) -> Iterator[tuple[str, ...]]:
-        """Yield words that start a program in such a sandbox when written before its own, for example a shell.
+        """Yield words that, before the command line of a program such as a shell, start it in a sandbox.
 
         The caller starts the program on its own terminal, without limits. The program ends with its caller.
         Raises `SandboxError`.

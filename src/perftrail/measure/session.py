@@ -1,4 +1,4 @@
-"""Open views and sessions of a study: what workflows need to read, build and measure it.
+"""Views and sessions of a study: what commands need to read, build and measure it.
 
 A `View` reads; a `Session` also builds and measures. `missing_builds` lists failed builds and skipped revisions.
 """
@@ -35,11 +35,11 @@ def always_current() -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """A study with its source, its store and a machine's samples, for workflows that only read.
+    """A study with its source, its store and a machine's samples, for commands that only read.
 
     `source` is the one whose history is used; `pins` hold the revisions of the study's other sources. `asked`
     is the time of the last update of a cached source: ISO 8601, or empty when this process updated it.
-    `inputs` are what the present study would build and run; `None` if nobody knows, because a source cannot be
+    `inputs` are what the present study would build and run; `None` if a source cannot be
     read. `notes` are sentences about what is shown: other machine, source that cannot be read.
     """
 

@@ -601,7 +601,7 @@ def retry_stale_builds(
     """Run work, and repeat it from the start each time that builds which it used were wrong.
 
     Correct results stay, and samples too, because their keys name what was measured. The repetition ends,
-    because perftrail then uses clean trees only for the recipe of such builds.
+    because perftrail then uses only clean trees for the recipe of such builds.
     """
     while True:
         try:

@@ -44,7 +44,7 @@ class Draw:
     """Random choices of one invocation, and its block.
 
     Invocations of one `block` ran directly one after another with the same `seed`; only these are pairs. An
-    empty block contains only this invocation. `turn` is the position in the block, from 0. `seed` decides the
+    empty `block`: the invocation ran alone. `turn` is the position in the block, from 0. `seed` decides the
     build's path, the environment's size and the interpreters' hash seeds; 0: nothing was drawn, as in older
     samples. `layout` is the seed of a relinked build; 0 is the link order of the recipe.
     """
@@ -89,7 +89,7 @@ class FailedInvocation:
 
 
 Outcome = Measurement | FailedInvocation
-"""Result of a job; the store records both kinds."""
+"""Result of an invocation; the store records both kinds."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -122,7 +122,8 @@ class Origin:
     """How a runnable is built and started: its recipe's lines, and the versions of the tools that they name.
 
     `recipe` is the content key of everything in the study that decides this: lines, variables and files. It
-    covers no revision and no tool, so that a change of either can be told from a change of the study.
+    covers no revision and no tool, so that perftrail can distinguish a change of either from a change of the
+    study.
     """
 
     recipe: str
@@ -230,9 +231,9 @@ class Conditions:
 
     `foreign_cpus` and `stolen_cpus` are means in CPUs: 0.5 is half of one CPU. They cover the last
     `window_seconds`, which is the invocation's own time unless that is too short. Pressures are the share of
-    the invocation's time in which any process, including ours, waited for a CPU, memory or a disk.
-    `throttled_seconds` is the time lost to the limits of our control groups; `throttled` counts these events
-    and thermal throttling. `cpu_hertz` and `celsius` are maxima over all CPUs and sensors, at the end.
+    the invocation's time in which any process, including perftrail's, waited for a CPU, memory or a disk.
+    `throttled_seconds` is the time lost to the limits of perftrail's control groups; `throttled` counts these
+    events and thermal throttling. `cpu_hertz` and `celsius` are maxima over all CPUs and sensors, at the end.
     """
 
     window_seconds: float = 0.0

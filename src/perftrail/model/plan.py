@@ -110,7 +110,7 @@ def _with_parts(study: Study, cell: Cell, text: str) -> str:
 
 
 def run_environment(study: Study, cell: Cell) -> dict[str, str]:
-    """Return the environment variables of a cell with open placeholders; the variant's win."""
+    """Return a cell's environment variables with open placeholders; the variant's override others."""
     return {**study.benchmarks[cell.benchmark].env, **study.variants[cell.subject.variant].run.env}
 
 
@@ -204,8 +204,8 @@ def _metrics_content(benchmark: Benchmark) -> Mapping[str, list[str]]:
 def ordered(runnables: Sequence[str], number: int, *, order: Order, seed: int) -> tuple[str, ...]:
     """Return the runnables of one round in their order.
 
-    ``interleaved``: forward and backward alternately, so that linear drift affects all same_kind. ``random``: another
-    permutation in each round. ``sequential``: unchanged.
+    ``interleaved``: forward and backward alternately, so that linear drift affects all alike. ``random``:
+    another permutation in each round. ``sequential``: unchanged.
 
     >>> [ordered(["a", "b"], number, order="interleaved", seed=1) for number in (0, 1)]
     [('a', 'b'), ('b', 'a')]

@@ -195,12 +195,12 @@ class Orphans:
 class Ran:
     """Result of one process and its descendants, after all have ended.
 
-    Time stamps are seconds of CLOCK_MONOTONIC: before the process was created, directly before `execve`, at its
-    end, and at the end of its last descendant. `wall_seconds` is the time from exec to the end. `cpu_seconds`
-    and the counts include the process, waited-for descendants and orphans. `user_seconds` and `system_seconds`
-    split it by the kernel's tick, which is meaningless below about 0.1 s. `max_rss_bytes` is the largest single
-    process. `locks` is None unless counted. `refused_processes` counts forks beyond the process limit;
-    `refused` describes known refusals of the sandbox.
+    Time stamps are seconds of CLOCK_MONOTONIC: before the process was created, directly before `execve`, at
+    the end of the process, and at the end of its last descendant. `wall_seconds` is the time from exec to the
+    end. `cpu_seconds` and the counts include the process, waited-for descendants and orphans. `user_seconds`
+    and `system_seconds` split it by the kernel's tick, which is meaningless below about 0.1 s.
+    `max_rss_bytes` is the largest single process. `locks` is None unless counted. `refused_processes` counts
+    forks beyond the process limit; `refused` describes known refusals of the sandbox.
     """
 
     ended: Ended

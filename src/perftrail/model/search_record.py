@@ -1,4 +1,4 @@
-"""Records of the store for searches, comparisons, notes on regressions, and its progress."""
+"""Records of the store: searches, comparisons, notes on regressions, and the store's progress."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from perftrail.model.wording import format_size
 
 Order = Literal["interleaved", "random", "sequential"]
 Prior = Literal["suspect", "size", "notes", "measured"]
-"""Evidence before any measurement that a revision is the culprit."""
+"""Evidence, known before the search measures, that a revision is the culprit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,9 +54,7 @@ class MeasurePolicy:
     ] = field(default_factory=Invocations)
     precision: Annotated[
         float,
-        Key(
-            "Half width of a point's interval, relative to its value, at which it is done.", above=0, below=1
-        ),
+        Key("Half width of a point's interval, relative to its value, that suffices.", above=0, below=1),
     ] = 0.02
     order: Annotated[
         Order,
@@ -91,8 +89,8 @@ class MeasurePolicy:
 class FindPolicy:
     """What `find` searches. A metric is ``NAME``, ``BENCHMARK.NAME``, either with ``[parameter=value]``.
 
-    ``works`` searches the revision that began to fail. Without any metric, it searches all metrics of the study
-    together.
+    ``works`` searches for the revision that began to fail. Without any metric, it searches all metrics of the
+    study together.
     """
 
     metric: Annotated[

@@ -71,9 +71,9 @@ class Pace:
     """How often to measure, and when to stop.
 
     Each entry has at least `least` and at most `most` runs (or pairs of a comparison), without warm-ups. The
-    budget can end it earlier, but not before `sure` runs. A single command stops when the half width of its
-    interval is at most `precision` of its wall time. `threshold` is the change below which two commands count
-    as the same. `warmups` of None: detected from the values.
+    budget can end measuring earlier, but not before `sure` runs. A single command stops when the half width
+    of its interval is at most `precision` of its wall time. `threshold` is the change below which two
+    commands count as the same. `warmups` of None: detected from the values.
     """
 
     least: int = LEAST_RUNS
@@ -102,7 +102,8 @@ class Surroundings:
 
     `padding_bytes` limits the random size of one additional environment variable, so that no single stack
     layout decides the result; hash seeds of interpreters are drawn with it. 0: nothing is drawn. `stdin` and
-    `output` are paths, or None for /dev/null. A `sandbox` contains all processes, including unmeasured ones.
+    `output` are paths, or None for /dev/null. `tolerant`: any exit code is accepted. A `sandbox` contains all
+    processes, including unmeasured ones.
     """
 
     environment: Mapping[str, str]
@@ -139,7 +140,7 @@ class Trial:
 
     @property
     def comparisons(self) -> int:
-        """Number of verdicts of the trial, which share one error."""
+        """Number of verdicts of the trial, which share one family-wise error rate."""
         return sum(len(group.others) for group in self.groups) * len(COMPARED)
 
 

@@ -75,7 +75,7 @@ class MeasuredCells:
 
 
 def measured_cells(view: View) -> MeasuredCells:
-    """Return the study's present runnables. Builds nothing."""
+    """Return the measured cells of a study, each with the key of its runnable. Builds nothing."""
     cells = MeasuredHere(view).cells
     return MeasuredCells(
         cells=tuple(cell for cell, _ in cells),
@@ -227,7 +227,7 @@ TEXT = "text/plain"
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ShownFigure:
-    """A chart of a study. As the last value of a notebook's cell, it is drawn.
+    """A chart of a study. A notebook draws it if it is the last value of a cell.
 
     Titles and captions may contain hostile text, for example names of revisions.
     """

@@ -361,7 +361,7 @@ Values = dict[str, object]
 
 
 def estimate_rows(study: Study, history: Sequence[Revision], rows: Sequence[Row]) -> list[Values]:
-    """Yield the rows of `show`."""
+    """Return the rows of `show`."""
     positions = _positions(history)
     return [
         {
@@ -382,7 +382,7 @@ def estimate_rows(study: Study, history: Sequence[Revision], rows: Sequence[Row]
 
 
 def change_rows(study: Study, history: Sequence[Revision], changes: Sequence[HistoryChange]) -> list[Values]:
-    """Yield the change points of `show`, each at the first revision measured after it."""
+    """Return the change points of `show`, each at the first revision measured after it."""
     positions = _positions(history)
     return [
         {
@@ -406,7 +406,7 @@ def change_rows(study: Study, history: Sequence[Revision], changes: Sequence[His
 
 
 def comparison_rows(compared: Sequence[SideBySide]) -> list[Values]:
-    """Yield the comparisons of `report`."""
+    """Return the comparisons of `report`."""
     return [
         {
             "subject": each.name,
@@ -428,7 +428,7 @@ def comparison_rows(compared: Sequence[SideBySide]) -> list[Values]:
 
 
 def answer_rows(searches: Sequence[SearchRecord]) -> list[Values]:
-    """Yield a row for each change of each answer of each search; one row for a search without any."""
+    """Return a row for each change of each answer of each search; one row for a search without any."""
     return [
         {**_asked(number, record), **_answered(answer), **change}
         for number, record in enumerate(searches, start=1)

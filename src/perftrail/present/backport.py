@@ -43,19 +43,19 @@ def obstacle_words(obstacle: Obstacle, *, old: str) -> Iterator[str]:
         case "deleted":
             yield f"{path}: the change removes this file, and {old} has another version of it"
         case "added":
-            yield f"{path}: the change adds this file, and {old} has another one of that name"
+            yield f"{path}: the change adds this file, and {old} has another file of that name"
         case "rejected":
             yield f"{path}: the lines that the patch changes are not in this file"
         case "changed":
             yield f"{path}: {old} has other lines at the place of the change"
     for passage in obstacle.passages[:MOST_PASSAGES]:
         yield f"    {_place(passage)}"
-        yield from _who("changed since by", passage.since)
-        yield from _who(f"changed on the branch of {old} by", passage.apart)
+        yield from _who("revisions that changed these lines since then:", passage.since)
+        yield from _who(f"revisions that changed these lines on the branch of {old}:", passage.apart)
     if len(obstacle.passages) > MOST_PASSAGES:
         yield f"    and {len(obstacle.passages) - MOST_PASSAGES} more places; --json names all"
     if obstacle.since:
-        yield from _who("added or changed since by", obstacle.since)
+        yield from _who("revisions that added or changed this file since then:", obstacle.since)
 
 
 def _place(passage: Passage) -> str:
@@ -82,8 +82,8 @@ def _who(words: str, revisions: Sequence[Revision]) -> Iterator[str]:
 MOST_COSTS = 2
 MOST_NAMED = 5
 BUILDS_DIFFER = (
-    "These builds differ; ten layouts would show whether the change does "
-    "([build] relink: docs/how-to/layout-noise.md)"
+    "The memory layouts of these builds may cause the difference; to rule that out, measure ten layouts "
+    "with [build] relink (docs/how-to/layout-noise.md)"
 )
 
 EXACT = 1e-9
@@ -128,17 +128,18 @@ def print_blocked(blocked: BackportConflict, *, kind: str, named: str | None) ->
     onto_words = f"--onto {shlex.quote(onto.short)}"
     if conflict.first:
         many = len(conflict.first) > 1
-        console.print(Text(f"Carry {'these' if many else 'this'} first{', oldest first' if many else ''}:"))
+        these = "these revisions first, the oldest first" if many else "this revision first"
+        console.print(Text(f"Back-port {these}:"))
         for revision in conflict.first[:MOST_NAMED]:
             console.print(Text(f"    {revision_name(revision)}"))
         if len(conflict.first) > MOST_NAMED:
             console.print(Text(f"    and {len(conflict.first) - MOST_NAMED} more; --json names all"))
-    left = ", as you left it" if conflict.kept else ", with what does apply"
+    left = " with your edits" if conflict.kept else " with the applied part of the change"
     console.print(Text(f"The tree of {old}{left}: {escaped(conflict.directory, longest=1000)}"))
     fix = f" {blocked.fix.short}" if blocked.fix is not None else ""
     if kind == "git":
         tree = shlex.quote(conflict.directory)
-        console.print(Text("Next: resolve the marked conflicts there, then", style="dim"))
+        console.print(Text("Next: resolve the marked conflicts there, then run:", style="dim"))
         console.print(
             Text(
                 f"    git -C {tree} add -A && git -C {tree} diff --cached --binary > settled.patch\n"
@@ -148,7 +149,7 @@ def print_blocked(blocked: BackportConflict, *, kind: str, named: str | None) ->
         )
     else:
         console.print(
-            Text(f"Next: fit the patch to it, then perftrail backport{study} --patch FILE {onto_words}")
+            Text(f"Next: adapt the patch, then run: perftrail backport{study} --patch FILE {onto_words}")
         )
 
 
@@ -159,7 +160,7 @@ def _what(fitted: FittedPatch) -> str:
     if fitted.fix is None:
         return f"the patch {onto}"
     name = revision_name(fitted.fix)
-    return f"the patch {onto}, beside {name}" if fitted.from_file else f"{name} {onto}"
+    return f"the patch {onto}, compared with {name}" if fitted.from_file else f"{name} {onto}"
 
 
 def headline(report: BackportReport) -> str:
@@ -171,9 +172,9 @@ def headline(report: BackportReport) -> str:
     if report.fitted.fix is None:
         return f"{_patched_words(report)}{costs}"
     if not report.compared:
-        return f"unclear how much of the gain is carried: the fixed one could not be measured{costs}"
+        return f"unclear retained gain: the fixed revision could not be measured{costs}"
     if head is None:
-        return f"no gain to carry was seen{_unseen(report)}{costs}"
+        return f"no gain of the fix was detected{_unseen(report)}{costs}"
     return f"{_share_words(head)}{costs}"
 
 
@@ -189,15 +190,15 @@ def share(found: RetainedGain) -> str:
 def _share_words(head: MetricResult) -> str:
     name = _name(head)
     if head.retained is None:
-        return f"unclear how much of the gain in {name} is carried"
+        return f"unclear which share of the gain in {name} the patched revision retains"
     result = share(head.retained)
     match head.retained.share:
         case Share.NOTHING:
-            return f"carries nothing of the gain in {name}: {result}"
+            return f"the patched revision retains nothing of the gain in {name}: {result}"
         case Share.UNCLEAR:
-            return f"unclear how much of the gain in {name} is carried: {result}"
+            return f"unclear which share of the gain in {name} the patched revision retains: {result}"
         case Share.PART | Share.WHOLE:
-            return f"carries {result} of the gain in {name}"
+            return f"the patched revision retains {result} of the gain in {name}"
 
 
 def _patched_words(report: BackportReport) -> str:
@@ -213,7 +214,7 @@ def _patched_words(report: BackportReport) -> str:
         ),
     )
     assert best.patched_against_old is not None
-    return f"the patch changes it: {change(round(best.patched_against_old.effect, 9))} {_name(best)}"
+    return f"the patched revision has {change(round(best.patched_against_old.effect, 9))} {_name(best)}"
 
 
 def _costs(report: BackportReport) -> str:
@@ -236,11 +237,11 @@ def _unseen(report: BackportReport) -> str:
     gain, name = chosen[0].fixed_against_old, _name(chosen[0])
     judged = chosen[0].judged(gain)
     if judged == "worse":
-        return f": the fixed one has {change(gain.effect)} {name}, which is worse"
+        return f": the fixed revision has {change(gain.effect)} {name}, which is worse"
     if judged == "same":
-        return f" in {name}: the fixed one is the same to within {percent(_bound(gain))}"
+        return f" in {name}: the fixed revision is the same to within {percent(_bound(gain))}"
     if gain.minimum_detectable is None:
-        return f" in {name}: {gain.pairs} units are too few to say, {gain.needed_pairs} are needed"
+        return f" in {name}: {gain.pairs} pairs are too few for a verdict; {gain.needed_pairs} are needed"
     return f" in {name}: a change below {percent(gain.minimum_detectable)} would not have been detected"
 
 
@@ -248,7 +249,7 @@ def _why_failed(report: BackportReport) -> str:
     for missing in report.failures:
         if missing.role is not Role.FIXED:
             stage = "does not build" if missing.failure.stage in ("build", "link") else missing.failure.stage
-            who = "what comes of the change" if missing.role is Role.PATCHED else "the old revision"
+            who = "the patched revision" if missing.role is Role.PATCHED else "the old revision"
             return f"{who} {stage}" if stage == "does not build" else f"{who} fails: {stage}"
     return "nothing could be measured"
 
@@ -257,7 +258,7 @@ def _table(report: BackportReport, stands: Sequence[MetricResult]) -> Table:
     roles = [role for role in Role if any(role in stand.estimates for stand in stands)]
     shares = any(stand.gains for stand in stands)
     names = [str(role) for role in roles]
-    heads = ["metric", *names, "patched / old", *(["carried"] if shares else [])]
+    heads = ["metric", *names, "patched / old", *(["retained gain"] if shares else [])]
     table = plain_table(heads, right=names)
     for stand in stands:
         figures = [Text(_figure(stand, role)) for role in roles]
@@ -287,14 +288,14 @@ def _effect(stand: MetricResult) -> Text:
 
 def _notes(report: BackportReport, shown: Sequence[MetricResult]) -> Iterator[str]:
     quiet = [stand for stand in report.metrics if stand not in shown]
-    for judged, words in (("same", "No difference"), ("unclear", "Not clear")):
+    for judged, words in (("same", "No difference"), ("unclear", "Unclear")):
         names = dict.fromkeys(
             _name(stand) for stand in quiet if stand.judged(stand.patched_against_old) == judged
         )
         if names:
             yield f"{words}: {_some(list(names))}"
     for one, other in report.equal:
-        yield f"{one.capitalize()} and {other} are one build, measured once"
+        yield f"{one.capitalize()} and {other} have equal builds, measured once"
     for missing in report.failures[:MOST_NAMED]:
         yield f"{missing.role.capitalize()}, {missing.where}: {failure_words(missing.failure)}"
     if len(report.failures) > MOST_NAMED:
@@ -305,19 +306,20 @@ def _notes(report: BackportReport, shown: Sequence[MetricResult]) -> Iterator[st
         yield BUILDS_DIFFER
     discarded = max((stand.discarded for stand in report.metrics), default=0)
     if discarded:
-        yield f"{counted(discarded, 'unit')} discarded and repeated because of other load"
+        yield f"Discarded and repeated {counted(discarded, 'noisy pair')}"
     noisy = max((stand.noisy for stand in report.metrics), default=0)
     if noisy:
         yield (
-            f"The machine was always busy: used {counted(noisy, 'noisy unit')} "
+            f"The machine was always busy: used {counted(noisy, 'noisy pair')} "
             "(perftrail doctor shows the processes)"
         )
     units = [stand.units for stand in report.metrics if stand.units]
     if units:
         span = f"{min(units)}" if min(units) == max(units) else f"{min(units)} to {max(units)}"
         fresh = f", {report.fresh} of them now" if report.fresh < report.invocations else ""
-        over = " (layouts)" if any(stand.layouts for stand in report.metrics) else ""
-        yield f"{span} units{over} side by side, {report.invocations} invocations{fresh}; all share one error of 1 %"
+        over = ", one for each layout" if any(stand.layouts for stand in report.metrics) else ""
+        cost = f"{report.invocations} invocations{fresh}"
+        yield f"{span} interleaved pairs{over}, {cost}; family-wise error rate 1 %"
 
 
 def _moved(stand: MetricResult) -> bool:

@@ -193,9 +193,9 @@ class Watcher:
     def _build_finished(self, event: BuildFinished) -> None:
         if isinstance(event.outcome, Failure):
             failed = "cannot be checked out" if event.outcome.stage == "checkout" else "does not build"
-            # Of revisions that fail alike the first tells why; the others would drown it.
+            # Print an equal reason of several revisions once: repetitions would hide other lines.
             why = excerpt_line(event.outcome)
-            shown = "likewise" if why in self._printed_before else why
+            shown = "the same reason" if why in self._printed_before else why
             self._printed_before.add(why)
             said = f"{shown} (log: {event.outcome.log})"
             if event.known:

@@ -50,7 +50,7 @@ def print_explained(explained: ExplainReport, *, named: str | None) -> None:
     where = f" {shlex.quote(named)}" if named else ""
     fix = explained.culprit.short
     console.print(
-        Text(f"Next: perftrail backport {fix}{where} --onto OLD    can an old release have it?", style="dim")
+        Text(f"Next: perftrail backport {fix}{where} --onto OLD    apply it to an old release", style="dim")
     )
 
 
@@ -58,12 +58,12 @@ def headline(explained: ExplainReport) -> str:
     """Return the largest difference over all points in one line."""
     name = revision_name(explained.culprit)
     if not explained.measured:
-        return f"no answer: {name} and the one before it could not both be measured"
+        return f"no answer: {name} or its reference could not be measured"
     if all(cell.equal for cell in explained.cells):
-        return f"{name} is the same build as the one before it: nothing that is measured can differ"
+        return f"{name} and its reference have equal builds: no metric can differ"
     differing = [(cell, each) for cell in explained.cells for each in cell.differing]
     if not differing:
-        return f"{name}: no difference was seen"
+        return f"{name}: no difference detected"
     causes = [
         (cell, each) for cell, each in differing if each.name not in EFFECTS and each.method != "output"
     ]
@@ -78,19 +78,19 @@ def _print_cell(cell: CellReport) -> None:
         Text(f"{cell.cell.benchmark}{variant} {escaped(str(cell.cell.point))}".rstrip(), style="bold")
     )
     if cell.equal:
-        console.print(Text("  one build: nothing differs"))
+        console.print(Text("  equal builds: nothing differs"))
         return
     if cell.differing:
         console.print(_table(cell.differing[:MOST_FIGURES]))
     else:
-        console.print(Text("  no difference was seen"))
+        console.print(Text("  no difference detected"))
     if len(cell.differing) > MOST_FIGURES:
-        console.print(Text(f"  and {len(cell.differing) - MOST_FIGURES} more that differ; --json has all"))
+        console.print(Text(f"  and {len(cell.differing) - MOST_FIGURES} more differences; --json lists all"))
     if cell.unchanged and cell.differing:
         whole = sorted(cell.unchanged, key=lambda each: " " in each.name)
         names = [_name(each) for each in whole]
         more = f" and {len(names) - MOST_ALIKE} more" if len(names) > MOST_ALIKE else ""
-        console.print(Text(f"  no difference seen: {', '.join(names[:MOST_ALIKE])}{more}", style="dim"))
+        console.print(Text(f"  no difference detected: {', '.join(names[:MOST_ALIKE])}{more}", style="dim"))
     for each in cell.unavailable:
         console.print(Text(f"  {each.what} not available: {escaped(each.why, longest=200)}", style="dim"))
 
@@ -123,7 +123,7 @@ def _files(files: Sequence[FileChange]) -> Table:
         scale = min(1.0, WIDEST_BAR / most)
         bar = Text("+" * math.ceil((each.added or 0) * scale), style="green")
         bar.append("-" * math.ceil((each.removed or 0) * scale), style="red")
-        count = "no text" if each.added is None else f"+{each.added} −{each.removed}"
+        count = "binary" if each.added is None else f"+{each.added} −{each.removed}"
         table.add_row("", Text(escaped(each.path)), Text(count), bar)
     if len(files) > MOST_FILES:
         table.add_row("", Text(f"and {len(files) - MOST_FILES} more files"), Text(""), Text(""))
@@ -150,7 +150,7 @@ def _change(figured: MetricDifference) -> str:
 
 
 def _method(figured: MetricDifference) -> str:
-    return f"{figured.method}, {figured.starts} starts each"
+    return f"{figured.method}, {figured.starts} invocations each"
 
 
 def _at(cell: CellReport) -> str:

@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from perftrail.verbs.import_ import Imported
 
 _NEXT = {
-    "asv": "asv publish --config {place}/asv.conf.json writes its pages",
-    "otava": "cd {place} && otava analyze --config-file otava.yaml --since 1990-01-01 NAME looks for changes in a test",
-    "bmf": "bencher run --adapter json --file FILE sends one",
+    "asv": "Next: asv publish --config {place}/asv.conf.json    write its pages",
+    "otava": "Next: cd {place} && otava analyze --config-file otava.yaml --since 1990-01-01 NAME"
+    "    find the changes of test NAME",
+    "bmf": "Next: bencher run --adapter json --file FILE    upload one file",
 }
 """Next useful command of the tool that reads a format."""
 

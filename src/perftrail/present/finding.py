@@ -70,7 +70,7 @@ def inside_words(inside: InsideMerge) -> Iterator[str]:
     merge, sure = inside.merge.revision.short, probability(inside.confidence)
     match inside.origin:
         case "branch":
-            yield f"{merge} is a merge, and it came with the branch ({sure}):"
+            yield f"{merge} is a merge, and the change came with the branch ({sure}):"
             candidates = inside.candidates
             if len(candidates) > 1:
                 yield f"  one of {len(candidates)} of its revisions, {candidates[0].short} to {candidates[-1].short}"
@@ -78,11 +78,11 @@ def inside_words(inside: InsideMerge) -> Iterator[str]:
             if len(candidates) > MOST_NAMED:
                 yield f"  and {len(candidates) - MOST_NAMED} more; --json names all"
         case "trunk":
-            yield f"{merge} is a merge, but it came from the trunk side: {inside.reason} ({sure})"
+            yield f"{merge} is a merge, but the change came from the trunk: {inside.reason} ({sure})"
         case "combination":
-            yield f"{merge} is a merge, and only the combination made it: {inside.reason} ({sure})"
+            yield f"{merge} is a merge, and only both sides together cause it: {inside.reason} ({sure})"
         case _:
-            yield f"{merge} is a merge, and where in it the change came from is unclear: {inside.reason}"
+            yield f"{merge} is a merge, and the origin of the change in it is unclear: {inside.reason}"
     if inside.inside is not None:
         yield from inside_words(inside.inside)
 
@@ -151,7 +151,7 @@ def note_words(answer: FindAnswer, change: Change) -> str:
 
 
 def unusable_words(answer: FindAnswer) -> str:
-    """Yield the unusable revisions, by cause."""
+    """Return the unusable revisions, by cause."""
     failures = {
         Subject(revision=each.revision, variant=PLAIN): each.failure
         for each in sorted(answer.unusable, key=lambda each: answer.revisions.index(each.revision))
@@ -283,7 +283,7 @@ def print_run(report: RunReport, *, repeat: Sequence[str]) -> None:
     console.print(
         Text(
             f"{report.measured} of {report.cells} points measured{skipped}, "
-            f"{report.invocations} new invocations, {len(report.failures)} failures",
+            f"{counted(report.invocations, 'new invocation')}, {counted(len(report.failures), 'failure')}",
             style="bold",
         )
     )
@@ -305,13 +305,13 @@ def print_run(report: RunReport, *, repeat: Sequence[str]) -> None:
 
 
 def _disagreement(found: Disagreement) -> str:
-    """Yield which subjects gave which answer, if they should agree and do not."""
+    """Return which subjects printed which answer, for answers that should be equal and differ."""
     given = (
         f"{value:.17g} ({escaped(listed(map(str, subjects), 'and'))})"
         for value, subjects in found.subjects_by_value.items()
     )
     at = f" at {escaped(str(found.point))}" if found.point.values else ""
-    return f"{found.benchmark}.{found.metric}{at} should be the same and is not: {', '.join(given)}"
+    return f"{found.benchmark}.{found.metric}{at} should be equal, but differs: {', '.join(given)}"
 
 
 def _print_answer(answer: FindAnswer) -> None:

@@ -62,7 +62,7 @@ def _outcome(gate: Gate) -> str:
 
 
 def _broken(gate: Gate) -> str:
-    return f"; {len(gate.broken)} no longer build or run" if gate.broken else ""
+    return f"; {counted(len(gate.broken), 'new failure')} at the head" if gate.broken else ""
 
 
 def _compared(gate: Gate) -> str:
@@ -80,7 +80,7 @@ def _compared(gate: Gate) -> str:
     if unclear:
         return f"no change is certain, {unclear} of {every} unclear; {seen(gate)}"
     if all(row.one_build for row in gate.rows):
-        return "the same: both are one build"
+        return "the same: the builds are equal"
     return f"the same to within {percent(gate.threshold)}, {every} of {every}"
 
 
@@ -91,10 +91,10 @@ def name(row: Row) -> str:
 
 
 def effect(row: Row) -> str:
-    """Return a row's change with its interval: ``5.2 % more [4.1 %, 6.3 %]``."""
+    """Return a row's change with its interval: ``+5.2 % [+4.1, +6.3]``."""
     found = row.comparison
     if row.one_build:
-        return "one build"
+        return "equal builds"
     if found is None:
         return row.note or "not measured"
     if found.high - found.low < EXACT:
@@ -183,7 +183,7 @@ def effort(gate: Gate) -> str:
     """Return the number of pairs and invocations behind the answer."""
     pairs = [row.pairs for row in gate.rows if row.pairs]
     if not pairs:
-        return "no starts"
+        return "no invocations"
     span = str(min(pairs)) if min(pairs) == max(pairs) else f"{min(pairs)} to {max(pairs)}"
     fresh = f", {gate.fresh} new" if gate.fresh < gate.invocations else ""
     layouts = max(row.layouts for row in gate.rows)
@@ -222,7 +222,8 @@ def limits(gate: Gate) -> Iterator[str]:
         yield f"the machine was always busy: used {counted(noisy, 'noisy pair')}"
     small = [row for row in gate.rows if row.verdict is Verdict.SLOWER and not gate.is_worth(row)]
     if small:
-        yield f"{len(small)} worse, but not by {percent(gate.threshold)} for sure: this does not fail the gate"
+        worse, least = counted(len(small), "worse metric"), percent(gate.threshold)
+        yield f"{worse} may differ by less than {least}, which does not fail the gate"
     yield from gate.notes
 
 
@@ -235,17 +236,17 @@ def _builds_or_layouts(gate: Gate) -> Iterator[str]:
     usual = ""
     if noise is not None:
         differ = percent(noise.value * SIDES)
-        usual = f"; {noise.builds} neighbouring builds of this history differ by {differ} by themselves"
+        usual = f"; {noise.builds} neighbouring builds without a change differ by {differ}"
     yield (
-        "these builds differ; ten layouts would show whether the change does"
-        f"{usual} ([build] relink: docs/how-to/layout-noise.md)"
+        f"the memory layouts of these builds may cause the difference{usual}; "
+        "to rule that out, measure ten layouts with [build] relink (docs/how-to/layout-noise.md)"
     )
 
 
 SIGNS = {Verdict.SLOWER: "🔴", Verdict.FASTER: "🟢", Verdict.UNCLEAR: "⚪", Verdict.SAME: "⚫"}
 """Signs, always printed together with the verdict's word."""
 
-HEAD = ("", "metric", "base", "head", "change", "figure", "verdict")
+HEAD = ("", "metric", "base", "head", "change", "chart", "verdict")
 MOST_ROWS, MOST_FOLDED = 100, 60
 """Maximum number of changed rows, and of folded rows of each verdict. A comment can have 65,536 letters."""
 
@@ -312,7 +313,7 @@ def _table(gate: Gate, rows: Sequence[Row], ends: float, *, left: int) -> Iterat
             _unbroken(value_words(row.head, unit)),
             _unbroken(effect(row)) if row.comparison is not None else inert(effect(row)),
             f"`{strip(row, ends)}`" if row.comparison is not None else "",
-            inert(f"{row.word}, trips the gate" if gate.trips(row) else row.word),
+            inert(f"{row.word}, fails the gate" if gate.trips(row) else row.word),
         )
         yield f"| {' | '.join(cells)} |"
     if left > 0:
@@ -371,7 +372,7 @@ def _lines(gate: Gate) -> Iterator[str]:
             f"{row.pairs} pairs",
         )
         yield "  ".join([f"{row.word}{'!' if gate.trips(row) else ''}".ljust(8), *filter(None, parts)])
-    yield from (f"lost      {lost(each)}" for each in gate.lost)
+    yield from (f"failed    {lost(each)}" for each in gate.lost)
     yield f"sure {sureness(gate)}"
     yield f"measured {effort(gate)}"
     yield f"machine {machine(gate)}"
@@ -525,7 +526,7 @@ FAMILIES: dict[str, tuple[str, Callable[[Row], float | None]]] = {
         lambda row: None if row.head is None else row.head.value,
     ),
     "perftrail_ratio": (
-        "Head against base; 1 is as much.",
+        "Ratio head/base; 1 means equal.",
         lambda row: 1.0 if row.one_build else None if row.comparison is None else row.comparison.effect,
     ),
     "perftrail_worse": (

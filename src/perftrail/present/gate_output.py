@@ -230,6 +230,6 @@ def _table(gate: Gate) -> Table:
             Text(value_words(row.head, row.metric.unit)),
             Text(escaped(effect(row)), style=style),
             Text(strip(row, ends) if row.comparison is not None else "", style=style),
-            Text(f"{row.word}{', trips the gate' if gate.trips(row) else ''}", style=style),
+            Text(f"{row.word}{', fails the gate' if gate.trips(row) else ''}", style=style),
         )
     return table

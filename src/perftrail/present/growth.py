@@ -46,7 +46,7 @@ def curve_words(along: GrowthSeries) -> Iterator[str]:
     if along.growth is not None:
         yield from _growth(along.growth, along, axis)
     elif along.unit_cost is None and along.leak is None:
-        yield f"{len(along.curve)} values of {axis} are too few to show how it grows"
+        yield f"{len(along.curve)} values of {axis} are too few to show how the metric grows"
     if along.unit_cost is not None:
         yield _per_unit(along.unit_cost, along.unit, axis)
     if along.leak is not None:
@@ -56,9 +56,9 @@ def curve_words(along: GrowthSeries) -> Iterator[str]:
             why = f"takes more than {quantity(refused.limit, 's')}"
         else:
             why = f"takes more memory than {quantity(refused.limit, 'B')}"
-        yield f"given up at {axis}={_at(refused.x)}, which {why}"
+        yield f"stopped at {axis}={_at(refused.x)}, which {why}"
     if along.skipped:
-        yield f"not started at {axis}={listed(map(_at, along.skipped), 'and')}, beyond what was given up"
+        yield f"skipped {axis}={listed(map(_at, along.skipped), 'and')}, larger than the value that failed"
 
 
 def rival_words(rivals: Rivals) -> Iterator[str]:
@@ -86,20 +86,20 @@ def _growth(found: Growth, along: GrowthSeries, axis: str) -> Iterator[str]:
     if found.order is Order.CONSTANT:
         yield f"constant {span}, within 10 % ({power})"
     elif found.order is not None:
-        yield f"{grows} like {_order(found.order)} {span} ({power}), n for {axis}{_misfit(found)}"
+        yield f"{grows} like {_order(found.order)} {span} ({power}), where n is {axis}{_misfit(found)}"
     elif found.orders:
         weights = [f"{_order(order)} ({probability(weight)})" for order, weight in found.orders.items()]
-        yield f"{grows} like {listed(weights)} {span} ({power}), n for {axis}{_misfit(found)}"
+        yield f"{grows} like {listed(weights)} {span} ({power}), where n is {axis}{_misfit(found)}"
     elif found.bend is None:
         yield f"{grows} like no common order {span}; as a power law it has the {power}"
     if found.bend is not None:
         bend = found.bend
         yield (
-            f"changes its growth near {axis}={_at(bend.x)} (between {_at(bend.low)} and {_at(bend.high)}): "
+            f"the growth changes near {axis}={_at(bend.x)} (between {_at(bend.low)} and {_at(bend.high)}): "
             f"exponent {bend.before:.2f} below, {bend.after:.2f} above"
         )
     if found.start is not None:
-        yield f"{quantity(found.start, along.unit)} of it do not depend on {axis}"
+        yield f"constant part, independent of {axis}: {quantity(found.start, along.unit)}"
     if along.work is not None:
         yield _work(found, along.work)
 
@@ -108,7 +108,7 @@ def _misfit(found: Growth) -> str:
     if not found.systematic:
         return ""
     return (
-        f"; no order fits: points are {percent(found.misfit)} off the nearest curve, more than samples vary"
+        f"; no order fits: points differ by {percent(found.misfit)} from the nearest curve, beyond the noise"
     )
 
 
@@ -117,10 +117,10 @@ def _work(time: Growth, work: Growth) -> str:
     orders = listed(map(_order, work.orders)) or f"a power of {work.exponent.value:.2f}"
     text = f"its instructions grow like {orders}"
     if time.exponent.low > work.exponent.high:
-        return f"{text}, less than its time: each takes longer, for example by misses of caches"
+        return f"{text}, less than the time: each instruction takes longer, for example by cache misses"
     if time.exponent.high < work.exponent.low:
-        return f"{text}, more than its time"
-    return f"{text}, as its time does: the work itself grows so"
+        return f"{text}, more than the time"
+    return f"{text}, like the time: the work itself grows"
 
 
 def cause_hint(curves: Iterable[GrowthSeries]) -> str:
@@ -131,7 +131,7 @@ def cause_hint(curves: Iterable[GrowthSeries]) -> str:
     )
     hint = (
         "This describes how time grows, not why: a benchmark of the same command with "
-        'counters = ["instructions"] shows whether the work grows so'
+        'counters = ["instructions"] shows whether the work grows equally'
     )
     return hint if grows else ""
 
@@ -150,24 +150,26 @@ def _per_unit(found: PerUnit, unit: str, axis: str) -> str:
             f"so that up to {percent(1.0 - 1.0 / found.quantum.factor)} of a value may be unused"
         )
     if found.bent:
-        return f"no single value for each of {axis}, because it does not grow linearly{note}"
+        return f"no constant cost of each unit of {axis}: the growth is not linear{note}"
     if found.low <= 0.0 <= found.high:
-        return f"no growth detected: at most {quantity(found.high, unit)} for each of {axis}{note}"
+        return f"no growth detected: at most {quantity(found.high, unit)} for each unit of {axis}{note}"
     each = quantity(found.value, unit, low=found.low, high=found.high)
-    return f"each one more of {axis} takes {each}, beside {quantity(found.base, unit)}{note}"
+    return f"each unit of {axis} adds {each} to {quantity(found.base, unit)}{note}"
 
 
 def _over_time(found: OverTime, unit: str, axis: str) -> str:
     slope = quantity(found.slope, unit, low=found.low, high=found.high)
     match found.verdict:
         case Leak.LEAK:
-            return f"a leak: grows by {slope} for each of {axis} at constant load"
+            return f"a leak: grows by {slope} for each unit of {axis} at constant load"
         case Leak.NONE:
-            return f"no leak: at constant load it grows by at most {quantity(found.high, unit)} for each of {axis}"
+            most = quantity(found.high, unit)
+            return f"no leak: at constant load it grows by at most {most} for each unit of {axis}"
         case Leak.LEVELS_OFF:
             return f"grows with {axis} and levels off: no leak in the measured range"
         case _:
-            return f"whether it leaks is unclear: {slope} for each of {axis}; measure longer, or more values"
+            unclear = f"a leak is possible, but unclear: {slope} for each unit of {axis}"
+            return f"{unclear}; measure for a longer time, or at more values"
 
 
 def _stretch(each: CurveRange, names: tuple[str, str]) -> str:

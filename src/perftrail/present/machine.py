@@ -45,7 +45,7 @@ def print_report(report: DoctorReport) -> None:
     console = output()
     for change in report.restored:
         console.print(
-            Text(f"restored a setting that a killed perftrail had left: {_setting_words(change, back=True)}")
+            Text(f"restored a setting that a killed perftrail changed: {_setting_words(change, back=True)}")
         )
     counts = {grade: sum(finding.grade == grade for finding in report.findings) for grade in STYLES}
     console.print(Text(_headline(counts), style="bold"))
@@ -62,11 +62,11 @@ def resolution_line(found: Resolution) -> str:
     """Return the smallest change that this machine can resolve, as measured."""
     each = quantity(found.seconds, "s")
     line = (
-        f"On this machine, now, {found.pairs} pairs of a {each} program resolve {_percent(found.wall)} in wall "
-        f"and {_percent(found.cpu)} in CPU time."
+        f"On this machine, now, {found.pairs} pairs of a {each} program detect a change of "
+        f"{_percent(found.wall)} in wall time and of {_percent(found.cpu)} in CPU time."
     )
     if found.wall > 0.01:
-        line += f" To see 1 % in wall takes about {found.pairs_for_one_percent} pairs."
+        line += f" A change of 1 % in wall time needs about {found.pairs_for_one_percent} pairs."
     return line
 
 
@@ -105,7 +105,7 @@ def _things(count: int, one_does: str, several_do: str) -> str:
 
 
 def _lines(finding: Finding, *, width: int) -> Text:
-    """Yield the lines of one finding: severity and name, then its cost and remedy."""
+    """Return the lines of one finding: grade and name, then its cost and remedy."""
     text = Text()
     text.append(f"{finding.grade:<{INDENT}}", style=STYLES[finding.grade])
     text.append(finding.name, style="bold")
@@ -114,13 +114,13 @@ def _lines(finding: Finding, *, width: int) -> Text:
     if finding.cost:
         text.append(f"\n{' ' * INDENT}{_hung(f'cost: {finding.cost} ({finding.source})', room)}", style="dim")
     if finding.remedy:
-        remedy = f"{finding.remedy}; --fix does, for a while" if finding.fix else finding.remedy
+        remedy = f"{finding.remedy}; --fix does this temporarily" if finding.fix else finding.remedy
         text.append(f"\n{' ' * INDENT}{_hung(f'do:   {remedy}', room)}")
     return text
 
 
 def _hung(text: str, room: int) -> str:
-    """Yield a text in lines; commands to copy are not broken inside a word."""
+    """Return a text wrapped with a hanging indent; no word is broken, so that commands can be copied."""
     lines = textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False)
     return f"\n{' ' * INDENT}".join(lines)
 
@@ -135,5 +135,5 @@ def _percent(share: float) -> str:
 
 def _next(report: DoctorReport) -> str:
     if any(finding.fix for finding in report.findings):
-        return "Next: sudo perftrail doctor --fix -- perftrail run (measures with that changed)"
+        return "Next: sudo perftrail doctor --fix -- perftrail run (measures with changed settings)"
     return "Next: perftrail run (flags noisy samples; see docs/how-to/trustworthy-figures.md)"

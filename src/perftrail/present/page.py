@@ -308,7 +308,7 @@ class Drawings:
             self._begun[figure.name] = self._engine.begin(svg, figure)
 
     def drawn(self, figures: Sequence[Figure]) -> Mapping[str, Drawn]:
-        """Yield charts by name as they are drawn. Call it once.
+        """Draw charts; return them by name. Call it once.
 
         Two thirds of the PNGs are made here while the engine draws the other charts.
         """

@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 CAUSES = {
     Cause.LOCK: "a lock",
     Cause.HANDOVER: (
-        "a queue or a barrier at which threads wait for each other, or a lock that the program makes of one"
+        "a queue or a barrier at which threads wait for each other, or a lock that contains one"
     ),
     Cause.HIDDEN_LOCK: (
-        "a wait that is not counted: a lock of malloc or of the kernel, or what the program makes of futexes, pipes "
-        "or sleeps"
+        "a wait that is not counted: a lock of malloc or of the kernel, or one that the program builds from "
+        "futexes, pipes or sleeps"
     ),
-    Cause.SERIAL: "work that is not shared out among the threads",
+    Cause.SERIAL: "serial work, which is not divided among the threads",
     Cause.SPINNING: "threads that spin on a lock",
     Cause.FALSE_SHARING: "cache lines that several threads write",
-    Cause.MEMORY: "memory or a cache that cannot serve more",
+    Cause.MEMORY: "memory or a cache at its bandwidth limit",
     Cause.SLOWER_CORES: "cores that slow one another down (shared units, a lower clock)",
     Cause.KERNEL: "the kernel, in system calls or page faults",
     Cause.MORE_WORK: "more work with more threads, which a throughput metric would show",
@@ -49,15 +49,15 @@ FIGURES = {
     "switches": "voluntary switches beyond those of one thread",
     "switch_rate": "voluntary switches beyond those of one thread",
     "preemption_rate": "involuntary switches beyond those of one thread",
-    "contended_locks": "locks found held",
+    "contended_locks": "contended locks",
     "lock_wait": "time waited for locks",
     "handover_wait": "time waited at condition variables, barriers and semaphores",
     "join_wait": "time waited for threads to end",
     "spin_wait": "time spent at spin locks",
     "ready": "time in which a thread was ready but had no processor",
-    "uncounted_wait": "waiting at no lock, queue or barrier that is counted",
-    "uncounted_switches": "voluntary switches that no counted wait made",
-    "joins": "threads waited for until they ended",
+    "uncounted_wait": "waiting outside of counted locks, queues and barriers",
+    "uncounted_switches": "voluntary switches without a counted wait",
+    "joins": "joined threads",
     "counted_processes": "processes",
 }
 
@@ -128,13 +128,13 @@ def contention_lines(found: Contention, *, axis: str = "threads") -> Iterator[st
     """Yield what limits the speed-up, with its evidence."""
     at = f" at {counted(found.threads, axis)}" if found.threads else ""
     if found.outcome is Outcome.SCALES:
-        yield f"What is lost{at} needs no explanation."
+        yield f"The loss{at} is too small to need a cause."
     elif found.outcome is Outcome.LIKELY:
-        yield f"Likely the cause{at}: {CAUSES[found.candidates[0]]}. Evidence:"
+        yield f"Likely cause of the loss{at}: {CAUSES[found.candidates[0]]}. Evidence:"
         yield from _evidence(found.evidence)
     else:
         causes = "; or ".join(CAUSES[each] for each in found.candidates)
-        yield f"What limits it is unknown here{at}: {found.because}{': ' if causes else ''}{causes}."
+        yield f"The cause of the loss{at} is unknown: {found.because}{': ' if causes else ''}{causes}."
         if causes:
             yield from _evidence(found.evidence)
         if found.next_step:
@@ -161,7 +161,8 @@ def evidence(indicator: LossIndicator) -> str:
         of = "" if indicator.name == "contended_locks" else " of the time with one thread"
     else:
         value, of = _interval(figure), f" {indicator.unit}".rstrip()
-    return f"{FIGURES[indicator.name]}: {value}{of}{_reached(figure)}; much of it speaks for {indicator.speaks_for}"
+    meaning = f"a high value indicates {indicator.speaks_for}"
+    return f"{FIGURES[indicator.name]}: {value}{of}{_reached(figure)}; {meaning}"
 
 
 def counted(count: int, axis: str) -> str:
@@ -177,8 +178,8 @@ def counted(count: int, axis: str) -> str:
 def _best(scaling: Scaling, axis: str) -> str:
     best = scaling.best
     alike = "" if best.low == best.high else f", not distinguishable from {best.low} to {best.high}"
-    said = f"Throughput measured is highest at {counted(best.threads, axis)}{alike}"
-    return f"{said}; the peak may be beyond what was measured." if best.open else f"{said}."
+    said = f"The highest measured throughput is at {counted(best.threads, axis)}{alike}"
+    return f"{said}; the peak may be at a count that was not measured." if best.open else f"{said}."
 
 
 def _fits(scaling: Scaling, axis: str) -> Iterator[str]:
@@ -191,7 +192,7 @@ def _fits(scaling: Scaling, axis: str) -> Iterator[str]:
         yield f"No law of scaling: {fits.because}."
         return
     kind = "processors" if processors.cores is None else "cores"
-    within = f"{axis} up to the {processors.alone} {kind} there are"
+    within = f"{axis} up to this machine's {processors.alone} {kind}"
     if fits.chosen is Law.AMDAHL:
         assert fits.amdahl is not None
         more = f"; {fits.because}" if fits.because else ""
@@ -199,7 +200,7 @@ def _fits(scaling: Scaling, axis: str) -> Iterator[str]:
         return
     assert fits.usl is not None
     assert fits.usl.coherency is not None
-    limit = "; it assumes that no processors share a core, which this machine does not show"
+    limit = "; it assumes that no processors share a core, which this machine does not report"
     limit = limit if processors.cores is None else ""
     yield (
         f"The Universal Scalability Law fits ({within}): contention {_parameter(fits.usl.contention)}, "
@@ -209,10 +210,10 @@ def _fits(scaling: Scaling, axis: str) -> Iterator[str]:
         most = max(p.threads for p in scaling.points if not (p.beyond or p.shares_cores))
         where = ""
         if peak.value > processors.alone:
-            where = f", beyond the {processors.alone} {kind} that there are"
+            where = f", more than this machine's {processors.alone} {kind}"
         elif peak.value > most:
-            where = ", beyond what was measured"
-        yield f"By it, throughput peaks at {_parameter(peak)} {axis}{where}."
+            where = ", more than the largest measured count"
+        yield f"It predicts the highest throughput at {_parameter(peak)} {axis}{where}."
 
 
 def _parameter(found: Parameter) -> str:

@@ -136,7 +136,7 @@ def levels_of(change: ChangeFound) -> str:
         return ""
     if change.began:
         before, after = probability(change.before), probability(change.after)
-        return f"it works with probability {before} before, {after} after"
+        return f"the program works with probability {before} before, {after} after"
     return levels_words(change.before, change.after, change.unit)
 
 
@@ -323,7 +323,7 @@ def _merges(change: Mapping[str, Json]) -> Iterator[str]:
         sure = inside.get("origin_confidence")
         text = f" ({probability(sure)})" if isinstance(sure, float) else ""
         merge = Revision(id=str(ids[0])).short
-        yield f"{merge} is a merge; the change came from the {inside['origin']}: {inside['reason']}{text}."
+        yield f"{merge} is a merge; origin of the change: {inside['origin']}, {inside['reason']}{text}."
         yield from _merges(inside)
 
 
@@ -340,7 +340,7 @@ def _about_works(answer: Mapping[str, Json]) -> bool:
 def _began(answer: Mapping[str, Json], change: Mapping[str, Json], culprit: Revision) -> str:
     """Return whether a program began to fail, and how, or to work."""
     if _number(change.get("after")) > _number(change.get("before")):
-        return "made it work"
+        return "made the program work"
     stage = {each["revision"]: str(each["stage"]) for each in _dicts(answer, "failures")}.get(culprit.id)
     return f"began to fail{f' ({stage})' if stage else ''}"
 
@@ -420,12 +420,12 @@ def _nothing(answer: AnswerFound) -> str:
 def _never_began(verdict: str, confidence: float, tried: int, unusable: int) -> str:
     """Return why no revision is named where a program began to fail."""
     if verdict == "unclear":
-        return "where it began to fail"
+        return "where the program began to fail"
     if not unusable:
-        return f"it did not begin to fail, probability {probability(confidence)}"
+        return f"the program did not begin to fail, probability {probability(confidence)}"
     if unusable == tried:
-        return f"it fails all along, from the old end on, in every one of {tried} revisions tried"
-    return f"it fails as often before as after, probability {probability(confidence)}"
+        return f"the program fails already at the old end of the range, and in all {tried} revisions tried"
+    return f"the program fails equally often along the range, probability {probability(confidence)}"
 
 
 def change_words(answer: FindAnswer, number: int) -> str:

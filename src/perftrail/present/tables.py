@@ -47,7 +47,7 @@ def row_notes(row: Row) -> list[str]:
     if found and found.count == 1:
         notes.append("one value, no interval")
     elif found and reached < 0.9495:
-        notes.append(f"interval only {reached * 100:.0f} %")
+        notes.append(f"only a {reached * 100:.0f} % interval")
     return notes
 
 
@@ -128,7 +128,7 @@ def print_changes(found: HistoryChanges) -> None:
     console, ranked = output(), list(enumerate(found.ranked, start=1))
     for alert, title in (
         (True, "Changes along the history, by size compared with the noise:"),
-        (False, "Changes that are small, shown by one build only, or returned soon:"),
+        (False, "Changes that are small, shown by one build only, or soon reverted:"),
     ):
         lines = [(rank, each) for rank, each in ranked if each.point.alert is alert]
         if lines:
@@ -146,7 +146,7 @@ def print_changes(found: HistoryChanges) -> None:
 def print_searches(records: Sequence[SearchRecord], shown: int) -> None:
     """List the stored searches, and say which one is printed next."""
     console = output()
-    console.print(Text(f"{len(records)} searches; {shown} follows, --search N shows another:"))
+    console.print(Text(f"{len(records)} searches; number {shown} follows, --search N shows another:"))
     for number, record in enumerate(records, start=1):
         first, last = (Revision(id=str(record.question[end])).short for end in ("first", "last"))
         asked = ", ".join(
@@ -252,7 +252,7 @@ def print_by_benchmark(found: Sequence[Shift]) -> None:
         f"\nChange by benchmark, against {reference}: geometric means over the points, from interleaved pairs"
     )
     console.print(Text(title, style="bold"), soft_wrap=True)
-    columns = ("variant", "benchmark", "metric", "points", "times", "verdict")
+    columns = ("variant", "benchmark", "metric", "points", "ratio", "verdict")
     texts = [_shift_texts(each) for each in found]
     shown = [name for name in columns if name not in ("variant", "metric") or _several(texts, name)]
     table = plain_table(shown, right=("points",))
@@ -272,7 +272,7 @@ def _shift_texts(shift: Shift) -> dict[str, str]:
         "benchmark": shift.row.benchmark,
         "metric": shift.row.metric,
         "points": str(len(shift.points)),
-        "times": interval_words(found.effect, found.low, found.high),
+        "ratio": interval_words(found.effect, found.low, found.high),
         "verdict": change(found.effect) if shift.differs else shift.words,
     }
 

@@ -160,10 +160,10 @@ def warmup_words(result: Finding) -> str:
     warmup = result.warmup
     if warmup.count == 0:
         return "" if warmup.level else "too few runs to detect a warm-up"
-    count = f"{warmup.count} warm-up{'s' if warmup.count > 1 else ''} left out"
+    count = f"{warmup.count} warm-up{'s' if warmup.count > 1 else ''} discarded"
     first = "it" if warmup.count == 1 else "the first"
     said = f"{count}, {first} took {number(warmup.first)} times as long" if warmup.first != 1.0 else count
-    return said if warmup.level else f"{said}; the rest is not level either"
+    return said if warmup.level else f"{said}; the other runs are not stable either"
 
 
 def flag_words(result: Finding) -> str:
@@ -180,15 +180,15 @@ def end_words(result: Finding, found: Findings) -> str:
     alone = not any(group.others for group in found.trial.groups)
     if result.why is Why.BUDGET and result.runs < pace.least:
         return (
-            f"no more fitted into {duration(pace.budget_seconds)} for each command:"
+            f"the budget of {duration(pace.budget_seconds)} for each command allowed no more runs; use"
             f" --budget {_seconds(pace.budget_seconds * pace.least / max(1, result.runs) * 1.2)}"
-            f" for all {pace.least}"
+            f" for all {pace.least} runs"
         )
     if result.why is Why.BUDGET:
         return f"stopped after {duration(pace.budget_seconds)} for each command (--budget)"
     if alone and result.why is Why.MOST and pace.least < pace.most and width > pace.precision:
         return (
-            f"within ± {percent(width)}, ± {percent(pace.precision)} would take"
+            f"the interval is ± {percent(width)}; for ± {percent(pace.precision)} use"
             f" about --max-runs {_rounded(result.runs * (width / pace.precision) ** 2)}"
         )
     return ""
@@ -296,7 +296,7 @@ def print_findings(found: Findings) -> None:
 
 
 def lines(found: Findings, *, braille: bool) -> list[tuple[str, str]]:
-    """Yield the answer line by line, each with its style."""
+    """Return the answer line by line, each with its style."""
     measured = [result for result in found.results if result.metrics]
     if not measured:
         return [("nothing was measured", "bold")]
@@ -314,7 +314,7 @@ def lines(found: Findings, *, braille: bool) -> list[tuple[str, str]]:
     if found.shell is not None and found.shell.metrics:
         answer += [(line, "") for line in _shell(found.shell)]
     if found.stopped:
-        answer.append(("interrupted: this is what was measured until then", "yellow"))
+        answer.append(("interrupted: the results are partial", "yellow"))
     while answer and not answer[-1][0]:
         answer.pop()
     return answer
@@ -343,7 +343,7 @@ def _block(result: Finding, letter: str, found: Findings) -> list[tuple[str, str
 
 
 def _run_notes(result: Finding, found: Findings) -> str:
-    """Yield how often a command ran, its warm-ups and flags, and why measuring ended."""
+    """Return how often a command ran, its warm-ups and flags, and why measuring ended."""
     runs = f"{result.runs} run{'s' if result.runs != 1 else ''}"
     said = [runs, warmup_words(result), flag_words(result), end_words(result, found)]
     return "; ".join(text for text in said if text)
@@ -384,7 +384,7 @@ def _table(found: Findings, names: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _verdicts(found: Findings, names: Sequence[str]) -> list[tuple[str, str]]:
-    """Yield one line for each comparison, with a column for each metric."""
+    """Return one line for each comparison, with a column for each metric."""
     if not found.contrasts:
         return []
     rows = [["", "", *SHOWN.values(), "pairs"]]
@@ -394,12 +394,12 @@ def _verdicts(found: Findings, names: Sequence[str]) -> list[tuple[str, str]]:
         pairs = max(compared.pairs for compared in by_metric.values())
         rows.append([names[entry], f"against {names[against]}", *cells, str(pairs)])
     head, *body = _columns(rows, right=(5,), flexible=1)
-    text = "×: the ratio; unclear: a change below the one in brackets would not be seen"
+    text = "×: the ratio; unclear: a change below the one in brackets is not detectable"
     return [(head, "dim"), *((line, "") for line in body), (text, "dim"), ("", "")]
 
 
 def _notes(found: Findings, names: Sequence[str]) -> list[tuple[str, str]]:
-    """Yield notes that do not fit into the table: warm-ups, flags and ends, equal ones once."""
+    """Return notes that do not fit into the table: warm-ups, flags and ends, equal ones once."""
     data: dict[str, list[str]] = {}
     for letter, result in zip(names, found.results, strict=True):
         said = [warmup_words(result), end_words(result, found)]
@@ -414,7 +414,7 @@ def _notes(found: Findings, names: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _curve(found: Findings, names: Sequence[str], *, braille: bool) -> list[str]:
-    """Yield the chart of wall time against the first numeric parameter with at least three values."""
+    """Return the chart of wall time against the first numeric parameter with at least three values."""
     axis = _numeric_axis(found)
     if axis is None:
         return []

@@ -49,7 +49,7 @@ class WarmupsJson(TypedDict):
     """Runs before the first sample."""
 
     count: int
-    first: Annotated[float, "the first value over the stable level"]
+    first: Annotated[float, "ratio of the first value to the stable level"]
     level: Annotated[bool, "whether the remaining values are stable"]
 
 
@@ -106,7 +106,9 @@ class TrialJson(TypedDict):
 
     results: list[CommandResultJson]
     comparison: list[CommandComparisonJson]
-    shell: Annotated[CommandResultJson | None, "the empty command in the shell, whose time was subtracted"]
+    shell: Annotated[
+        CommandResultJson | None, "the empty command in the shell, whose time every wall time includes"
+    ]
     seconds: float
     interrupted: bool
     conditions: ConditionsJson

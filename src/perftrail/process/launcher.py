@@ -1,7 +1,8 @@
 """Client of the launcher: start it, send it commands, and read the results.
 
-If both of its processes are killed at the same moment, this module cleans up: only then do its cgroups remain, with
-everything that the target started. The kernel kills the target itself (PR_SET_PDEATHSIG), but not its children.
+If both processes of the launcher are killed at the same moment, its cgroups remain, with everything that the
+target started. Then this module removes them. The kernel kills the target itself (PR_SET_PDEATHSIG), but not
+its children.
 """
 
 from __future__ import annotations

@@ -130,7 +130,7 @@ class Judgement:
 def judge(view: View, *, measured: MeasuredHere | None = None) -> tuple[Judgement, ...]:
     """Judge every claim of a study on its last revision measured here; the family-wise error rate is 1 %.
 
-    `measured` is what was already read of the study.
+    `measured` contains the samples that were already read.
     """
     known = MeasuredHere(view) if measured is None else measured
     last = next((cell.subject.revision for cell, _ in reversed(known.cells)), None)

@@ -72,7 +72,7 @@ class Row:
     have the same build, so nothing was measured. The comparison uses `pairs`. Among these, `noisy` pairs were
     used although noisy, because the machine was always noisy; `discarded` pairs were not used. `layouts` is
     the number of layouts of the pairs, 0 if both builds are compared as their recipe links them. `ratios` are
-    head/base of each pair, or of each layout's mean. All the starts took `seconds`.
+    head/base of each pair, or of each layout's mean. All invocations took `seconds`.
     """
 
     metric: ComparedMetric
@@ -281,9 +281,9 @@ class Gate:
 
     The family-wise error rate of all verdicts is ``1 - confidence``. `threshold` is the smallest relative
     change worth reporting. `invocations` are those that the metrics use; `fresh` were started now, in
-    `seconds`. `layout_noise` is the spread between builds of this history without a change, `None` if
-    unknown. `notes` limit the answer. `repeat` and `hunt` are the commands that repeat the comparison and
-    search for the culprit.
+    `seconds`. `lost` are the sides that failed, `taken` is the time of the comparison. `layout_noise` is the
+    spread between builds of this history without a change, `None` if unknown. `notes` limit the answer.
+    `repeat` and `hunt` are the commands that repeat the comparison and search for the culprit.
     """
 
     title: str

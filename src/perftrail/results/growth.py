@@ -297,8 +297,8 @@ def growth_along(
 ) -> Growths:
     """Analyse every numeric axis with at least four values; memory too, unless `metrics` selects.
 
-    `measured` is what was already read of the study. `choose` selects the revisions to analyse from those
-    with such an axis, in the order of history.
+    `measured` contains the samples that were already read. `choose` selects the revisions to analyse from
+    those with such an axis, in the order of history.
     """
     axes = {name: _axes(benchmark) for name, benchmark in view.study.benchmarks.items()}
     if not any(axes.values()):

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 def outdated(view: View, cell: Cell, origin: Origin | None) -> str:
-    """Return why the present study would measure a cell again; empty if its samples are valid, or if nobody knows.
+    """Return why the present study would measure a cell again; empty if it would not, or if that is unknown.
 
     Samples of another machine are compared by their recipe only: its tools are its own.
     """
@@ -63,9 +63,10 @@ def _other_tools(then: Sequence[str], now: Sequence[str]) -> bool:
 class MeasuredHere:
     """The measured cells of a study, in the order of `history`, each with the key of its runnable.
 
-    Of several runnables of a cell, the last one that the present study would run counts, or else the last; only
-    runnables that ran on this machine count if there are any. `outdated` says of a cell why it would be measured
-    again. `replaced` counts cells that also have samples of another recipe or toolchain, which are not shown.
+    If a cell has several runnables, the last one that the present study would run counts, else the last one.
+    Runnables that did not run on this machine count only if none did. `outdated` maps a cell to the reason
+    why the study would measure it again. `replaced` counts cells that also have samples of another recipe or
+    toolchain, which are not shown.
     """
 
     def __init__(self, view: View) -> None:

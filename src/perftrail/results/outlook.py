@@ -34,8 +34,8 @@ class Span:
 class Left:
     """Completed and remaining invocations, and the remaining time; `None` if nothing is known about it.
 
-    `unseen` points were not started at any revision. Their time is that of other points, if necessary of
-    smaller ones.
+    `unseen` points were not started at any revision. Their time is estimated from smaller points,
+    from other points of the benchmark, or from other benchmarks.
     """
 
     done: int
@@ -175,9 +175,9 @@ class _Usual:
         del own[bisect_left(own, seconds)]
 
     def seconds(self, wanted: Iterable[CellKind]) -> Mapping[CellKind, float]:
-        """Return the usual seconds: of the cell, else the longest of smaller ones, else of its benchmark.
+        """Return the usual seconds: of the cell, the longest of smaller ones, of its benchmark, or of all.
 
-        A key is missing if nothing of its benchmark was started.
+        Empty if nothing was started.
         """
         medians = {kind: own[len(own) // 2] for kind, own in self._known.items() if own}
         if not medians:

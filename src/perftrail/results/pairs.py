@@ -200,7 +200,8 @@ def shifts(view: View, measured: MeasuredHere, rows: Sequence[tuple[Row, Row]]) 
 def by_benchmark(view: View, measured: MeasuredHere, rows: Sequence[Row]) -> tuple[Shift, ...]:
     """Compare the variants with the first one, by benchmark, at the last revision measured.
 
-    Empty if fewer than two variants have samples, and if no samples were interleaved.
+    Empty with fewer than two variants or measured benchmarks, for imported samples, and without common
+    blocks.
     """
     variants = tuple(view.study.variants)
     if len(variants) < 2 or not measured.cells or view.study.searched_source.kind == "samples":

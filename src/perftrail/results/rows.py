@@ -153,7 +153,7 @@ def rows(
 def rows_by_benchmark(
     view: View, measured: MeasuredHere, metrics: Sequence[str], optional: Sequence[str]
 ) -> Iterator[Sequence[Row]]:
-    """Yield the same rows by benchmark, each created on demand; derived metrics come last."""
+    """Yield the rows that `rows` returns, benchmark by benchmark and on demand; derived metrics come last."""
     plain = _Plain(view, measured, metrics, optional)
     for name in view.study.benchmarks:
         yield tuple(plain.rows(measured.of(name)))

@@ -151,7 +151,7 @@ class _Axes:
 
 
 def arrange(files: Sequence[SampleFile]) -> Arranged:
-    """Merge the content of files: values of one subject, benchmark, point and machine are one sample, in their order.
+    """Merge the content of files: values of one subject, benchmark, point and machine form one series.
 
     A revision is a subject as the files name it, or a file without subjects. Revisions are in the order of
     time, or of the files' names if some have no time. Commands are variants, and so are machines if there are
@@ -302,7 +302,7 @@ def _revisions(placed: Sequence[_Placed]) -> dict[str, Revision]:
 
 
 def _taken(group: Sequence[_Placed]) -> Iterator[FileValues]:
-    """Group values of one file that were sampled together: those of one length, in their order."""
+    """Group the values of one file: first single samples, then means and medians of other tools."""
     for summary in (False, True):
         alike = [each for each in group if each.series.summary == summary]
         if alike:
@@ -342,8 +342,8 @@ class Read:
 def read_samples(study: Study) -> Read:
     """Read every file of a study of samples.
 
-    Without a format in the study, unknown files are ignored, because some tools write results among others.
-    Raises `SourceError` for unreadable files, `StudyError` for an unknown format.
+    Without a format in the study, unknown files are ignored, because some tools write results next to other
+    files. Raises `SourceError` for unreadable files, `StudyError` for an unknown format.
     """
     asked = study.searched_source
     if wrong := format_wrong(asked.format):

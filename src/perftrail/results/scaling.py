@@ -42,7 +42,7 @@ class ScalingFitJson(TypedDict):
     coherency: FittedNumberJson | None
     peak: Annotated[FittedNumberJson | None, "thread count of the highest throughput"]
     misses: Annotated[float, "largest relative distance of a point from the curve"]
-    lack: Annotated[float, "p-value of: the points lie on the curve"]
+    lack: Annotated[float, "p-value of the hypothesis that the points lie on the curve"]
     believed: bool
     because: str
 
@@ -53,7 +53,7 @@ class ScalingFitsJson(TypedDict):
     amdahl: ScalingFitJson | None
     usl: ScalingFitJson | None
     chosen: Law | None
-    bends: Annotated[float | None, "p-value of: Amdahl's law suffices"]
+    bends: Annotated[float | None, "p-value of the hypothesis that Amdahl's law suffices"]
     because: str
     kink: Annotated[int | None, "thread count beyond which each thread costs more"]
 
@@ -112,8 +112,8 @@ def thread_scalings(
 ) -> ThreadScalings:
     """Analyse each subject's scaling where a benchmark has a parameter that counts threads. Measures nothing.
 
-    `measured` is what was already read of the study. `choose` selects the revisions to analyse from those
-    with a thread axis.
+    `measured` contains the samples that were already read. `choose` selects the revisions to analyse from
+    those with a thread axis.
     """
     groups = [group for group in _groups(view, measured) if len(group.counts) > 1]
     revisions = tuple(dict.fromkeys(group.subject.revision for group in groups))

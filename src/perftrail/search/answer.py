@@ -94,9 +94,10 @@ class Outlier:
 class Suspicion:
     """A change that the samples suggest and no certificate confirmed.
 
-    `positions` are its candidates, `confidence` their posterior probability. `evidence` is the certificate's,
-    of `needed`. `blocks_left` forecasts the number of further blocks, `None` if the evidence does not grow.
-    `possible` is the largest change that is not excluded, as a ratio minus one.
+    `positions` are its candidates, `confidence` their posterior probability. `evidence` is the certificate's
+    evidence so far, `needed` the evidence that confirms the change. `blocks_left` forecasts the number of
+    further blocks, `None` if the evidence does not grow. `possible` is the largest change that is not
+    excluded, as a ratio minus one.
     """
 
     positions: tuple[int, ...]
@@ -114,9 +115,9 @@ class Answer:
     `confidence` is the posterior probability that the verdict is right; for `unclear` that of the likeliest
     statement. `minimum_detectable` is the smallest relative change that would have been detected, infinite
     when nothing was measured; for `none` no change of that size exists between the ends. `reason` says why
-    the search ended here. `certificate` is that of `none`; each change has its own. `below` is a change that
-    exists for sure and is smaller than the threshold. `suspected` are changes that could not be certified.
-    `outliers` are builds that no change explains.
+    the search ended here. `certificate` confirms the verdict `none`; each change has its own certificate.
+    `below` is a change that exists for sure and is smaller than the threshold. `suspected` are changes that
+    could not be certified. `outliers` are builds that no change explains.
     """
 
     verdict: Verdict

@@ -91,7 +91,7 @@ class Built:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unusable:
-    """A revision that failed to build or run. This does not show on which side of the change it is."""
+    """A revision that failed to build or run; that does not show on which side of the change it is."""
 
     position: int
     seconds: float = 0.0

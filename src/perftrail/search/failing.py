@@ -169,9 +169,9 @@ class FailureSearch:
     def _bits(self, chances: Chances) -> Floats:
         """Return the information of one try of each position about the gap with the culprit, in bits, (revisions,).
 
-        It is the mutual information of the outcome and the gap, each gap with its own mean rates; inside a
-        gap, of the part of the gap. Information about the rates has a small weight: gaps with equal means
-        differ by them.
+        It is the mutual information of the outcome and the gap that contains the culprit, each gap with its
+        own mean rates. A position inside a gap splits that gap in two. Information about the rates has a
+        small weight: gaps with equal means differ by them.
         """
         gap, share = self._places(chances)
 

@@ -1,10 +1,10 @@
-"""Search inside a merge for the origin of its change, and for the revision of the branch that made it.
+"""Search inside a merge for the origin of its change, and for the revision of the branch that caused it.
 
 A branch with the merge's first parent before it and the merge after it is a line: the change is between two
 neighbours on it. Between the last revision of the branch and the merge: only their combination has the
 change. Between the first parent and the point where the branch left the trunk: the trunk changed since, and
 the branch did not. No change on the line: the first parent already has the new level. Otherwise a revision of
-the branch made it.
+the branch caused the change.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from perftrail.search.question import Budget, Question
 
 COMBINED = 0.1
-"""The prior probability that only the combination of branch and trunk makes the change."""
+"""The prior probability that only the combination of branch and trunk causes the change."""
 
 MOVED = 0.05
-"""The prior probability that the trunk's level moved since the branch left it."""
+"""The prior probability that the trunk's level changed since the branch left it."""
 
 _FIRST_SAMPLES = 2
 
@@ -37,11 +37,11 @@ class Origin(StrEnum):
     """Origin of a merge's change."""
 
     BRANCH = "branch"
-    """A revision of a branch made it."""
+    """A revision of a branch caused the change."""
     TRUNK = "trunk"
     """The first parent already has the new level: the trunk changed before the merge."""
     COMBINATION = "combination"
-    """No parent has it alone, or the merge reverted a change of the trunk since the branch left it."""
+    """No parent alone has the new level, or the merge reverted a trunk change since the branch left."""
     UNCLEAR = "unclear"
     """Unknown."""
 
@@ -190,7 +190,7 @@ class _Settled:
 
 
 class _Line:
-    """One branch, from the first parent by its merge base to the merge; all positions are those of `MergeSearch`."""
+    """One branch, from the first parent via the merge base to the merge, in positions of `MergeSearch`."""
 
     def __init__(self, question: Question, base: int, tip: int) -> None:
         self.base = base

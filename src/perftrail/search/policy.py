@@ -117,10 +117,10 @@ def _turns_bad(fading: Floats, from_bad: npt.NDArray[np.bool_] | np.bool_) -> Fl
 class Costs:
     """Predicted seconds of builds and samples.
 
-    An existing build costs nothing. An incremental build costs ``a + b * distance``, with the distance to the
-    revision built before it in the same tree, as the question measures it. The fit is by least squares over
-    the builds so far, with both numbers at zero or more. Without distances, or before four builds, each costs
-    the mean.
+    An existing build costs almost nothing (`ALREADY_BUILT`). An incremental build costs ``a + b * distance``,
+    with the distance to the revision built before it in the same tree, as the question measures it. The fit
+    is by least squares over the builds so far, with both numbers at zero or more. Without distances, or
+    before five builds, each costs the mean.
     """
 
     def __init__(self, question: Question, evidence: Evidence) -> None:
@@ -170,8 +170,8 @@ OUTLIERS = 0.03
 
 STRANGE = 3.0
 ODD = 4.0
-"""Distances from the side's level in standard deviations: one or two samples beyond them are outliers, and a build
-with more samples is odd."""
+"""Distances from the side's level, in standard deviations. One or two samples beyond `STRANGE` are outliers.
+A build with more samples is odd beyond `ODD`."""
 
 _HERMITE = np.polynomial.hermite_e.hermegauss(9)
 _POINTS = _HERMITE[0]
@@ -207,7 +207,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """Positions (C,) with the most informative number of samples per second, its bits and cost.
+    """Positions (C,), each with the number of samples that gives the most bits per second, its bits and cost.
 
     `most` are the bits of the largest number of samples. `part` (C,) is the share of the gap's
     probability at or before a position that is not built; `gap` (C,) is that gap, -1 for a built position.
@@ -222,7 +222,7 @@ class Options:
     part: Floats
 
     def best(self, left: Floats | None = None) -> Choice | None:
-        """Return the best choice per second; `left` (C,) is the share of each one's bits that others leave."""
+        """Return the choice with most bits per second; `left` (C,) is the share of bits left by others."""
         bits = self.bits if left is None else self.bits * left
         useful = (self.most if left is None else self.most * left) >= LEAST_BITS
         if not useful.any():
@@ -263,7 +263,7 @@ def more_samples(
     means, variances = _predicted(evidence, posterior, change, np.array(rows), redrawn=redrawn)
     bits = _mutual(means, variances, _scatter_at(change, np.array(rows)), _weights(change)[None])[:, :, 0]
     seconds = np.broadcast_to(_seconds(evidence, costs), bits.shape)
-    # Nearly the best rate in fewer rounds: weak signals need many samples in any order.
+    # Nearly the best rate in fewer rounds: weak signals need many samples in any case.
     rates = bits / seconds
     best = np.array([int(np.nonzero(row >= 0.93 * row.max())[0][-1]) for row in rates])
     every = np.arange(len(rows))

@@ -72,9 +72,9 @@ class LikelyChange:
     """One likely change, among the builds `first` to `last` of the posterior, both included.
 
     `gaps` (K-1,) is the probability of each gap between neighbouring builds, given that the change exists.
-    `worth` is the probability that it exists and is at least as large as the threshold. `size` and `spread`
-    are mean and standard deviation of its logarithm. `kept` (H,) are the gaps that matter, the hypotheses of
-    `before` and `after`.
+    `exists` is the probability that it exists, `worth` that it is also at least as large as the threshold.
+    `size` and `spread` are mean and standard deviation of its logarithm. `kept` (H,) are the gaps that
+    matter, the hypotheses of `before` and `after`.
     """
 
     first: int
@@ -102,7 +102,7 @@ class Posterior:
     """The belief of a search, for its policy and its answer.
 
     `positions` (K,) are the built ones; `counts` (C+1,) the probability of 0, 1, ... changes between them.
-    `guesses` are the likely number of changes, at least one if there can be any; `changes` are those with
+    `guesses` are as many changes as are likely, at least one if there can be any; `changes` are those with
     more than even odds. `further` is the possible next one. `no_change` is the probability that no change of
     the threshold or more exists between the builds. `level` is the first build's; `sigma` and `tau` are the
     spread of samples and of layouts, `grid_sigma` the robust estimate of sigma. `noise` (S,) weights the
@@ -191,7 +191,7 @@ def _noises(grid: Grid, known: Posterior | None) -> Indices:
 
 
 def _guesses(chain: _Chain, question: Question, joint: Floats, count: int) -> tuple[LikelyChange, ...]:
-    """Return the likeliest `count` changes, or the only possible one if none is likelier."""
+    """Return the likeliest `count` changes; if `count` is zero, the likeliest single change."""
     if len(joint) == 1:
         return ()
     found = chain.changes(question, max(count, 1), joint)

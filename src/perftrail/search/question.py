@@ -102,6 +102,7 @@ class Question:
     which cost nothing. `distance` is, for each position, the amount of change since the first, in any unit:
     it predicts the cost of an incremental build. `invocations_per_sample` is 1, or more for a metric that
     combines points. `seed` draws the order of blocks.
+    `samples_at_ends` is the least number of samples of each end before the search continues inside.
     """
 
     revisions: int

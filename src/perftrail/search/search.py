@@ -60,7 +60,7 @@ HOPELESS = 40
 """Maximum failures without one usable revision."""
 
 SPREAD = 24
-"""A thorough search leaves no larger part of the history without a measured revision."""
+"""A thorough search measures a revision in each range longer than the history's length over this."""
 
 LEAST_NEAR = 3
 NEAR = 6
@@ -77,8 +77,8 @@ MOST_CLAIMS = 10
 """Maximum number of claims to certify, including rejected ones."""
 
 MOST_AFTER_LOCATED = 48
-"""Maximum samples to exclude that layouts explain a certified change, or as many as led
-to it."""
+"""Maximum samples to exclude that layouts explain a certified change. If the search needed more samples
+to locate the change, that number is the maximum."""
 
 SAMPLES_PER_LAYOUT = 4
 """Number of runs of each build in a block's layout if linking costs more than samples."""
@@ -230,7 +230,7 @@ class Search:
 
     @property
     def _is_cautious(self) -> bool:
-        """Whether there is a claim about binaries, so that only the posterior separates layouts from changes."""
+        """Whether a claim has so few layouts that only the posterior separates layouts from changes."""
         located = (each for each in self._certificates.values() if each.state is State.LOCATED)
         return any(each.summary().layouts < LAYOUTS_ENOUGH for each in located)
 

@@ -100,7 +100,7 @@ def certified(summary: Summary) -> str:
     """Return the evidence of a certificate in words."""
     blocks = f"{counted(summary.blocks, 'block')} ({counted(summary.invocations, 'run')})"
     over = f" over {summary.layouts} layouts" if summary.layouts > 1 else ""
-    return f"certified in {blocks}{over}, error at most {_percent(summary.error)}"
+    return f"certified in {blocks}{over}, error probability at most {_percent(summary.error)}"
 
 
 def reservations(summary: Summary) -> tuple[str, ...]:
@@ -108,7 +108,8 @@ def reservations(summary: Summary) -> tuple[str, ...]:
     said = []
     if summary.layouts == 1:
         said.append(
-            "these builds differ; ten layouts would show whether the change does ([build] relink, where code is linked)"
+            "the memory layouts of these builds may cause the difference; "
+            "to rule that out, measure ten layouts with [build] relink"
         )
     if not summary.is_only_change:
         largest = f" up to {_percent(summary.possible)}" if summary.possible < 1 else ""

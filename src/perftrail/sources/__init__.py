@@ -51,7 +51,7 @@ def open_asked(asked: Asked, *, cache: str, starter: Starter, folders: Sequence[
 
             return ReleaseSource(asked, cache=cache, starter=starter)
         case "samples":
-            raise SourceError(f"{asked.location}: samples of other tools have no source that could be built")
+            raise SourceError(f"{asked.location}: imported samples have no source to build")
         case kind:
             module = cast("Kind", import_module(f"{__name__}.{kind}"))
             return module.open_history(asked, cache=cache, starter=starter)

@@ -101,7 +101,10 @@ class Client:
 
 
 def client_environment(*, without: Sequence[str], keep: Sequence[str] = ()) -> dict[str, str]:
-    """Return perftrail's environment without variables with some prefixes, in the C locale."""
+    """Return perftrail's environment in the C locale, except variables with prefixes in `without`.
+
+    Variables named in `keep` stay.
+    """
     inherited = {
         name: value
         for name, value in os.environ.items()

@@ -55,7 +55,7 @@ _DAY_LETTERS = len("2024-06-30")
 
 
 def moment(text: str, *, edge: Edge) -> datetime | None:
-    """Parse a day and a time, or a day, for its `edge`; UTC by default.
+    """Parse a time, or a day, of which `edge` selects the start or the end; UTC by default.
 
     >>> str(moment("2024-06-30", edge="end")), moment("v2024-06-30", edge="end")
     ('2024-06-30 23:59:59.999999+00:00', None)
@@ -296,7 +296,7 @@ def by_ancestry(ids: Sequence[str], history: Iterable[tuple[str, Sequence[str]]]
 
 
 class Unrelated:
-    """The part of a `perftrail.ports.Source` whose revisions have no parents, merges and ranges.
+    """The methods of a `perftrail.ports.Source` for revisions without parents, merges and ranges.
 
     `no_range` says why there are no ranges, and what to do.
     """
@@ -327,7 +327,7 @@ class Unrelated:
 
 
 LARGEST_LABEL_BYTES = 4 << 20
-"""A file with a version number is small; larger ones are not read."""
+"""Maximum size of a file with a label. Files with a version number are small; larger files are not read."""
 
 
 def read_label(pattern: str, text: bytes) -> str:

@@ -55,7 +55,7 @@ FEW = 4
 """With fewer differences between neighbours, a single step spoils the median."""
 
 DOUBT = 2.0
-"""The spread of m differences may be too small; its logarithm by up to this value over sqrt(m)."""
+"""The logarithm of an estimated spread of m differences may be too small by up to this value over sqrt(m)."""
 
 DECAYS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 SHARES = (0.3, 0.6, 1.0)
@@ -396,7 +396,7 @@ COARSER = 8
 """Number of levels that are combined into one of the next coarser series."""
 
 GAMMA = 0.125
-"""1 / (2 w^2), for a kernel that is two standard errors wide (searching.md, section 5)."""
+"""1 / (2 w^2), for a kernel that is two standard errors wide (docs/explanation/change-points.md)."""
 
 PENALTY = 2.0
 """Minimum gain of a candidate, in units of a level. It is low, because the test follows."""
@@ -409,7 +409,7 @@ SEARCH_SHARE = 0.5
 """Share of a search's prior near change points. The rest is uniform, so that no revision is excluded."""
 
 SEARCH_FALSE_ALARMS = 0.05
-"""A search tests its prior, so that it also uses points that are not significant enough to show."""
+"""False alarms of a search's prior: it also uses points that are not significant enough to show."""
 
 _ROUNDS = 4
 _MOST_MOVES = 4

@@ -290,7 +290,7 @@ class Comparison:
     interval is the sample's range, with that range's own confidence. `level` is the error of each test of this
     comparison. `minimum_detectable` is the relative change that this many pairs, with this noise, detect in 80 of 100
     cases; `None` with fewer than `needed_pairs`. `settled`: measuring can stop, because
-    the interval does not contain the threshold or the pairs are `most`.
+    the interval does not contain the threshold or the number of pairs is `most`.
     """
 
     effect: float

@@ -8,12 +8,13 @@ t: the evidence is ``(TRUST + chi^2)^(-(n - 1 + TRUST) / 2)``, averaged over a s
 Bayesian Data Analysis, 3rd edition, section 3.2; Kass and Raftery 1995 on its use). A point that was given up
 contributes the probability that it is above its limit, given the others.
 
-**Orders** are weighted by their evidence, with equal priors. The result is a set of orders that contains the true one
-with probability `SURE`. An order under which the metric changes by less than `FLAT` over the range counts as constant.
-If a power law or a break is `ODDS` times likelier than every order, there is none. If points differ from every shape by
-more than their samples vary, the difference is systematic and smooth, as with cache misses. Then n points count as
-`SMOOTH` independent ones, and close orders (n and n log n) are not separated. A break is a shape with two exponents
-(Muggeo 2003 calls it broken-line regression); at most one is reported. Assumes one regime except for the break.
+**Orders** are weighted by their evidence, with equal priors. The result is a set of orders that contains the
+true one with probability `SURE`. An order under which the metric changes by less than `FLAT` over the range
+counts as constant. If a power law or a break is `ODDS` times likelier than every order, no order is reported.
+If points differ from every shape by more than their samples vary, the difference is systematic and smooth, as
+with cache misses. Then n points count as `SMOOTH` independent ones, and close orders (n and n log n) are not
+separated. A break is a shape with two exponents (Muggeo 2003 calls it broken-line regression); at most one is
+reported. Assumes one regime except for the break.
 """
 
 from __future__ import annotations
@@ -62,8 +63,9 @@ Shape = Callable[[Sequence["Floats"], "Floats"], "Floats"]
 class Borne:
     """A shape's evidence (a natural logarithm), and the grid of its open parameters with weights.
 
-    `nodes` has shape (open, cells). `fit` is the shape at its likeliest cell, in logarithms of the metric;
-    `chi_square` is the distance of the levels from it, in their own errors.
+    `nodes` has shape (open, cells). `growths` is each cell's change over the range, in logarithms. `fit` is
+    the shape at its likeliest cell, in logarithms of the metric; `chi_square` is the distance of the levels
+    from it, in their own errors.
     """
 
     evidence: float

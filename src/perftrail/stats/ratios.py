@@ -1,9 +1,9 @@
 """Ratios of two subjects: with an interval, over several points, of unpaired samples, and of many metrics.
 
-`ratio` and `centre` estimate from interleaved pairs. `compare_over` gives the geometric mean over points. The points
-are fixed, not a sample of others; only rounds vary. All points of a round share its noise, so the k-th pairs of all
-points form one pair. With enough rounds for a verdict, the exact comparison applies. With fewer rounds, their mean has
-Student's t, assuming approximately normal rounds.
+`ratio` estimates from interleaved pairs, `centre` from single values. `compare_over` gives the geometric mean
+over points. The points are fixed, not a sample of others; only rounds vary. All points of a round share its
+noise, so the k-th pairs of all points form one pair. With enough rounds for a verdict, the exact comparison
+applies. With fewer rounds, their mean has Student's t, assuming approximately normal rounds.
 
 `compare_unpaired` compares unpaired samples by the Wilcoxon-Mann-Whitney rank-sum test on logarithms, assuming
 independent values. Anything else that changed between the samples, such as the machine's state, is part of the effect.
@@ -125,8 +125,9 @@ def ratio(first: Sequence[float], second: Sequence[float], *, level: float = LEV
 def compare_over(points: Sequence[Pairs], *, comparisons: int = 1) -> Comparison:
     """Compare two subjects over points by pairs of positive values; less is faster.
 
-    The result is one of `comparisons` that share an error, without interim analyses. `pairs` is the number of pairs
-    over all points. Raises `ValueError` without a point, for a point without a pair, and for values not above zero.
+    The result is one of `comparisons` that share a family-wise error rate, without interim analyses. `pairs`
+    is the number of pairs over all points. Raises `ValueError` without a point, for a point without a pair,
+    and for values not above zero.
     """
     if not points or not all(points):
         raise ValueError("a comparison needs points with a pair each")
@@ -280,7 +281,7 @@ class Difference:
 
 
 def difference(before: Sequence[float], after: Sequence[float], *, floor: float, figures: int) -> Difference:
-    """Compare one of a report's `figures` from non-negative values of both subjects.
+    """Compare one metric by non-negative values of both subjects; a report has `figures` metrics.
 
     Raises `ValueError` if a side has no value, or if a value and the floor are both zero.
 

@@ -1,4 +1,4 @@
-"""ServerBack up a store at one moment into a file that describes its content, and restore it.
+"""Back up a store at one moment into a file that describes its content, and restore it.
 
 A backup is an SQLite file with the same tables, whatever database the store is in, and one more table: a note that
 lets a restore check that nothing is missing.

@@ -45,8 +45,8 @@ class SampleColumns:
 
     One entry for each invocation: `runnable` (an id in `runnables`), `ordinal`, `started`, `flags` (an index into
     `marks`), `block` (equal numbers for samples of one block, or `NO_BLOCK`) and `turn`. One entry for each value:
-    `invocation` (an index into the former), `metric` and `method` (ids in `metrics` and `methods`, or `NO_METHOD`),
-    and `value`.
+    `invocation` (an index into the entries of invocations), `metric` and `method` (ids in `metrics` and
+    `methods`, or `NO_METHOD`), and `value`.
     """
 
     runnable: Whole

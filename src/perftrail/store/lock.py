@@ -100,7 +100,7 @@ def _acquire(descriptor: int, path: str, *, wait: bool, on_wait: Callable[[Holde
     while not _lock(descriptor, path):
         holder = _parse(os.pread(descriptor, 1 << 20, 0))
         if holder is None or not _lives(holder.pid):
-            # It has just started and not written its name yet, or it is ending.
+            # The holder has not written its name yet, or it is ending.
             silent_since = silent_since or time.monotonic()
             if time.monotonic() - silent_since < READ_SECONDS:
                 time.sleep(POLL_SECONDS / 10)
@@ -111,7 +111,7 @@ def _acquire(descriptor: int, path: str, *, wait: bool, on_wait: Callable[[Holde
             raise StoreLocked(f"{path}: this process already writes to it; close that store first")
         if not wait:
             raise StoreLocked(
-                f"{path}: {holder} writes to it; wait for its end, or name another with --store"
+                f"{path}: {holder} writes to it; wait until it ends, or name another store with --store"
             )
         if holder != result:
             result = holder

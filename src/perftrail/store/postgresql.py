@@ -83,11 +83,11 @@ CONTENDED = ("40001", "40P01")
 
 @contextmanager
 def translate_errors(where: str) -> Iterator[None]:
-    """Return a server's error as a `StoreError` with the location, the reason and the remedy."""
+    """Raise a server's error as a `StoreError` with the location, the reason and the remedy."""
     try:
         yield
     except DBAPIError as error:
-        if not isinstance(error.orig, psycopg.Error):  # of a file that is copied from
+        if not isinstance(error.orig, psycopg.Error):  # SQLite's error, from a file that is copied
             raise
         raise _explained(where, error.orig) from error
     except psycopg.Error as error:

@@ -121,7 +121,7 @@ block = Table(
     Column("id", Integer, primary_key=True),
     Column("name", Text, nullable=False, unique=True),
 )
-"""TextIds of blocks: invocations that ran directly one after another."""
+"""Names of blocks; the invocations of a block ran directly one after another."""
 
 invocation = Table(
     "invocation",
@@ -165,7 +165,7 @@ metric = Table(
     Column("id", Integer, primary_key=True),
     Column("name", Text, nullable=False, unique=True),
 )
-"""TextIds of metrics."""
+"""Names of metrics."""
 
 method = Table(
     "method",
@@ -173,7 +173,7 @@ method = Table(
     Column("id", Integer, primary_key=True),
     Column("name", Text, nullable=False, unique=True),
 )
-"""TextIds of measurement methods."""
+"""Names of measurement methods."""
 
 value = Table(
     "value",

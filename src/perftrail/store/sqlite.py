@@ -44,11 +44,11 @@ REMEDIES = {
 
 @contextmanager
 def translate_errors(where: str) -> Iterator[None]:
-    """Return an SQLite error as a `StoreError` with the location, the reason and the remedy."""
+    """Raise an SQLite error as a `StoreError` with the location, the reason and the remedy."""
     try:
         yield
     except DBAPIError as error:
-        if not isinstance(error.orig, sqlite3.Error):  # of a server that is copied to
+        if not isinstance(error.orig, sqlite3.Error):  # the server's error, while a file is copied into it
             raise
         raise StoreError(f"{where}: {error.orig}: {_remedy(error.orig)}") from error
     except sqlite3.Error as error:
@@ -70,7 +70,7 @@ def database(engine: Engine, *, where: str) -> Database:
 
     @contextmanager
     def translated(location: str) -> Iterator[None]:
-        """Refuse a removed file: SQLite would write to it, and nobody could read it."""
+        """Translate errors, and refuse a removed file: SQLite would write to it, and nobody could read it."""
         if opened is not None and _file_id(where) != opened:
             raise StoreError(
                 f"{location}: was removed or replaced while perftrail used it; later samples would be lost. "

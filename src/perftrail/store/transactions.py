@@ -140,7 +140,7 @@ class Transactions:
             try:
                 self._write(work)
             except StoreError as error:
-                # A commit whose answer was lost may show only now, by its keys.
+                # An earlier commit may have succeeded without an answer: then its keys conflict with these.
                 from sqlalchemy.exc import IntegrityError  # noqa: PLC0415 - heavy, and the package imports this module
 
                 conflict = isinstance(error.__cause__, IntegrityError)

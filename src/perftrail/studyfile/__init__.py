@@ -4,7 +4,7 @@
 - `structure`: convert TOML data to the model.
 - `problems`: collect mistakes with their lines.
 - `rules`: check values against each other.
-- `schema`, `reference`: JSON Schema and Markdown reference, generated from the model.
+- `schema`: JSON Schema and Markdown reference, generated from the model.
 - `writing`: write TOML strings.
 """
 

@@ -245,7 +245,7 @@ class Run:
             yield from self._block(block, Draw(block=secrets.token_hex(8), seed=seed))
 
     def _blocks(self, active: Sequence[str], number: int) -> Iterator[Sequence[str]]:
-        """Order the starts of a round, point after point, with the subjects of a point in random order.
+        """Order the invocations of a round, point after point, with the subjects of a point in random order.
 
         Points are compared with each other, so their order alternates; the subjects of a point are compared
         in pairs.

@@ -20,7 +20,7 @@ ROLES: tuple[Role, ...] = get_args(Role)
 VARIABLE = "PERFTRAIL_TOKEN"
 
 SHORTEST = 20
-"""A shorter token can be guessed."""
+"""Minimum length of a token in characters: a shorter one can be guessed."""
 
 VISIT_SECONDS = 12 * 3600.0
 MOST_VISITS = 2000
@@ -65,7 +65,7 @@ def read_tokens(file: str | None) -> Tokens | None:
             f"--token-file {file}: cannot be read: {error}; name a file of lines as read TOKEN"
         ) from error
     if mode & 0o077:
-        raise UsageError(f"--token-file {file}: others may read it; chmod 600 {file}")
+        raise UsageError(f"--token-file {file}: other users may read it; run: chmod 600 {file}")
     lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1)]
     found = [_parsed(line, f"{file}:{number}") for number, line in lines if line and not line.startswith("#")]
     if not found:

@@ -294,7 +294,7 @@ LAST_SECONDS = 3
 """Time for running answers when the server ends."""
 
 SWITCH_SECONDS = 0.0005
-"""Time that a page waits for the interpreter while other threads compute, each of the dozens of times it needs it."""
+"""Switch interval of threads. A page needs the interpreter dozens of times, and waits this long each time."""
 
 
 def is_loopback(host: str) -> bool:

@@ -134,9 +134,10 @@ class Guard:
 
     def _unauthorized(self, scope: Scope) -> Response:
         if str(scope["path"]).startswith("/api/"):
-            return JSONResponse({"error": "this request needs a token"}, 401, {"WWW-Authenticate": "Bearer"})
+            error = "this request needs a token in its header: Authorization: Bearer TOKEN"
+            return JSONResponse({"error": error}, 401, {"WWW-Authenticate": "Bearer"})
         if self.access.tokens is None:
-            return PlainTextResponse("the proxy did not name a user", 401)
+            return PlainTextResponse("the proxy sent no user name in the header of --trust-header", 401)
         if scope["method"] not in SAFE:  # the target of a form is not a page
             return RedirectResponse("/login", 303)
         whole = f"{scope['raw_path'].decode('ascii')}?{scope['query_string'].decode('ascii')}".rstrip("?")

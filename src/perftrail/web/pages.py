@@ -279,7 +279,7 @@ async def add_note(request: Request) -> Response:
     form = await form_of(request)
     if not web(request).visits.is_form_token(who.visit, form.get("form_token", "")):
         raise HTTPException(
-            403, "this form belongs to another visit, or the visit has ended; load the page again"
+            403, "this form is from another login, or the login has ended; load the page again"
         )
     await store_note(request, served_study, form)
     return RedirectResponse(f"/s/{served_study.name}/regressions#{request.path_params['key']}", 303)
@@ -356,7 +356,7 @@ async def log_out(request: Request) -> Response:
     shared, who = web(request), visitor(request)
     form = await form_of(request)
     if not shared.visits.is_form_token(who.visit, form.get("form_token", "")):
-        raise HTTPException(403, "this form belongs to another visit")
+        raise HTTPException(403, "this form is from another login; load the page again")
     shared.visits.end(who.visit)
     response = RedirectResponse("/login", 303)
     keep_visit(request, response, shared.visits.begin(None))
@@ -459,7 +459,7 @@ def _came(record: BuildRecord) -> str:
         case Built(layout=layout):
             return f"relinked, layout {layout}"
         case Prepared():
-            return "made"
+            return "built"
 
 
 async def samples(request: Request) -> Response:

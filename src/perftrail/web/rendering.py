@@ -125,7 +125,7 @@ def keep_visit(request: Request, response: Response, visit: str) -> None:
 
 
 def environment(*, asks: bool) -> Environment:
-    """Return the template environment; `asks` says whether there is a login."""
+    """Return the template environment; with `asks`, pages offer a login."""
     made = Environment(
         loader=PackageLoader("perftrail.web"),
         autoescape=True,

@@ -53,7 +53,7 @@ LOOK_SECONDS = 1.0
 """Time between two checks of the store, for any number of watchers."""
 
 STILL_SECONDS = 5.0
-"""Time until an unchanged store is read again: only the lock's holder may be new."""
+"""Time until an unchanged store is read again: the page also says that nothing ended for a while."""
 
 KEEP_SECONDS = 15.0
 """Time between two messages to a watcher, so that lost ones are noticed."""

@@ -291,7 +291,8 @@ def content_words(content: BackupContent) -> str:
     """Return the content of a backup."""
     rows = {kind: digest.rows for kind, digest in content.digests.items() if digest.rows}
     return (
-        f"{_kinds_words(rows) if rows else 'nothing'}, {quantity(content.size_bytes, 'B')}, of {content.made}"
+        f"{_kinds_words(rows) if rows else 'nothing'}, {quantity(content.size_bytes, 'B')}, "
+        f"written {content.made}"
     )
 
 

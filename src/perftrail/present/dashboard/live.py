@@ -68,13 +68,13 @@ class Progress:
             return "nothing is left to measure"
         of = " of the whole plan; this command covers a part of it" if self.partly else ""
         least = "" if self.left_least == self.left_most else f"{self.left_least:,} to "
-        starts = f"{least}{counted(self.left_most, 'start')}" if self.left_most else ""
+        starts = f"{least}{counted(self.left_most, 'invocation')}" if self.left_most else ""
         builds = counted(self.builds, "build") if self.builds else ""
         left = f"left{of}: {' and '.join(each for each in (starts, builds) if each)}"
         if self.seconds is None:
             return f"{left}; the remaining time is not known yet"
         spans = dict.fromkeys(duration(each) for each in self.seconds)
-        return f"{left}, {' to '.join(spans)} at the pace of the last minutes"
+        return f"{left}, {' to '.join(spans)} at the present pace"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,7 +232,7 @@ def _latest(snapshot: Snapshot, runnable: Runnable, outcome: Outcome) -> Latest:
     revision = Revision(id=runnable.revision) if known is None else snapshot.gathered.revisions[known]
     variant = "" if runnable.variant == "plain" else f" ({runnable.variant})"
     point = f" {runnable.point}" if runnable.point.values else ""
-    warm = ", to warm up" if outcome.key.phase == "warmup" else ""
+    warm = ", warm-up" if outcome.key.phase == "warmup" else ""
     ended = _ended(outcome)
     return Latest(
         what=f"{revision_mark(revision)}{variant} {escaped(runnable.benchmark)}{escaped(point)}{warm}",
@@ -287,7 +287,8 @@ def _waiting(recent: Sequence[tuple[Runnable, Outcome]], pace: float | None, at:
     past = at.timestamp() - ended
     if past > max(2.0, IDLE * (pace or 0.0)):
         return (
-            f"no invocation has ended since {_time(ended)[11:19]} UTC: a build, a long run, or a busy machine"
+            f"no invocation has ended since {_time(ended)[11:19]} UTC: "
+            "perftrail builds, a run is long, or other processes use the machine"
         )
     return ""
 
@@ -354,5 +355,5 @@ def _believed(steps: Sequence[StepRecord]) -> str:
     if not isinstance(nothing, float):
         return ""
     left = belief.get("candidates")
-    where = f", else it is one of {left} revisions (95 %)" if isinstance(left, int) else ""
+    where = f"; otherwise {left} revisions are candidates (95 %)" if isinstance(left, int) else ""
     return f"nothing changed with a probability of {probability(nothing)}{where}"

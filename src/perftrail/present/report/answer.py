@@ -60,8 +60,8 @@ if TYPE_CHECKING:
 
 
 BUILDS_DIFFER = (
-    "These builds differ; ten layouts would show whether the change does: perftrail compare with [build] relink "
-    "(docs/how-to/layout-noise.md)."
+    "The memory layouts of these builds may cause the difference; to rule that out, measure ten layouts: "
+    "perftrail compare with [build] relink (docs/how-to/layout-noise.md)."
 )
 
 
@@ -93,7 +93,7 @@ def difference(gathered: Gathered, compared: Sequence[SideBySide], *, notes: tup
             _counted(compared),
             Fact(
                 label="Cost",
-                text=f"{sum(len(row.values) for row in gathered.rows)} values",
+                text=f"{sum(len(row.values) for row in gathered.rows)} samples",
             ),
         ),
         notes=(*notes, *_of_builds(gathered, best)),
@@ -148,8 +148,8 @@ def _pair_words(best: SideBySide) -> str:
 
 def answer_sure(found: ChangeFound) -> str:
     """Return the probability that the named culprit is right, including the search inside its merge."""
-    which = "this one" if len(found.candidates) == 1 else "one of these"
-    return f"{probability(found.confidence)} that it is {which}"
+    which = "this revision" if len(found.candidates) == 1 else "one of these revisions"
+    return f"{probability(found.confidence)} that {which} is the culprit"
 
 
 def answer_certainty(answer: Mapping[str, Json]) -> str:
@@ -335,7 +335,7 @@ def search_section(gathered: Gathered) -> Section | None:
         tables=(
             Table(
                 name="search-steps",
-                head=("step", "what it did and what was believed then"),
+                head=("step", "action, result and belief"),
                 rows=tuple((str(step.number), escaped(step.words, longest=400)) for step in gathered.steps),
                 numbers=frozenset({0}),
             ),
@@ -369,7 +369,9 @@ def _priors(question: Mapping[str, Json]) -> list[str]:
     confidence, threshold = question.get("confidence"), question.get("threshold")
     parts = []
     if isinstance(confidence, float) and isinstance(threshold, float):
-        parts.append(f"asked for changes of {threshold:.0%} or more, to be {probability(confidence)} sure")
+        parts.append(
+            f"threshold {percent(threshold)}, required probability of the answer {probability(confidence)}"
+        )
     priors = question.get("priors")
     return [
         *parts,
@@ -407,24 +409,25 @@ def found_words(judged: Judgement) -> str:
             return escaped(judged.reason, longest=LONGEST_SENTENCE)
         case Ratio(comparison=effect):
             few = "" if effect.pairs >= effect.needed_pairs else f", {effect.needed_pairs} are needed"
-            noise = ", some disturbed" if found.disturbed else ""
-            noise += "" if found.decides else ", so they decide nothing"
+            noise = ", some noisy" if found.disturbed else ""
+            noise += "" if found.decides else ", so they support no verdict"
             return (
                 f"{claim.variant} / {claim.against} = {interval_words(effect.effect, effect.low, effect.high)} "
                 f"in {claim.metric} at {_points(found.points)}; "
-                f"asked {claim.ratio}; {probability(effect.confidence)}, {effect.pairs} pairs{few}{noise}"
+                f"claimed {claim.ratio}; {probability(effect.confidence)}, {effect.pairs} pairs{few}{noise}"
             )
         case Power(exponent=exponent):
             return (
-                f"{claim.variant} grows with the power {exponent.value:.2f} [{exponent.low:.2f}, "
+                f"{claim.variant} grows with the exponent {exponent.value:.2f} [{exponent.low:.2f}, "
                 f"{exponent.high:.2f}] in {claim.metric} over {found.values} values of {claim.along}, "
-                f"{number(found.first)} to {number(found.last)}; asked {claim.exponent}"
+                f"{number(found.first)} to {number(found.last)}; claimed {claim.exponent}"
             )
         case Reach():
             beyond = "nothing larger was tried"
             if found.refused is not None:
-                beyond = f"{number(found.refused)} was refused: {found.stage}"
-            return f"{claim.variant} reaches {claim.along} {number(found.largest)}, {beyond}; asked {claim.reaches}"
+                beyond = f"{number(found.refused)} failed: {found.stage}"
+            reached = f"{claim.variant} reaches {claim.along} {number(found.largest)}"
+            return f"{reached}, {beyond}; claimed {claim.reaches}"
         case _:
             assert_never(found)
 

@@ -222,7 +222,7 @@ class SideBySide:
 def compare_subjects(gathered: Gathered) -> tuple[SideBySide, ...]:
     """Compare the subjects with the first: variants at one revision, else the newest revision with the oldest.
 
-    Only invocations of one block can be paired. A search's cannot, so it has no comparisons.
+    Only invocations of one block can be paired. After a search, only variants are compared.
     """
     several = len(gathered.variants) > 1
     if not gathered.compared or (gathered.search is not None and not several):

@@ -112,7 +112,7 @@ def _families(gathered: Gathered) -> Iterator[_Family]:
 
 
 def _fixed(rows: Sequence[Row], axis: str) -> list[Point]:
-    """Yield the values of the other parameters: each text, and the largest of numbers."""
+    """Return the values of the other parameters: each text, and the largest of numbers."""
     places = dict.fromkeys(row.point.without([axis]) for row in rows if row.values)
     largest: dict[tuple[tuple[str, Value], ...], Point] = {}
     for place in sorted(places, key=_size):
@@ -185,7 +185,7 @@ def _given_up(gathered: Gathered, family: _Family) -> Iterator[GivenUp]:
             yield GivenUp(
                 subject=subject.variant if len(study.variants) > 1 else revision_mark(subject.revision),
                 at=float(place),
-                why="left out" if failure is None else _why(gathered, family, failure),
+                why="skipped" if failure is None else _why(gathered, family, failure),
                 limit=_limit(gathered, family, failure),
             )
 
@@ -412,7 +412,7 @@ def _tables(lines: Sequence[Line]) -> Iterator[Table]:
     head = (
         "benchmark",
         *(("subject",) if len(subjects) > 1 else ()),
-        "times",
+        "ratio",
         "interval",
         "pairs",
         "verdict",

@@ -62,11 +62,12 @@ def _measured(gathered: Gathered) -> Section:
         paragraphs=(
             f"{len(gathered.measured)} of {len(gathered.revisions)} revisions; builds and runs were {sandbox}. "
             f"Variants: {', '.join(study.variants)}. Benchmarks: {', '.join(study.benchmarks)}.",
-            f"Each point was started {least} to {most} times in {policy.order} order, each invocation in its "
-            f"own process with at most {_timeouts(gathered)}; warm-ups do not count. A value is the median, its "
-            "interval contains the median of the samples' distribution (order statistics, no assumption on its shape).",
+            f"Each point has {least} to {most} invocations in {policy.order} order, each in its own process "
+            f"with a timeout of at most {_timeouts(gathered)}; warm-ups do not count. A value is the median; "
+            "its interval contains the median of the samples' distribution "
+            "(order statistics, no assumption on its shape).",
             *_flags(gathered),
-            "Samples of different machines are never pooled; these are of one:",
+            "perftrail never combines samples of different machines. These samples are from:",
         ),
         tables=(
             Table(name="machine", head=("machine", escaped(view.machine.id)), rows=facts),
@@ -90,7 +91,7 @@ def _imported(gathered: Gathered) -> Section:
             "median; its interval assumes that the values are independent. Where a file keeps only a mean or a median "
             "it is flagged as summary, counts as one value and has no interval.",
             *_flags(gathered),
-            "Samples of different machines are never pooled, nor with those that perftrail takes:",
+            "perftrail never combines samples of different machines, or imported samples with its own:",
         ),
         tables=(Table(name="machine", head=("samples", escaped(view.machine.id)), rows=facts),),
     )
@@ -118,7 +119,7 @@ def _other_searches(gathered: Gathered) -> Iterator[Table]:
         yield Table(
             name="searches",
             title="Searches on this machine",
-            head=("begun", "metric", "from", "to", "answer"),
+            head=("started", "metric", "from", "to", "answer"),
             rows=tuple(
                 (
                     each.started[:16].replace("T", " "),
@@ -152,7 +153,7 @@ def _failures(gathered: Gathered) -> Section | None:
     )
     table = Table(
         name="failures",
-        head=("subjects", "stage", "log excerpt", "which"),
+        head=("count", "stage", "log excerpt", "subjects"),
         rows=(*rows, *skipped),
         numbers=frozenset({0}),
     )
@@ -239,7 +240,7 @@ def report_of(
     search = search_section(gathered)
     lead = first[0] if first else None
     return Page(
-        question=escaped(gathered.view.study.title or "What does it cost?", longest=200),
+        question=escaped(gathered.view.study.title or "Performance results", longest=200),
         verdict=_answer(gathered, compared, claims),
         lead=lead,
         sections=(

@@ -41,7 +41,7 @@ def size_words(point: ChangePoint) -> str:
 
 def certainty_words(point: ChangePoint) -> str:
     """Return how certain a change along the history is."""
-    return f"{size_words(point)}; a false alarm with probability {max(point.p_value, 1e-300):.1g} at most"
+    return f"{size_words(point)}; probability of a false alarm at most {max(point.p_value, 1e-300):.1g}"
 
 
 def correlation_words(found: Correlation) -> str:

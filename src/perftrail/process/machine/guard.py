@@ -1,4 +1,4 @@
-"""Main function of the guard process: it restores settings after the end of `perftrail.process.machine.settings`."""
+"""Start the guard process, which restores the machine's settings when perftrail ends."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def take_census(root: Path) -> Census:
 def busiest(
     before: Census, after: Census, *, seconds: float, own: int, most: int = 5
 ) -> tuple[BusyProcess, ...]:
-    """Return the processes that used most CPU time between two readings, except `own` and its descendants."""
+    """Return the processes that used the most CPU time between readings, except `own` and its descendants."""
     ours = descendants(after, own)
     used = {
         pid: process.cpu_seconds - (before[pid].cpu_seconds if pid in before else 0.0)
@@ -196,7 +196,7 @@ class Watch:
         return None if since is None else _foreign(since, now)
 
     def busiest(self, *, seconds: float = CENSUS_SECONDS) -> tuple[BusyProcess, ...]:
-        """Return the other processes that use most CPU time now; takes this number of seconds."""
+        """Return the other processes that use the most CPU time now; takes this number of seconds."""
         before, started = take_census(self._root), time.monotonic()
         time.sleep(seconds)
         after = take_census(self._root)

@@ -163,7 +163,7 @@ READY = b"ready\n"
 
 
 def record_path() -> Path:
-    """Return the path of the record: a directory of this boot, for root the machine's."""
+    """Return the path of the record: below /run for root, else in the runtime or temporary directory."""
     if os.geteuid() == 0 and Path("/run").is_dir():
         return Path("/run/perftrail") / RECORD
     own = os.environ.get("XDG_RUNTIME_DIR")

@@ -32,8 +32,8 @@ _UNFINISHED = "initializing"
 def add_worktree(mirror: Mirror, commit: str, directory: str, log: str, *, empty: bool = False) -> None:
     """Check a commit out into a new directory, connected to the mirror so that ``git describe`` works there.
 
-    With `empty`, only that connection is created. Raises `CheckoutFailed`. Forced twice: git still knows, and locks,
-    a directory that was removed after a kill.
+    With `empty`, only that connection is created. Raises `CheckoutFailed`. ``--force`` is given twice:
+    git still knows, and locks, a directory that was removed after a kill.
     """
     if Path(directory).exists():
         raise CheckoutFailed(f"{directory}: exists already; a revision needs a new directory")
@@ -87,7 +87,7 @@ class _Origin:
     """Origin of a mirror: its address, the relevant refs, and the git to reach it.
 
     `lookup` is where names are looked up: the user's own repository for a path, empty for a remote one. `published` is
-    its public address, to which relative addresses in it are relative.
+    its public address, the base of relative addresses in the repository.
     """
 
     address: str

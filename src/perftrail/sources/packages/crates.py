@@ -119,8 +119,8 @@ def _json_of(path: Path) -> Mapping[str, Any]:
         output = json.loads(path.read_bytes())
     except (OSError, ValueError) as error:
         raise SourceError(
-            "cargo's registry does not state the address of its crates: only one with a sparse index does; "
-            'set source.index = "https://…" to its address'
+            "cargo's registry does not state the address of its crates: only a registry with a sparse index "
+            'does; set source.index = "https://…" to its address'
         ) from error
     return output if isinstance(output, dict) else {}
 
@@ -161,7 +161,8 @@ class Crates(SemanticRegistry):
         settings = self._index.settings
         if settings.get("auth-required") is True:
             raise CheckoutFailed(
-                "the registry of cargo's settings requires a login; download them and use the archives table"
+                "the registry of cargo's settings requires a login; "
+                "download the crates and use [[source.archives]]"
             )
         address = _address(settings, self.package.name, id, self._checksum(id))
         with Path(log).open("a", encoding="utf-8", errors="replace") as file:
@@ -201,7 +202,8 @@ def _address(settings: Mapping[str, Any], name: str, version: str, checksum: str
     template = str(settings.get("dl") or "")
     if not is_download(template):
         raise CheckoutFailed(
-            f"the registry of cargo's settings does not offer its crates for download: {quoted(template)}"
+            f"the registry of cargo's settings does not offer its crates for download: {quoted(template)}; "
+            "use [[source.archives]]"
         )
     if _PLACE.search(template) is None:
         template = f"{template}/{{crate}}/{{version}}/download"

@@ -167,15 +167,15 @@ def _machine_address(line: str, machine: Apt) -> str:
 
 
 _UPDATED = "asked"
-"""File in an apt's lists whose date says when they were fetched."""
+"""File in the directory of an `Apt`; its date is the time of the last query."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Apt:
-    """Runs apt's programs with own options; they need no right to change the machine.
+    """Runs apt's programs with separate options; they need no right to change the machine.
 
     `archives` are lists of other archives than the machine's, by file name; their data is cached in `directory`.
-    `named` are those of a study.
+    `named`: a study names these archives.
     """
 
     client: Client

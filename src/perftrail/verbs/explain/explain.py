@@ -58,7 +58,7 @@ class ExplainedMetricJson(TypedDict):
     name: str
     unit: str
     method: str
-    starts: Annotated[int, "number of invocations on each side"]
+    starts: Annotated[int, "number of invocations of each revision"]
     before: float
     after: float
     log_ratio: float
@@ -182,7 +182,7 @@ class ExplainReport:
 
 
 LONGEST_START_SECONDS = 180.0
-"""A profiler is skipped if one start would take longer; the study may have a smaller point."""
+"""A profiler is skipped if one invocation would take longer; the study may have a smaller point."""
 
 NO_SAMPLES = Unavailable(
     what="sampled stacks",
@@ -258,7 +258,7 @@ class Explain:
         for profiler in self._profilers:
             if seconds * profiler.slowdown > LONGEST_START_SECONDS:
                 longest = duration(seconds * profiler.slowdown)
-                why = f"one start would take about {longest}; choose a smaller point with --only"
+                why = f"one invocation would take about {longest}; choose a smaller point with --only"
                 unavailable.append(Unavailable(what=profiler.name, why=why))
                 continue
             self._steps += 1
@@ -284,7 +284,7 @@ class Explain:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Profiles:
-    """The metrics of every start of both revisions, by name."""
+    """The metrics of every invocation of both revisions, by name."""
 
     before: tuple[Mapping[str, ProfiledMetric], ...]
     after: tuple[Mapping[str, ProfiledMetric], ...]
@@ -304,7 +304,7 @@ def _profile_both(profiler: Profiler, before: Ready, after: Ready) -> _Profiles 
 
 
 def _by_name(profiles: _Profiles) -> list[tuple[str, Sequence[ProfiledMetric], Sequence[ProfiledMetric]]]:
-    """Group the metrics of all starts by name; a metric missing from a start counts as zero."""
+    """Group the metrics of all invocations by name; a metric missing from an invocation counts as zero."""
     examples = {
         name: metric for start in (*profiles.before, *profiles.after) for name, metric in start.items()
     }
@@ -340,7 +340,7 @@ def _compared(
 
 
 def _longest(found: Sequence[tuple[str, Sequence[ProfiledMetric], Sequence[ProfiledMetric]]]) -> float:
-    """Return the seconds of the slowest plain start."""
+    """Return the seconds of the slowest plain invocation."""
     walls = [
         each.value for name, before, after in found if name in ("wall", "cpu") for each in (*before, *after)
     ]

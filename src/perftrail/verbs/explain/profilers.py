@@ -1,6 +1,8 @@
-"""Profilers of a program: plain starts, locks, system calls, instructions.
+"""Profilers of a program: plain invocations, locks, system calls, instructions.
 
-Each profiler starts the program separately, because profiling slows it down: times come from plain starts only.
+Each profiler starts the program separately, because profiling slows it down. Times come from plain
+invocations only.
+
 `read_functions` reads the files of Valgrind's cachegrind, and `read_calls` the table of ``strace -c``.
 """
 
@@ -78,7 +80,7 @@ TIMES_SLOWER = 60.0
 """Typical worst slowdown of a program under Valgrind or strace."""
 
 PLAIN_METRICS = ("wall", "cpu", "peak_memory", "voluntary_switches", "involuntary_switches", "page_faults")
-"""Metrics of a plain start that are reported in addition to the benchmark's own."""
+"""Metrics of a plain invocation that are reported in addition to the benchmark's own."""
 
 ALWAYS_REPORTED = ("locks", "contended_locks", "lock_wait")
 """Metrics of locks that are reported even if zero."""
@@ -89,7 +91,7 @@ NOT_REPORTED = "join_wait"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProfiledMetric:
-    """One metric of one start: its unit, how it was measured, and its negligible difference."""
+    """One metric of one invocation: its unit, how it was measured, and its negligible difference."""
 
     value: float
     unit: str
@@ -114,7 +116,7 @@ class Profiler(Protocol):
 
 
 class PlainProfiler:
-    """A plain start: times, memory, switches, faults, and what the benchmark prints."""
+    """A plain invocation: times, memory, switches, faults, and what the benchmark prints."""
 
     name = "plain invocations"
     slowdown = 1.0
@@ -154,7 +156,7 @@ class PlainProfiler:
 
 
 class LocksProfiler:
-    """A start with a preloaded object that counts locks, and where threads wait for each other."""
+    """An invocation with a preloaded object that counts locks, and where threads wait for each other."""
 
     name = "locks"
     slowdown = 1.0
@@ -193,7 +195,7 @@ class LocksProfiler:
 
 
 class CallsProfiler:
-    """A start under strace, which counts system calls of all threads and processes."""
+    """An invocation under strace, which counts system calls of all threads and processes."""
 
     name = "system calls"
     slowdown = TIMES_SLOWER
@@ -234,7 +236,7 @@ class CallsProfiler:
 
 
 class InstructionsProfiler:
-    """A start under Valgrind, which counts instructions in each function, the same each time."""
+    """An invocation under Valgrind, which counts instructions in each function, the same each time."""
 
     name = "instructions"
     slowdown = TIMES_SLOWER

@@ -1,6 +1,7 @@
 """Measure new revisions interleaved with a reference, detect changes, and store the state of a watch.
 
-`alarms_by_pairs` compares each revision with the one before; `alarms_by_history` uses the whole history.
+`alarms_by_pairs` compares each revision with the reference or the last alarm; `alarms_by_history` uses the
+whole history.
 
 The state is written atomically: a killed watch resumes from its last batch of revisions, whose samples are in
 the store. A change and its message are written together, so that no message is sent twice.

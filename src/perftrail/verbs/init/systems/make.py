@@ -116,7 +116,7 @@ def _expanded(text: str, variables: dict[str, str]) -> str:
 
 
 MANIFESTS = ("GNUmakefile", "makefile", "Makefile")
-"""In make's search order."""
+"""Names of makefiles, in make's search order."""
 
 _BENCHES = ("bench", "benchmark", "benchmarks", "perf")
 _TESTS = ("check", "test")
