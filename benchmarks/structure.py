@@ -53,7 +53,7 @@ STARTS = "process/launcher.py"
 """The module that starts processes: here only those of benchmarks count."""
 
 MEASURING = {STARTS: "Launcher.run", "store/sql.py": "SqlStore.add"}
-READING = {"store/outcomes.py": "read_samples", "present/page.py": "to_html"}
+READING = {"store/outcomes.py": "read_samples", "present/html_page.py": "to_html"}
 
 
 def main() -> None:

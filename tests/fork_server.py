@@ -29,7 +29,7 @@ LATER = ("jinja2", "rich.live", "rich.progress", "rich.table", "scipy.special", 
 
 LEFT_OUT = {
     "perftrail.__main__",
-    "perftrail.cluster.attendance",
+    "perftrail.cluster.dask_worker",
     "perftrail.cluster.dask",
     "perftrail.notebook",
     "perftrail.cluster",

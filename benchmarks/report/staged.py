@@ -25,9 +25,9 @@ STAGES = {
     "wait for the change points": "perftrail.results.changes.PendingChanges.outcome",
     "gather all of that": "perftrail.present.report.report.gather",
     "put the page together": "perftrail.present.report.report.make_report",
-    "wait for the figures": "perftrail.present.page.Drawings.drawn",
-    "write their images": "perftrail.present.page.write_images",
-    "write the page": "perftrail.present.page.to_html",
+    "wait for the figures": "perftrail.present.html_page.Drawings.drawn",
+    "write their images": "perftrail.present.html_page.write_images",
+    "write the page": "perftrail.present.html_page.to_html",
 }
 """What each stage is called, and the function that it is."""
 

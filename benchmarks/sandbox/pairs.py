@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from perftrail.measure.invoker import OUTPUT_CAP_BYTES
+from perftrail.measure.invocation import OUTPUT_CAP_BYTES
 from perftrail.model.process import Command, Exited
 from perftrail.stats.comparison import Rule, compare_once
 

@@ -12,7 +12,7 @@ from perftrail.errors import ClusterError, LauncherError, SourceError, StoreErro
 from perftrail.local_engine import LocalEngine
 from perftrail.measure.bench import Bench
 from perftrail.measure.build_workers import open_build_workers, open_builder, sandboxes
-from perftrail.measure.invoker import open_invoker
+from perftrail.measure.invocation import open_invoker
 from perftrail.measure.sandboxes import remove_leftovers
 from perftrail.measure.session import BuildView, Session, View
 from perftrail.measure.sources import NO_ERAS, eras_of, open_sources
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from perftrail.builds.workers import BuildWorkers, RemoteBuildWorkers
     from perftrail.cluster.fleet import Fleet
     from perftrail.errors import PerftrailError
-    from perftrail.measure.invoker import Invoker
+    from perftrail.measure.invocation import Invoker
     from perftrail.measure.noise import Noise
     from perftrail.measure.sources import Sources
     from perftrail.measure.subjects import Tools

@@ -15,7 +15,7 @@ from perftrail.builds.artefact import read_finished
 from perftrail.builds.builder import LocalBuilder
 from perftrail.builds.incremental import read_state
 from perftrail.builds.relinking import ORIGINALS, working_copy
-from perftrail.builds.workers import BuildWorkers, CleanBuilder, LeadingBuilder
+from perftrail.builds.workers import BuildWorkers, CleanBuilder, ParallelBuilder
 from perftrail.errors import StaleBuilds
 from perftrail.model.build import Built, Failure, Prepared, Recipe
 from perftrail.model.source import Source as Asked
@@ -358,7 +358,7 @@ def test_a_build_that_others_made_is_relinked_by_who_leads(place: Place) -> None
         source = GitSource(asked, cache=str(place.root / "cache"), starter=other)
         hand = CleanBuilder(source, other, **places)  # type: ignore[arg-type] # put together loosely
         workers = BuildWorkers([_Stopping(hand)], announcement="")
-        leading = LeadingBuilder(source, place.launcher, workers=workers, **places)  # type: ignore[arg-type] # as above
+        leading = ParallelBuilder(source, place.launcher, workers=workers, **places)  # type: ignore[arg-type] # as above
         leading.begin([(subject(revision), HOW)])
         found = all_built(relinked(leading, revision, (1, 2, 3)))
         workers.close()

@@ -11,7 +11,7 @@ import pytest
 from perftrail.model.source import Source as Asked
 from perftrail.ports import Engine, Source
 from perftrail.process.launcher import Launcher
-from perftrail.sources import open_asked
+from perftrail.sources import open_table
 from tests.contracts.engines import ENGINES
 from tests.contracts.engines import Case as EngineCase
 from tests.contracts.sources import KINDS, PROPERTIES, Case
@@ -27,7 +27,7 @@ def case(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
 
         def opened() -> Source:
             if isinstance(planted, Asked):
-                return open_asked(planted, cache=str(tmp_path / "cache"), starter=launcher)
+                return open_table(planted, cache=str(tmp_path / "cache"), starter=launcher)
             return planted()
 
         yield Case(open=opened, **PROPERTIES.get(request.param, {}))  # type: ignore[arg-type] # of each kind

@@ -12,8 +12,8 @@ import pytest
 
 from perftrail.charts.history import Events, Mark, history
 from perftrail.local_engine import LocalEngine
-from perftrail.present import page as report
-from perftrail.present.page import Drawings, Section, Verdict, write_page
+from perftrail.present import html_page as report
+from perftrail.present.html_page import Drawings, Section, Verdict, write_page
 from tests.browsing import Scheme, visiting
 from tests.charts.examples import LABELS, PALETTE, along
 from tests.e2e.histories import HOSTILE, make_history, write_study

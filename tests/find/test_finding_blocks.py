@@ -18,7 +18,7 @@ from perftrail.model.search_record import StepRecord
 from perftrail.model.study import Study
 from perftrail.model.subject import Branch, Merge
 from perftrail.model.target import Goal, resolve, resolve_goal
-from perftrail.present.finding import block_words
+from perftrail.present.finding import reboot_words
 from perftrail.search.question import Budget
 from perftrail.store.memory import MemoryStore
 from tests.fakes.subject_builder import FakeSource, FakeStarter, number_of
@@ -106,7 +106,7 @@ def test_the_first_step_after_a_reboot_reads_what_was_read_before_it_and_says_so
     assert "r0" in first.action["order"], "the reference, which was sampled before the reboot"  # type: ignore[operator] # plain JSON
     assert first.words.startswith("the machine was rebooted; measured ")
     assert isinstance(answer, FindAnswer)
-    [said] = block_words(answer)
+    [said] = reboot_words(answer)
     assert "2 boot sessions" in said
 
 
@@ -185,7 +185,7 @@ def test_another_kernel_is_another_machine_and_its_search_is_mentioned(tmp_path:
     lab.store.open_search(replace(record, machine=older.id, answer=None))
     answer = lab.find(0, WALL)
     assert isinstance(answer, FindAnswer)
-    [said] = block_words(answer)
+    [said] = reboot_words(answer)
     assert "kernel 6.1" in said
     assert "\x1b" not in said
 

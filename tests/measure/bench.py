@@ -9,7 +9,7 @@ from typing import TypeVar
 from perftrail.local_engine import LocalEngine
 from perftrail.measure.bench import Bench
 from perftrail.measure.events import Event
-from perftrail.measure.invoker import Invoker
+from perftrail.measure.invocation import Invoker
 from perftrail.measure.noise import NoiseObserver
 from perftrail.measure.session import Session
 from perftrail.measure.subjects import SubjectBuilder

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from perftrail.errors import UsageError
-from perftrail.measure.invoker import BuildPaths, Invoker, invocation_seed
+from perftrail.measure.invocation import BuildPaths, Invoker, invocation_seed
 from perftrail.measure.noise import NoiseObserver
 from perftrail.model.build import Built, Prepared
 from perftrail.model.measurement import PADDING, Draw, FailedInvocation, Measurement, circumstances

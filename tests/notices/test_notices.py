@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from perftrail.errors import NoticeFailed
-from perftrail.notices import MailServer, Message, post, send_mail
+from perftrail.webhook_and_mail import MailServer, Message, post, send_mail
 from tests.fakes.receivers import certificate, free_port, mail_server, web_server
 
 MESSAGE = Message(
@@ -102,7 +102,7 @@ def test_on_the_port_for_it_tls_is_spoken_from_the_first_byte(
     own = certificate(tmp_path)
     monkeypatch.setenv("SSL_CERT_FILE", str(own))
     with mail_server(own, at_once=True) as mails:
-        monkeypatch.setattr("perftrail.notices.TLS_PORT", mails.port)
+        monkeypatch.setattr("perftrail.webhook_and_mail.TLS_PORT", mails.port)
         server = MailServer(host="127.0.0.1", port=mails.port, sender="perftrail@example.org")
         send_mail(MESSAGE, "team@example.org", server)
     assert mails.encrypted == [True]

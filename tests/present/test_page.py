@@ -15,7 +15,7 @@ from perftrail.charts.frame import Figure
 from perftrail.charts.history import Events, history
 from perftrail.errors import UsageError
 from perftrail.local_engine import LocalEngine
-from perftrail.present.page import (
+from perftrail.present.html_page import (
     AT_ONCE,
     LOG_BYTES,
     Drawings,

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from perftrail.search.answer import Measure, Settled, Verdict
-from perftrail.search.failing import MOST_TRIES, FailureSearch, Tries
+from perftrail.search.failing import MOST_TRIES, Attempts, FailureSearch
 from perftrail.search.question import Budget, Question
 
 
@@ -21,7 +21,7 @@ def search(
         asked.append(action)
         (position,) = action.positions
         failed = chance.random() < (before if position < culprit else after)
-        news = Tries(
+        news = Attempts(
             position=position,
             worked=int(not failed),
             failed=int(failed),
@@ -88,7 +88,7 @@ def test_one_revision_that_fails_by_itself_is_not_the_culprit() -> None:
     while isinstance(action := works.ask(), Measure):
         (position,) = action.positions
         fails = position == 31 or position >= 50
-        works.tell(Tries(position=position, worked=not fails, failed=fails, final=fails))
+        works.tell(Attempts(position=position, worked=not fails, failed=fails, final=fails))
     assert action.answer.changes[0].positions == (50,)
 
 
@@ -115,6 +115,6 @@ def test_rates_that_hardly_differ_end_the_search_all_the_same() -> None:
 
 def test_news_that_make_no_sense_are_refused() -> None:
     with pytest.raises(ValueError, match="report one or more"):
-        Tries(position=1)
+        Attempts(position=1)
     with pytest.raises(ValueError, match="positions 0 to 9"):
-        FailureSearch(Question(revisions=10)).tell(Tries(position=10, worked=1))
+        FailureSearch(Question(revisions=10)).tell(Attempts(position=10, worked=1))

@@ -20,7 +20,6 @@ from perftrail.model.process import Exited
 from perftrail.model.source import Source
 from perftrail.model.study import FindPolicy, Invocations, MeasurePolicy, Receivers, Study
 from perftrail.model.target import Target
-from perftrail.notices import Message
 from perftrail.present.sentence import change_words
 from perftrail.search.answer import Verdict as Found
 from perftrail.stats.changepoints import change_points
@@ -37,8 +36,9 @@ from perftrail.verbs.watch.batch import (
     read_state,
     write_state,
 )
-from perftrail.verbs.watch.delivery import Sender, deliver
+from perftrail.verbs.watch.messages import Sender, deliver
 from perftrail.verbs.watch.watch import BranchCheck, Watched, state_on_branch, watched_range
+from perftrail.webhook_and_mail import Message
 from tests.fakes.receivers import dripping_server
 from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter, number_of
 from tests.measure.bench import a_session, a_study, drain

@@ -16,7 +16,7 @@ from perftrail import studyfile
 from perftrail.model.subject import Subject
 from perftrail.present.dashboard.snapshot import take
 from perftrail.web.app import ROUTES
-from perftrail.web.asked import requested_subjects
+from perftrail.web.request_arguments import requested_subjects
 from tests.web.conftest import Client, served
 from tests.web.studies import REVISIONS, Hostile, more_steps, start_again
 

@@ -25,7 +25,7 @@ from perftrail.present.dashboard.metric_history import MetricHistory
 from perftrail.present.dashboard.snapshot import Remaining, Snapshot, take
 from perftrail.present.dashboard.subjects import named_revision, usual_variants
 from perftrail.store import Holder, MemoryStore
-from perftrail.web.asked import Part
+from perftrail.web.request_arguments import Part
 from perftrail.web.studies import ServedStudy, served_studies
 from tests.store.examples import RUNNABLE
 from tests.web.studies import Hostile, start_again

@@ -196,7 +196,7 @@ class BuilderOptions(TypedDict):
     disk_bytes: float | None
 
 
-class LeadingBuilder(LocalBuilder):
+class ParallelBuilder(LocalBuilder):
     """A builder whose workers build the started subjects; it builds the others itself."""
 
     def __init__(

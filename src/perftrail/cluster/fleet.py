@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from perftrail._version import __version__
 from perftrail.builds.packing import pack_build, unpack_build, unpack_logs
-from perftrail.cluster.attendance import present_worker_state
 from perftrail.cluster.dask import OwnWorkers, Scheduler, connected, own_workers, parse_address
+from perftrail.cluster.dask_worker import present_worker_state
 from perftrail.cluster.study_copy import LOGS, STUDY, build_name, pack_study, study_digest
 from perftrail.cluster.values import (
     BuildRequest,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from perftrail.cluster.dask import WorkerInfo
-    from perftrail.measure.invoker import Invoker
+    from perftrail.measure.invocation import Invoker
     from perftrail.measure.subjects import PlannedInvocation
     from perftrail.model.build import Failure, Recipe
     from perftrail.model.measurement import Machine, Outcome

@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING
 
 from perftrail._version import __version__
 from perftrail.builds.workers import CleanBuilder, Stoppable
-from perftrail.cluster.attendance import present_job, run_worker
 from perftrail.cluster.dask import WorkerInfo
+from perftrail.cluster.dask_worker import present_job, run_worker
 from perftrail.cluster.study_copy import LOGS, StudyCopy
 from perftrail.cluster.values import WorkerOptions
 from perftrail.errors import ClusterError, MachineBusy, PerftrailError, UsageError
 from perftrail.file_tree import claimed_directory, exclusive_lock, remove_left_over, shared_lock
 from perftrail.measure.build_workers import LocalBuildWorker, open_builder, sandboxes
-from perftrail.measure.invoker import log_name, open_invoker
+from perftrail.measure.invocation import log_name, open_invoker
 from perftrail.measure.sandboxes import remove_leftovers
 from perftrail.measure.sources import open_sources
 from perftrail.model.build import Built, Failure
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
         RelinkRequest,
         RemoteStudy,
     )
-    from perftrail.measure.invoker import Invoker
+    from perftrail.measure.invocation import Invoker
     from perftrail.measure.sandboxes import Sandboxes
     from perftrail.measure.subjects import PlannedInvocation
     from perftrail.model.build import Prepared
@@ -151,7 +151,7 @@ class JobRunner:
             yield worker
         finally:
             del self._cancels[job]
-            worker.let_go()
+            worker.release_builds()
             self._idle.put(worker)
 
     def _free_worker(self) -> LocalBuildWorker:

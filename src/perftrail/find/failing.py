@@ -14,7 +14,7 @@ from perftrail.model.measurement import FailedInvocation
 from perftrail.model.plan import Cell
 from perftrail.model.subject import Subject
 from perftrail.search import Settled
-from perftrail.search.failing import FailureSearch, Tries
+from perftrail.search.failing import Attempts, FailureSearch
 from perftrail.search.words import left
 
 if TYPE_CHECKING:
@@ -36,9 +36,9 @@ FINAL = ("checkout", "build", "link", "start")
 
 
 class Trials:
-    """Tries revisions: one try builds, links and starts everything that must work, and reads its output.
+    """Attempts revisions: one try builds, links and starts everything that must work, and reads its output.
 
-    The first failure ends a try. Tries are numbered as samples are, so a killed search can resume.
+    The first failure ends a try. Attempts are numbered as samples are, so a killed search can resume.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Trials:
                 break
         return action
 
-    def take(self, position: int) -> Generator[Event, None, Tries]:
+    def take(self, position: int) -> Generator[Event, None, Attempts]:
         """Try a position once, and return the outcome as news."""
         yield from self._ledger.build_ahead(position, self.revisions, variant=self._working.variant)
         first = position not in self._next
@@ -101,7 +101,7 @@ class Trials:
         if failure is not None:
             self._failures[position] = failure
         building = self._ledger.seconds - began - self._running
-        return Tries(
+        return Attempts(
             position=position,
             worked=int(failure is None),
             failed=int(failure is not None),
@@ -110,7 +110,7 @@ class Trials:
             build_seconds=max(building, 0.0) if first else None,
         )
 
-    def words(self, news: Tries, belief: Belief | None) -> str:
+    def words(self, news: Attempts, belief: Belief | None) -> str:
         """Return the description of a step."""
         label = self.revisions[news.position].short
         if news.failed:
@@ -120,7 +120,7 @@ class Trials:
             done = f"tried {label}: works"
         return done if belief is None else f"{done}; {left(belief)}"
 
-    def plain(self, news: Tries) -> dict[str, Json]:
+    def plain(self, news: Attempts) -> dict[str, Json]:
         """Return the outcome of a step as plain data."""
         data: dict[str, Json] = {"worked": news.worked, "failed": news.failed}
         failure = self._failures.get(news.position) if news.failed else None

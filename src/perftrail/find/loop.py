@@ -17,7 +17,7 @@ from perftrail.find import step_record
 from perftrail.find.answer import FindTable
 from perftrail.measure.events import BuilderMessage
 from perftrail.measure.failure_groups import same_reason
-from perftrail.measure.invoker import NO_INPUT
+from perftrail.measure.invocation import NO_INPUT
 from perftrail.measure.pairs import logarithm
 from perftrail.model.build import Failure
 from perftrail.model.measurement import FlaggedSample, Measurement, Runnable, sift

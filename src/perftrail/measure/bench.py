@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from perftrail.measure.events import Event
-    from perftrail.measure.invoker import Invoker
+    from perftrail.measure.invocation import Invoker
     from perftrail.measure.subjects import Ready
     from perftrail.model.benchmark import Point
     from perftrail.model.measurement import Draw, Machine, Outcome, Phase

@@ -12,7 +12,7 @@ from perftrail.builds.builder import LocalBuilder
 from perftrail.builds.workers import (
     BuilderOptions,
     BuildWorkers,
-    LeadingBuilder,
+    ParallelBuilder,
     RemoteBuilder,
     Stoppable,
     StoppableIsolation,
@@ -95,7 +95,7 @@ class LocalBuildWorker:
         """Return messages about work other than builds, for example removed builds."""
         return () if self._builder is None else self._builder.messages()
 
-    def let_go(self) -> None:
+    def release_builds(self) -> None:
         """Release the builds of this worker; clients mark builds that they use, or have copied them."""
         if self._builder is not None:
             self._builder.close()
@@ -115,7 +115,7 @@ class LocalBuildWorker:
 
     def close(self) -> None:
         """Release the builds and end the launcher."""
-        self.let_go()
+        self.release_builds()
         self._launcher.close()
 
     def _opened(self) -> LocalBuilder:
@@ -162,7 +162,7 @@ def open_builder(
     if workers is None:
         return LocalBuilder(sources.main, starter, **named)
     if isinstance(workers, BuildWorkers):
-        return LeadingBuilder(sources.main, starter, workers=workers, **named)
+        return ParallelBuilder(sources.main, starter, workers=workers, **named)
     return RemoteBuilder(sources.main, starter, workers=workers, **named)
 
 

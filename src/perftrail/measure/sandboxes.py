@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 
 from perftrail.errors import LauncherError, SandboxError
 from perftrail.file_tree import claimed_directory, remove_left_over, remove_tree
-from perftrail.process.enclosure import Enclosure
 from perftrail.process.launcher import Launcher, launcher_path
 from perftrail.process.lock_counts import remove_left_over_lock_files
 from perftrail.process.sandbox import bubblewrap, find_program, sandbox_error
@@ -28,6 +27,7 @@ from perftrail.process.sandbox.view import (
     refuse_whole_home,
     remove_left_over_directories,
 )
+from perftrail.process.sandboxed_launcher import SandboxedLauncher
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -95,7 +95,7 @@ class Sandboxes:
         logs = self._results / "logs"
         logs.mkdir(parents=True, exist_ok=True)
         with PrivateDirectories(self._rooms) as room:
-            enclosure = Enclosure(
+            enclosure = SandboxedLauncher(
                 prefix=bubblewrap(view, room),
                 outputs=str(logs),
                 exchange=str(room.exchange),
@@ -177,7 +177,7 @@ def why_no_sandbox() -> str:
     """Return why this machine cannot create sandboxes, empty if it can; creates one to find out."""
     try:
         with Launcher() as outside, PrivateDirectories(SHORT_LIVED) as room:
-            enclosure = Enclosure(
+            enclosure = SandboxedLauncher(
                 prefix=bubblewrap(View(shown=(str(launcher_path().parent.resolve()),)), room),
                 outputs=str(room.exchange),
                 exchange=str(room.exchange),

@@ -14,7 +14,7 @@ from perftrail.errors import SourceError, StudyError, UsageError
 from perftrail.model.source import MAIN, Pins
 from perftrail.model.wording import nearest, quoted
 from perftrail.ports import CachedSource
-from perftrail.sources import open_asked
+from perftrail.sources import open_table
 from perftrail.sources.directory import DirectorySource
 from perftrail.sources.patched import PatchedSource
 from perftrail.studyfile import mistake
@@ -73,7 +73,7 @@ def open_sources(
     every: dict[str, Source] = {}
     for name, asked in study.every_source.items():
         folders = variant_folders(study) if name == MAIN else ()
-        every[name] = source = open_asked(asked, cache=cache, starter=starter, folders=folders)
+        every[name] = source = open_table(asked, cache=cache, starter=starter, folders=folders)
         if asking == "fresh" and isinstance(source, CachedSource):
             source.update()
     if own is not None:

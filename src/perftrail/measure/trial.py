@@ -18,7 +18,7 @@ from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING
 
 from perftrail.errors import NoAnswer, UsageError
-from perftrail.measure.invoker import process_methods, process_metrics
+from perftrail.measure.invocation import process_methods, process_metrics
 from perftrail.measure.noise import NoiseObserver, ObservedRun
 from perftrail.measure.sandboxes import open_trial_starter, remove_leftovers
 from perftrail.model.benchmark import Point

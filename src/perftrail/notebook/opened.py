@@ -256,7 +256,7 @@ class ShownFigure:
 
     def svg(self) -> str:
         """The chart as SVG, on white."""
-        from perftrail.present.page import svg  # noqa: PLC0415 - what draws it takes 40 MB
+        from perftrail.present.html_page import svg  # noqa: PLC0415 - what draws it takes 40 MB
 
         return svg(self._titled())
 

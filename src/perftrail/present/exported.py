@@ -10,7 +10,7 @@ import click
 
 from perftrail.errors import NoAnswer, UsageError
 from perftrail.model.wording import escaped, listed
-from perftrail.present.page import WrittenFileJson
+from perftrail.present.html_page import WrittenFileJson
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

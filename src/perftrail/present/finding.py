@@ -131,7 +131,7 @@ def noise_words(answer: FindAnswer) -> Iterator[str]:
     yield from noisy_words(answer.noisy, none=answer.answer.verdict == "none")
 
 
-def block_words(answer: FindAnswer) -> Iterator[str]:
+def reboot_words(answer: FindAnswer) -> Iterator[str]:
     """Yield that the machine was rebooted during the search, and what follows."""
     if len(answer.boots) > 1:
         yield (
@@ -191,7 +191,7 @@ def print_table(table: FindTable) -> None:
     console.print()
     console.print(Text(cost_words(table)))
     for line in dict.fromkeys(
-        line for answer in table.answers for line in (*block_words(answer), *answer.priors)
+        line for answer in table.answers for line in (*reboot_words(answer), *answer.priors)
     ):
         console.print(Text(f"{capitalised(line)}."))
 
@@ -328,7 +328,7 @@ def _print_answer(answer: FindAnswer) -> None:
         console.print(Text(f"  {line}", style="yellow"))
     console.print()
     console.print(Text(cost_words(answer)))
-    for line in (*noise_words(answer), *block_words(answer), *answer.priors):
+    for line in (*noise_words(answer), *reboot_words(answer), *answer.priors):
         console.print(Text(f"{capitalised(line)}."))
     if answer.unusable:
         console.print(Text(unusable_words(answer)))

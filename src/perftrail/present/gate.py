@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from perftrail.model.build import content_key
 from perftrail.model.recipe import PLAIN
 from perftrail.model.wording import change, counted, decimals, escaped, percent, quantity
-from perftrail.present.page import inert
+from perftrail.present.html_page import inert
 from perftrail.present.speech import capitalised, interval_words
 from perftrail.stats.comparison import Verdict
 

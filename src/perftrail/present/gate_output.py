@@ -30,7 +30,7 @@ from perftrail.present.gate import (
     sureness,
     value_words,
 )
-from perftrail.present.page import PNG_SCALE, svg
+from perftrail.present.html_page import PNG_SCALE, svg
 from perftrail.present.speech import capitalised
 from perftrail.stats.comparison import Verdict
 

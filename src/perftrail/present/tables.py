@@ -13,7 +13,7 @@ from perftrail.model.subject import Revision
 from perftrail.model.wording import change, escaped
 from perftrail.present.console import output, plain_table
 from perftrail.present.finding import LONGEST_LINE, pins_words
-from perftrail.present.page import inert
+from perftrail.present.html_page import inert
 from perftrail.present.report.answer import claim_words, counted_words, found_words
 from perftrail.present.report.words import correlation_words, row_value, size_words
 from perftrail.present.sentence import headline_of, revision_name, stored_answers

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from perftrail.process.enclosure import Enclosure
 from perftrail.process.launcher import Launcher, launcher_path
 from perftrail.process.lock_counts import remove_left_over_lock_files
 from perftrail.process.protocol import Capabilities
+from perftrail.process.sandboxed_launcher import SandboxedLauncher
 
-__all__ = ["Capabilities", "Enclosure", "Launcher", "launcher_path", "remove_left_over_lock_files"]
+__all__ = ["Capabilities", "Launcher", "SandboxedLauncher", "launcher_path", "remove_left_over_lock_files"]

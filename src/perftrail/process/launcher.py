@@ -23,16 +23,16 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Self
 
 from perftrail.errors import LauncherError
-from perftrail.process.enclosure import LauncherResources, launcher_killed
 from perftrail.process.lock_counts import lock_file
 from perftrail.process.protocol import CANCEL, Capabilities, job_line, read_answer, read_hello, read_result
+from perftrail.process.sandboxed_launcher import LauncherResources, launcher_killed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import TracebackType
 
     from perftrail.model.process import Command, Ran
-    from perftrail.process.enclosure import Enclosure
+    from perftrail.process.sandboxed_launcher import SandboxedLauncher
 
 
 SECONDS_TO_DIE = 2.0
@@ -104,7 +104,7 @@ class Launcher:
     answering, that is reported as the end of that program.
     """
 
-    def __init__(self, path: Path | None = None, *, enclosure: Enclosure | None = None) -> None:
+    def __init__(self, path: Path | None = None, *, enclosure: SandboxedLauncher | None = None) -> None:
         self._path = path
         self._enclosure = enclosure
         self._lock = threading.RLock()
@@ -195,7 +195,7 @@ class Launcher:
 class _Server:
     """One started launcher, its two pipes and its error output."""
 
-    def __init__(self, path: Path, enclosure: Enclosure | None) -> None:
+    def __init__(self, path: Path, enclosure: SandboxedLauncher | None) -> None:
         self._resources = None if enclosure is None else LauncherResources(enclosure)
         prefix = () if enclosure is None else enclosure.prefix
         arguments = () if self._resources is None else self._resources.words()

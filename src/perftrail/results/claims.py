@@ -134,7 +134,7 @@ def judge(view: View, *, measured: MeasuredHere | None = None) -> tuple[Judgemen
     """
     known = MeasuredHere(view) if measured is None else measured
     last = next((cell.subject.revision for cell, _ in reversed(known.cells)), None)
-    bench = _Bench(view=view, measured=known, revision=last, rows=_claimed_rows(view, known, last))
+    bench = _ClaimJudge(view=view, measured=known, revision=last, rows=_claimed_rows(view, known, last))
     return tuple(bench.judged(name, claim) for name, claim in view.study.claims.items())
 
 
@@ -150,7 +150,7 @@ def _claimed_rows(view: View, measured: MeasuredHere, revision: Revision | None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Bench:
+class _ClaimJudge:
     """The samples of one revision, with one method for each kind of claim."""
 
     view: View

@@ -215,7 +215,7 @@ MOST_COMPARED = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refused:
+class FailedValue:
     """A value of the axis that failed: the stage, and the limit in seconds or bytes."""
 
     x: float
@@ -240,7 +240,7 @@ class GrowthSeries:
     growth: Growth | None
     unit_cost: PerUnit | None
     leak: OverTime | None
-    refused: tuple[Refused, ...]
+    refused: tuple[FailedValue, ...]
     skipped: tuple[float, ...]
     work: Growth | None = None
 
@@ -438,17 +438,17 @@ def _resolution(metric: str) -> float:
     return RESOLUTION_BYTES if metric.startswith(MEMORY) else 0.0
 
 
-def _refused(benchmark: Benchmark, by_x: Mapping[float, Row]) -> Iterable[Refused]:
+def _refused(benchmark: Benchmark, by_x: Mapping[float, Row]) -> Iterable[FailedValue]:
     for x, row in sorted(by_x.items()):
         if row.values:
             continue
         if "timeout" in row.stages:
-            yield Refused(x=x, stage="timeout", limit=benchmark.timeout_seconds)
+            yield FailedValue(x=x, stage="timeout", limit=benchmark.timeout_seconds)
         elif "memory" in row.stages and benchmark.memory_limit_bytes is not None:
-            yield Refused(x=x, stage="memory", limit=float(benchmark.memory_limit_bytes))
+            yield FailedValue(x=x, stage="memory", limit=float(benchmark.memory_limit_bytes))
 
 
-def _bounds(refused: Refused, metric: str) -> bool:
+def _bounds(refused: FailedValue, metric: str) -> bool:
     """Whether a limit bounds a metric: a timeout bounds wall time, a memory limit the tree's memory."""
     return (refused.stage, metric) in {("timeout", "wall"), ("memory", "peak_memory_tree")}
 

@@ -249,11 +249,11 @@ class Evidence:
         """The share of all samples that were noisy."""
         return self._noisy / max(self._sample_count, 1)
 
-    def is_attempted(self, position: int) -> bool:
+    def is_started(self, position: int) -> bool:
         """Whether a position was built, has samples or is unusable."""
-        return position in self.built or self.is_tried(position)
+        return position in self.built or self.has_result(position)
 
-    def is_tried(self, position: int) -> bool:
+    def has_result(self, position: int) -> bool:
         """Whether a position's build has samples or is unusable, so that it needs no first measurement."""
         return position in self.unusable or self.build_of(position) in self._sampled
 

@@ -49,7 +49,7 @@ _LITTLE = 1e-4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tries:
+class Attempts:
     """New tries of one revision: how many worked, how many failed, and their cost.
 
     `final`: the failure is deterministic, for example a failed build, so another try would give the same
@@ -86,7 +86,7 @@ class FailureSearch:
         self._spent: dict[str, list[float]] = {"build": [], "try": []}
         self._chances: Chances | None = None
 
-    def tell(self, news: Tries) -> None:
+    def tell(self, news: Attempts) -> None:
         """Record tries, asked for or not; raise `ValueError` for a position outside the history."""
         if not 0 <= news.position < self.question.revisions:
             raise ValueError(

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from perftrail.search.posterior import Belief
     from perftrail.search.question import Budget, Question
 
-SEARCHES = 0.5
+REPLACEABLE_BITS = 0.5
 """If a build splits the candidates of one search by this many bits, a better one for all may replace it."""
 
-AS_GOOD = 0.6
+REPLACEMENT_SHARE = 0.6
 """The share of the bits that a position must reach to replace another one."""
 
 
@@ -195,9 +195,9 @@ def _gain(belief: Belief | None, place: int, wanted: int) -> float:
     """Return the bits that a build gives one metric; zero if the metric's own request is much better."""
     own = _split(belief, wanted)
     if place == wanted:
-        return max(own, SEARCHES)
+        return max(own, REPLACEABLE_BITS)
     other = _split(belief, place)
-    return other if own >= SEARCHES and other >= AS_GOOD * own else 0.0
+    return other if own >= REPLACEABLE_BITS and other >= REPLACEMENT_SHARE * own else 0.0
 
 
 def _split(belief: Belief | None, place: int) -> float:

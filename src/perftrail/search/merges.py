@@ -122,9 +122,9 @@ class MergeSearch:
 
     def _settle(self) -> Measure | _Settled:
         ends = (0, self.question.revisions - 1)
-        if all(self._evidence.is_tried(end) for end in ends):
+        if all(self._evidence.has_result(end) for end in ends):
             for line in self._lines:
-                if not self._evidence.is_tried(line.tip) and self._allows_first_samples():
+                if not self._evidence.has_result(line.tip) and self._allows_first_samples():
                     return Measure(order=(line.tip, 0, line.tip))
         settled: list[_Settled] = []
         for line in sorted(self._lines, key=_Line.change_probability, reverse=True):

@@ -94,7 +94,7 @@ class Ramp:
         """
         built = np.asarray(posterior.positions)
         spread = np.rint(np.linspace(built[0], built[-1], _CANDIDATES)).astype(np.int64)
-        fresh = [place for place in dict.fromkeys(spread.tolist()) if not evidence.is_tried(place)]
+        fresh = [place for place in dict.fromkeys(spread.tolist()) if not evidence.has_result(place)]
         again = [
             place
             for place in built.tolist()

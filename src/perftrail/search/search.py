@@ -190,7 +190,7 @@ class Search:
             return ()
         taken = {*begun, *action.positions}
         if len(self._evidence.positions) < 2:
-            ends = [end for end in self._ends() if end is not None and not self._evidence.is_tried(end)]
+            ends = [end for end in self._ends() if end is not None and not self._evidence.has_result(end)]
             return tuple(end for end in dict.fromkeys(ends) if end not in taken)[:count]
         ahead: list[int] = []
         options = [self._new_builds(change) for change in self._unresolved()]
@@ -331,7 +331,7 @@ class Search:
             if evidence.count(position) or position not in evidence.unusable:
                 return position
         between = range(min(order), max(order) + 1)
-        return next((position for position in between if not evidence.is_tried(position)), None)
+        return next((position for position in between if not evidence.has_result(position)), None)
 
     def _too_few(self) -> str:
         tried = len(self._evidence.unusable)
@@ -367,7 +367,7 @@ class Search:
         """Whether an untried revision inside a gap would split its candidates."""
         possible = self._candidates(range(gap, gap + 1))
         inside = range(int(possible[0]), int(possible[-1]))
-        return any(not self._evidence.is_tried(position) for position in inside)
+        return any(not self._evidence.has_result(position) for position in inside)
 
     def _candidates(self, gaps: range) -> npt.NDArray[np.int64]:
         """Return the possible culprits inside neighbouring gaps."""
@@ -433,7 +433,7 @@ class Search:
             if high - low <= max(1, self.question.revisions // SPREAD):
                 break
             places = [low + round((high - low) * part) for part in _PARTS]
-            fresh = [at for at in places if low < at < high and not self._evidence.is_tried(at)]
+            fresh = [at for at in places if low < at < high and not self._evidence.has_result(at)]
             if fresh:
                 measure = self._guide_batch(fresh[0], 2)
                 return measure if self._refusal(measure) is None else None
@@ -513,7 +513,7 @@ class Search:
         sides = [range(1, min(reach, last)), range(last - 1, max(last - reach, 0), -1)]
         built = [sum(self._evidence.is_usable(at) for at in side) for side in sides]
         for side in sorted((0, 1), key=lambda each: built[each]):
-            fresh = next((at for at in sides[side] if not self._evidence.is_tried(at)), None)
+            fresh = next((at for at in sides[side] if not self._evidence.has_result(at)), None)
             if built[side] < most and fresh is not None:
                 wanted = (self.posterior.sigma / max(self.posterior.tau, 1e-9)) ** 2
                 return self._guide_batch(fresh, int(np.clip(round(wanted), 2, MOST_SAMPLES)))
@@ -525,7 +525,7 @@ class Search:
             return None
         low, high = self.posterior.positions[0], self.posterior.positions[-1]
         for outside in (range(low - 1, -1, -1), range(high + 1, self.question.revisions)):
-            untried = [position for position in outside if not self._evidence.is_tried(position)]
+            untried = [position for position in outside if not self._evidence.has_result(position)]
             if untried:
                 reach = sum(abs(at - untried[0]) == number for number, at in enumerate(untried))
                 return untried[(reach - 1) // 2]
@@ -561,7 +561,7 @@ class Search:
         for first, stop in pairwise(bounds) if located else ():
             side = [at for at in range(first, stop) if at not in inside]
             builds = {self._evidence.build_of(at) for at in side if self._evidence.is_usable(at)}
-            fresh = [at for at in side if not self._evidence.is_tried(at)]
+            fresh = [at for at in side if not self._evidence.has_result(at)]
             if len(builds) < LEAST_BESIDE and fresh and len(side) - len(fresh) < NEAR:
                 measure = self._guide_batch(fresh[len(fresh) // 2], 2)
                 return measure if self._refusal(measure) is None else None
@@ -640,7 +640,7 @@ class Search:
             builds=evidence.builds,
             invocations=evidence.invocations,
             seconds=evidence.seconds,
-            fresh=sum(not evidence.is_attempted(position) for position in measure.positions),
+            fresh=sum(not evidence.is_started(position) for position in measure.positions),
             more=len(measure.order) * self.question.invocations_per_sample,
         )
 

@@ -29,11 +29,11 @@ class Kind(Protocol):
 
 
 def open_source(study: Study, *, cache: str, starter: Starter) -> Source:
-    """Open the source that a study searches, like `open_asked`."""
-    return open_asked(study.searched_source, cache=cache, starter=starter)
+    """Open the source that a study searches, like `open_table`."""
+    return open_table(study.searched_source, cache=cache, starter=starter)
 
 
-def open_asked(asked: Asked, *, cache: str, starter: Starter, folders: Sequence[str] = ()) -> Source:
+def open_table(asked: Asked, *, cache: str, starter: Starter, folders: Sequence[str] = ()) -> Source:
     """Open a source; its copies and downloads are stored below the directory `cache`.
 
     `folders` are the used parts of a directory, all of it without any. Reads nothing yet. Raises `SourceError` if a

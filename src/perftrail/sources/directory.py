@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from perftrail.errors import CheckoutFailed, SourceError
 from perftrail.model.subject import Revision
-from perftrail.sources.ranges import Unrelated
+from perftrail.sources.ranges import WithoutParents
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from perftrail.model.source import Source as SourceTable
 
 
-class ListedSource(Unrelated):
+class ListedSource(WithoutParents):
     """A `perftrail.ports.Source` of given revisions, oldest first, which cannot be checked out.
 
     `no_range` says why no range of them is known, and what to do.
@@ -46,7 +46,7 @@ _LEFT_OUT = frozenset({".git", ".hg", ".svn", ".fslckout", "_FOSSIL_", ".perftra
 """Files of version control and of perftrail, on which no build depends."""
 
 
-class DirectorySource(Unrelated):
+class DirectorySource(WithoutParents):
     """The files below a directory; the revision's id depends on their content, so each edit makes another revision.
 
     Only files in `folders`, relative to the directory, belong to it; without any, all do.

@@ -295,7 +295,7 @@ def by_ancestry(ids: Sequence[str], history: Iterable[tuple[str, Sequence[str]]]
     return order
 
 
-class Unrelated:
+class WithoutParents:
     """The methods of a `perftrail.ports.Source` for revisions without parents, merges and ranges.
 
     `no_range` says why there are no ranges, and what to do.

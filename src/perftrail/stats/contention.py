@@ -287,7 +287,7 @@ def lost(signs: Signs) -> float:
     return signs["waiting"].figure.value + signs["burning"].figure.value
 
 
-def fought_for(signs: Signs) -> Cause | None:
+def contended_resource(signs: Signs) -> Cause | None:
     """Return the contended resource if counts show it: a lock that is often held, or one that threads spin on.
 
     Other symptoms follow from it: a contended lock also burns time in the kernel and on its cache line, and the
@@ -304,7 +304,7 @@ def fought_for(signs: Signs) -> Cause | None:
     return None
 
 
-def of_many_waits(signs: Signs) -> tuple[Cause, ...]:
+def causes_of_many_waits(signs: Signs) -> tuple[Cause, ...]:
     """Return the causes of many waits. Counts separate a lock from a queue or a barrier.
 
     Locks of malloc and of the kernel have no counts.
@@ -329,7 +329,7 @@ def of_many_waits(signs: Signs) -> tuple[Cause, ...]:
     return tuple(dict.fromkeys(causes))
 
 
-def of_few_waits(signs: Signs) -> tuple[Cause, ...]:
+def causes_of_few_waits(signs: Signs) -> tuple[Cause, ...]:
     """Return the causes of few long waits: unshared work, or long waits at one lock or queue."""
     locked, handed = _figure(signs, "lock_wait"), _figure(signs, "handover_wait")
     if locked is None:
@@ -533,16 +533,16 @@ def _causes(threads: ThreadSamples, signs: dict[str, LossIndicator], count: int)
     """Return every cause that fits the evidence, the likeliest first."""
     waiting, burning = signs["waiting"].figure, signs["burning"].figure
     waits, burns = waiting.low > SOME, burning.low > SOME
-    if (shown := fought_for(signs)) is not None:
+    if (shown := contended_resource(signs)) is not None:
         return (shown,)
     if waits and _switches_often(signs):
-        return of_many_waits(signs)
+        return causes_of_many_waits(signs)
     if _switches_often(signs) and (waiting.high > SOME / 2.0 or burns):
-        return (*of_many_waits(signs), *(_burning(threads, signs, count) if burns else ()))
+        return (*causes_of_many_waits(signs), *(_burning(threads, signs, count) if burns else ()))
     part = GOOD_PART * lost(signs)
     waits, burns = waits and waiting.high > part, burns and burning.high > part
     return (
-        *(of_few_waits(signs) if waits else ()),
+        *(causes_of_few_waits(signs) if waits else ()),
         *(_burning(threads, signs, count) if burns else ()),
     )
 

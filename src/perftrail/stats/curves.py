@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 PRIOR = 4.0
 """Weight of the pooled scatter, as a number of values of a point."""
 
-Readings = Sequence[tuple[float, Sequence[float]]]
+AxisValues = Sequence[tuple[float, Sequence[float]]]
 """Values of the axis, each with the values measured there, in the metric's unit."""
 
 
@@ -73,7 +73,7 @@ class Curve:
         )
 
 
-def curve_of(readings: Readings, *, resolution: float = 0.0, beyond: Bound | None = None) -> Curve:
+def curve_of(readings: AxisValues, *, resolution: float = 0.0, beyond: Bound | None = None) -> Curve:
     """Return the curve of measured values; values that are not finite and positive are ignored.
 
     `resolution` is the possible error of each value, in the metric's unit.

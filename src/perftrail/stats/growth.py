@@ -60,7 +60,7 @@ Shape = Callable[[Sequence["Floats"], "Floats"], "Floats"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Borne:
+class ShapeEvidence:
     """A shape's evidence (a natural logarithm), and the grid of its open parameters with weights.
 
     `nodes` has shape (open, cells). `growths` is each cell's change over the range, in logarithms. `fit` is
@@ -84,7 +84,9 @@ class Borne:
         return middle, low, high
 
 
-def borne(curve: Curve, shape: Shape, bounds: Sequence[tuple[float, float]], *, cells: int = 0) -> Borne:
+def shape_evidence(
+    curve: Curve, shape: Shape, bounds: Sequence[tuple[float, float]], *, cells: int = 0
+) -> ShapeEvidence:
     """Return the evidence of a shape, averaged over its open parameters with uniform priors between bounds.
 
     The grid of `cells` on each axis is refined in rounds around the largest evidence.
@@ -110,7 +112,7 @@ def borne(curve: Curve, shape: Shape, bounds: Sequence[tuple[float, float]], *, 
         (high - low) / (last - first) for (low, high), (first, last) in zip(box, bounds, strict=True)
     )
     best = int(np.argmax(found))
-    return Borne(
+    return ShapeEvidence(
         evidence=top + math.log(float(weights.mean()) * share),
         nodes=nodes,
         weights=weights / weights.sum(),
@@ -194,9 +196,9 @@ FUNCTIONS: Mapping[Order, Callable[[float], float]] = {
 """Growth with n for each order without open parameters."""
 
 
-def named(curve: Curve) -> Mapping[Order, Borne]:
+def named(curve: Curve) -> Mapping[Order, ShapeEvidence]:
     """Return the evidence of every possible order. Logarithms need n of at least 1, and some n above 1."""
-    found = {Order.CONSTANT: borne(curve, _level, [])}
+    found = {Order.CONSTANT: shape_evidence(curve, _level, [])}
     for order, power in ((Order.LINEAR, 1.0), (Order.QUADRATIC, 2.0), (Order.CUBIC, 3.0)):
         found[order] = _one(curve, power * np.log(curve.xs), power=power, logarithms=0.0)
     if curve.xs[0] >= 1.0:
@@ -207,7 +209,7 @@ def named(curve: Curve) -> Mapping[Order, Borne]:
     return {order: found[order] for order in Order if order in found}
 
 
-def power_law(curve: Curve) -> Borne:
+def power_law(curve: Curve) -> ShapeEvidence:
     """Return the evidence of ``a + b n^p``; the share of `a` and the exponent `p` are open."""
     known = np.log(curve.xs)
 
@@ -215,20 +217,20 @@ def power_law(curve: Curve) -> Borne:
         share, exponent = nodes
         return with_start(share, exponent[:, None] * np.log(xs), exponent[:, None] * known)
 
-    return borne(curve, shape, [(0.0, 1.0), EXPONENTS])
+    return shape_evidence(curve, shape, [(0.0, 1.0), EXPONENTS])
 
 
-def pure_power(curve: Curve) -> Borne:
+def pure_power(curve: Curve) -> ShapeEvidence:
     """Return the evidence of ``b n^p``, without a constant cost; the exponent is open."""
 
     def shape(nodes: Sequence[Floats], xs: Floats) -> Floats:
         slopes: Floats = nodes[0][:, None] * np.log(xs)
         return slopes
 
-    return borne(curve, shape, [EXPONENTS], cells=400)
+    return shape_evidence(curve, shape, [EXPONENTS], cells=400)
 
 
-def _one(curve: Curve, known: Floats, *, power: float, logarithms: float) -> Borne:
+def _one(curve: Curve, known: Floats, *, power: float, logarithms: float) -> ShapeEvidence:
     """Return the evidence of ``a + b n^power (log n)^logarithms``; the share of `a` is open."""
 
     def shape(nodes: Sequence[Floats], xs: Floats) -> Floats:
@@ -236,10 +238,10 @@ def _one(curve: Curve, known: Floats, *, power: float, logarithms: float) -> Bor
         cells = (len(nodes[0]), 1)
         return with_start(nodes[0], np.tile(logs, cells), np.tile(known, cells))
 
-    return borne(curve, shape, [(0.0, 1.0)])
+    return shape_evidence(curve, shape, [(0.0, 1.0)])
 
 
-def _exponential(curve: Curve) -> Borne:
+def _exponential(curve: Curve) -> ShapeEvidence:
     """Return the evidence of ``a + b r^n``; the share of `a` and the log growth over the range are open."""
     first, last = curve.xs[0], curve.xs[-1]
 
@@ -250,7 +252,7 @@ def _exponential(curve: Curve) -> Borne:
             share, rates * (xs - last) / (last - first), rates * (curve.xs - last) / (last - first)
         )
 
-    return borne(curve, shape, [(0.0, 1.0), (math.log(STEEP[0]), math.log(STEEP[1]))])
+    return shape_evidence(curve, shape, [(0.0, 1.0), (math.log(STEEP[0]), math.log(STEEP[1]))])
 
 
 def _level(_nodes: Sequence[Floats], xs: Floats) -> Floats:
@@ -322,7 +324,7 @@ def _places(curve: Curve) -> list[float]:
     ]
 
 
-def _broken(curve: Curve, place: float) -> Borne:
+def _broken(curve: Curve, place: float) -> ShapeEvidence:
     def logs(before: Floats, after: Floats, xs: Floats) -> Floats:
         beyond = np.log(xs / place)
         bent: Floats = np.where(beyond < 0.0, before[:, None] * beyond, after[:, None] * beyond)
@@ -332,7 +334,7 @@ def _broken(curve: Curve, place: float) -> Borne:
         share, before, after = nodes
         return with_start(share, logs(before, after, xs), logs(before, after, curve.xs))
 
-    return borne(curve, shape, [(0.0, 1.0), EXPONENTS, EXPONENTS], cells=_BREAK_CELLS)
+    return shape_evidence(curve, shape, [(0.0, 1.0), EXPONENTS, EXPONENTS], cells=_BREAK_CELLS)
 
 
 def _neighbour(curve: Curve, place: float, *, below: bool) -> float:
@@ -427,7 +429,7 @@ def growth(curve: Curve) -> Growth | None:
     )
 
 
-def probabilities(found: Mapping[Order, Borne]) -> dict[Order, float]:
+def probabilities(found: Mapping[Order, ShapeEvidence]) -> dict[Order, float]:
     """Return the probability of each order; parameters that hardly change the metric count as constant."""
     top = max(each.evidence for each in found.values())
     weights = dict.fromkeys(found, 0.0)
@@ -449,7 +451,7 @@ def _remaining(weights: Mapping[Order, float], *, least: float) -> dict[Order, f
     return kept
 
 
-def _start(curve: Curve, order: Order, best: Borne) -> float | None:
+def _start(curve: Curve, order: Order, best: ShapeEvidence) -> float | None:
     """Return the constant cost, if it is at least a tenth of the first point's cost."""
     if order not in FUNCTIONS:
         return None

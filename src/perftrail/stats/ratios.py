@@ -137,7 +137,7 @@ def compare_over(points: Sequence[Pairs], *, comparisons: int = 1) -> Comparison
     exact = compare_once(first, second, rule)
     found = exact
     if len(points) > 1 and 1 < len(rounds) < exact.needed_pairs <= len(rounds) * len(points):
-        found = _by_shape(log_ratios(first, second), exact, rule)
+        found = _by_students_t(log_ratios(first, second), exact, rule)
     return replace(found, pairs=len(rounds) * len(points))
 
 
@@ -155,7 +155,7 @@ def over_points(points: Sequence[Pairs]) -> list[tuple[float, float]]:
     ]
 
 
-def _by_shape(logs: Floats, exact: Comparison, rule: Rule) -> Comparison:
+def _by_students_t(logs: Floats, exact: Comparison, rule: Rule) -> Comparison:
     """Compare by Student's t, for too few rounds for an exact verdict."""
     from scipy.special import stdtrit  # noqa: PLC0415 - scipy is imported where it is used
 

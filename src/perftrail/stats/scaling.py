@@ -55,7 +55,7 @@ PRIOR = 20.0
 SURELY_SMOOTH = 2.0
 """A smooth law and a kink fit equally well unless their weighted squares differ by more."""
 
-LEAST_CORES = 4
+MOST_PER_CORE = 4
 """Largest number of processors per core; a kink is only tested from the largest count over this number on."""
 
 
@@ -347,7 +347,7 @@ def _chosen(amdahl: Fit, usl: Fit, bends: float) -> Fits:
 
 def _or_kink(points: _Points, found: Fits) -> Fits:
     """Reject the scalability law if a kink explains the points as well: cores may be shared beyond it."""
-    least = points.counts[-1] / LEAST_CORES
+    least = points.counts[-1] / MOST_PER_CORE
     bent = [
         (_solve(points, _kinked(points, int(count))).left, int(count))
         for count in points.counts[1:-1]

@@ -10,7 +10,7 @@ from perftrail.errors import NoAnswer, UsageError
 from perftrail.measure.bench import DisagreementJson, ReadyOutcomes, disagreements
 from perftrail.measure.events import GivenUp, HistoryRead, Invoked, Progress, SameArtefact, Skipped
 from perftrail.measure.failure_groups import same_reason
-from perftrail.measure.invoker import invocation_seed
+from perftrail.measure.invocation import invocation_seed
 from perftrail.measure.sources import SkippedRevisionJson, skips_json
 from perftrail.model.build import Failure, Stage
 from perftrail.model.measurement import Draw, FailedInvocation

@@ -25,9 +25,10 @@ from perftrail.present.dashboard.subjects import (
     outcome_json,
     starts,
 )
-from perftrail.present.page import Tone
+from perftrail.present.html_page import Tone
 from perftrail.results.rows import RowJson, ValueWithIntervalJson
-from perftrail.web.asked import (
+from perftrail.web.pages import LONGEST_AUTHOR, LONGEST_NOTE, build_log_address, log_address, store_note
+from perftrail.web.request_arguments import (
     part_of,
     requested_subjects,
     revision_of,
@@ -37,7 +38,6 @@ from perftrail.web.asked import (
     web,
     whole_number,
 )
-from perftrail.web.pages import LONGEST_AUTHOR, LONGEST_NOTE, build_log_address, log_address, store_note
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

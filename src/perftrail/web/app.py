@@ -24,10 +24,10 @@ from perftrail.errors import PerftrailError, UsageError
 from perftrail.present.dashboard.live import LiveJson
 from perftrail.web import api, pages, rendering
 from perftrail.web.access import Visits
-from perftrail.web.asked import NotYetError, Web
 from perftrail.web.guard import Guard
 from perftrail.web.openapi import Operation, QueryParameter, document
 from perftrail.web.rendering import Pages, environment
+from perftrail.web.request_arguments import NotYetError, Web
 
 if TYPE_CHECKING:
     from asyncio import TimerHandle

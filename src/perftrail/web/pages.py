@@ -33,9 +33,10 @@ from perftrail.present.dashboard.subjects import (
     units,
     value_words,
 )
-from perftrail.present.page import log_end
+from perftrail.present.html_page import log_end
 from perftrail.present.report.words import row_metric, row_value
-from perftrail.web.asked import (
+from perftrail.web.rendering import keep_visit
+from perftrail.web.request_arguments import (
     NotYetError,
     has_access,
     named,
@@ -49,7 +50,6 @@ from perftrail.web.asked import (
     visitor,
     web,
 )
-from perftrail.web.rendering import keep_visit
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from perftrail.model.search_record import SearchRecord
     from perftrail.model.subject import Subject
     from perftrail.present.dashboard.snapshot import Snapshot
-    from perftrail.present.page import Section
+    from perftrail.present.html_page import Section
     from perftrail.web.studies import About, ServedStudy
 
 

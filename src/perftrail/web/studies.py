@@ -72,7 +72,7 @@ class About:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Looked:
+class _Observation:
     """The last observation of a study: the state of its store, and the time."""
 
     seen: tuple[StoreProgress, Holder | None, str]
@@ -100,7 +100,7 @@ class ServedStudy:
         self._watchers = 0
         self._looking: asyncio.Task[None] | None = None
         self._live: Live | None = None
-        self._looked: _Looked | None = None
+        self._looked: _Observation | None = None
         self._asked_at = 0.0
         self._opening = threading.Lock()
         self._closing = ExitStack()
@@ -235,7 +235,7 @@ class ServedStudy:
         seen = (store.mark(), holder, snapshot.taken)
         known = self._looked
         if known is None or known.seen != seen or time.monotonic() - known.at > STILL_SECONDS:
-            known = _Looked(seen=seen, at=time.monotonic(), live=look(store, snapshot, holder))
+            known = _Observation(seen=seen, at=time.monotonic(), live=look(store, snapshot, holder))
             self._looked = known
         return known.live
 

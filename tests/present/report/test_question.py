@@ -11,7 +11,7 @@ from perftrail.model.benchmark import Benchmark
 from perftrail.model.metrics import Derived
 from perftrail.model.recipe import Variant, VariantRun
 from perftrail.model.study import Claim, FindPolicy, Invocations, MeasurePolicy
-from perftrail.present.page import to_markdown
+from perftrail.present.html_page import to_markdown
 from perftrail.present.report.report import make_report
 from perftrail.results.selection import Selection
 from perftrail.verbs.run import Run
@@ -20,7 +20,7 @@ from tests.fakes.watcher import NOISY, FakeWatcher
 from tests.measure.bench import a_session, a_study, drain
 
 if TYPE_CHECKING:
-    from perftrail.present.page import Page
+    from perftrail.present.html_page import Page
 
 RATIO = Derived(benchmark="work", value="wall[threads=1] / wall[threads=4]", better="higher")
 VARIANTS = {

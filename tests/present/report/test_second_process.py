@@ -10,7 +10,7 @@ from perftrail.charts.frame import Figure
 from perftrail.local_engine import LocalEngine, second_process
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.study import Invocations, MeasurePolicy
-from perftrail.present.page import Drawings, write_page
+from perftrail.present.html_page import Drawings, write_page
 from perftrail.present.report.report import make_report
 from perftrail.results.selection import Selection
 from perftrail.verbs.run import Run

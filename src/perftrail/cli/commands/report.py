@@ -18,7 +18,7 @@ from perftrail.cli.options import (
 )
 from perftrail.errors import UsageError
 from perftrail.present.growth import cause_hint, curve_words, rival_words
-from perftrail.present.page import Section, Table
+from perftrail.present.html_page import Section, Table
 from perftrail.present.scaling import described_words, left_out_words, scaling_lines
 from perftrail.results.changes import revisions_to_describe
 from perftrail.results.growth import growth_along
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from perftrail.model.study import Study
     from perftrail.model.subject import Revision
     from perftrail.ports import Engine
-    from perftrail.present.page import Drawings, Page, ReportJson
+    from perftrail.present.html_page import Drawings, Page, ReportJson
     from perftrail.present.report.gathered import Gathered
 
 
@@ -68,7 +68,7 @@ def command(
     """
     from perftrail.local_engine import second_process
     from perftrail.model.wording import counted
-    from perftrail.present.page import Drawings, to_markdown, write_markdown, write_page
+    from perftrail.present.html_page import Drawings, to_markdown, write_markdown, write_page
 
     if output is None and (form == "html" or as_json):
         raise UsageError("report: name its directory with -o DIRECTORY, or print it with --format markdown")

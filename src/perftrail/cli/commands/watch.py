@@ -107,7 +107,7 @@ def _check(study: Study, policy: WatchPolicy, options: SessionOptions) -> Watche
     from perftrail.measure.subjects import retry_stale_builds
     from perftrail.present.sentence import change_words
     from perftrail.verbs.watch.batch import read_state, write_state
-    from perftrail.verbs.watch.delivery import receivers_of
+    from perftrail.verbs.watch.messages import receivers_of
     from perftrail.verbs.watch.watch import BranchCheck
 
     file = _state_file(study, policy, options)
@@ -131,7 +131,7 @@ def _check(study: Study, policy: WatchPolicy, options: SessionOptions) -> Watche
 def _deliver(study: Study, policy: WatchPolicy, options: SessionOptions, *, once: bool, stop: Stop) -> None:
     """Send all pending messages; a failed receiver does not end a continuous watch."""
     from perftrail.verbs.watch.batch import read_state, write_state
-    from perftrail.verbs.watch.delivery import Sender, deliver, receivers_of, shown
+    from perftrail.verbs.watch.messages import Sender, deliver, receivers_of, shown
 
     file = _state_file(study, policy, options)
     try:
@@ -207,7 +207,7 @@ def _with_receivers(notify: Receivers, added: Sequence[str]) -> Receivers:
     from dataclasses import replace
 
     from perftrail.studyfile.rules.texts import receiver_wrong
-    from perftrail.verbs.watch.delivery import shown
+    from perftrail.verbs.watch.messages import shown
 
     kinds: dict[str, list[str]] = {"webhook": [], "command": [], "mail": []}
     for text in added:

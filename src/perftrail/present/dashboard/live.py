@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from perftrail.model.study import Study
     from perftrail.ports import Store
     from perftrail.present.dashboard.snapshot import Snapshot
-    from perftrail.present.page import Section
+    from perftrail.present.html_page import Section
     from perftrail.store import Holder
 
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from perftrail.model.study import MeasurePolicy
     from perftrail.model.subject import Revision, Subject
     from perftrail.present.dashboard.regressions import Regression
-    from perftrail.present.page import Page
+    from perftrail.present.html_page import Page
     from perftrail.present.report.gathered import Gathered
     from perftrail.results.rows import Row
 

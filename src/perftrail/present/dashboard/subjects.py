@@ -12,7 +12,7 @@ from perftrail.model.build import Stage
 from perftrail.model.measurement import FailedInvocation, Measurement, Phase
 from perftrail.model.subject import Subject
 from perftrail.model.wording import escaped, quantity
-from perftrail.present.page import log_end
+from perftrail.present.html_page import log_end
 from perftrail.present.report.comparisons import (
     LEAST_PAIRS,
     comparable,
@@ -258,7 +258,7 @@ LOG_BYTES = 256_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StartsHere:
+class MachineInvocations:
     """Every invocation of a runnable on one machine, warm-ups first."""
 
     machine: Machine
@@ -271,10 +271,10 @@ class StartsHere:
         return tuple(dict.fromkeys(name for each in found for name in each.values))
 
 
-def starts(store: Store, key: str) -> tuple[StartsHere, ...]:
+def starts(store: Store, key: str) -> tuple[MachineInvocations, ...]:
     """Return every invocation of a runnable by machine."""
     found = (
-        StartsHere(machine=machine, outcomes=store.outcomes([key], machine.id).get(key, ()))
+        MachineInvocations(machine=machine, outcomes=store.outcomes([key], machine.id).get(key, ()))
         for machine in store.machines().values()
     )
     return tuple(each for each in found if each.outcomes)

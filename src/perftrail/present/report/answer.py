@@ -20,7 +20,7 @@ from perftrail.model.wording import (
     percent,
     probability,
 )
-from perftrail.present.page import Fact, Section, Table, Verdict
+from perftrail.present.html_page import Fact, Section, Table, Verdict
 from perftrail.present.report.comparisons import compared_verdict
 from perftrail.present.report.history import culprits, records
 from perftrail.present.report.words import certainty_words, row_metric
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
     from perftrail.model.benchmark import Point
     from perftrail.model.search_record import Json, StepRecord
-    from perftrail.present.page import Tone
+    from perftrail.present.html_page import Tone
     from perftrail.present.report.comparisons import SideBySide
     from perftrail.present.report.gathered import Gathered
     from perftrail.present.sentence import ChangeFound

@@ -20,7 +20,7 @@ from perftrail.present.gate import (
     sureness,
     value_words,
 )
-from perftrail.present.page import Fact, Section, Table, Verdict
+from perftrail.present.html_page import Fact, Section, Table, Verdict
 from perftrail.present.speech import ratio_words, sentence
 from perftrail.results.gate import decided
 from perftrail.results.pairs import decides, paired, sides, undecided_words, usable_pairs, values_of
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from perftrail.charts.frame import Figure
     from perftrail.model.metrics import Better
-    from perftrail.present.page import Tone
+    from perftrail.present.html_page import Tone
     from perftrail.present.report.gathered import Gathered
     from perftrail.results.gate import Gate
     from perftrail.results.gate import Row as StoredRow

@@ -14,7 +14,7 @@ from perftrail.model.measurement import FailedInvocation, enough_quiet, weight
 from perftrail.model.plan import cells
 from perftrail.model.subject import Subject
 from perftrail.model.wording import change, escaped, format_duration, format_size
-from perftrail.present.page import Section, Table
+from perftrail.present.html_page import Section, Table
 from perftrail.present.report.comparisons import comparable, compare_rows, stored_row
 from perftrail.present.report.gathered import MEMORY
 from perftrail.present.report.words import revision_mark, row_value, slug
@@ -262,7 +262,7 @@ class Line:
         return max(parts, default=0.0)
 
 
-def heat_section(gathered: Gathered) -> Section | None:
+def all_benchmarks_section(gathered: Gathered) -> Section | None:
     """Return every benchmark at every point for each subject; `None` without several points to compare."""
     rows = [row for row in gathered.compared_rows if row.metric != MEMORY]
     opposite = [pair for pair in sides(rows, gathered.variants) if not _answered(gathered, *pair)]

@@ -12,7 +12,7 @@ from perftrail.charts.curve import Labels
 from perftrail.charts.frame import MOST, HistoryPoint
 from perftrail.charts.history import Events, Gap, Mark, history
 from perftrail.model.wording import change, counted, escaped, quantity
-from perftrail.present.page import Section, Table
+from perftrail.present.html_page import Section, Table
 from perftrail.present.report.words import (
     correlation_words,
     revision_mark,

@@ -12,10 +12,10 @@ from perftrail._version import __version__
 from perftrail.errors import NOTHING_MEASURED, NoAnswer
 from perftrail.model.measurement import NOISE
 from perftrail.model.wording import LONGEST, escaped, format_duration
-from perftrail.present.page import Fact, Listing, Page, Section, Table, log_end, study_text
+from perftrail.present.html_page import Fact, Listing, Page, Section, Table, log_end, study_text
 from perftrail.present.report.answer import claims_section, search_section, verdict
 from perftrail.present.report.comparisons import compare_subjects, compared_sections, comparison_section
-from perftrail.present.report.curves import curve_sections, heat_section, samples_section
+from perftrail.present.report.curves import all_benchmarks_section, curve_sections, samples_section
 from perftrail.present.report.gathered import gather
 from perftrail.present.report.history import history_sections
 from perftrail.present.sentence import revision_name
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from perftrail.measure.session import View
     from perftrail.model.subject import Revision
     from perftrail.ports import Engine
-    from perftrail.present.page import Verdict
+    from perftrail.present.html_page import Verdict
     from perftrail.present.report.comparisons import SideBySide
     from perftrail.present.report.gathered import Gathered
 
@@ -233,7 +233,11 @@ def report_of(
         raise NoAnswer(NOTHING_MEASURED)
     histories = history_sections(gathered, known=known)
     compared, curves = compare_subjects(gathered), curve_sections(gathered)
-    others = [comparison_section(gathered, compared), heat_section(gathered), samples_section(gathered)]
+    others = [
+        comparison_section(gathered, compared),
+        all_benchmarks_section(gathered),
+        samples_section(gathered),
+    ]
     drawn = [section for section in others if section is not None]
     first = [*compared_sections(gathered.comparisons), *_by_question(gathered, histories, curves, drawn)]
     claims = claims_section(gathered)

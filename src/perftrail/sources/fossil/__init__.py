@@ -141,4 +141,4 @@ class FossilSource:
 
 
 open_history = FossilSource
-"""Open a Fossil repository, for `perftrail.sources.open_asked`."""
+"""Open a Fossil repository, for `perftrail.sources.open_table`."""

@@ -155,4 +155,4 @@ class GitSource:
 
 
 open_history = GitSource
-"""Open a git repository, for `perftrail.sources.open_asked`."""
+"""Open a git repository, for `perftrail.sources.open_table`."""

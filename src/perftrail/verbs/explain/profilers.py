@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from perftrail.errors import LauncherError
-from perftrail.measure.invoker import DETERMINISTIC, lock_metrics
+from perftrail.measure.invocation import DETERMINISTIC, lock_metrics
 from perftrail.model.build import Failure
 from perftrail.model.metrics import COUNTED, MEASURED
 from perftrail.model.process import Command, Exited
@@ -27,7 +27,7 @@ from perftrail.process.lock_counts import locks_object
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from perftrail.measure.invoker import Invoker
+    from perftrail.measure.invocation import Invoker
     from perftrail.measure.subjects import Ready
     from perftrail.model.study import Study
 

@@ -26,7 +26,7 @@ from perftrail.verbs.watch.batch import (
     level,
     measured_batch,
 )
-from perftrail.verbs.watch.delivery import change_id, message, metric_key
+from perftrail.verbs.watch.messages import change_id, message, metric_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence

@@ -16,9 +16,9 @@ from perftrail.model.json_data import json_of
 from perftrail.model.process import Command, Exited, describe_end
 from perftrail.model.wording import change as relative
 from perftrail.model.wording import counted, quoted
-from perftrail.notices import MailServer, Message, post, send_mail, send_within
 from perftrail.process.launcher import Launcher
 from perftrail.verbs.watch.batch import PendingMessage
+from perftrail.webhook_and_mail import MailServer, Message, post, send_mail, send_within
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
