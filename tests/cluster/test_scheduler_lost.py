@@ -68,7 +68,7 @@ def test_a_lost_scheduler_is_said_and_what_was_measured_is_kept(tmp_path: Path) 
         assert "the scheduler does not answer any more; all samples are stored" in said
         assert "Traceback" not in said
         assert worker.wait(30) == 1
-        assert "the scheduler is gone" in (tmp_path / "one.log").read_text()
+        assert "the scheduler ended, or removed this worker" in (tmp_path / "one.log").read_text()
         process, _ = scheduler(tmp_path / "scheduler.log", port=port)
         worker = start(*attend, "--directory", str(tmp_path / "one"), log=tmp_path / "one.log")
         again = subprocess.run(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import perftrail
 from perftrail.cli.commands.worker import command
 from perftrail.errors import ClusterError, UsageError
 from perftrail.opening import open_session
@@ -15,6 +16,8 @@ from tests.measure.bench import a_study
 
 @pytest.fixture
 def without_dask(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The package that is imported meanwhile has no submodule `dask`: the attribute is restored, too.
+    monkeypatch.setattr(perftrail, "cluster", getattr(perftrail, "cluster", None), raising=False)
     for name in [name for name in sys.modules if name.startswith("perftrail.cluster")]:
         monkeypatch.delitem(sys.modules, name)
     for name in ("dask", "distributed"):

@@ -211,7 +211,7 @@ def test_another_name_may_be_allowed_as_browsers_show_it(hostile: Hostile) -> No
         (["--host", "0.0.0.0"], "--token-file"),
         (["--writer", "ann"], "--trust-header"),
         (["--token-file", "nowhere"], "cannot be read"),
-        (["--trust-header", "X-User", "--proxy", "proxy.local"], "write its number"),
+        (["--trust-header", "X-User", "--proxy", "proxy.local"], "is not an IP address; write for example"),
     ],
 )
 def test_invalid_options_are_reported_with_their_remedy(hostile: Hostile, words: list[str], why: str) -> None:
