@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from rich.console import Console
 
@@ -70,3 +72,13 @@ def test_tables_are_side_by_side_only_where_they_fit(width: int, does: bool) -> 
 def test_a_table_says_along_which_source_it_is(capsys: pytest.CaptureFixture[str]) -> None:
     pins = Pins(along="app", at={"main": Revision(id="1.2", label="1.2")})
     assert printed(capsys, a_row("plain", *[1.0] * 8), pins=pins)[0] == "along app, with main at 1.2"
+
+
+def test_both_metrics_of_memory_say_what_they_count(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [replace(a_row("plain", 1.0, 1.1), metric=name) for name in ("peak_memory", "peak_memory_tree")]
+    print_rows(rows)
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "peak_memory: peak memory of the largest process; it includes shared libraries" in shown
+    assert "so it can be smaller than peak_memory" in shown
+    print_rows(rows[:1])
+    assert "it includes shared libraries" not in capsys.readouterr().out

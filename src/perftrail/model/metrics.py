@@ -81,50 +81,65 @@ class Derived:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredMetric:
-    """A metric that the launcher measures for every invocation: its unit and its better direction."""
+    """A metric that the launcher measures for every invocation: its unit, its meaning and its better direction."""
 
     unit: str
+    meaning: str
     better: Better = "lower"
 
 
 MEASURED: Mapping[str, MeasuredMetric] = {
-    "wall": MeasuredMetric(unit="s"),
-    "cpu": MeasuredMetric(unit="s"),
-    "user": MeasuredMetric(unit="s"),
-    "system": MeasuredMetric(unit="s"),
-    "peak_memory": MeasuredMetric(unit="B"),
-    "peak_memory_tree": MeasuredMetric(unit="B"),
-    "voluntary_switches": MeasuredMetric(unit=""),
-    "involuntary_switches": MeasuredMetric(unit=""),
-    "page_faults": MeasuredMetric(unit=""),
-    "foreign_cpu": MeasuredMetric(unit="CPUs"),
-    "stolen_cpu": MeasuredMetric(unit="CPUs"),
-    "cpu_pressure": MeasuredMetric(unit=""),
-    "memory_pressure": MeasuredMetric(unit=""),
-    "io_pressure": MeasuredMetric(unit=""),
-    "cpu_frequency": MeasuredMetric(unit="Hz", better="higher"),
-    "cpu_temperature": MeasuredMetric(unit="°C"),
+    "wall": MeasuredMetric(unit="s", meaning="from the start of the program to its end"),
+    "cpu": MeasuredMetric(unit="s", meaning="user and system time of all processes"),
+    "user": MeasuredMetric(unit="s", meaning="the part of `cpu` in user mode; not meaningful below 0.1 s"),
+    "system": MeasuredMetric(unit="s", meaning="the part of `cpu` in the kernel; not meaningful below 0.1 s"),
+    "peak_memory": MeasuredMetric(
+        unit="B", meaning="peak memory of the largest process; it includes shared libraries"
+    ),
+    "peak_memory_tree": MeasuredMetric(
+        unit="B",
+        meaning="peak memory of all processes together; a cgroup counts only pages that these processes touched first, "
+        "so it can be smaller than `peak_memory`",
+    ),
+    "voluntary_switches": MeasuredMetric(unit="", meaning="context switches because a thread waited"),
+    "involuntary_switches": MeasuredMetric(
+        unit="", meaning="context switches because another thread needed the CPU"
+    ),
+    "page_faults": MeasuredMetric(unit="", meaning="page faults, with and without disk access"),
+    "foreign_cpu": MeasuredMetric(unit="CPUs", meaning="CPUs that other programs used meanwhile"),
+    "stolen_cpu": MeasuredMetric(
+        unit="CPUs", meaning="CPUs that the hypervisor gave to other machines meanwhile"
+    ),
+    "cpu_pressure": MeasuredMetric(unit="", meaning="share of the time in which a process waited for a CPU"),
+    "memory_pressure": MeasuredMetric(
+        unit="", meaning="share of the time in which a process waited for memory"
+    ),
+    "io_pressure": MeasuredMetric(unit="", meaning="share of the time in which a process waited for a disk"),
+    "cpu_frequency": MeasuredMetric(unit="Hz", meaning="highest frequency of a CPU", better="higher"),
+    "cpu_temperature": MeasuredMetric(unit="°C", meaning="highest temperature of a sensor"),
 }
 """Metrics of every benchmark that need no declaration, unless it counts instructions."""
 
 COUNTED: Mapping[Counter, Mapping[str, MeasuredMetric]] = {
     "locks": {
-        "locks": MeasuredMetric(unit=""),
-        "contended_locks": MeasuredMetric(unit=""),
-        "lock_wait": MeasuredMetric(unit="s"),
-        "conditions": MeasuredMetric(unit=""),
-        "condition_wait": MeasuredMetric(unit="s"),
-        "barriers": MeasuredMetric(unit=""),
-        "barrier_wait": MeasuredMetric(unit="s"),
-        "semaphores": MeasuredMetric(unit=""),
-        "semaphore_wait": MeasuredMetric(unit="s"),
-        "joins": MeasuredMetric(unit=""),
-        "join_wait": MeasuredMetric(unit="s"),
-        "spins": MeasuredMetric(unit=""),
-        "spin_wait": MeasuredMetric(unit="s"),
-        "counted_processes": MeasuredMetric(unit=""),
+        "locks": MeasuredMetric(unit="", meaning="acquired mutexes and read-write locks"),
+        "contended_locks": MeasuredMetric(unit="", meaning="attempts that found a lock in use"),
+        "lock_wait": MeasuredMetric(unit="s", meaning="time of these waits, summed over all threads"),
+        "conditions": MeasuredMetric(unit="", meaning="waits for condition variables"),
+        "condition_wait": MeasuredMetric(unit="s", meaning="time of these waits, summed over all threads"),
+        "barriers": MeasuredMetric(unit="", meaning="waits for barriers"),
+        "barrier_wait": MeasuredMetric(unit="s", meaning="time of these waits, summed over all threads"),
+        "semaphores": MeasuredMetric(unit="", meaning="waits for semaphores"),
+        "semaphore_wait": MeasuredMetric(unit="s", meaning="time of these waits, summed over all threads"),
+        "joins": MeasuredMetric(unit="", meaning="waits for ends of other threads"),
+        "join_wait": MeasuredMetric(unit="s", meaning="time of these waits, summed over all threads"),
+        "spins": MeasuredMetric(unit="", meaning="waits for spin locks"),
+        "spin_wait": MeasuredMetric(unit="s", meaning="time of these waits, summed over all threads"),
+        "counted_processes": MeasuredMetric(unit="", meaning="processes in which locks were counted"),
     },
-    "instructions": {"instructions": MeasuredMetric(unit="")},
+    "instructions": {
+        "instructions": MeasuredMetric(unit="", meaning="instructions in user mode, of all processes")
+    },
 }
 """Additional metrics of a benchmark with `counters`."""
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from perftrail.model.measurement import NOISE
+from perftrail.model.metrics import MEASURED
 from perftrail.model.source import NO_PINS, stored_pins
 from perftrail.model.subject import Revision
 from perftrail.model.wording import change, escaped
@@ -97,6 +98,10 @@ def _apart(one: Estimate, other: Estimate) -> bool:
     return min(one.count, other.count) > 1 and other.value > 0.0 and not overlap
 
 
+MEMORIES = frozenset({"peak_memory", "peak_memory_tree"})
+"""Metrics that are explained where both are shown, because they count different pages."""
+
+
 def print_rows(rows: Sequence[Row], *, pins: Pins = NO_PINS) -> None:
     """Print one line for each metric of each subject at each point, or the variants side by side.
 
@@ -115,6 +120,9 @@ def print_rows(rows: Sequence[Row], *, pins: Pins = NO_PINS) -> None:
         texts = _row_texts(row)
         table.add_row(*(Text(texts[name]) for name in shown))
     output().print(table)
+    metrics = {row.metric for row in rows}
+    for name in sorted(metrics & MEMORIES) if metrics >= MEMORIES else ():
+        output().print(Text(f"{name}: {MEASURED[name].meaning.replace('`', '')}", style="dim"))
 
 
 def print_notes(notes: Sequence[str]) -> None:

@@ -184,19 +184,19 @@ _WRITTEN_FORMS = {
 def reference() -> str:
     """Return the page with every table and key of the study file."""
     sections = "\n".join(_section("", Document))
-    measured = "\n".join(f"| `{name}` | {each.unit} |" for name, each in MEASURED.items())
+    measured = "\n".join(f"| `{name}` | {each.unit} | {each.meaning} |" for name, each in MEASURED.items())
     counted = "\n".join(
-        f"| `{name}` | {each.unit} | `{counter}` |"
+        f"| `{name}` | {each.unit} | `{counter}` | {each.meaning} |"
         for counter, metrics in COUNTED.items()
         for name, each in metrics.items()
     )
     return (
         f"{_BANNER}\n\n# The study file\n\n{sections}\n{_PLACEHOLDERS}\n"
         "## Metrics of every benchmark\n\nThese need no declaration.\n\n"
-        f"| metric | unit |\n|---|---|\n{measured}\n\n"
+        f"| metric | unit | meaning |\n|---|---|---|\n{measured}\n\n"
         "The benchmark's `counters` add these. A benchmark that counts instructions has "
         "no other metric, because it runs in another way.\n\n"
-        f"| metric | unit | counter |\n|---|---|---|\n{counted}\n"
+        f"| metric | unit | counter | meaning |\n|---|---|---|---|\n{counted}\n"
     )
 
 
