@@ -147,7 +147,10 @@ def test_a_revision_that_cannot_be_had_is_a_failure_of_the_checkout(place: Place
 
 def test_outputs_that_match_nothing_are_a_failure(place: Place) -> None:
     failure = place.failed(place.commit(), recipe("make", outputs=("lib*.so", "bin/**")))
-    assert (failure.stage, failure.message) == ("build", "outputs matched nothing: lib*.so, bin/**")
+    assert (failure.stage, failure.message) == (
+        "build",
+        "outputs matched no file: lib*.so, bin/**; correct the recipe's outputs",
+    )
 
 
 def test_a_directory_that_a_revision_lacks_is_a_failure(place: Place) -> None:

@@ -204,7 +204,7 @@ def test_outputs_that_relinking_removed_are_a_failure(place: Place) -> None:
     how = replace(HOW, relink=("rm program # {layout}",))
     failure = relinked(place.builder(), place.commit(PROJECT), (1,), how)[1]
     assert isinstance(failure, Failure)
-    assert failure.message == "outputs matched nothing: program"
+    assert failure.message == "outputs matched no file: program; correct the recipe's outputs"
 
 
 def test_a_program_that_would_load_the_library_as_linked_is_refused(place: Place) -> None:

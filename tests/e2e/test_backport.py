@@ -87,7 +87,9 @@ def test_asking_again_starts_nothing_and_answers_the_same(
     assert told("backport", releases.fix, str(study), "--onto", "v1.0") == answer
     said = perftrail("backport", releases.fix, str(study), "--onto", "v1.0")
     assert "0 of them now" in said.stdout
-    assert said.stdout.splitlines()[0].startswith("carries 100 % of the gain in ratio; costs 10 % more steps")
+    assert said.stdout.splitlines()[0].startswith(
+        "the patched revision retains 100 % of the gain in ratio; costs 10 % more steps"
+    )
     for text in (said.stdout, said.stderr):
         assert "\x1b" not in text
         assert "\u202e" not in text
@@ -176,7 +178,7 @@ def test_without_a_gain_none_is_said_to_be_carried(releases: Releases, tmp_path:
     assert answer["verdict"] == "no gain"
     assert answer["carried"] is None
     said = perftrail("backport", releases.prelude, str(study), "--onto", releases.fix).stdout
-    assert said.startswith("no gain to carry was seen in ratio: the fixed one is the same")
+    assert said.startswith("no gain of the fix was detected in ratio: the fixed revision is the same")
 
 
 def test_a_patch_that_breaks_the_build_is_no_answer_and_says_so(releases: Releases, tmp_path: Path) -> None:
@@ -187,7 +189,7 @@ def test_a_patch_that_breaks_the_build_is_no_answer_and_says_so(releases: Releas
         " /* how much there is to do */\n \n"
     )
     said = perftrail("backport", str(study), "--patch", str(patch), "--onto", "v1.0", expect=1)
-    assert said.stdout.startswith("no answer: what comes of the change does not build")
+    assert said.stdout.startswith("no answer: the patched revision does not build")
     assert "(log: " in said.stdout
 
 

@@ -151,7 +151,9 @@ def test_a_verdict_comes_with_what_it_rests_on(study: Path) -> None:
 def test_claims_are_reported_in_words_and_as_a_table(study: Path) -> None:
     words = perftrail("show", "--claims", study).stdout
     assert "reproduced: double costs twice as much" in words
-    assert "double / single = 2.000 [2.000, 2.000] in cost at size 100, 200 and 400; asked 1.9..2.1" in words
+    assert (
+        "double / single = 2.000 [2.000, 2.000] in cost at size 100, 200 and 400; claimed 1.9..2.1" in words
+    )
     assert words.splitlines()[-1] == "3 reproduced, 1 not reproduced, 2 unclear and 2 cannot be measured"
     table = perftrail("show", "--claims", "--markdown", study).stdout.splitlines()
     assert table[-1] == "| the lost \\| library is slow | nobody has it | cannot be measured |"
@@ -163,7 +165,7 @@ def test_another_answer_than_the_others_fails_the_run(study: Path, tmp_path: Pat
     (tmp_path / "cost.sh").write_text(COST)
     (tmp_path / "perftrail.toml").write_text(wrong)
     ran = perftrail("run", tmp_path, "--only", "size=200,400", expect=1)
-    assert "work.answer at size=200 should be the same and is not: 200 (" in ran.stdout
+    assert "work.answer at size=200 should be equal, but differs: 200 (" in ran.stdout
     told = json.loads(perftrail("run", tmp_path, "--only", "size=200,400", "--json", expect=1).stdout)
     assert [each["point"] for each in told["disagreements"]] == [{"size": 200}, {"size": 400}]
     assert [each["value"] for each in told["disagreements"][0]["values"]] == [200.0, 207.0]

@@ -116,7 +116,7 @@ def test_two_revisions_of_one_build_are_said_to_be_one(
 ) -> None:
     study, _ = explained
     said = perftrail("explain", locked.prelude, str(study)).stdout
-    assert "is the same build as the one before it" in said.splitlines()[0]
+    assert "and its reference have equal builds" in said.splitlines()[0]
 
 
 def test_what_this_machine_lacks_is_said_with_the_remedy(

@@ -80,7 +80,9 @@ def test_a_history_that_never_fails_is_reported_so(repository: Repository, tmp_p
     history(repository, 6)
     study = write(tmp_path / "study", repository, find='metric = "works"')
     assert found(study)["verdict"] == "none"
-    assert perftrail("find", study).stdout.startswith("none: it did not begin to fail, probability 99")
+    assert perftrail("find", study).stdout.startswith(
+        "none: the program did not begin to fail, probability 99"
+    )
 
 
 def test_a_broken_range_next_to_the_change_is_reported_with_its_stage(

@@ -70,7 +70,7 @@ def test_a_change_that_only_the_combination_has_names_the_merge(
     assert revisions(answer) == [[merge]]
     inside = answer["changes"][0]["inside"]
     assert (inside["origin"], inside["revisions"]) == ("combination", [merge])
-    assert "only the combination made it" in perftrail("find", study).stdout
+    assert "only both sides together cause the change" in perftrail("find", study).stdout
 
 
 def test_a_change_before_a_merge_that_the_walk_jumped_to_came_from_the_trunk(
@@ -86,7 +86,7 @@ def test_a_change_before_a_merge_that_the_walk_jumped_to_came_from_the_trunk(
     answer = found(study)
     assert revisions(answer) == [[second]]
     assert answer["changes"][0]["inside"]["origin"] == "trunk"
-    assert "came from the trunk side" in perftrail("find", study).stdout
+    assert "the change came from the trunk" in perftrail("find", study).stdout
 
 
 def test_a_squashed_branch_is_followed_where_the_study_links_it(

@@ -124,7 +124,7 @@ def test_what_was_given_up_is_named_with_its_limit(
     assert given_up == [{"value": 1e6, "stage": "timeout", "limit": 5.0}]
     assert curves["linear", "size", "steps"]["given_up"] == []
     shown = perftrail("show", study).stdout
-    assert "given up at size=1000000, which takes more than 5" in shown
+    assert "stopped at size=1000000, which takes more than 5" in shown
 
 
 def test_a_thread_costs_what_it_touches(study: Path, curves: dict[tuple[str, str, str], Any]) -> None:
@@ -132,7 +132,7 @@ def test_a_thread_costs_what_it_touches(study: Path, curves: dict[tuple[str, str
     assert found["low"] <= found["value"] <= found["high"]
     assert found["value"] == pytest.approx(4 * 2**20, rel=0.1)
     assert found["linear"]
-    assert "each one more of threads takes 4." in perftrail("show", study).stdout
+    assert "each unit of threads adds 4." in perftrail("show", study).stdout
 
 
 def test_variants_are_compared_along_the_axis(study: Path, curves: dict[tuple[str, str, str], Any]) -> None:

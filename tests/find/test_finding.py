@@ -82,7 +82,7 @@ def test_a_merge_is_searched_inside_and_its_revision_named_first(tmp_path: Path)
     inside = answer.inside[0]
     assert (inside.origin, [each.id for each in inside.candidates]) == ("branch", ["r1009"])
     assert headline(answer).startswith("found: r1009 “change 1009”, which r20 merged, changed wall: ")
-    assert next(inside_words(inside)).startswith("r20 is a merge, and it came with the branch")
+    assert next(inside_words(inside)).startswith("r20 is a merge, and the change came with the branch")
 
 
 def test_what_a_search_inside_measured_is_resumed_too(tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_works_finds_where_it_began_to_fail(tmp_path: Path) -> None:
     answer = one(a_session(STUDY, tmp_path, source=FakeSource(100), starter=failing_from(37)), goal)
     assert answer.answer.changes[0].positions == (37,)
     assert headline(answer).startswith("found: r37 “change 37” began to fail (crash), probability 99")
-    assert levels_of(change_found(answer, 0)).startswith("it works with probability 99")
+    assert levels_of(change_found(answer, 0)).startswith("the program works with probability 99")
     assert unusable_words(answer).startswith("Failed:")
     assert answer.builds <= 12
 
@@ -141,7 +141,7 @@ def test_works_is_of_every_benchmark_unless_one_is_named(tmp_path: Path) -> None
     first = one(
         a_session(TWO, tmp_path, source=FakeSource(20), starter=starter), resolve_goal(TWO, ("one.works",))
     )
-    assert headline(first).startswith("none: it did not begin to fail")
+    assert headline(first).startswith("none: the program did not begin to fail")
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_a_program_that_always_fails_began_nowhere(tmp_path: Path) -> None:
         a_session(STUDY, tmp_path, source=FakeSource(20), starter=failing_from(0)),
         resolve_goal(STUDY, ("works",)),
     )
-    assert headline(answer).startswith("none: it fails all along")
+    assert headline(answer).startswith("none: the program fails already at the old end of the range")
 
 
 def test_a_metric_that_the_study_calls_works_goes_before() -> None:

@@ -62,7 +62,7 @@ def test_each_block_of_a_certificate_is_linked_in_a_layout_of_its_own(tmp_path: 
 def test_without_relinking_the_answer_says_what_the_builds_alone_do_not_show(tmp_path: Path) -> None:
     _, answer = find(a_session(STUDY, tmp_path, source=FakeSource(40), starter=stepping_at(17)))
     assert any(
-        "ten layouts would show whether the change does" in line
+        "to rule that out, measure ten layouts with [build] relink" in line
         for line in certificate_words(change_found(answer, 0))
     )
     changes: Any = answer.as_json()["changes"]

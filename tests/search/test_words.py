@@ -69,7 +69,10 @@ def test_answers_are_worded() -> None:
     found = words.verdict(Oracle(step(40, 0.2)).settle(Question(revisions=100)), LABEL)
     assert found.startswith("r40, 99.")
     assert ", times 1.22 [1.22, 1.22], certified in " in found
-    assert "error at most 0.48 %; these builds differ" in found
+    assert (
+        "error probability at most 0.48 %; the memory layouts of these builds may cause the difference"
+        in found
+    )
     broken = Oracle(step(40, 0.2, frozenset({39, 40}))).settle(Question(revisions=100))
     assert words.verdict(broken, LABEL).startswith("one of 3, r39 to r41, 99.")
     none = words.verdict(Oracle(step(40, 0.0)).settle(Question(revisions=100)), LABEL)
@@ -90,7 +93,7 @@ def test_a_certificate_over_layouts_makes_no_reservation() -> None:
     question = Question(revisions=60, relinks=True)
     answer = Oracle(step(30, 0.2), normal(1, 0.01), layouts(1, 0.01)).settle(question)
     said = words.verdict(answer, LABEL)
-    assert " layouts, error at most " in said
+    assert " layouts, error probability at most " in said
     assert "relink" not in said
 
 
@@ -106,4 +109,6 @@ def test_a_certificate_over_layouts_makes_no_reservation() -> None:
 )
 def test_what_a_certificate_leaves_open_is_worded(summary: Summary, said: tuple[str, ...]) -> None:
     assert words.reservations(summary) == said
-    assert words.certified(summary) == "certified in 10 blocks (33 runs) over 10 layouts, error at most 0.5 %"
+    assert words.certified(summary) == (
+        "certified in 10 blocks (33 runs) over 10 layouts, error probability at most 0.5 %"
+    )

@@ -28,7 +28,7 @@ def test_a_second_writer_learns_which_process_has_the_lock_and_since_when(tmp_pa
             pass
     assert re.fullmatch(
         rf"{re.escape(str(path))}: process {holder.pid} \(.*processes\.py holds .*\), started 20\d\d-.*, "
-        "writes to it; wait for its end, or name another with --store",
+        "writes to it; wait until it ends, or name another store with --store",
         str(refusal.value),
     )
 

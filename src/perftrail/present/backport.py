@@ -239,7 +239,7 @@ def _unseen(report: BackportReport) -> str:
     if judged == "worse":
         return f": the fixed revision has {change(gain.effect)} {name}, which is worse"
     if judged == "same":
-        return f" in {name}: the fixed revision is the same to within {percent(_bound(gain))}"
+        return f" in {name}: the fixed revision equals the old one to within {percent(_bound(gain))}"
     if gain.minimum_detectable is None:
         return f" in {name}: {gain.pairs} pairs are too few for a verdict; {gain.needed_pairs} are needed"
     return f" in {name}: a change below {percent(gain.minimum_detectable)} would not have been detected"

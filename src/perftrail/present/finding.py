@@ -80,7 +80,7 @@ def inside_words(inside: InsideMerge) -> Iterator[str]:
         case "trunk":
             yield f"{merge} is a merge, but the change came from the trunk: {inside.reason} ({sure})"
         case "combination":
-            yield f"{merge} is a merge, and only both sides together cause it: {inside.reason} ({sure})"
+            yield f"{merge} is a merge, and only both sides together cause the change: {inside.reason} ({sure})"
         case _:
             yield f"{merge} is a merge, and the origin of the change in it is unclear: {inside.reason}"
     if inside.inside is not None:

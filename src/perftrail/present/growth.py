@@ -154,7 +154,7 @@ def _per_unit(found: PerUnit, unit: str, axis: str) -> str:
     if found.low <= 0.0 <= found.high:
         return f"no growth detected: at most {quantity(found.high, unit)} for each unit of {axis}{note}"
     each = quantity(found.value, unit, low=found.low, high=found.high)
-    return f"each unit of {axis} adds {each} to {quantity(found.base, unit)}{note}"
+    return f"each unit of {axis} adds {each}; the base is {quantity(found.base, unit)}{note}"
 
 
 def _over_time(found: OverTime, unit: str, axis: str) -> str:

@@ -424,7 +424,7 @@ def _never_began(verdict: str, confidence: float, tried: int, unusable: int) -> 
     if not unusable:
         return f"the program did not begin to fail, probability {probability(confidence)}"
     if unusable == tried:
-        return f"the program fails already at the old end of the range, and in all {tried} revisions tried"
+        return f"the program fails already at the old end of the range, and in {counted(tried, 'revision')} tried"
     return f"the program fails equally often along the range, probability {probability(confidence)}"
 
 

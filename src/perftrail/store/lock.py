@@ -235,7 +235,7 @@ class MachineLock:
                 )
             elif not self._wait:
                 raise StoreLocked(
-                    f"{self._where}: {holder} measures on this machine into the same store; wait for its end, "
+                    f"{self._where}: {holder} measures on this machine into the same store; wait until it ends, "
                     "or name another store with --store"
                 )
             elif holder != result:
