@@ -17,7 +17,7 @@ def test_a_line_for_each_benchmark_says_how_far_it_went(capsys: pytest.CaptureFi
     bench = Bench().add("text", "one", 1.5).add("text", "two", 1.5).add("lists", "one", 1.5, busy=20)
     _, title, head, text, lists = lines(capsys, bench)
     assert title.startswith("Change by benchmark, against old")
-    assert head.split() == ["benchmark", "points", "times", "verdict"]
+    assert head.split() == ["benchmark", "points", "ratio", "verdict"]
     assert text.split()[:2] == ["text", "2"]
     assert text.endswith(" % more")
     assert lists.endswith("unclear: the machine was busy")

@@ -34,7 +34,7 @@ def test_revisions_that_fail_alike_tell_why_once(capsys: pytest.CaptureFixture[s
         watcher.follow(failing())
     assert capsys.readouterr().err.splitlines() == [
         "r0 does not build: no header (log: 0.log)",
-        "r1 does not build: likewise (log: 1.log)",
+        "r1 does not build: the same reason (log: 1.log)",
         "r2 does not build: no library (log: 2.log)",
     ]
 
@@ -50,10 +50,10 @@ def test_what_is_known_of_many_is_counted_beyond_the_first_few(capsys: pytest.Ca
         watcher.follow(known())
     assert capsys.readouterr().err.splitlines() == [
         "r0 does not build, as in an earlier run: no header (log: 0.log)",
-        "r1 does not build, as in an earlier run: likewise (log: 1.log)",
+        "r1 does not build, as in an earlier run: the same reason (log: 1.log)",
         "1 revision, r0",
-        "r2 does not build, as in an earlier run: likewise (log: 2.log)",
-        "r3 does not build, as in an earlier run: likewise (log: 3.log)",
-        "r4 does not build, as in an earlier run: likewise (log: 4.log)",
+        "r2 does not build, as in an earlier run: the same reason (log: 2.log)",
+        "r3 does not build, as in an earlier run: the same reason (log: 3.log)",
+        "r4 does not build, as in an earlier run: the same reason (log: 4.log)",
         "and 4 more failed builds of earlier runs",
     ]

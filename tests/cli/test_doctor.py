@@ -52,7 +52,8 @@ def test_an_unknown_option_is_wrong_usage(option: str) -> None:
 def test_the_last_line_says_what_was_measured() -> None:
     line = resolution_line(Resolution(pairs=20, seconds=0.0503, wall=0.0183, cpu=0.0071))
     assert line.startswith(
-        "On this machine, now, 20 pairs of a 50.3 ms program resolve 1.83 % in wall and 0.710 % in CPU time."
+        "On this machine, now, 20 pairs of a 50.3 ms program detect a change of 1.83 % in wall time "
+        "and of 0.710 % in CPU time."
     )
     assert line.endswith("about 67 pairs.")
 

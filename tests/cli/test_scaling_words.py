@@ -46,12 +46,12 @@ def test_counts_beyond_the_cores_are_marked_and_no_fit_uses_them() -> None:
     lines = scaled({1: 2.0, 2: 1.0, 4: 0.5, 8: 0.25, 16: 0.2}, Processors(count=16, cores=8))
     assert any(line.startswith("16 threads: ") and "more threads than cores (8)" in line for line in lines)
     assert "No fit uses 16 threads: on 8 cores, some share one." in lines
-    assert any(line.startswith("Amdahl's law fits (threads up to the 8 cores there are)") for line in lines)
+    assert any(line.startswith("Amdahl's law fits (threads up to this machine's 8 cores)") for line in lines)
 
 
 def test_a_law_says_what_it_assumes_where_the_cores_are_unknown() -> None:
     usl = {n: 2.0 * (1.0 + 0.05 * (n - 1) + 0.02 * n * (n - 1)) / n for n in (1, 2, 4, 8, 12, 16)}
-    limit = "it assumes that no processors share a core, which this machine does not show"
+    limit = "it assumes that no processors share a core, which this machine does not report"
     assert any(limit in line for line in scaled(usl, Processors(count=16)))
     assert not any(limit in line for line in scaled(usl, Processors(count=16, cores=16)))
     bent = {1: 2.0, 2: 1.0, 4: 0.5, 8: 0.25, 12: 2 / 9, 16: 0.2}
@@ -69,9 +69,9 @@ def test_each_reported_value_has_words() -> None:
 
 def test_a_reported_cause_has_its_evidence_and_needs_no_further_run() -> None:
     lines = [*contention_lines(contention(samples(barriers=290.0, barrier_wait=0.9)))]
-    assert lines[0].startswith("Likely the cause at 2 threads: a queue or a barrier")
+    assert lines[0].startswith("Likely cause of the loss at 2 threads: a queue or a barrier")
     [waited] = [line for line in lines if "time waited at condition variables, barriers" in line]
-    assert waited.endswith("much of it speaks for a barrier")
+    assert waited.endswith("a high value indicates a barrier")
     assert "90 % [90 %, 90 %] of the time with one thread" in waited
     assert lines[-1].startswith("  below 5 %: ")
     assert "time waited for locks" in lines[-1]

@@ -44,7 +44,7 @@ def test_workers_are_seen_at_every_look_whatever_dask_asks_for_itself(scheduler:
 def test_a_machine_that_has_no_worker_is_said_to_have_left(cluster: Cluster) -> None:
     gone = Machine(id="fedcba9876543210", facts={"name": "bench two"})
     with pytest.raises(
-        MachineLeft, match=r'machine "bench two" has no worker any more.*perftrail worker tcp://'
+        MachineLeft, match=r'machine "bench two" has had no worker for 0 s.*perftrail worker tcp://'
     ):
         cluster.measuring(gone).begin(doubled, 1).outcome()
 

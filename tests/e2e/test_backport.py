@@ -178,7 +178,7 @@ def test_without_a_gain_none_is_said_to_be_carried(releases: Releases, tmp_path:
     assert answer["verdict"] == "no gain"
     assert answer["carried"] is None
     said = perftrail("backport", releases.prelude, str(study), "--onto", releases.fix).stdout
-    assert said.startswith("no gain of the fix was detected in ratio: the fixed revision is the same")
+    assert said.startswith("no gain of the fix was detected in ratio: the fixed revision equals the old one")
 
 
 def test_a_patch_that_breaks_the_build_is_no_answer_and_says_so(releases: Releases, tmp_path: Path) -> None:

@@ -155,7 +155,7 @@ def test_more_is_worse_only_where_less_is_better() -> None:
             "gate passed: no change is certain, 1 of 1 unclear; a change of 1.1 %",
         ),
         (gate(), "no answer: nothing could be compared"),
-        (gate(Row(metric=target(), one_build=True)), "gate passed: the same: both are one build"),
+        (gate(Row(metric=target(), one_build=True)), "gate passed: the same: the builds are equal"),
         (gate(row(1.2, Verdict.SLOWER), fail_on="never"), "1 of 1 worse"),
     ],
 )
@@ -168,7 +168,7 @@ def test_the_comment_tells_what_moved_and_folds_the_rest() -> None:
     assert comment.splitlines()[0] == marker(gate())
     top = comment.partition("<details>")[0]
     assert r"\+20.0 % \[\+18.8, \+21.2\]".replace(" ", "\u00a0") in top
-    assert "trips the gate" in top
+    assert "fails the gate" in top
     assert comment.count("<details>") == 2
     assert "<summary>1 unchanged</summary>" in comment
     assert "perftrail find --range aaaaaaaaaa..bbbbbbbbbb" in comment
@@ -286,7 +286,7 @@ def test_everything_known_about_the_machine_is_printed() -> None:
 def test_what_does_not_build_is_named() -> None:
     found = gate(lost=(lost("head"),))
     assert "- head: build: no such file" in to_markdown(found)
-    assert "lost      head: build: no such file" in to_plain(found)
+    assert "failed    head: build: no such file" in to_plain(found)
     assert "title=build is broken::" in next(marks(found, file="perftrail.toml"))
     [case] = ET.fromstring(to_junit(found)).iter("testcase")
     assert (case.get("classname"), case.get("name")) == ("build", "build")

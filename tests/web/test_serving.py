@@ -159,7 +159,7 @@ def test_a_running_search_shows_its_steps_and_its_posterior(snapshot: Snapshot, 
     assert live.searching.steps == 4
     assert live.searching.words.startswith("measured 45")
     assert live.searching.believed == (
-        "nothing changed with a probability of 12 %, else it is one of 15 revisions (95 %)"
+        "nothing changed with a probability of 12 %; otherwise 15 revisions are candidates (95 %)"
     )
     assert live.searching.section is not None
     assert live.searching.section.figure is not None
@@ -175,12 +175,12 @@ def test_a_run_estimates_the_remaining_time_from_its_last_invocations(
     left = live.progress
     assert (left.left_least, left.left_most, left.builds) == (10, 20, 1)
     assert left.share == pytest.approx(left.done / (left.done + 10))
-    pace = "at the pace of the last minutes"
+    pace = "at the present pace"
     assert replace(left, seconds=(60.0, 90.0)).words == (
-        f"left: 10 to 20 starts and 1 build, 1 min to 1 min 30 s {pace}"
+        f"left: 10 to 20 invocations and 1 build, 1 min to 1 min 30 s {pace}"
     )
     one = replace(left, left_least=1, left_most=1, builds=0, seconds=(60.0, 60.0))
-    assert one.words == f"left: 1 start, 1 min {pace}"
+    assert one.words == f"left: 1 invocation, 1 min {pace}"
     assert replace(one, left_least=0, left_most=0, builds=2).words == f"left: 2 builds, 1 min {pace}"
     assert "not known" in replace(left, seconds=None).words
 

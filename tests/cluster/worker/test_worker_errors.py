@@ -45,7 +45,7 @@ def test_a_directory_that_cannot_be_made_or_that_others_can_change_is_refused(tm
     (tmp_path / "file").touch()
     (tmp_path / "open").mkdir()
     (tmp_path / "open").chmod(0o777)
-    for name, said in (("file/below", "cannot be created"), ("open", "others may write there")):
+    for name, said in (("file/below", "cannot be created"), ("open", "other users can write there")):
         with pytest.raises(UsageError, match=rf'--directory ".*{name}": {said}'):
             work(
                 "tcp://127.0.0.1:1",

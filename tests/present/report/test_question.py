@@ -122,7 +122,7 @@ def test_claims_are_in_the_page_with_their_results(tmp_path: Path, band: str, ve
     said, judged, found = table.rows[0]
     assert (said, judged) == ("pooled takes half | the time", verdict)
     assert found.startswith("pooled / plain = 0.")
-    assert f"in wall at threads 4; asked {band}" in found
+    assert f"in wall at threads 4; claimed {band}" in found
     assert table.rows[1] == ("nobody has it", "cannot be measured", "it is lost")
     assert next(fact.text for fact in page.verdict.facts if fact.label == "Claims") == section.paragraphs[0]
     assert "| more 39 | cannot be measured | lost |" in to_markdown(page), "no claim is cut off"
