@@ -70,7 +70,7 @@ def test_points_that_fit_no_order_are_said_to() -> None:
             SIZES,
             "its instructions grow like n, less than the time: each instruction takes longer",
         ),
-        (SIZES, SIZES, "its instructions grow like n, like the time: the work itself grows"),
+        (SIZES, SIZES, "its instructions grow like n, as the time does: the work itself grows"),
         (SIZES, SIZES**2, "its instructions grow like n², more than the time"),
     ],
 )

@@ -159,7 +159,7 @@ def test_a_running_search_shows_its_steps_and_its_posterior(snapshot: Snapshot, 
     assert live.searching.steps == 4
     assert live.searching.words.startswith("measured 45")
     assert live.searching.believed == (
-        "nothing changed with a probability of 12 %; otherwise 15 revisions are candidates (95 %)"
+        "nothing changed with a probability of 12 %; otherwise candidates: 15 revisions (95 %)"
     )
     assert live.searching.section is not None
     assert live.searching.section.figure is not None

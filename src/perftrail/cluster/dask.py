@@ -262,7 +262,7 @@ class Cluster:
                 f'"perftrail worker {self.address}", and repeat the command, which resumes'
             )
         return MachineLeft(
-            f"machine {machine_name(machine)} has had no worker for {self.absence_seconds:.0f} s; its "
+            f"machine {machine_name(machine)} has had no worker for {self.absence_seconds:g} s; its "
             f'samples are stored. Start a worker there with "perftrail worker {self.address}"'
         )
 

@@ -214,7 +214,7 @@ def _patched_words(report: BackportReport) -> str:
         ),
     )
     assert best.patched_against_old is not None
-    return f"the patched revision has {change(round(best.patched_against_old.effect, 9))} {_name(best)}"
+    return f"the patch changes {_name(best)}: {change(round(best.patched_against_old.effect, 9))}"
 
 
 def _costs(report: BackportReport) -> str:
@@ -237,7 +237,7 @@ def _unseen(report: BackportReport) -> str:
     gain, name = chosen[0].fixed_against_old, _name(chosen[0])
     judged = chosen[0].judged(gain)
     if judged == "worse":
-        return f": the fixed revision has {change(gain.effect)} {name}, which is worse"
+        return f": the fix changes {name}: {change(gain.effect)}, which is worse"
     if judged == "same":
         return f" in {name}: the fixed revision equals the old one to within {percent(_bound(gain))}"
     if gain.minimum_detectable is None:
@@ -299,7 +299,7 @@ def _notes(report: BackportReport, shown: Sequence[MetricResult]) -> Iterator[st
     for missing in report.failures[:MOST_NAMED]:
         yield f"{missing.role.capitalize()}, {missing.where}: {failure_words(missing.failure)}"
     if len(report.failures) > MOST_NAMED:
-        yield f"and {len(report.failures) - MOST_NAMED} more failures; --json names all"
+        yield f"and {counted(len(report.failures) - MOST_NAMED, 'more failure')}; --json names all"
     if report.skipped:
         yield f"{counted(report.skipped, 'larger point')} skipped, because a smaller one reached its limit"
     if any(stand.basis == "builds" for stand in report.metrics):

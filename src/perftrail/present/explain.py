@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
-from perftrail.model.wording import change, escaped, quantity
+from perftrail.model.wording import change, counted, escaped, quantity
 from perftrail.present.console import output
 from perftrail.present.failures import failure_words
 from perftrail.present.sentence import revision_name
@@ -85,7 +85,9 @@ def _print_cell(cell: CellReport) -> None:
     else:
         console.print(Text("  no difference detected"))
     if len(cell.differing) > MOST_FIGURES:
-        console.print(Text(f"  and {len(cell.differing) - MOST_FIGURES} more differences; --json lists all"))
+        console.print(
+            Text(f"  and {counted(len(cell.differing) - MOST_FIGURES, 'more difference')}; --json lists all")
+        )
     if cell.unchanged and cell.differing:
         whole = sorted(cell.unchanged, key=lambda each: " " in each.name)
         names = [_name(each) for each in whole]
@@ -150,7 +152,7 @@ def _change(figured: MetricDifference) -> str:
 
 
 def _method(figured: MetricDifference) -> str:
-    return f"{figured.method}, {figured.starts} invocations each"
+    return f"{figured.method}, {counted(figured.starts, 'invocation')} each"
 
 
 def _at(cell: CellReport) -> str:

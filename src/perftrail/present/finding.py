@@ -159,7 +159,7 @@ def unusable_words(answer: FindAnswer) -> str:
     failure_groups = group_failures(tuple(failures), failures)
     lines = [f"  {line}" for group in failure_groups[:MOST_NAMED] for line in trouble_lines(group)]
     if len(failure_groups) > MOST_NAMED:
-        lines.append(f"  and {len(failure_groups) - MOST_NAMED} more causes; --json names all")
+        lines.append(f"  and {counted(len(failure_groups) - MOST_NAMED, 'more cause')}; --json names all")
     heading = "Failed:" if isinstance(answer.target, Working) else "Unusable revisions:"
     return "\n".join([heading, *lines])
 

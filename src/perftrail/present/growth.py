@@ -46,7 +46,7 @@ def curve_words(along: GrowthSeries) -> Iterator[str]:
     if along.growth is not None:
         yield from _growth(along.growth, along, axis)
     elif along.unit_cost is None and along.leak is None:
-        yield f"{len(along.curve)} values of {axis} are too few to show how the metric grows"
+        yield f"too few values of {axis} to show how the metric grows: {len(along.curve)}"
     if along.unit_cost is not None:
         yield _per_unit(along.unit_cost, along.unit, axis)
     if along.leak is not None:
@@ -120,7 +120,7 @@ def _work(time: Growth, work: Growth) -> str:
         return f"{text}, less than the time: each instruction takes longer, for example by cache misses"
     if time.exponent.high < work.exponent.low:
         return f"{text}, more than the time"
-    return f"{text}, like the time: the work itself grows"
+    return f"{text}, as the time does: the work itself grows"
 
 
 def cause_hint(curves: Iterable[GrowthSeries]) -> str:

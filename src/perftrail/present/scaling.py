@@ -116,7 +116,7 @@ def scaling_lines(scaling: Scaling, contention: Contention, *, axis: str = "thre
         elif point.shares_cores:
             beyond = f"; more {axis} than cores ({scaling.processors.cores}), so that some share one"
         yield (
-            f"{counted(point.threads, axis)}: {_interval(point.speed_up)} times as fast as {scaling.base}, "
+            f"{count_words(point.threads, axis)}: {_interval(point.speed_up)} times as fast as {scaling.base}, "
             f"efficiency {_interval(point.efficiency)}{_reached(point.speed_up)}{beyond}"
         )
     yield _best(scaling, axis)
@@ -126,7 +126,7 @@ def scaling_lines(scaling: Scaling, contention: Contention, *, axis: str = "thre
 
 def contention_lines(found: Contention, *, axis: str = "threads") -> Iterator[str]:
     """Yield what limits the speed-up, with its evidence."""
-    at = f" at {counted(found.threads, axis)}" if found.threads else ""
+    at = f" at {count_words(found.threads, axis)}" if found.threads else ""
     if found.outcome is Outcome.SCALES:
         yield f"The loss{at} is too small to need a cause."
     elif found.outcome is Outcome.LIKELY:
@@ -165,10 +165,10 @@ def evidence(indicator: LossIndicator) -> str:
     return f"{FIGURES[indicator.name]}: {value}{of}{_reached(figure)}; {meaning}"
 
 
-def counted(count: int, axis: str) -> str:
+def count_words(count: int, axis: str) -> str:
     """Return a count with the noun of an axis.
 
-    >>> counted(1, "threads"), counted(2, "n_threads")
+    >>> count_words(1, "threads"), count_words(2, "n_threads")
     ('1 thread', '2 threads')
     """
     name = axis.removeprefix("n_")
@@ -178,7 +178,7 @@ def counted(count: int, axis: str) -> str:
 def _best(scaling: Scaling, axis: str) -> str:
     best = scaling.best
     alike = "" if best.low == best.high else f", not distinguishable from {best.low} to {best.high}"
-    said = f"The highest measured throughput is at {counted(best.threads, axis)}{alike}"
+    said = f"The highest measured throughput is at {count_words(best.threads, axis)}{alike}"
     return f"{said}; the peak may be at a count that was not measured." if best.open else f"{said}."
 
 
@@ -187,12 +187,12 @@ def _fits(scaling: Scaling, axis: str) -> Iterator[str]:
     shared = [point.threads for point in scaling.points if point.shares_cores]
     if shared:
         listed_counts = listed(map(str, shared), "and")
-        yield f"No fit uses {listed_counts} {axis}: on {counted(processors.alone, 'cores')}, some share one."
+        yield f"No fit uses {listed_counts} {axis}: on {count_words(processors.alone, 'cores')}, some share one."
     if fits.chosen is None:
         yield f"No law of scaling: {fits.because}."
         return
     kind = "processors" if processors.cores is None else "cores"
-    within = f"{axis} up to this machine's {processors.alone} {kind}"
+    within = f"{axis} up to this machine's {count_words(processors.alone, kind)}"
     if fits.chosen is Law.AMDAHL:
         assert fits.amdahl is not None
         more = f"; {fits.because}" if fits.because else ""

@@ -355,5 +355,5 @@ def _believed(steps: Sequence[StepRecord]) -> str:
     if not isinstance(nothing, float):
         return ""
     left = belief.get("candidates")
-    where = f"; otherwise {left} revisions are candidates (95 %)" if isinstance(left, int) else ""
+    where = f"; otherwise candidates: {counted(left, 'revision')} (95 %)" if isinstance(left, int) else ""
     return f"nothing changed with a probability of {probability(nothing)}{where}"
