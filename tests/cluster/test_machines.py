@@ -217,7 +217,7 @@ def test_when_the_measuring_machine_leaves_another_one_repeats_the_measurement(
         again = run(file, engine_of(two))
     assert (again.measured, again.invocations) == (3, 0), "the one that measured last goes on"
     assert report.measured == report.cells == 3
-    assert 'machine "alpha" has had no worker for 0 s' in capsys.readouterr().err
+    assert 'machine "alpha" has had no worker for 0.5 s' in capsys.readouterr().err
     samples = kept(file)["samples"]
     assert sorted(map(len, samples["beta"].values())) == [2, 2, 2]
     assert 0 < sum(map(len, samples["alpha"].values())) < 6
