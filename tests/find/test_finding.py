@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,20 @@ def test_a_merge_is_searched_inside_and_its_revision_named_first(tmp_path: Path)
     assert (inside.origin, [each.id for each in inside.candidates]) == ("branch", ["r1009"])
     assert headline(answer).startswith("found: r1009 “change 1009”, which r20 merged, changed wall: ")
     assert next(inside_words(inside)).startswith("r20 is a merge, and the change came with the branch")
+
+
+@pytest.mark.parametrize("equal", [{}, {"r19": "r18", "r12": "r11"}])
+def test_a_revision_that_does_not_build_elsewhere_does_not_disturb_the_search_inside(
+    equal: dict[str, str], tmp_path: Path
+) -> None:
+    source = replace(merging(20, base=12, branch=range(1000, 1016)), same_as=equal)
+    heavy = {*range(20, 30), *range(1009, 1016)}
+    starter = FakeStarter(seconds=lambda arguments: 0.14 if number_of(arguments) in heavy else 0.1)
+    builder = FakeBuilder(source, broken=[f"r{number}" for number in (*range(13, 17), *range(22, 29))])
+    session = a_session(STUDY, tmp_path, source=source, starter=starter, builder=builder)
+    answer = one(session, (resolve(STUDY, "wall"),))
+    assert answer.unusable
+    assert [each.id for each in answer.inside[0].candidates] == ["r1009"]
 
 
 def test_what_a_search_inside_measured_is_resumed_too(tmp_path: Path) -> None:

@@ -149,7 +149,9 @@ class InsideMerges:
         batches = [batch for each in known for batch in each.known_batches(self._name, places)]
         failures = {id_: why for each in known for id_, why in each.known_failures(self._name).items()}
         measured = {sample.position for batch in batches for sample in batch.samples}
-        broken = {places[id_]: why for id_, why in failures.items() if places.get(id_, 0) not in measured}
+        broken = {
+            places[id_]: why for id_, why in failures.items() if id_ in places and places[id_] not in measured
+        }
         samples = sum(len(batch.samples) for batch in batches)
         question = self._request.question(
             len(line.revisions),
