@@ -100,7 +100,7 @@ def print_report(report: BackportReport, *, file: str | None) -> None:
     console.print(Text(headline(report), style="bold"))
     console.print(Text(f"{_what(fitted)}: {change_words(fitted.patched.patch.files)}"))
     console.print()
-    shown = [stand for stand in report.metrics if stand.leading or _moved(stand)]
+    shown = [result for result in report.metrics if result.leading or _moved(result)]
     if shown:
         console.print(_table(report, shown))
         console.print()
@@ -203,14 +203,14 @@ def _share_words(head: MetricResult) -> str:
 
 def _patched_words(report: BackportReport) -> str:
     """Return the effect of a patch on the declared metrics, without a fix to compare with."""
-    better = [stand for stand in report.metrics if stand.judged(stand.patched_against_old) == "better"]
-    leading = [stand for stand in better if stand.leading] or better
+    better = [result for result in report.metrics if result.judged(result.patched_against_old) == "better"]
+    leading = [result for result in better if result.leading] or better
     if not leading or leading[0].patched_against_old is None:
         return "the patch improves no measured metric"
     best = max(
         leading,
-        key=lambda stand: (
-            abs(math.log(stand.patched_against_old.effect)) if stand.patched_against_old else 0.0
+        key=lambda result: (
+            abs(math.log(result.patched_against_old.effect)) if result.patched_against_old else 0.0
         ),
     )
     assert best.patched_against_old is not None
@@ -219,9 +219,9 @@ def _patched_words(report: BackportReport) -> str:
 
 def _costs(report: BackportReport) -> str:
     parts = [
-        f"{change(round(stand.patched_against_old.effect, 9))} {_name(stand)}"
-        for stand in report.costs[:MOST_COSTS]
-        if stand.patched_against_old is not None
+        f"{change(round(result.patched_against_old.effect, 9))} {_name(result)}"
+        for result in report.costs[:MOST_COSTS]
+        if result.patched_against_old is not None
     ]
     more = len(report.costs) - MOST_COSTS
     return f"; costs {' and '.join(parts)}{f' and {more} more' if more > 0 else ''}" if parts else ""
@@ -229,8 +229,10 @@ def _costs(report: BackportReport) -> str:
 
 def _unseen(report: BackportReport) -> str:
     """Return the minimum detectable change of the answer's metric."""
-    compared = [stand for stand in report.metrics if stand.leading and stand.fixed_against_old is not None]
-    wanted = [stand for stand in compared if report.is_searched(stand)]
+    compared = [
+        result for result in report.metrics if result.leading and result.fixed_against_old is not None
+    ]
+    wanted = [result for result in compared if report.is_searched(result)]
     chosen = (wanted or compared)[:1]
     if not chosen or chosen[0].fixed_against_old is None:
         return ""
@@ -254,30 +256,30 @@ def _why_failed(report: BackportReport) -> str:
     return "nothing could be measured"
 
 
-def _table(report: BackportReport, stands: Sequence[MetricResult]) -> Table:
-    roles = [role for role in Role if any(role in stand.estimates for stand in stands)]
-    shares = any(stand.gains for stand in stands)
+def _table(report: BackportReport, results: Sequence[MetricResult]) -> Table:
+    roles = [role for role in Role if any(role in result.estimates for result in results)]
+    shares = any(result.gains for result in results)
     names = [str(role) for role in roles]
     heads = ["metric", *names, "patched / old", *(["retained gain"] if shares else [])]
     table = plain_table(heads, right=names)
-    for stand in stands:
-        figures = [Text(_figure(stand, role)) for role in roles]
-        carried = [Text(share(stand.retained) if stand.gains and stand.retained else "")] if shares else []
-        table.add_row(Text(_name(stand, variants=_several(report))), *figures, _effect(stand), *carried)
+    for result in results:
+        figures = [Text(_figure(result, role)) for role in roles]
+        carried = [Text(share(result.retained) if result.gains and result.retained else "")] if shares else []
+        table.add_row(Text(_name(result, variants=_several(report))), *figures, _effect(result), *carried)
     return table
 
 
-def _figure(stand: MetricResult, role: Role) -> str:
-    found = stand.estimates.get(role)
-    return quantity(found.value, stand.target.unit) if found is not None else ""
+def _figure(result: MetricResult, role: Role) -> str:
+    found = result.estimates.get(role)
+    return quantity(found.value, result.target.unit) if found is not None else ""
 
 
-def _effect(stand: MetricResult) -> Text:
+def _effect(result: MetricResult) -> Text:
     """Return a comparison with the old revision: direction by word and colour, ratio and interval."""
-    got = stand.patched_against_old
+    got = result.patched_against_old
     if got is None:
-        return Text(escaped(stand.note), style="dim")
-    judged = stand.judged(got)
+        return Text(escaped(result.note), style="dim")
+    judged = result.judged(got)
     if judged == "same":
         return Text(f"same, to within {percent(_bound(got))}" if _bound(got) > EXACT else "same each time")
     if got.high - got.low < EXACT:
@@ -287,10 +289,10 @@ def _effect(stand: MetricResult) -> Text:
 
 
 def _notes(report: BackportReport, shown: Sequence[MetricResult]) -> Iterator[str]:
-    quiet = [stand for stand in report.metrics if stand not in shown]
+    quiet = [result for result in report.metrics if result not in shown]
     for judged, words in (("same", "No difference"), ("unclear", "Unclear")):
         names = dict.fromkeys(
-            _name(stand) for stand in quiet if stand.judged(stand.patched_against_old) == judged
+            _name(result) for result in quiet if result.judged(result.patched_against_old) == judged
         )
         if names:
             yield f"{words}: {_some(list(names))}"
@@ -302,38 +304,38 @@ def _notes(report: BackportReport, shown: Sequence[MetricResult]) -> Iterator[st
         yield f"and {counted(len(report.failures) - MOST_NAMED, 'more failure')}; --json names all"
     if report.skipped:
         yield f"{counted(report.skipped, 'larger point')} skipped, because a smaller one reached its limit"
-    if any(stand.basis == "builds" for stand in report.metrics):
+    if any(result.basis == "builds" for result in report.metrics):
         yield BUILDS_DIFFER
-    discarded = max((stand.discarded for stand in report.metrics), default=0)
+    discarded = max((result.discarded for result in report.metrics), default=0)
     if discarded:
         yield f"Discarded and repeated {counted(discarded, 'noisy pair')}"
-    noisy = max((stand.noisy for stand in report.metrics), default=0)
+    noisy = max((result.noisy for result in report.metrics), default=0)
     if noisy:
         yield (
             f"The machine was always busy: used {counted(noisy, 'noisy pair')} "
             "(perftrail doctor shows the processes)"
         )
-    units = [stand.units for stand in report.metrics if stand.units]
+    units = [result.units for result in report.metrics if result.units]
     if units:
         span = f"{min(units)}" if min(units) == max(units) else f"{min(units)} to {max(units)}"
         fresh = f", {report.fresh} of them now" if report.fresh < report.invocations else ""
-        over = ", one for each layout" if any(stand.layouts for stand in report.metrics) else ""
+        over = ", one for each layout" if any(result.layouts for result in report.metrics) else ""
         cost = f"{report.invocations} invocations{fresh}"
         yield f"{span} interleaved pairs{over}, {cost}; family-wise error rate 1 %"
 
 
-def _moved(stand: MetricResult) -> bool:
-    return stand.judged(stand.patched_against_old) in ("better", "worse")
+def _moved(result: MetricResult) -> bool:
+    return result.judged(result.patched_against_old) in ("better", "worse")
 
 
-def _name(stand: MetricResult, *, variants: bool = False) -> str:
+def _name(result: MetricResult, *, variants: bool = False) -> str:
     """Return a metric with its point, and its variant if there are several."""
-    point = f" at {escaped(str(stand.target.open_point))}" if stand.target.open_point.values else ""
-    return f"{stand.target.text}{point}{f' ({stand.target.variant})' if variants else ''}"
+    point = f" at {escaped(str(result.target.open_point))}" if result.target.open_point.values else ""
+    return f"{result.target.text}{point}{f' ({result.target.variant})' if variants else ''}"
 
 
 def _several(report: BackportReport) -> bool:
-    return len({stand.target.variant for stand in report.metrics}) > 1
+    return len({result.target.variant for result in report.metrics}) > 1
 
 
 def _some(names: Sequence[str]) -> str:
