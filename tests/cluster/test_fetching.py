@@ -43,7 +43,7 @@ def test_what_a_worker_took_with_it_is_done_again_or_its_machine_has_left(
         pending = done_by_one_who_does_not_answer(cluster, started)
         death = threading.Timer(SECONDS_TO_BEGIN, started.kill, ("one",))
         death.start()
-        with pytest.raises(MachineLeft, match='machine "one" has had no worker for 0.5 s'):
+        with pytest.raises(MachineLeft, match=r'machine "one" has had no worker for 0\.5 s'):
             pending.outcome()
         death.join()
 
