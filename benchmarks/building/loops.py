@@ -122,7 +122,7 @@ class OurLoop:
         asked = Asked(kind="git", location=str(repository), submodules=False)
         self._study = Study(title="", file="", directory=str(directory), source=asked, benchmarks={})
         self._sources = open_sources(
-            self._study, cache=str(directory / "sources"), starter=launcher, own=None
+            self._study, cache=str(directory / "sources"), starter=launcher, patched=None
         )
         self.source = self._sources.main
         self._builder = self._opened(None)
@@ -147,7 +147,7 @@ class OurLoop:
     ) -> tuple[float, tuple[Path | None, ...]]:
         """Make revisions with so many hands, check them, and give the seconds of it all and each one's tree."""
         began = time.monotonic()
-        with open_build_workers(self._study, self._root, jobs=hands, own=None) as several:
+        with open_build_workers(self._study, self._root, jobs=hands, patched=None) as several:
             builder = self._opened(several)
             subjects = [(Subject(revision=each, variant="plain"), self._recipe) for each in revisions]
             builder.begin(subjects)

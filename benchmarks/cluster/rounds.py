@@ -69,8 +69,8 @@ class Workers:
     def _take(self, measures: Sequence[Measure]) -> float:
         """Do what is asked, and tell it; return how long all samples take."""
         for measure in measures:
-            for news in take(measure, self._machine, self._built):
-                self._search.tell(news)
+            for observation in take(measure, self._machine, self._built):
+                self._search.tell(observation)
         return float(sum(len(measure.order) for measure in measures))
 
 

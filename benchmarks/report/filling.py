@@ -139,7 +139,7 @@ def _know(
         subject = Subject(revision=revision, variant="plain")
         key = builder.key(subject, how)
         built = Built(key=key, artefact=content_key(key), directory=f"builds/{key}/tree", seconds=1.0)
-        link = builder.link_key(built, steps=(), env={}, files=())
+        link = builder.benchmark_build_key(built, steps=(), env={}, files=())
         made = Prepared(built=built, out=f"builds/{key}/bench", artefact=content_key("nothing"))
         builds += [_build(key, revision, built), _build(link, revision, made, benchmark=BENCHMARKS)]
         measured_cells += [_stands(study, cell, made, inputs.origin(cell)) for cell in cells(study, subject)]

@@ -339,7 +339,7 @@ class SimulatedBuilder:
             for layout in layouts
         }
 
-    def link_key(self, built: Built, **how: object) -> str:
+    def benchmark_build_key(self, built: Built, **how: object) -> str:
         """Name a benchmark's build."""
         return content_key("link", built.key)
 
@@ -350,7 +350,7 @@ class SimulatedBuilder:
     def need(self, subjects: Iterable[object]) -> None:
         """Keep everything."""
 
-    def news(self) -> tuple[str, ...]:
+    def observation(self) -> tuple[str, ...]:
         """Say nothing."""
         return ()
 
@@ -445,7 +445,7 @@ def _judge(
         invocations=answer.invocations,
         certificate=sum(len(_list(step.action["order"])) for step in steps),
         seconds=machine.clock,
-        certificate_seconds=sum(_number(step.news["seconds"]) for step in steps),
+        certificate_seconds=sum(_number(step.observation["seconds"]) for step in steps),
     )
 
 

@@ -112,7 +112,7 @@ def open_view(study: Study, *, store: str | None) -> Iterator[View]:
             source=sources.searched_source,
             store=results,
             pins=sources.pins,
-            asked=sources.asked,
+            last_updated=sources.last_updated,
             inputs=BuildInputs(study, eras, sources.pins, sources.others, tools),
             notes=notes,
         )
@@ -170,7 +170,7 @@ def open_build_view(study: Study, *, store: str | None) -> Iterator[BuildView]:
                 subject_builder=subject_builder,
                 inputs=subject_builder.build_inputs,
                 pins=sources.pins,
-                asked=sources.asked,
+                last_updated=sources.last_updated,
             )
 
 
@@ -250,7 +250,7 @@ def open_session(  # noqa: PLR0913 - each is an option of the command line
             _locked_results(root, results_database(study, store), machine, wait=wait, on_wait=on_wait)
         )
         resources = _Resources(study=study, root=root, machine=machine, results=results, fleet=fleet)
-        workers = fleet or stack.enter_context(open_build_workers(study, root, jobs=jobs, own=patched))
+        workers = fleet or stack.enter_context(open_build_workers(study, root, jobs=jobs, patched=patched))
         with _errors_with_line(study):
             yield _session(
                 stack, resources, workers, on_noise=on_noise, retry_failed=retry_failed, patched=patched
@@ -301,7 +301,9 @@ def _session(
     starter = stack.enter_context(Launcher())
     if (isolation := sandboxes(study, root, starter)) is not None:
         isolation.prepare()
-    sources = open_sources(study, cache=str(root / SOURCES), starter=starter, own=patched, asking="fresh")
+    sources = open_sources(
+        study, cache=str(root / SOURCES), starter=starter, patched=patched, cache_use="fresh"
+    )
     builder = open_builder(study, root, sources, starter, isolation=isolation, workers=workers)
     subject_builder = _subject_builder(
         study, sources, builder, resources.results, starter, retry_failed=retry_failed
@@ -312,7 +314,10 @@ def _session(
     )
     if fleet is not None:
         fleet.set_study(
-            study, root, own=patched, outputs=lambda each: subject_builder.build_inputs.recipe(each).outputs
+            study,
+            root,
+            patched=patched,
+            outputs=lambda each: subject_builder.build_inputs.recipe(each).outputs,
         )
     return Session(
         study=study,

@@ -97,7 +97,7 @@ class Builder(Protocol):
         """
         ...
 
-    def link_key(
+    def benchmark_build_key(
         self,
         built: Built,
         *,
@@ -178,7 +178,7 @@ class Isolation(Protocol):
         """
         ...
 
-    def sees(self, phase: Phase) -> Sequence[object]:
+    def visible_settings(self, phase: Phase) -> Sequence[object]:
         """Return the settings that can affect an outcome, for a content key; empty without a sandbox."""
         ...
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from perftrail.builds.in_use import BuildsInUse
 from perftrail.builds.trees import CACHE_SHARE
-from perftrail.builds.users import Users
 from perftrail.builds.workers import RemoteBuilder
 from perftrail.local_engine import LocalEngine
 from perftrail.model.build import Built
@@ -76,14 +76,14 @@ def test_what_others_make_is_used_by_who_asked_and_makes_room_here(place: Place)
     earlier = make(place, old.revision, BIG, disk_mib=100)
     builder = away(place, disk_mib=1.5)
     builder.begin([(new, BIG)])
-    assert Users(place.builds).claimed() == {builder.key(new, BIG)}
+    assert BuildsInUse(place.builds).claimed() == {builder.key(new, BIG)}
     built = builder.build(new, BIG)
     assert isinstance(built, Built)
     assert (there(earlier), there(built)) == (False, True)
     (news,) = builder.messages()
     assert news.startswith("1 build removed to free disk space")
     builder.close()
-    assert not Users(place.builds).claimed()
+    assert not BuildsInUse(place.builds).claimed()
 
 
 def away(place: Place, *, disk_mib: float) -> RemoteBuilder:

@@ -134,11 +134,11 @@ def test_the_key_of_a_link_is_known_before_it_is_made(place: Place) -> None:
     other = place.made(place.commit(slower(2)), STATIC)
     builder = place.builder()
     keys = [
-        builder.link_key(built, steps=["true"], env={}, files=()),
-        builder.link_key(other, steps=["true"], env={}, files=()),
-        builder.link_key(built, steps=["false"], env={}, files=()),
-        builder.link_key(built, steps=["true"], env={"CFLAGS": "-O3"}, files=()),
-        builder.link_key(built, steps=["true"], env={}, files=("data",)),
+        builder.benchmark_build_key(built, steps=["true"], env={}, files=()),
+        builder.benchmark_build_key(other, steps=["true"], env={}, files=()),
+        builder.benchmark_build_key(built, steps=["false"], env={}, files=()),
+        builder.benchmark_build_key(built, steps=["true"], env={"CFLAGS": "-O3"}, files=()),
+        builder.benchmark_build_key(built, steps=["true"], env={}, files=("data",)),
     ]
     assert len(set(keys)) == len(keys)
     assert Path(prepared(place, built, "true").out).name == keys[0]

@@ -35,7 +35,7 @@ def a_curve(levels: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Curve:
 def along(levels: np.ndarray[tuple[int], np.dtype[np.float64]], *, unit: str = "s") -> GrowthSeries:
     curve = a_curve(levels)
     return GrowthSeries(
-        host=ROW,
+        largest=ROW,
         axis="size",
         fixed=Point(),
         metric="wall",

@@ -47,7 +47,9 @@ def study(tmp_path: Path) -> Path:
                 question={"metric": metric, "first": "a" * 40, "last": "b" * 40},
             )
             store.open_search(record)
-            step = StepRecord(number=1, action={}, news={}, belief={}, words=f"a step for {metric[:4]}")
+            step = StepRecord(
+                number=1, action={}, observation={}, belief={}, words=f"a step for {metric[:4]}"
+            )
             store.add_step(record.key, machine.id, step)
         store.close_search("key 1", machine.id, {"verdict": "none", "reason": "nothing changed"})
     return tmp_path

@@ -457,7 +457,7 @@ def test_a_search_that_was_never_begun_has_no_steps_and_no_answer(store: SqlStor
 
 def test_what_is_not_plain_data_is_refused(store: SqlStore | MemoryStore) -> None:
     store.open_search(SEARCH)
-    odd = replace(step(1), news={"odd": object()})  # type: ignore[dict-item]  # wrong on purpose
+    odd = replace(step(1), observation={"odd": object()})  # type: ignore[dict-item]  # wrong on purpose
     with pytest.raises(StoreError, match=r"step 1: .* only JSON data can be stored"):
         store.add_step(SEARCH.key, MACHINE.id, odd)
     assert store.steps(SEARCH.key, MACHINE.id) == []

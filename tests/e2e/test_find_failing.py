@@ -61,7 +61,7 @@ def test_builds_that_begin_to_fail_are_each_tried_once(repository: Repository, t
     assert revisions(answer) == [[commits[4]]]
     assert answer["builds"] <= 8
     told = json.loads(perftrail("show", study, "--search", "--json").stdout)
-    failing = [step["action"]["measure"] for step in told["steps"] if step["news"]["failed"]]
+    failing = [step["action"]["measure"] for step in told["steps"] if step["observation"]["failed"]]
     assert len(failing) == len(set(failing))
 
 

@@ -23,7 +23,7 @@ def test_each_block_is_measured_in_an_environment_of_another_size(
     study = write(tmp_path / "study", repository, find='metric = "room"\nbudget_invocations = 6')
     found(study, expect=1)
     steps = json.loads(perftrail("show", study, "--search", "--json").stdout)["steps"]
-    blocks = [{round(sample["value"]) for sample in step["news"]["samples"]} for step in steps]
+    blocks = [{round(sample["value"]) for sample in step["observation"]["samples"]} for step in steps]
     assert [len(sizes) for sizes in blocks] == [1] * len(steps), "all samples of a block have the same"
     assert len(set.union(*blocks)) == len(steps) > 1
     assert all(1 <= size <= 4096 for size in set.union(*blocks))

@@ -140,7 +140,7 @@ def test_variants_are_compared_along_the_axis(study: Path, curves: dict[tuple[st
     [crossing] = told["square"]["crossings"]
     assert crossing["low"] <= crossing["value"] <= crossing["high"]
     assert crossing["lower"] == "linear"
-    assert told["square"]["stretches"][-1]["lower"] == "linear"
+    assert told["square"]["ranges"][-1]["lower"] == "linear"
     shown = perftrail("show", study).stdout
     assert "size.steps, linear and square: they cross at size=" in shown
     assert "beyond it linear is lower" in shown

@@ -104,7 +104,7 @@ class FakeBuilder:
             )
         return found
 
-    def link_key(
+    def benchmark_build_key(
         self,
         built: Built,
         *,

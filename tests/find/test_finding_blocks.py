@@ -115,11 +115,11 @@ def test_what_an_older_boot_measured_in_a_step_that_was_cut_is_not_taken_for_thi
     lab.find(0, WALL, cut=5)
     assert len(lab.steps()) == 1, "cut in the middle of the second step"
     lab.find(1, WALL)
-    steps: list[Any] = [(step.action, step.news) for step in lab.steps()]
+    steps: list[Any] = [(step.action, step.observation) for step in lab.steps()]
     told: list[float] = [
         value / SLOWER if action["block"]["boot"] == "boot-1" else value
-        for action, news in steps
-        for value in news["values"]
+        for action, observation in steps
+        for value in observation["values"]
     ]
     assert all(0.095 < value < 0.119 for value in told)
 

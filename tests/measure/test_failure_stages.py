@@ -86,8 +86,8 @@ def failures(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Fai
         target = resolve(study, "cost")
         sampler = Sampler(session, {"cost": target}, revisions, Ledger(session), name="stages")
         for position, name in enumerate(PROGRAMS):
-            _, news = drain(sampler.prepare(position))
-            if not isinstance(news, Unusable):
+            _, observation = drain(sampler.prepare(position))
+            if not isinstance(observation, Unusable):
                 _, taken = drain(sampler.take(Measure(order=(position,)), position))
                 assert not isinstance(taken, CannotRelink)
                 [sample] = taken.batches["cost"].samples

@@ -81,7 +81,7 @@ def gate(*rows: Row, fail_on: FailOn = "slower", **changes: object) -> Gate:
         base=Revision(id="a" * 40, summary="begin"),
         head=Revision(id="b" * 40, summary="go on"),
         rows=rows,
-        lost=(),
+        failed_sides=(),
         fail_on=fail_on,
         confidence=0.99,
         threshold=0.02,
@@ -89,9 +89,9 @@ def gate(*rows: Row, fail_on: FailOn = "slower", **changes: object) -> Gate:
         invocations=40,
         fresh=40,
         seconds=1.0,
-        taken="2026-11-21T20:00:00.000+00:00",
+        finished="2026-11-21T20:00:00.000+00:00",
         repeat="perftrail compare aaaaaaaaaa bbbbbbbbbb",
-        hunt="perftrail find --range aaaaaaaaaa..bbbbbbbbbb",
+        find_command="perftrail find --range aaaaaaaaaa..bbbbbbbbbb",
     )
     return replace(made, **changes)  # type: ignore[arg-type] # as the gate's
 
@@ -105,11 +105,13 @@ def hostile() -> Gate:
         title=HOSTILE,
         base=Revision(id="a" * 40, label=HOSTILE, summary=HOSTILE),
         head=Revision(id="b" * 40, summary=HOSTILE),
-        lost=(FailedSide(side="head", variant="plain", benchmark="work", point=HOSTILE, failure=failure),),
+        failed_sides=(
+            FailedSide(side="head", variant="plain", benchmark="work", point=HOSTILE, failure=failure),
+        ),
         machine=Machine(id="here", facts={"cpu": HOSTILE}),
         notes=(HOSTILE,),
         repeat=f"perftrail compare {HOSTILE}",
-        hunt=f"perftrail find {HOSTILE}",
+        find_command=f"perftrail find {HOSTILE}",
     )
 
 
@@ -240,7 +242,7 @@ def lost(side: SideName) -> FailedSide:
 @pytest.mark.parametrize(
     ("found", "said"),
     [
-        (gate(lost=(lost("base"), lost("head"))), ["base: build: no such file", "head: build"]),
+        (gate(failed_sides=(lost("base"), lost("head"))), ["base: build: no such file", "head: build"]),
         (gate(), ["nothing could be compared"]),
         (gate(replace(row(1.0, Verdict.UNCLEAR), comparison=None)), ["no answer"]),
     ],
@@ -270,7 +272,7 @@ def test_certain_regressions_come_before_possible_ones() -> None:
     ("found", "said"),
     [
         (gate(Row(metric=target(), one_build=True)), "equal builds need no measuring"),
-        (gate(lost=(lost("head"),)), "nothing was compared"),
+        (gate(failed_sides=(lost("head"),)), "nothing was compared"),
         (gate(row(1.0, Verdict.SAME)), "count as none; a change of 1.1 % would have been detected"),
     ],
 )
@@ -284,7 +286,7 @@ def test_everything_known_about_the_machine_is_printed() -> None:
 
 
 def test_what_does_not_build_is_named() -> None:
-    found = gate(lost=(lost("head"),))
+    found = gate(failed_sides=(lost("head"),))
     assert "- head: build: no such file" in to_markdown(found)
     assert "failed    head: build: no such file" in to_plain(found)
     assert "title=build is broken::" in next(marks(found, file="perftrail.toml"))

@@ -27,4 +27,4 @@ def cell(benchmark: str, threads: int) -> Cell:
 )
 def test_of_each_name_one_pattern_must_match(rules: tuple[tuple[str, str], ...], wanted: set[str]) -> None:
     cells = {f"{name} {threads}": cell(name, threads) for name in ("list", "dict") for threads in (1, 2)}
-    assert {name for name, each in cells.items() if Selection(rules=rules).wants(each)} == wanted
+    assert {name for name, each in cells.items() if Selection(rules=rules).includes(each)} == wanted

@@ -181,7 +181,7 @@ def test_a_curve_of_time_knows_how_the_instructions_of_its_command_grow(tmp_path
     starter = CountingStarter(seconds=lambda arguments: 1e-6 * float(arguments[1]) ** 1.5)
     session = a_session(study, tmp_path, source=FakeSource(1), starter=starter)
     drain(Run(session, Selection()).events())
-    found = {(each.host.benchmark, each.metric): each for each in show(session).growths.curves}
+    found = {(each.largest.benchmark, each.metric): each for each in show(session).growths.curves}
     work = found["timed", "wall"].work
     assert work is not None
     assert work.order is Order.LINEAR
@@ -196,8 +196,8 @@ def test_variants_are_compared_at_the_last_revision_whichever_are_reported(
     found = growth_along(session, shown.rows, choose=lambda revisions: revisions[:1])
     assert {each.subject.revision.id for each in found.curves} == {"r0"}
     assert [each.id for each in found.measured] == [f"r{number}" for number in range(6)]
-    assert {each.first.subject.revision.id for each in found.rivals} == {"r5"}
-    assert len(found.rivals) == len(shown.growths.rivals) > 0
+    assert {each.first.subject.revision.id for each in found.variants} == {"r5"}
+    assert len(found.variants) == len(shown.growths.variants) > 0
 
 
 @pytest.mark.parametrize(

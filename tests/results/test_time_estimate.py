@@ -54,7 +54,7 @@ def standing(*outcomes: Outcome, policy: MeasurePolicy = POLICY) -> RunnableOutc
 def outlook(held: dict[Cell, tuple[Outcome, ...]]) -> Outlook:
     found = Outlook(BENCHMARKS)
     for each, outcomes in held.items():
-        found.put(each, standing(*outcomes))
+        found.set_outcomes(each, standing(*outcomes))
     return found
 
 
@@ -97,10 +97,10 @@ def test_what_is_put_again_counts_once() -> None:
     found = outlook({cell(1): (), cell(2): took(2.0)})
     assert found.left().starts.least == 9
     for count in range(1, 6):
-        found.put(cell(1), standing(*took(*[3.0] * count)))
+        found.set_outcomes(cell(1), standing(*took(*[3.0] * count)))
     left = found.left()
     assert (left.done, left.starts.least, left.seconds) == (6, 4, Span(least=8.0, most=8.0))
-    assert (found.wants(cell(1)), found.wants(cell(2))) == (False, True)
+    assert (found.has_work_left(cell(1)), found.has_work_left(cell(2))) == (False, True)
 
 
 def test_what_failed_is_not_started_again_nor_what_is_larger_than_what_was_given_up() -> None:
@@ -109,8 +109,8 @@ def test_what_failed_is_not_started_again_nor_what_is_larger_than_what_was_given
     assert ended.give_up(cell(2)) == (cell(3), cell(4))
     assert ended.left_out == {cell(3), cell(4)}
     assert (ended.left().starts.least, ended.left().unseen) == (4, 0)
-    ended.put(cell(3), standing())
-    assert not ended.wants(cell(3))
+    ended.set_outcomes(cell(3), standing())
+    assert not ended.has_work_left(cell(3))
     crashed = outlook({cell(1): took(1.0), cell(2): failed("crash"), cell(3): ()})
     assert crashed.give_up(cell(2)) == ()
     assert crashed.left().starts.least == 4 + 5

@@ -12,7 +12,7 @@ from perftrail.search import Batch, Built, Measure, Sample, Search, Unusable
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from perftrail.search import Action, Answer, News, Question
+    from perftrail.search import Action, Answer, Observation, Question
 
     Level = Callable[[int], float | None]
     Noise = Callable[[int], float]
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Searching(Protocol):
     """A search: it gets results and asks for the next action."""
 
-    def tell(self, news: News) -> None: ...
+    def tell(self, observation: Observation) -> None: ...
 
     def ask(self) -> Action: ...
 
@@ -39,12 +39,12 @@ class Oracle:
     layout: Callable[[int, int], float] = lambda position, seed: 0.0
     content: Callable[[int], int] = lambda position: position
     relink_seconds: float = 0.5
-    told: list[News] = field(default_factory=list)
+    told: list[Observation] = field(default_factory=list)
     built: dict[int, int] = field(default_factory=dict)
 
-    def take(self, action: Measure) -> list[News]:
+    def take(self, action: Measure) -> list[Observation]:
         """Do what is asked: build what is not built, then all samples in order; stop where a build fails."""
-        told: list[News] = []
+        told: list[Observation] = []
         for position in action.positions:
             if self.level(position) is None:
                 return [*told, Unusable(position=position, seconds=10.0)]
@@ -77,20 +77,22 @@ class Oracle:
             action = search.ask()
             if not isinstance(action, Measure):
                 return action.answer
-            for news in self.take(action):
-                self.told.append(news)
-                search.tell(news)
+            for observation in self.take(action):
+                self.told.append(observation)
+                search.tell(observation)
         raise AssertionError("the search never settles")
 
     @property
     def builds(self) -> int:
         """How many revisions were built or tried."""
-        return len({news.position for news in self.told if isinstance(news, Built | Unusable)})
+        return len(
+            {observation.position for observation in self.told if isinstance(observation, Built | Unusable)}
+        )
 
     @property
     def runs(self) -> int:
         """How many samples were taken."""
-        return sum(len(news.samples) for news in self.told if isinstance(news, Batch))
+        return sum(len(observation.samples) for observation in self.told if isinstance(observation, Batch))
 
 
 def step(culprit: int, size: float, broken: frozenset[int] = frozenset()) -> Level:
@@ -119,9 +121,9 @@ def batch(*samples: tuple[int, float], certificate: bool = False, layout: int = 
     return Batch(samples=taken, seconds=float(len(taken)), certificate=certificate, layout=layout)
 
 
-def told(question: Question, *news: News) -> Search:
+def told(question: Question, *observation: Observation) -> Search:
     """Return a search that was told this."""
     search = Search(question)
-    for each in news:
+    for each in observation:
         search.tell(each)
     return search

@@ -136,4 +136,6 @@ def test_equal_artefacts_around_a_change_leave_only_the_revisions_between_them()
     search = Search(Question(revisions=100))
     answer = oracle.settle(search)
     assert answer.changes[0].positions == (40,)
-    assert any(isinstance(news, Built) and news.same_as is not None for news in oracle.told)
+    assert any(
+        isinstance(observation, Built) and observation.same_as is not None for observation in oracle.told
+    )

@@ -7,22 +7,22 @@ import math
 import numpy as np
 import pytest
 
-from perftrail.search import BootSession, Built, CannotRelink, News, Question, Sample, Unusable
+from perftrail.search import BootSession, Built, CannotRelink, Observation, Question, Sample, Unusable
 from perftrail.search.evidence import Evidence, pooled_spread
 from tests.search.oracle import batch
 
 QUESTION = Question(revisions=100)
 
 
-def gathered(*news: News, reference: int = 0) -> Evidence:
+def gathered(*observation: Observation, reference: int = 0) -> Evidence:
     evidence = Evidence(QUESTION)
     evidence.reference = reference
-    for each in news:
+    for each in observation:
         evidence.add(each)
     return evidence
 
 
-def calm(count: int, *, level: float = 0.0, seed: int = 1, position: int = 99) -> list[News]:
+def calm(count: int, *, level: float = 0.0, seed: int = 1, position: int = 99) -> list[Observation]:
     """Batches of the reference and another build, whose level is 0.5, on a machine at this level."""
     rng = np.random.default_rng(seed)
     return [
@@ -112,9 +112,9 @@ def test_equal_artefacts_are_joined_over_chains_and_with_the_reference() -> None
 
 def test_failed_and_noisy_samples_are_counted_and_the_failed_ones_have_no_value() -> None:
     evidence = Evidence(QUESTION)
-    news = batch((0, 0.0), (3, 0.1))
+    observation = batch((0, 0.0), (3, 0.1))
     bad = Sample(position=3, value=None), Sample(position=3, value=0.1, noisy=True)
-    evidence.add(type(news)(samples=(*news.samples, *bad), seconds=4.0))
+    evidence.add(type(observation)(samples=(*observation.samples, *bad), seconds=4.0))
     assert evidence.count(3) == 2
     assert evidence.invocations == 4
     assert evidence.noisy_share == 0.25
@@ -151,11 +151,12 @@ def test_a_build_that_cannot_be_relinked_after_all_is_known() -> None:
 
 
 @pytest.mark.parametrize(
-    "news", [batch((10, 0.0)), Built(position=10), Built(position=3, same_as=10), Unusable(position=-1)]
+    "observation",
+    [batch((10, 0.0)), Built(position=10), Built(position=3, same_as=10), Unusable(position=-1)],
 )
-def test_positions_outside_the_history_are_rejected(news: News) -> None:
+def test_positions_outside_the_history_are_rejected(observation: Observation) -> None:
     with pytest.raises(ValueError, match="positions 0 to 9"):
-        Evidence(Question(revisions=10)).add(news)
+        Evidence(Question(revisions=10)).add(observation)
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])

@@ -21,7 +21,7 @@ def search(
         asked.append(action)
         (position,) = action.positions
         failed = chance.random() < (before if position < culprit else after)
-        news = Attempts(
+        observation = Attempts(
             position=position,
             worked=int(not failed),
             failed=int(failed),
@@ -30,7 +30,7 @@ def search(
             build_seconds=None if position in seen else 10.0,
         )
         seen.add(position)
-        works.tell(news)
+        works.tell(observation)
     return action, works, asked
 
 

@@ -126,16 +126,16 @@ def test_a_search_resumes_from_its_recorded_results_wherever_it_was_cut(seed: in
     asked = []
     while isinstance(action := first.ask(), Measure):
         asked.append((len(oracle.told), action))
-        for news in oracle.take(action):
-            oracle.told.append(news)
-            first.tell(news)
+        for observation in oracle.take(action):
+            oracle.told.append(observation)
+            first.tell(observation)
     # It is asked before each batch, as the search that was killed was: the reference is chosen then.
     resumed = Search(question)
-    for number, news in enumerate(oracle.told):
+    for number, observation in enumerate(oracle.told):
         expected = [action for at, action in asked if at == number]
         if expected:
             assert resumed.ask() == expected[0]
-        resumed.tell(news)
+        resumed.tell(observation)
     assert resumed.ask() == action
 
 
@@ -145,10 +145,10 @@ def test_a_search_that_gets_all_results_at_once_uses_them_all_and_ends(seed: int
     oracle = Oracle(step(seed % 49 + 1, 0.2, frozenset({9})), normal(seed, 0.03))
     first = oracle.settle(Search(Question(revisions=50)))
     other = Search(Question(revisions=50))
-    for news in oracle.told[:cut]:
-        other.tell(news)
+    for observation in oracle.told[:cut]:
+        other.tell(observation)
     assert other.evidence.invocations == sum(
-        len(news.samples) for news in oracle.told[:cut] if isinstance(news, Batch)
+        len(observation.samples) for observation in oracle.told[:cut] if isinstance(observation, Batch)
     )
     answer = oracle.settle(other)
     assert [change.positions for change in answer.changes] == [change.positions for change in first.changes]

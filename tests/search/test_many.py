@@ -25,7 +25,7 @@ from tests.search.oracle import Oracle, batch, normal, step, steps
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from perftrail.search import Answer, News
+    from perftrail.search import Answer, Observation
     from tests.search.oracle import Level
 
 
@@ -47,7 +47,7 @@ class World:
         self.unfit = unfit or {}
         self.built: set[int] = set()
         self.visits: list[Visit] = []
-        self.told: list[tuple[tuple[str, ...] | None, News | Mapping[str, Batch]]] = []
+        self.told: list[tuple[tuple[str, ...] | None, Observation | Mapping[str, Batch]]] = []
 
     def settle(self, search: ManySearch, most: int = 600) -> Mapping[str, Answer]:
         for _ in range(most):
@@ -81,9 +81,11 @@ class World:
             self.told.append((None, batches))
             search.tell_batch(batches)
 
-    def _tell(self, search: ManySearch, news: Built | Unusable, names: tuple[str, ...] | None = None) -> None:
-        self.told.append((names, news))
-        search.tell(news, names)
+    def _tell(
+        self, search: ManySearch, observation: Built | Unusable, names: tuple[str, ...] | None = None
+    ) -> None:
+        self.told.append((names, observation))
+        search.tell(observation, names)
 
 
 def questions(names: str, question: Question) -> dict[str, Question]:
@@ -204,13 +206,13 @@ def test_the_search_is_resumed_by_telling_everything_again() -> None:
     question = questions("ab", THOUSAND)
     world.settle(ManySearch(question))
     asked, resumed = ManySearch(question), ManySearch(question)
-    for names, news in world.told[:45]:
+    for names, observation in world.told[:45]:
         asked.ask()
         for search in (asked, resumed):
-            if isinstance(news, Built | Unusable):
-                search.tell(news, names)
+            if isinstance(observation, Built | Unusable):
+                search.tell(observation, names)
             else:
-                search.tell_batch(news)  # type: ignore[arg-type]  # nothing else is told here
+                search.tell_batch(observation)  # type: ignore[arg-type]  # nothing else is told here
     assert asked.ask() == resumed.ask()
     assert asked.belief("a") == resumed.belief("a")
 

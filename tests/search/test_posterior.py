@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from perftrail.search import Built, News, Question, Search
+from perftrail.search import Built, Observation, Question, Search
 from perftrail.search.noise import SHAPES_PRIOR, Likelihoods, build_grid, build_lattice
 from perftrail.search.posterior import ANOTHER, MOST_CHANGES, narrowest
 from perftrail.search.ramp import find_ramp
@@ -21,11 +21,13 @@ if TYPE_CHECKING:
 QUESTION = Question(revisions=12)
 
 
-def samples(levels: dict[int, float], *, seed: int = 1, sigma: float = 0.02, each: int = 3) -> list[News]:
+def samples(
+    levels: dict[int, float], *, seed: int = 1, sigma: float = 0.02, each: int = 3
+) -> list[Observation]:
     """Samples of builds at some levels, each batch with samples of the reference."""
     noise = normal(seed, sigma)
     first = min(levels)
-    taken: list[News] = []
+    taken: list[Observation] = []
     for position, level in levels.items():
         own = [(position, level + noise(position)) for _ in range(each)]
         others = [] if position == first else [(first, levels[first] + noise(first)) for _ in range(2)]
@@ -33,11 +35,13 @@ def samples(levels: dict[int, float], *, seed: int = 1, sigma: float = 0.02, eac
     return taken
 
 
-def search_of(levels: dict[int, float], question: Question = QUESTION, *more: News, seed: int = 1) -> Search:
+def search_of(
+    levels: dict[int, float], question: Question = QUESTION, *more: Observation, seed: int = 1
+) -> Search:
     search = told(question)
     search.evidence.reference = min(levels)
-    for news in (*samples(levels, seed=seed), *more):
-        search.tell(news)
+    for observation in (*samples(levels, seed=seed), *more):
+        search.tell(observation)
     return search
 
 

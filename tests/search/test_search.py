@@ -151,8 +151,8 @@ def test_one_wild_sample_decides_nothing() -> None:
     ends = batch((2, 0.5), (0, 0.0), (2, 0.51), (0, 0.01), (2, 0.49), (0, -0.01))
     search = told(Question(revisions=3), batch((0, 0.0)))
     search.ask()
-    for news in (ends, batch((1, 3.0), (0, 0.0))):
-        search.tell(news)
+    for observation in (ends, batch((1, 3.0), (0, 0.0))):
+        search.tell(observation)
     action = search.ask()
     assert isinstance(action, Measure)
     assert 1 in action.positions
@@ -300,8 +300,8 @@ def test_a_new_boot_session_is_not_taken_for_a_change() -> None:
         if asked in (4, 9):
             shift += 0.4
             search.tell(BootSession(name=f"boot {asked}"))
-        for news in oracle.take(action):
-            search.tell(news)
+        for observation in oracle.take(action):
+            search.tell(observation)
     assert asked > 9
     assert [change.positions for change in action.answer.changes] == [(321,)]
 
@@ -314,9 +314,9 @@ def test_a_noisy_sample_cancels_its_pair() -> None:
     assert isinstance(block, Measure)
     assert block.certificate
     for _ in range(8):
-        news = taken(block)
-        noisy = replace(news.samples[0], noisy=True)
-        search.tell(replace(news, samples=(noisy, *news.samples[1:])))
+        observation = taken(block)
+        noisy = replace(observation.samples[0], noisy=True)
+        search.tell(replace(observation, samples=(noisy, *observation.samples[1:])))
         search.ask()
         search.tell(batch(*((position, 0.0) for position in (0, 1) * 6)))
     assert all(each.evidence == 1.0 for each in search._certificates.values())  # what it bet is not public
@@ -330,7 +330,11 @@ def test_a_certificate_draws_a_new_layout_for_each_block(seed: int) -> None:
     assert change.positions == (30,)
     assert change.certificate is not None
     assert change.certificate.layouts >= 8
-    drawn = [news.layout for news in oracle.told if isinstance(news, Batch) and news.certificate]
+    drawn = [
+        observation.layout
+        for observation in oracle.told
+        if isinstance(observation, Batch) and observation.certificate
+    ]
     assert len(set(drawn)) == len(drawn)
     assert 0 not in drawn
 
@@ -348,7 +352,11 @@ def test_expensive_relinks_are_sampled_several_times() -> None:
     for seconds, times in ((0.5, 1), (30.0, 4)):
         oracle = Oracle(step(30, 0.2), normal(1, 0.01), layouts(1, 0.02), relink_seconds=seconds)
         oracle.settle(Question(revisions=60, relinks=True))
-        blocks = [news for news in oracle.told if isinstance(news, Batch) and news.certificate]
+        blocks = [
+            observation
+            for observation in oracle.told
+            if isinstance(observation, Batch) and observation.certificate
+        ]
         assert len(blocks) > 4
         for block in blocks[1:]:
             runs = Counter(sample.position for sample in block.samples)
@@ -365,8 +373,8 @@ def test_builds_begun_ahead_shorten_the_search(workers: int, most: int) -> None:
         ahead = search.builds_ahead(begun, workers - 1)
         assert not begun & set(ahead)
         for measure in (action, *map(search.first_batch, ahead)):
-            for news in oracle.take(measure):
-                search.tell(news)
+            for observation in oracle.take(measure):
+                search.tell(observation)
     assert action.answer.changes[0].positions == (640,)
     assert rounds <= most
 

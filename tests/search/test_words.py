@@ -28,7 +28,7 @@ SUMMARY = Summary(
 def test_steps_are_worded() -> None:
     search = Search(Question(revisions=1000))
     lines = []
-    for news, what in (
+    for observation, what in (
         (batch((0, 1.0)), "2.72 s"),
         (batch((999, 1.3), (0, 1.0), (999, 1.3), (0, 1.0), (999, 1.3)), "3.67 s"),
         (batch((512, 1.3), (0, 1.0), (512, 1.3)), "3.67 s"),
@@ -36,8 +36,8 @@ def test_steps_are_worded() -> None:
         (Built(position=510, same_as=0), ""),
     ):
         search.ask()
-        search.tell(news)
-        lines.append(words.step(news, search.belief, LABEL, what=what))
+        search.tell(observation)
+        lines.append(words.step(observation, search.belief, LABEL, what=what))
     assert lines[0] == "measured r0 once: 2.72 s"
     assert lines[1].startswith("measured r999 three times and r0 twice: 3.67 s")
     assert lines[2].startswith("measured r512 twice and r0 once: 3.67 s, 99")
@@ -47,11 +47,11 @@ def test_steps_are_worded() -> None:
 
 
 def test_blocks_of_a_certificate_are_worded_with_layouts_and_what_failed() -> None:
-    news = batch((40, 1.0), (99, 1.1), (0, 1.0), (41, 1.1), certificate=True, layout=7)
+    observation = batch((40, 1.0), (99, 1.1), (0, 1.0), (41, 1.1), certificate=True, layout=7)
     block = "certificate block: ran r0, r40, r41 and r99 in random order, in a new layout"
-    assert words.step(news, None, LABEL) == block
+    assert words.step(observation, None, LABEL) == block
     bad = Sample(position=40, value=None), Sample(position=41, value=1.0, noisy=True)
-    assert words.step(replace(news, samples=(*news.samples, *bad)), None, LABEL) == (
+    assert words.step(replace(observation, samples=(*observation.samples, *bad)), None, LABEL) == (
         f"{block} (1 run failed, 1 noisy sample)"
     )
 

@@ -29,7 +29,7 @@ from perftrail.search import (
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from perftrail.search import News
+    from perftrail.search import Observation
 
 SIGMA = 0.03
 STEP = math.log(1.15)
@@ -62,8 +62,8 @@ class World:
                 told.append(Built(position=position, seconds=10.0))
         return told
 
-    def news(self, measure: Measure) -> list[News]:
-        told: list[News] = [*self.builds(measure)]
+    def observation(self, measure: Measure) -> list[Observation]:
+        told: list[Observation] = [*self.builds(measure)]
         if any(isinstance(each, Unusable) for each in told):
             return told
         return [*told, self.batch(measure.order, certificate=measure.certificate)]
@@ -73,8 +73,8 @@ class World:
             action = search.ask()
             if not isinstance(action, Measure):
                 return action.answer
-            for news in self.news(action):
-                search.tell(news)
+            for observation in self.observation(action):
+                search.tell(observation)
         raise AssertionError("the search never settles")
 
 
@@ -155,9 +155,9 @@ def test_ten_metrics_share_their_builds() -> None:
     shared = here["a"]
     while not isinstance(action := search.ask(), AllSettled):
         built = shared.builds(action.measure)
-        for news in built:
-            search.tell(news)
-        if not any(isinstance(news, Unusable) for news in built):
+        for observation in built:
+            search.tell(observation)
+        if not any(isinstance(observation, Unusable) for observation in built):
             order, certificate = action.measure.order, action.measure.certificate
             search.tell_batch(
                 {name: here[name].batch(order, certificate=certificate) for name in action.names}

@@ -97,7 +97,7 @@ def test_few_long_waits_are_serial_work_or_one_long_lock_until_locks_are_counted
     assert free.candidates == (Cause.SERIAL,)
     held = contention(samples({**SERIAL, **COUNTED, "contended_locks": 9.0, "lock_wait": 0.59}, COUNTED))
     assert held.candidates == (Cause.LOCK,)
-    waited = contention(samples(SERIAL)).evidence[0].figure.value
+    waited = contention(samples(SERIAL)).evidence[0].value.value
     kept = {**SERIAL, **COUNTED, "contended_locks": 9.0, "lock_wait": 0.4 * waited * ALONE["wall"]}
     assert contention(samples(kept, COUNTED)).candidates == (Cause.LOCK,)
     little = {**kept, "lock_wait": 0.2 * waited * ALONE["wall"]}
@@ -116,7 +116,7 @@ def counted(several: Mapping[str, float], **waits: float) -> ThreadSamples:
 def test_counted_waits_at_a_queue_or_a_barrier_are_a_handover(kind: str, says: str) -> None:
     found = contention(counted(MUTEX, **{f"{kind}s": 200.0, f"{kind}_wait": 0.95}))
     assert (found.outcome, found.candidates) == (Outcome.LIKELY, (Cause.HANDOVER,))
-    [at] = [each.speaks_for for each in found.evidence if each.name == "handover_wait"]
+    [at] = [each.indicates for each in found.evidence if each.name == "handover_wait"]
     assert says in at
 
 
@@ -124,14 +124,14 @@ def test_counted_waits_at_a_queue_or_a_barrier_are_a_handover(kind: str, says: s
 def test_counted_waits_for_locks_are_a_lock_also_where_one_thread_keeps_it_to_itself(
     several: Mapping[str, float],
 ) -> None:
-    waited = contention(counted(several)).evidence[0].figure.value
+    waited = contention(counted(several)).evidence[0].value.value
     for share in (0.5, 1.0):
         found = contention(counted(several, contended_locks=9.0, lock_wait=share * waited))
         assert (found.outcome, found.candidates) == (Outcome.LIKELY, (Cause.LOCK,))
 
 
 def test_waits_for_a_lock_that_wake_in_vain_are_no_second_lock() -> None:
-    waited = contention(counted(MUTEX)).evidence[0].figure.value
+    waited = contention(counted(MUTEX)).evidence[0].value.value
     found = contention(counted(MUTEX, contended_locks=1.0, lock_wait=0.3 * waited))
     assert (found.outcome, found.candidates) == (Outcome.LIKELY, (Cause.LOCK,))
 
@@ -153,7 +153,7 @@ def test_of_processes_and_of_threads_that_come_and_go_not_all_waits_are_counted(
 
 
 def test_a_thread_that_is_waited_for_until_it_ends_has_more_work_than_others() -> None:
-    waited = contention(counted(MUTEX)).evidence[0].figure.value
+    waited = contention(counted(MUTEX)).evidence[0].value.value
     alone = {**NO_WAITS, "joins": 0.0, "join_wait": 0.0}  # main does the work of the first thread
     joined = {"joins": 1.0, "join_wait": 0.9 * waited}
     found = contention(samples({**MUTEX, **NO_WAITS, **joined}, alone))
@@ -179,7 +179,7 @@ def test_of_two_that_take_part_both_are_named() -> None:
 def test_a_wait_that_a_single_thread_also_has_does_not_count() -> None:
     alone = {**NO_WAITS, "conditions": 1.0, "condition_wait": 1.0}
     slower = {**STORM, **NO_WAITS, "joins": 2.0, "join_wait": 1.9, "conditions": 1.0, "condition_wait": 1.9}
-    figures = {each.name: each.figure for each in contention(samples(slower, alone)).evidence}
+    figures = {each.name: each.value for each in contention(samples(slower, alone)).evidence}
     assert abs(figures["handover_wait"].value) < 0.05
     assert abs(figures["join_wait"].value) < 0.05
 
@@ -214,7 +214,7 @@ def test_threads_that_are_counted_at_spin_locks_spin() -> None:
 
 
 def test_a_few_long_waits_at_a_barrier_are_distinguished_from_work_that_is_not_shared_out() -> None:
-    waited = contention(counted(SERIAL)).evidence[0].figure.value
+    waited = contention(counted(SERIAL)).evidence[0].value.value
     all_of_it = contention(counted(SERIAL, barriers=6.0, barrier_wait=0.95 * waited))
     assert (all_of_it.outcome, all_of_it.candidates) == (Outcome.LIKELY, (Cause.HANDOVER,))
     part = contention(counted(SERIAL, barriers=6.0, barrier_wait=0.3 * waited))

@@ -160,16 +160,16 @@ def test_equal_curves_neither_differ_nor_cross() -> None:
         found = crossings(curve(SIZES, SIZES, seed=seed), curve(SIZES, SIZES, seed=seed + 1000))
         assert found is not None
         assert not found.crossings
-        told += any(stretch.lower is not None for stretch in found.stretches)
+        told += any(part.lower is not None for part in found.ranges)
     assert told <= 6
 
 
 def test_the_lower_one_is_named_along_the_axis() -> None:
     found = crossings(curve(SIZES, SIZES), curve(SIZES, 2.0 * SIZES, seed=2))
     assert found is not None
-    (stretch,) = found.stretches
-    assert stretch.lower == 0
-    assert stretch.ratio == pytest.approx(2.0, rel=0.05)
+    (part,) = found.ranges
+    assert part.lower == 0
+    assert part.ratio == pytest.approx(2.0, rel=0.05)
 
 
 def test_curves_without_a_common_value_are_not_compared() -> None:

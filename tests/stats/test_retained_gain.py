@@ -7,7 +7,8 @@ import numpy.typing as npt
 import pytest
 
 from perftrail.stats.comparison import excludes_zero
-from perftrail.stats.retained_gain import RetainedGain, Share, carried
+from perftrail.stats.retained_gain import RetainedGain, Share
+from perftrail.stats.retained_gain import estimate_retained_gain as estimate
 
 LEVEL = 0.05
 
@@ -24,7 +25,7 @@ def drawn(
 
 @pytest.mark.parametrize(("share", "gain"), [(1.0, 0.7), (0.5, -0.3), (0.0, 0.2), (-0.4, 0.5)])
 def test_figures_that_come_out_alike_give_the_share_itself(share: float, gain: float) -> None:
-    found = carried([share * gain] * 15, [gain] * 15, level=0.001)
+    found = estimate([share * gain] * 15, [gain] * 15, level=0.001)
     assert found is not None
     assert found.low == found.value == found.high == pytest.approx(share)
 
@@ -33,7 +34,7 @@ def test_figures_that_come_out_alike_give_the_share_itself(share: float, gain: f
 def test_the_interval_contains_the_share_as_often_as_its_confidence(share: float, gain: float) -> None:
     rng = np.random.default_rng(11)
     trials = [
-        carried(*drawn(rng, share=share, gain=gain, noise=0.03, units=14), level=LEVEL) for _ in range(250)
+        estimate(*drawn(rng, share=share, gain=gain, noise=0.03, units=14), level=LEVEL) for _ in range(250)
     ]
     held = [each for each in trials if each is not None]
     assert len(held) > 160, "bets tell a gain of 10 % from none in most cases"
@@ -46,14 +47,14 @@ def test_heavy_tails_do_not_break_the_interval() -> None:
     held = 0
     for _ in range(200):
         noise = 0.02 * rng.standard_t(2.0, size=(3, 16))
-        found = carried(list(0.5 * 0.4 + noise[1] - noise[0]), list(0.4 + noise[2] - noise[0]), level=LEVEL)
+        found = estimate(list(0.5 * 0.4 + noise[1] - noise[0]), list(0.4 + noise[2] - noise[0]), level=LEVEL)
         held += found is None or found.low <= 0.5 <= found.high
     assert held / 200 >= 0.93
 
 
 def test_without_a_gain_no_share_is_claimed() -> None:
     rng = np.random.default_rng(13)
-    found = [carried(*drawn(rng, share=0.0, gain=0.0, noise=0.03, units=14), level=0.01) for _ in range(250)]
+    found = [estimate(*drawn(rng, share=0.0, gain=0.0, noise=0.03, units=14), level=0.01) for _ in range(250)]
     assert sum(each is not None for each in found) / 250 <= 0.02
 
 
@@ -61,7 +62,7 @@ def test_the_interval_is_what_the_bets_do_not_reject() -> None:
     rng = np.random.default_rng(14)
     for _ in range(20):
         patched, fixed = (np.array(each) for each in drawn(rng, share=0.7, gain=0.4, noise=0.05, units=14))
-        found = carried(list(patched), list(fixed), level=LEVEL)
+        found = estimate(list(patched), list(fixed), level=LEVEL)
         assert found is not None
 
         def rejected(share: float, p: Floats = patched, f: Floats = fixed) -> bool:
@@ -75,13 +76,13 @@ def test_the_interval_is_what_the_bets_do_not_reject() -> None:
 
 def test_the_share_is_the_same_for_a_gain_upwards_and_downwards() -> None:
     patched, fixed = drawn(np.random.default_rng(15), share=0.6, gain=0.5, noise=0.05, units=12)
-    up = carried(patched, fixed, level=LEVEL)
-    down = carried([-each for each in patched], [-each for each in fixed], level=LEVEL)
+    up = estimate(patched, fixed, level=LEVEL)
+    down = estimate([-each for each in patched], [-each for each in fixed], level=LEVEL)
     assert up == down
 
 
 def test_too_few_units_claim_nothing() -> None:
-    assert carried([0.5] * 5, [0.5] * 5, level=0.01) is None
+    assert estimate([0.5] * 5, [0.5] * 5, level=0.01) is None
 
 
 @pytest.mark.parametrize(
@@ -102,4 +103,4 @@ def test_an_interval_is_put_in_a_word_only_when_all_of_it_says_so(
 
 def test_what_is_no_pair_is_refused() -> None:
     with pytest.raises(ValueError, match="one of both"):
-        carried([0.1], [0.1, 0.2], level=LEVEL)
+        estimate([0.1], [0.1, 0.2], level=LEVEL)

@@ -109,7 +109,7 @@ def step(number: int, words: str = "measured r5 four times") -> StepRecord:
     return StepRecord(
         number=number,
         action={"measure": "5" * 40, "times": 4},
-        news={"values": [1.5, 2, None, True], "nested": {"a": "b"}},
+        observation={"values": [1.5, 2, None, True], "nested": {"a": "b"}},
         belief={"candidates": [0.25, 0.75]},
         words=words,
     )

@@ -153,16 +153,16 @@ def test_a_value_comes_back_bit_for_bit(any_stores: Stores, value: float) -> Non
         assert bits(found.values["m"]) == bits(found.seconds) == bits(value)
 
 
-@given(number=st.integers(0, 5), action=objects, news=objects, belief=objects, words=clean)
+@given(number=st.integers(0, 5), action=objects, observation=objects, belief=objects, words=clean)
 def test_a_step_comes_back_exactly(
     stores: Stores,
     number: int,
     action: dict[str, Json],
-    news: dict[str, Json],
+    observation: dict[str, Json],
     belief: dict[str, Json],
     words: str,
 ) -> None:
-    step = StepRecord(number=number, action=action, news=news, belief=belief, words=words)
+    step = StepRecord(number=number, action=action, observation=observation, belief=belief, words=words)
     for store in stores:
         store.add_step(SEARCH.key, MACHINE.id, step)
         assert step in store.steps(SEARCH.key, MACHINE.id)

@@ -161,7 +161,7 @@ def test_a_benchmark_that_only_the_head_has_is_no_fault_of_it(tmp_path: Path) ->
     started = starter(1.0, 1.0)
     started.ended = lambda words: Exited(code=int(words[1] == "new" and number_of(words) == 0))
     found = gate(session_of(tmp_path, started, asked=asked))
-    assert [each.side for each in found.lost] == ["base"]
+    assert [each.side for each in found.failed_sides] == ["base"]
     assert (found.broken, found.exit_code) == ((), 0)
 
 

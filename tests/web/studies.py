@@ -82,7 +82,7 @@ def more_steps(directory: Path, count: int) -> None:
             step = StepRecord(
                 number=number,
                 action={"measure": revisions[0].id, "position": 0, "readings": 1},
-                news={"values": [1.0], "seconds": 1.0},
+                observation={"values": [1.0], "seconds": 1.0},
                 belief={},
                 words=f"measured, step {number}",
             )
@@ -203,7 +203,7 @@ def _steps(revisions: tuple[Revision, ...]) -> list[StepRecord]:
         StepRecord(
             number=number,
             action={"measure": revisions[place].id, "position": place, "readings": 3},
-            news={"values": [1.0, 1.01, 0.99], "seconds": 3.0},
+            observation={"values": [1.0, 1.01, 0.99], "seconds": 3.0},
             belief={}
             if number < 2
             else {

@@ -195,13 +195,13 @@ def test_a_page_that_nobody_looks_at_lets_go_of_its_connection(address: str, bro
         with page.expect_response("**/events"):
             read(page, f"{address}/s/beta")
         with page.expect_event("requestfailed", lambda request: request.url.endswith("/events")):
-            look(page, away=True)
+            observe(page, away=True)
         with page.expect_response("**/events"):
-            look(page, away=False)
+            observe(page, away=False)
         assert not page.locator("#lost").is_visible()
 
 
-def look(page: Page, *, away: bool) -> None:
+def observe(page: Page, *, away: bool) -> None:
     """Look at another page, or at this one again."""
     page.evaluate(
         """hidden => {

@@ -20,7 +20,7 @@ from perftrail.charts.frame import HistoryPoint
 from perftrail.errors import UsageError
 from perftrail.model.measurement import InvocationKey, Machine, Measurement
 from perftrail.opening import open_results
-from perftrail.present.dashboard.live import Live, look
+from perftrail.present.dashboard.live import Live, observe
 from perftrail.present.dashboard.metric_history import MetricHistory
 from perftrail.present.dashboard.snapshot import Remaining, Snapshot, take
 from perftrail.present.dashboard.subjects import named_revision, usual_variants
@@ -148,7 +148,7 @@ def seen(snapshot: Snapshot, hostile: Hostile, command: str) -> Live:
     holder = Holder(pid=1, command=("perftrail", command, "alpha"), started="2025-11-21T10:00:00+00:00")
     study = studyfile.load(str(hostile.root / "alpha" / "perftrail.toml"))
     with open_results(study, store=None) as store:
-        return look(store, snapshot, holder)
+        return observe(store, snapshot, holder)
 
 
 def test_a_running_search_shows_its_steps_and_its_posterior(snapshot: Snapshot, hostile: Hostile) -> None:
@@ -200,8 +200,8 @@ def test_another_measuring_machine_is_recognised_by_its_stored_samples(
     started = datetime.fromtimestamp(time.time() - ago - 1.0, tz=UTC).isoformat()
     named = InvocationKey(runnable=RUNNABLE.key, machine=hostile.other_machine, phase="sample", ordinal=0)
     store.add(Measurement(key=named, started=started, seconds=1.0, values={"wall": 1.0}))
-    assert look(store, snapshot, None).writer.startswith(seen)
-    assert bool(look(store, snapshot, None).writer) == bool(seen)
+    assert observe(store, snapshot, None).writer.startswith(seen)
+    assert bool(observe(store, snapshot, None).writer) == bool(seen)
 
 
 def test_event_streams_and_single_requests_get_the_same_news(hostile: Hostile, tmp_path: Path) -> None:

@@ -13,14 +13,14 @@ from perftrail.search import Batch, Budget, Built, Costs, Kind, Measure, Questio
 
 if TYPE_CHECKING:
     from benchmarks.search.simulator import Machine
-    from perftrail.search import Action, Answer, News
+    from perftrail.search import Action, Answer, Observation
 
 
 class Searching(Protocol):
     """A search that is told and asked."""
 
-    def tell(self, news: News) -> None:
-        """Take news in."""
+    def tell(self, observation: Observation) -> None:
+        """Take an observation in."""
 
     def ask(self) -> Action:
         """Say what to measure next, or that it is settled."""
@@ -58,17 +58,17 @@ def settle(searching: Searching, machine: Machine) -> Asked:
         times.append(1000 * (perf_counter() - began))
         if not isinstance(action, Measure):
             return Asked(answer=action.answer, milliseconds=tuple(times))
-        for news in take(action, machine, built):
-            searching.tell(news)
+        for observation in take(action, machine, built):
+            searching.tell(observation)
 
 
-def take(action: Measure, machine: Machine, built: set[int]) -> list[News]:
+def take(action: Measure, machine: Machine, built: set[int]) -> list[Observation]:
     """Do what a search asks for, and return the results; adds to `built`, the positions built before.
 
     The samples come in the order asked for, on the machine as it is then. They are not taken where a build fails.
     """
     cost = machine.settings.build_cost
-    told: list[News] = []
+    told: list[Observation] = []
     for position in action.positions:
         if position in built:
             continue

@@ -13,19 +13,19 @@ if TYPE_CHECKING:
 
     from benchmarks.search.outcome import Report
     from benchmarks.search.simulator import Machine
-    from perftrail.search import Action, News
+    from perftrail.search import Action, Observation
 
 
 class _Listening:
-    """A search whose news are kept, to be told to the next one."""
+    """A search whose observations are kept, to be told to the next one."""
 
     def __init__(self, searching: Search) -> None:
-        self.heard: list[News] = []
+        self.heard: list[Observation] = []
         self._searching = searching
 
-    def tell(self, news: News) -> None:
-        self.heard.append(news)
-        self._searching.tell(news)
+    def tell(self, observation: Observation) -> None:
+        self.heard.append(observation)
+        self._searching.tell(observation)
 
     def ask(self) -> Action:
         return self._searching.ask()
@@ -53,8 +53,8 @@ def search(machine: Machine) -> Report:
     )
     places = {int(revision): place for place, revision in reversed(list(enumerate(view.ids.tolist())))}
     known = {at: places[int(machine.ids[at])] for at in range(machine.revisions) if machine.ids[at] in places}
-    for news in line.heard:
-        moved = _moved(news, known)
+    for observation in line.heard:
+        moved = _moved(observation, known)
         if moved is not None:
             inside.tell(moved)
     inner = settle(inside, view)
@@ -64,20 +64,20 @@ def search(machine: Machine) -> Report:
     return replace(said, confidence=both) if said.named else report(outer, machine)
 
 
-def _moved(news: News, places: Mapping[int, int]) -> News | None:
-    """Return what news of the main line say inside the merge; what they cost is not spent again."""
-    match news:
+def _moved(observation: Observation, places: Mapping[int, int]) -> Observation | None:
+    """Return what an observation of the main line says inside the merge; what it cost is not spent again."""
+    match observation:
         case Batch():
             samples = tuple(
                 replace(sample, position=places[sample.position])
-                for sample in news.samples
+                for sample in observation.samples
                 if sample.position in places
             )
-            return replace(news, samples=samples, seconds=0.0) if samples else None
+            return replace(observation, samples=samples, seconds=0.0) if samples else None
         case Built() | Unusable():
-            place = places.get(news.position)
-            return None if place is None else replace(news, position=place, seconds=0.0)
+            place = places.get(observation.position)
+            return None if place is None else replace(observation, position=place, seconds=0.0)
         case BootSession() | CannotRelink():
-            return news
+            return observation
         case _:
-            assert_never(news)
+            assert_never(observation)

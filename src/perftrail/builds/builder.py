@@ -20,13 +20,13 @@ from perftrail.builds.artefact import (
     read_finished,
     write_finished,
 )
+from perftrail.builds.in_use import BuildsInUse
 from perftrail.builds.incremental import Job, ReusedTrees
 from perftrail.builds.quota import Disk, bytes_below
 from perftrail.builds.relinking import keep_outputs, restore_trees, working_copy
 from perftrail.builds.repairs import repairs_key
 from perftrail.builds.steps import Log
 from perftrail.builds.trees import NO_SOURCES, NO_TREES, Trees, link_source_trees
-from perftrail.builds.users import Users
 from perftrail.builds.workbench import Place, Workbench, artefact_of, manual_build
 from perftrail.errors import StaleBuilds
 from perftrail.file_tree import exclusive_lock, remove_tree
@@ -46,8 +46,8 @@ if TYPE_CHECKING:
 class DiskQuota:
     """The disk quota of a study's builds; without a quota, nothing is ever removed."""
 
-    def __init__(self, builds: Path, users: Users, *, budget_bytes: float | None) -> None:
-        self._disk = Disk(builds, users, budget_bytes=budget_bytes) if budget_bytes else None
+    def __init__(self, builds: Path, builds_in_use: BuildsInUse, *, budget_bytes: float | None) -> None:
+        self._disk = Disk(builds, builds_in_use, budget_bytes=budget_bytes) if budget_bytes else None
         self._reported_over = False
 
     @property
@@ -112,10 +112,10 @@ class LocalBuilder:
             isolation=isolation,
             disk_bytes=disk_bytes,
         )
-        self._users = Users(self._builds)
-        self._quota = DiskQuota(self._builds, self._users, budget_bytes=disk_bytes)
+        self._builds_in_use = BuildsInUse(self._builds)
+        self._quota = DiskQuota(self._builds, self._builds_in_use, budget_bytes=disk_bytes)
         self._messages: list[str] = []
-        self._reused = ReusedTrees(self._builds, self._users)
+        self._reused = ReusedTrees(self._builds, self._builds_in_use)
         self._stale: tuple[str, ...] = ()
 
     def key(self, subject: Subject, recipe: Recipe) -> str:
@@ -141,7 +141,7 @@ class LocalBuilder:
             *repairs_key(recipe.repairs, self._study),
             *self._bench.trees.content(recipe.sources),
             *(["only outputs"] if recipe.incremental else []),
-            *(self._isolation.sees("build") if self._isolation is not None else ()),
+            *(self._isolation.visible_settings("build") if self._isolation is not None else ()),
         )
 
     @property
@@ -162,7 +162,7 @@ class LocalBuilder:
         place = self._place(key)
         home = place.home
         with exclusive_lock(self._lock(key)):
-            self._users.claim(key)
+            self._builds_in_use.claim(key)
             restore_trees(home)
             finished = read_finished(place.marker)
             if finished is not None and (home / "tree").is_dir():
@@ -203,7 +203,7 @@ class LocalBuilder:
         keys = {layout: self.layout_key(built, recipe, layout) for layout in layouts}
         found: dict[int, Built | Failure] = {}
         for layout, key in keys.items():
-            self._users.claim(key)
+            self._builds_in_use.claim(key)
             finished = read_finished(self._place(key).marker)
             if finished is not None:
                 tree = str(self._place(key).home / "tree")
@@ -281,7 +281,7 @@ class LocalBuilder:
         with self._reused.objects(replace(job, log=log), artefact=built.artefact) as at:
             yield at
 
-    def link_key(
+    def benchmark_build_key(
         self,
         built: Built,
         *,
@@ -309,7 +309,7 @@ class LocalBuilder:
         sources: Mapping[str, Revision] = NO_SOURCES,
     ) -> Prepared | Failure:
         """Run a benchmark's build lines with ``{out}`` at ``builds/KEY/bench/LINK``, or return the existing result."""
-        key = self.link_key(built, steps=steps, env=env, files=files, sources=sources)
+        key = self.benchmark_build_key(built, steps=steps, env=env, files=files, sources=sources)
         bench = Path(built.directory).parent / "bench"
         place = Place(
             home=bench / key,
@@ -323,7 +323,9 @@ class LocalBuilder:
                 began = time.monotonic()
                 if steps or sources:
                     Log(path=place.log).begin()
-                failure = self._bench.lay(built, place, sources) or self._bench.link(
+                failure = self._bench.check_out_other_sources(
+                    built, place, sources
+                ) or self._bench.run_benchmark_build(
                     built, place, steps=steps, env=env, timeout_seconds=timeout_seconds
                 )
                 seconds = time.monotonic() - began
@@ -353,7 +355,7 @@ class LocalBuilder:
         """Protect existing builds of subjects from removal until this process ends."""
         if self._quota.bounded:
             for subject, recipe in subjects:
-                self._users.claim(self.key(subject, recipe))
+                self._builds_in_use.claim(self.key(subject, recipe))
 
     def messages(self) -> tuple[str, ...]:
         """Return messages since the last call about work other than builds."""
@@ -362,7 +364,7 @@ class LocalBuilder:
 
     def close(self) -> None:
         """Release the builds that were used here; the end of the process does so, too."""
-        self._users.close()
+        self._builds_in_use.close()
 
     def _record(self, result: JobResult) -> None:
         self._stale = result.stale

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from perftrail.builds.artefact import Content
-    from perftrail.builds.users import Users
+    from perftrail.builds.in_use import BuildsInUse
 
 
 GIT_LINK = ".git"
@@ -194,7 +194,7 @@ def write_state(path: Path, state: TreeState) -> None:
 MOST_TREES = 64
 """Maximum number of trees of one recipe, and so of parallel incremental builds."""
 
-USED = "used"
+UNCHECKED = "used"
 """File in the directory of an incremental build that was not compared itself: the recipe's content key."""
 
 
@@ -237,9 +237,9 @@ class _Distrust(Exception):
 class ReusedTrees:
     """The trees below ``builds/worktrees``, and the artefacts of their builds."""
 
-    def __init__(self, builds: Path, users: Users) -> None:
+    def __init__(self, builds: Path, builds_in_use: BuildsInUse) -> None:
         self._builds = builds
-        self._users = users
+        self._builds_in_use = builds_in_use
         self._home = builds / "worktrees"
         self._last: dict[Path, Job] = {}
 
@@ -301,14 +301,14 @@ class ReusedTrees:
 
     def check_build(self, job: Job) -> JobResult:
         """Compare a build with a clean one, unless that was done; a difference invalidates all incremental builds."""
-        if not (self._builds / job.key / USED).is_file() or self.distrusted(job.recipe):
+        if not (self._builds / job.key / UNCHECKED).is_file() or self.distrusted(job.recipe):
             return JobResult(outcome=None)
         checked = replace(job, log=job.log.with_suffix(".check.log"))
         with self._tree(checked) as place:
             why = self._checked_build(checked, place)
         if not why:
             return JobResult(outcome=None)
-        used = sorted(path for path in self._builds.glob(f"*/{USED}") if path.read_text() == job.recipe)
+        used = sorted(path for path in self._builds.glob(f"*/{UNCHECKED}") if path.read_text() == job.recipe)
         return JobResult(
             outcome=None, stale=tuple(path.parent.name for path in used), messages=(_switched_off(why),)
         )
@@ -327,7 +327,7 @@ class ReusedTrees:
             self._end_trust(job, place, why, log)
             return why
         write_state(place.marker, replace(state, usable=True, files=now))
-        (home / USED).unlink()
+        (home / UNCHECKED).unlink()
         return ""
 
     def _in_tree(self, job: Job, place: Place, home: Path, log: Log) -> str | Failure:
@@ -362,7 +362,7 @@ class ReusedTrees:
         self._last[place.home] = job
         name = self._keep(content, tree, home, digits=len(job.key))
         if used:
-            (home / USED).write_text(job.recipe)
+            (home / UNCHECKED).write_text(job.recipe)
         return name
 
     def _checked(
@@ -396,7 +396,7 @@ class ReusedTrees:
             self._end_trust(job, place, why, log)
             return state.unchecked
         write_state(place.marker, state.checked())
-        (self._builds / job.key / USED).unlink(missing_ok=True)
+        (self._builds / job.key / UNCHECKED).unlink(missing_ok=True)
         return ()
 
     def _end_trust(self, job: Job, place: Place, why: str, log: Log) -> None:
@@ -429,7 +429,7 @@ class ReusedTrees:
             home = self._home / f"{job.recipe}-{number}"
             with try_exclusive_lock(self._lock(home)) as free:
                 if free:
-                    self._users.claim(home.name)
+                    self._builds_in_use.claim(home.name)
                     home.mkdir(parents=True, exist_ok=True)
                     restore_trees(home)
                     yield _place(home, job)

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perftrail.builds.artefact import read_finished, sync_directory
+from perftrail.builds.in_use import BuildsInUse
 from perftrail.builds.incremental import read_state
 from perftrail.builds.trees import CACHE_SHARE
-from perftrail.builds.users import Users
 from perftrail.file_tree import exclusive_lock, remove_tree, try_exclusive_lock
 
 if TYPE_CHECKING:
@@ -88,9 +88,9 @@ def items_to_remove(
 class Disk:
     """The disk space of builds below a directory, and its quota."""
 
-    def __init__(self, builds: Path, users: Users, *, budget_bytes: float) -> None:
+    def __init__(self, builds: Path, builds_in_use: BuildsInUse, *, budget_bytes: float) -> None:
         self._builds = builds
-        self._users = users
+        self._builds_in_use = builds_in_use
         self._budget = budget_bytes * (1 - CACHE_SHARE)
         self._trash = builds / "trash"
         cache = builds / "ccache"
@@ -125,7 +125,7 @@ class Disk:
         )
 
     def _items(self) -> list[RemovableBuild]:
-        claimed = self._users.claimed()
+        claimed = self._builds_in_use.claimed()
         homes = [path for path in self._builds.iterdir() if _KEY.fullmatch(path.name) and path.is_dir()]
         leading = {home: _artefact(home) for home in homes}
         sharing = list(leading.values())
@@ -162,13 +162,13 @@ class Disk:
             bytes=bytes_below(home),
             seconds=read_state(state).seconds,
             used=state.stat().st_mtime,
-            needed=home.name in self._users.claimed(),
+            needed=home.name in self._builds_in_use.claimed(),
         )
 
     def _remove(self, item: RemovableBuild) -> bool:
         """Remove one item, unless somebody builds it or has just started to use it."""
         with try_exclusive_lock(item.lock) as free:
-            if not free or item.home.name in self._users.claimed():
+            if not free or item.home.name in self._builds_in_use.claimed():
                 return False
             item.marker.unlink(missing_ok=True)
             sync_directory(item.home)

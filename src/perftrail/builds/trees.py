@@ -69,7 +69,7 @@ class Trees:
         named = {name: self._others[name].content(revision) for name, revision in wanted.items()}
         return [named] if named else []
 
-    def lay(self, wanted: Mapping[str, Revision], directory: Path, log: Path) -> None:
+    def check_out(self, wanted: Mapping[str, Revision], directory: Path, log: Path) -> None:
         """Check out the trees of other sources below a directory. Raises `CheckoutFailed`."""
         remove_tree(directory)
         for name, revision in wanted.items():

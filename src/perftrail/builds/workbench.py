@@ -203,7 +203,7 @@ class Workbench:
         tree = place.home / "tree"
         try:
             source.materialise(subject.revision, str(tree), str(place.log))
-            self.trees.lay(recipe.sources, build_source_trees(tree), place.log)
+            self.trees.check_out(recipe.sources, build_source_trees(tree), place.log)
         except CheckoutFailed as error:
             log.note(f"[{error}]")
             return Failure(stage="checkout", message=str(error))
@@ -211,18 +211,20 @@ class Workbench:
             return Failure(stage="build", message=message)
         return tree
 
-    def lay(self, built: Built, place: Place, sources: Mapping[str, Revision]) -> StepFailure | None:
+    def check_out_other_sources(
+        self, built: Built, place: Place, sources: Mapping[str, Revision]
+    ) -> StepFailure | None:
         """Check out the other sources' trees that a benchmark needs and that the build does not have."""
         existing = build_source_trees(Path(built.directory))
         wanted = {name: revision for name, revision in sources.items() if not (existing / name).is_dir()}
         try:
-            self.trees.lay(wanted, link_source_trees(place.home), place.log)
+            self.trees.check_out(wanted, link_source_trees(place.home), place.log)
         except CheckoutFailed as error:
             Log(path=place.log).note(f"[{error}]")
             return StepFailure(message=str(error), stage="checkout")
         return None
 
-    def link(
+    def run_benchmark_build(
         self,
         built: Built,
         place: Place,

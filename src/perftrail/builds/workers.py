@@ -267,9 +267,9 @@ class StoppableIsolation:
         with self._isolation.around(phase, writable) as starter:
             yield Stoppable(starter, self._stop)
 
-    def sees(self, phase: Phase) -> Sequence[object]:
+    def visible_settings(self, phase: Phase) -> Sequence[object]:
         """Return what a program in the sandbox can see, as a part of content keys."""
-        return self._isolation.sees(phase)
+        return self._isolation.visible_settings(phase)
 
 
 def _keys(known: Sequence[str], futures: Iterable[Future[Built | Failure] | Future[None]]) -> tuple[str, ...]:
@@ -344,7 +344,7 @@ class RemoteBuilder(LocalBuilder):
         """Start building subjects that do not exist yet; protect all of them from removal."""
         for subject, recipe in subjects:
             key = self.key(subject, recipe)
-            self._users.claim(key)
+            self._builds_in_use.claim(key)
             if key not in self._started and not self.is_built(key):
                 self._started[key] = self._workers.begin(key, subject, recipe)
 

@@ -74,7 +74,7 @@ def along_axis(length: int, title: str = "position in the history") -> Spec:
     }
 
 
-def stretches(events: Events) -> list[Spec]:
+def grey_ranges(events: Events) -> list[Spec]:
     """Return shaded areas for missing revisions."""
     if not events.gaps:
         return []
@@ -256,7 +256,7 @@ def history(points: Sequence[HistoryPoint], events: Events, *, labels: Labels, p
     shown = palette.ordered(point.subject for point in points)
     values: list[Json] = [plain(point, measured.divisor) for point in drawn]
     layers = [
-        *stretches(events),
+        *grey_ranges(events),
         *releases(events),
         *_series(values, measured, events.length, palette, shown),
         *changes(events),

@@ -60,9 +60,9 @@ def belief(steps: Sequence[Believed], *, length: int, culprits: Sequence[int] = 
 
 def _bands(steps: Sequence[Believed], along: Spec, down: Spec) -> Spec:
     """Return the ranges of each step, the darker the likelier."""
-    stretches: list[Json] = [stretch for step in steps for stretch in _stretches(step)]
+    grey_ranges: list[Json] = [stretch for step in steps for stretch in _stretches(step)]
     return {
-        "data": {"values": stretches},
+        "data": {"values": grey_ranges},
         "mark": {"type": "rect"},
         "encoding": {
             "x": along,

@@ -53,43 +53,43 @@ if TYPE_CHECKING:
 class BuildJob:
     """Builds subjects on the worker on which it runs."""
 
-    site: RemoteStudy
+    remote_study: RemoteStudy
     files: tuple[PackedFiles, ...] = ()
 
     def __call__(self, request: BuildRequest) -> OutcomeWithFiles[Built | Failure] | MissingFiles:
         """Build a subject on the worker."""
-        return _worker().build(self.site, self.files, request)
+        return _worker().build(self.remote_study, self.files, request)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelinkJob:
     """Relinks subjects on the worker on which it runs."""
 
-    site: RemoteStudy
+    remote_study: RemoteStudy
     files: tuple[PackedFiles, ...] = ()
 
     def __call__(
         self, request: RelinkRequest
     ) -> OutcomeWithFiles[Mapping[int, Built | Failure]] | MissingFiles:
         """Relink a subject on the worker."""
-        return _worker().relink(self.site, self.files, request)
+        return _worker().relink(self.remote_study, self.files, request)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InvokeJob:
     """Starts a ready benchmark on the worker on which it runs."""
 
-    site: RemoteStudy
+    remote_study: RemoteStudy
     files: tuple[PackedFiles, ...] = ()
 
     def __call__(self, start: PlannedInvocation) -> OutcomeWithFiles[Outcome] | MissingFiles:
         """Start a benchmark on the worker."""
-        return _worker().invoke(self.site, self.files, start)
+        return _worker().invoke(self.remote_study, self.files, start)
 
 
-def missing_files(site: RemoteStudy) -> MissingFiles | None:
+def missing_files(remote_study: RemoteStudy) -> MissingFiles | None:
     """Return what a worker lacks before it can work on a study; empty if it has everything."""
-    return _worker().missing_files(site)
+    return _worker().missing_files(remote_study)
 
 
 def _worker() -> StudyWorker:
@@ -107,23 +107,25 @@ MOST_ATTEMPTS = 5
 class JobSender:
     """Lets workers perform the jobs of one study. `outputs` returns the usable outputs of a subject's build."""
 
-    def __init__(self, site: RemoteStudy, outputs: Callable[[Subject], Sequence[str]]) -> None:
-        self._site = site
-        self._root = Path(site.root)
+    def __init__(self, remote_study: RemoteStudy, outputs: Callable[[Subject], Sequence[str]]) -> None:
+        self._remote_study = remote_study
+        self._root = Path(remote_study.root)
         self._outputs = outputs
         self._study: PackedFiles | None = None
         self._first: tuple[PackedFiles, ...] = ()
 
     def send_missing_files(self, engine: Engine) -> None:
         """Query one worker, and send missing files with the first jobs: other workers probably lack the same files."""
-        missing = engine.begin(missing_files, self._site).outcome()
+        missing = engine.begin(missing_files, self._remote_study).outcome()
         self._first = (self._packed_study(),) if missing is not None else ()
 
     def build(self, engine: Engine, request: BuildRequest) -> Pending[Built | Failure]:
         """Let a worker build a subject, and copy the build here if the worker's directory is not visible here."""
 
         def send(files: tuple[PackedFiles, ...]) -> Pending[OutcomeWithFiles[Built | Failure] | MissingFiles]:
-            return engine.begin(BuildJob(site=self._site, files=files or self._first), request)
+            return engine.begin(
+                BuildJob(remote_study=self._remote_study, files=files or self._first), request
+            )
 
         return _SentJob(send, lambda _: (self._packed_study(),), self._receive_build)
 
@@ -133,7 +135,9 @@ class JobSender:
         def send(
             files: tuple[PackedFiles, ...],
         ) -> Pending[OutcomeWithFiles[Mapping[int, Built | Failure]] | MissingFiles]:
-            return engine.begin(RelinkJob(site=self._site, files=files or self._first), request)
+            return engine.begin(
+                RelinkJob(remote_study=self._remote_study, files=files or self._first), request
+            )
 
         return _SentJob(send, lambda _: (self._packed_study(),), self._receive_layouts)
 
@@ -141,7 +145,7 @@ class JobSender:
         """Submit an invocation."""
 
         def send(files: tuple[PackedFiles, ...]) -> Pending[OutcomeWithFiles[Outcome] | MissingFiles]:
-            return engine.begin(InvokeJob(site=self._site, files=files), start)
+            return engine.begin(InvokeJob(remote_study=self._remote_study, files=files), start)
 
         return _SentJob(send, lambda missing: self._files_for(missing, start), self._receive)
 
@@ -185,7 +189,7 @@ class JobSender:
 
     def _packed_study(self) -> PackedFiles:
         if self._study is None:
-            self._study = PackedFiles(name=STUDY, packed=pack_study(Path(self._site.study.directory)))
+            self._study = PackedFiles(name=STUDY, packed=pack_study(Path(self._remote_study.study.directory)))
         return self._study
 
 
@@ -262,21 +266,21 @@ class Fleet:
         study: Study,
         root: Path,
         *,
-        own: Patched | None,
+        patched: Patched | None,
         outputs: Callable[[Subject], Sequence[str]],
     ) -> None:
         """Set the study of all jobs; call it before any job. `root` is the results directory."""
         token = token_of(root)
-        site = RemoteStudy(
+        remote_study = RemoteStudy(
             study=study,
             root=str(root),
             token=token,
             marker=write_marker(root, token),
             digest=study_digest(Path(study.directory)),
             version=__version__,
-            own=own,
+            patched=patched,
         )
-        self._jobs = JobSender(site, outputs)
+        self._jobs = JobSender(remote_study, outputs)
         self._jobs.send_missing_files(self._building)
 
     def begin(self, key: str, subject: Subject, recipe: Recipe) -> Pending[Built | Failure]:

@@ -49,17 +49,17 @@ STUDY = "study"
 class StudyCopy:
     """The directories of one study on one machine."""
 
-    def __init__(self, site: RemoteStudy, directory: Path, *, apart: bool) -> None:
-        self._site = site
-        self.shared = not apart and _read(Path(site.root, site.marker)) == site.token
-        own = directory / "studies" / content_key(site.token)[:16]
-        self._study_directory = own / f"study-{site.digest[:16]}"
-        self.root = Path(site.root) if self.shared else own
+    def __init__(self, remote_study: RemoteStudy, directory: Path, *, apart: bool) -> None:
+        self._remote_study = remote_study
+        self.shared = not apart and _read(Path(remote_study.root, remote_study.marker)) == remote_study.token
+        own = directory / "studies" / content_key(remote_study.token)[:16]
+        self._study_directory = own / f"study-{remote_study.digest[:16]}"
+        self.root = Path(remote_study.root) if self.shared else own
 
     @cached_property
     def study(self) -> Study:
         """The study with its paths on this machine."""
-        study = self._site.study
+        study = self._remote_study.study
         if self.shared:
             return study
         here = replace(
@@ -172,19 +172,21 @@ class StudyCopy:
         """Return a source beside the study file with its path on this machine; a git repository is not sent."""
         if source.kind == "git":
             return source
-        directory = self._site.study.directory
+        directory = self._remote_study.study.directory
         location = Path(source.location)
         if location.is_absolute() and location.is_relative_to(directory):
             return replace(source, location=str(self._study_directory / location.relative_to(directory)))
         return source
 
     def _path_here(self, path: str) -> str:
-        return path if self.shared else str(self.root / Path(path).relative_to(self._site.root))
+        return path if self.shared else str(self.root / Path(path).relative_to(self._remote_study.root))
 
     def _path_at_command(self, path: str) -> str:
         there = Path(path)
         return (
-            str(self._site.root / there.relative_to(self.root)) if there.is_relative_to(self.root) else path
+            str(self._remote_study.root / there.relative_to(self.root))
+            if there.is_relative_to(self.root)
+            else path
         )
 
 

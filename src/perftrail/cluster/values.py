@@ -25,7 +25,7 @@ class RemoteStudy:
 
     `root` is the results directory and `token` its identity, whichever command uses it. `marker` is a file that this
     command wrote there: a process that can read it sees the same directory, and not a copy. `digest` describes the
-    files beside the study file. `own` is a patched revision.
+    files beside the study file. `patched` is a patched revision.
     """
 
     study: Study
@@ -34,7 +34,7 @@ class RemoteStudy:
     marker: str = field(compare=False)
     digest: str
     version: str
-    own: Patched | None = None
+    patched: Patched | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

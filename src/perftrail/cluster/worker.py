@@ -88,25 +88,25 @@ def _home(machine: str) -> Path:
 
 
 PREFIX = "perftrail-bench-"
-ROOMS = "rooms"
+SANDBOXES = "sandboxes"
 
 
 def remove_left_over_of_workers(directory: Path) -> None:
     """Remove what killed workers left in a worker's directory."""
     remove_left_over(PREFIX, below=directory)
-    if (directory / ROOMS).is_dir():
-        remove_left_over_directories(directory / ROOMS)
+    if (directory / SANDBOXES).is_dir():
+        remove_left_over_directories(directory / SANDBOXES)
 
 
 class JobRunner:
     """Builds and starts the jobs of one study. Several threads call it; one of them starts benchmarks at a time."""
 
-    def __init__(self, site: RemoteStudy, options: WorkerOptions) -> None:
-        self.site = site
+    def __init__(self, remote_study: RemoteStudy, options: WorkerOptions) -> None:
+        self.remote_study = remote_study
         self._options = options
-        self._copy = StudyCopy(site, options.directory, apart=options.apart)
+        self._copy = StudyCopy(remote_study, options.directory, apart=options.apart)
         self._transfer = Lock()
-        self._rooms = options.directory / ROOMS
+        self._sandbox_directory = options.directory / SANDBOXES
         self._workers: list[LocalBuildWorker] = []
         self._idle: SimpleQueue[LocalBuildWorker] = SimpleQueue()
         self._bench = ExitStack()
@@ -162,10 +162,10 @@ class JobRunner:
                     LocalBuildWorker(
                         self._copy.study,
                         self._copy.root,
-                        own=self.site.own,
+                        patched=self.remote_study.patched,
                         cpus=max(1, len(os.sched_getaffinity(0)) // self._options.builds),
                         kind=CleanBuilder,
-                        rooms=self._rooms,
+                        sandbox_directory=self._sandbox_directory,
                     )
                 )
                 self._idle.put(self._workers[-1])
@@ -218,8 +218,10 @@ class JobRunner:
         (root / LOGS).mkdir(parents=True, exist_ok=True)
         scratch = self._bench.enter_context(claimed_directory(PREFIX, below=self._options.directory))
         starter = Stoppable(self._launcher, self._stop)
-        self._isolation = sandboxes(study, root, self._launcher, rooms=self._rooms)
-        sources = open_sources(study, cache=str(root / "sources"), starter=starter, own=self.site.own)
+        self._isolation = sandboxes(study, root, self._launcher, sandbox_directory=self._sandbox_directory)
+        sources = open_sources(
+            study, cache=str(root / "sources"), starter=starter, patched=self.remote_study.patched
+        )
         return self._bench.enter_context(
             open_invoker(
                 study,
@@ -255,17 +257,17 @@ class StudyWorker:
         self._opening = Lock()
         self._stopping = Event()
 
-    def missing_files(self, site: RemoteStudy) -> MissingFiles | None:
+    def missing_files(self, remote_study: RemoteStudy) -> MissingFiles | None:
         """Return what is missing before a study can be built here."""
-        with self._translated_errors(site):
-            return self._runner(site).missing_files(())
+        with self._translated_errors(remote_study):
+            return self._runner(remote_study).missing_files(())
 
     def build(
-        self, site: RemoteStudy, files: Sequence[PackedFiles], request: BuildRequest
+        self, remote_study: RemoteStudy, files: Sequence[PackedFiles], request: BuildRequest
     ) -> OutcomeWithFiles[Built | Failure] | MissingFiles:
         """Build a subject in a clean tree. Raises `ClusterError` if the result would be another build here."""
-        with self._translated_errors(site):
-            runner = self._runner(site)
+        with self._translated_errors(remote_study):
+            runner = self._runner(remote_study)
             if (missing := runner.missing_files(files)) is not None:
                 return missing
             with building(self._options.machine.id):
@@ -275,11 +277,11 @@ class StudyWorker:
             return result
 
     def relink(
-        self, site: RemoteStudy, files: Sequence[PackedFiles], request: RelinkRequest
+        self, remote_study: RemoteStudy, files: Sequence[PackedFiles], request: RelinkRequest
     ) -> OutcomeWithFiles[Mapping[int, Built | Failure]] | MissingFiles:
         """Relink a subject. Raises `ClusterError` if the result would be a different build here."""
-        with self._translated_errors(site):
-            runner = self._runner(site)
+        with self._translated_errors(remote_study):
+            runner = self._runner(remote_study)
             if (missing := runner.missing_files(files)) is not None:
                 return missing
             with building(self._options.machine.id):
@@ -289,11 +291,11 @@ class StudyWorker:
             return result
 
     def invoke(
-        self, site: RemoteStudy, files: Sequence[PackedFiles], start: PlannedInvocation
+        self, remote_study: RemoteStudy, files: Sequence[PackedFiles], start: PlannedInvocation
     ) -> OutcomeWithFiles[Outcome] | MissingFiles:
         """Start a benchmark once and return the outcome."""
-        with self._translated_errors(site):
-            runner = self._runner(site)
+        with self._translated_errors(remote_study):
+            runner = self._runner(remote_study)
             with measuring(self._options.machine.id):
                 # Builds of other jobs may remove a build to free disk space, so check only without running builds.
                 if (missing := runner.missing_files(files, start.ready.prepared)) is not None:
@@ -321,13 +323,13 @@ class StudyWorker:
             runner.close()
 
     @contextmanager
-    def _translated_errors(self, site: RemoteStudy) -> Iterator[None]:
+    def _translated_errors(self, remote_study: RemoteStudy) -> Iterator[None]:
         """Raise errors in a form that can be sent, with the machine's name."""
         named = quoted(self._options.machine.facts.get("name", self._options.machine.id))
-        if site.version != self._options.version:
+        if remote_study.version != self._options.version:
             raise ClusterError(
-                f"machine {named} has perftrail {self._options.version}, but the command has {site.version}; install "
-                "the same version everywhere"
+                f"machine {named} has perftrail {self._options.version}, but the command has "
+                f"{remote_study.version}; install the same version everywhere"
             )
         try:
             yield
@@ -356,14 +358,14 @@ class StudyWorker:
         while self._stopping.is_set():
             time.sleep(1.0)
 
-    def _runner(self, site: RemoteStudy) -> JobRunner:
+    def _runner(self, remote_study: RemoteStudy) -> JobRunner:
         with self._opening:
             if self._stopping.is_set():
                 raise KeyboardInterrupt
             for runner in self._runners:
-                if runner.site == site:
+                if runner.remote_study == remote_study:
                     return runner
-            self._runners.append(JobRunner(site, self._options))
+            self._runners.append(JobRunner(remote_study, self._options))
             return self._runners[-1]
 
 

@@ -70,14 +70,14 @@ class Trials:
             (position,) = action.positions
             revision = self.revisions[position]
             journal.accepts([revision.id], 0)
-            news = yield from self.take(position)
-            search.tell(news)
+            observation = yield from self.take(position)
+            search.tell(observation)
             belief = search.belief
             yield journal.step(
                 action={"measure": revision.id, "position": position, "order": [revision.id]},
-                news=self.plain(news),
+                observation=self.plain(observation),
                 belief=step_record.belief_json(belief, self.revisions),
-                words=self.words(news, belief),
+                words=self.words(observation, belief),
             )
         return action.answer
 
@@ -93,7 +93,7 @@ class Trials:
         return action
 
     def take(self, position: int) -> Generator[Event, None, Attempts]:
-        """Try a position once, and return the outcome as news."""
+        """Try a position once, and return the outcome as an observation."""
         yield from self._ledger.build_ahead(position, self.revisions, variant=self._working.variant)
         first = position not in self._next
         began, self._running = self._ledger.seconds, 0.0
@@ -110,20 +110,20 @@ class Trials:
             build_seconds=max(building, 0.0) if first else None,
         )
 
-    def words(self, news: Attempts, belief: Belief | None) -> str:
+    def words(self, observation: Attempts, belief: Belief | None) -> str:
         """Return the description of a step."""
-        label = self.revisions[news.position].short
-        if news.failed:
-            failure = self._failures[news.position]
+        label = self.revisions[observation.position].short
+        if observation.failed:
+            failure = self._failures[observation.position]
             done = f"tried {label}: failed ({failure.stage})"
         else:
             done = f"tried {label}: works"
         return done if belief is None else f"{done}; {left(belief)}"
 
-    def plain(self, news: Attempts) -> dict[str, Json]:
+    def plain(self, observation: Attempts) -> dict[str, Json]:
         """Return the outcome of a step as plain data."""
-        data: dict[str, Json] = {"worked": news.worked, "failed": news.failed}
-        failure = self._failures.get(news.position) if news.failed else None
+        data: dict[str, Json] = {"worked": observation.worked, "failed": observation.failed}
+        failure = self._failures.get(observation.position) if observation.failed else None
         if failure is not None:
             data |= {"stage": failure.stage, "message": failure.message, "log": failure.log}
         return data
@@ -135,9 +135,9 @@ class Trials:
         for benchmark, point in self._working.places:
             ready = yield from self._ledger.ready(Cell(subject=subject, benchmark=benchmark, point=point))
             if isinstance(ready, Failure):
-                self._ledger.build(subject.revision, subject.variant, ready.seconds)
+                self._ledger.count_build(subject.revision, subject.variant, ready.seconds)
                 return ready
-            self._ledger.build(subject.revision, subject.variant, ready.prepared.built.seconds)
+            self._ledger.count_build(subject.revision, subject.variant, ready.prepared.built.seconds)
             outcome = yield from self._session.bench.outcome(ready, "sample", ordinal)
             self._ledger.count(outcome.key, outcome.seconds)
             self._running += outcome.seconds

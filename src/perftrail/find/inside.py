@@ -202,9 +202,9 @@ class _OneMetricMerge:
         self._left = left
 
     def tell(
-        self, news: Built | Unusable | BootSession | CannotRelink, _names: Iterable[str] | None = None
+        self, observation: Built | Unusable | BootSession | CannotRelink, _names: Iterable[str] | None = None
     ) -> None:
-        self.merge.tell(news)
+        self.merge.tell(observation)
 
     def tell_batch(self, batches: Mapping[str, Batch]) -> None:
         self.merge.tell(batches[self._name])

@@ -219,7 +219,7 @@ class Ledger:
             self._built += isinstance(event, BuildFinished) and not event.known
             yield event
 
-    def build(self, revision: Revision, variant: str, seconds: float) -> None:
+    def count_build(self, revision: Revision, variant: str, seconds: float) -> None:
         """Count the seconds of a subject's build, once."""
         name = f"{revision.id} {variant}"
         if name not in self._timed:
@@ -304,7 +304,7 @@ class Journal:
         self,
         *,
         action: Mapping[str, Json],
-        news: Mapping[str, Json],
+        observation: Mapping[str, Json],
         belief: Mapping[str, Json],
         words: str,
     ) -> Stepped:
@@ -322,7 +322,7 @@ class Journal:
             StepRecord(
                 number=self._number,
                 action={**action, "block": json_of(boot.as_json())} if boot.id else action,
-                news=news,
+                observation=observation,
                 belief=belief,
                 words=words,
             ),

@@ -24,7 +24,7 @@ from perftrail.model.measurement import FlaggedSample, Measurement, Runnable, si
 from perftrail.model.placeholders import names
 from perftrail.model.plan import Cell
 from perftrail.model.subject import Subject
-from perftrail.results.changes import stretches
+from perftrail.results.changes import equal_neighbours
 from perftrail.search import AllSettled, Built, CannotRelink, Unusable
 from perftrail.search.answer import Verdict
 from perftrail.stats.changepoints import search_weights
@@ -54,9 +54,12 @@ class MetricSearch(Protocol):
     """A search for one metric or several: receives the results that it asked for, until all are settled."""
 
     def tell(
-        self, news: Built | Unusable | BootSession | CannotRelink, names: Iterable[str] | None = None, /
+        self,
+        observation: Built | Unusable | BootSession | CannotRelink,
+        names: Iterable[str] | None = None,
+        /,
     ) -> None:
-        """Record news for some metrics, or for all."""
+        """Record an observation for some metrics, or for all."""
         ...
 
     def tell_batch(self, batches: Mapping[str, Batch], /) -> None:
@@ -121,7 +124,7 @@ class Loop:
     def _next(self) -> Visit | AllSettled:
         """Ask what to do next, in the boot session that the journal gives for it."""
         while not isinstance(visit := self._ask(), AllSettled):
-            if not self._move() and self._journal.accepts(*self._request(visit)):
+            if not self._enter_boot_session() and self._journal.accepts(*self._request(visit)):
                 break
         return visit
 
@@ -139,13 +142,13 @@ class Loop:
         sampler = self._sampler_of[visit.names[0]]
         return [sampler.revisions[position].id for position in visit.measure.order], visit.measure.layout
 
-    def _move(self) -> bool:
+    def _enter_boot_session(self) -> bool:
         """Report samples from a new boot session to the search; return whether there are any."""
         moved = False
         for sampler in self._samplers:
-            news = sampler.enter_boot_session(self._journal.boot)
-            if news is not None:
-                self._search.tell(news, sampler.targets)
+            observation = sampler.enter_boot_session(self._journal.boot)
+            if observation is not None:
+                self._search.tell(observation, sampler.targets)
                 moved = True
         return moved
 
@@ -154,12 +157,12 @@ class Loop:
         sampler, measure = self._sampler_of[visit.names[0]], visit.measure
         yield from self._build_ahead(sampler, measure.positions)
         for position in measure.positions:
-            news = yield from sampler.prepare(position)
-            if news is None:
+            observation = yield from sampler.prepare(position)
+            if observation is None:
                 continue
-            self._report_build(sampler, news)
-            if isinstance(news, Unusable) or news.same_as is not None:
-                yield self._record_step(visit, sampler, dict.fromkeys(visit.names, news))
+            self._report_build(sampler, observation)
+            if isinstance(observation, Unusable) or observation.same_as is not None:
+                yield self._record_step(visit, sampler, dict.fromkeys(visit.names, observation))
                 yield from self._stop_if_all_fail(sampler)
                 return
         taken = yield from sampler.take(measure, self._journal.next_step)
@@ -174,23 +177,25 @@ class Loop:
         yield self._record_step(visit, sampler, taken.batches)
         yield from self._stop_if_all_fail(sampler)
 
-    def _report_build(self, sampler: Sampler, news: Built | Unusable) -> None:
+    def _report_build(self, sampler: Sampler, observation: Built | Unusable) -> None:
         """Report the outcome of a build to all metrics that it concerns."""
-        self._search.tell(news, sampler.targets)
+        self._search.tell(observation, sampler.targets)
         failure = None
-        if isinstance(news, Unusable):
+        if isinstance(observation, Unusable):
             failure = next(
                 why
                 for name in sampler.targets
-                if (why := sampler.failures(name).get(news.position)) is not None
+                if (why := sampler.failures(name).get(observation.position)) is not None
             )
         for other in self._samplers:
             if other is sampler or other.variant != sampler.variant:
                 continue
             if failure is None:
-                self._search.tell(Built(position=news.position, seconds=news.seconds), other.targets)
+                self._search.tell(
+                    Built(position=observation.position, seconds=observation.seconds), other.targets
+                )
             elif failure.stage in BUILD_STAGES:
-                self._search.tell(other.record_failure(news.position, failure), other.targets)
+                self._search.tell(other.record_failure(observation.position, failure), other.targets)
 
     def _build_ahead(self, sampler: Sampler, positions: Sequence[int]) -> Generator[Event, None, None]:
         """Build requested positions for the first time, in parallel with positions that are likely to follow.
@@ -216,14 +221,14 @@ class Loop:
             if made is None:
                 continue
             self._ledger.attempted.add(revision.id)
-            self._ledger.build(revision, variant, made.seconds)
+            self._ledger.count_build(revision, variant, made.seconds)
             if not isinstance(made, Failure):
                 self._report_build(sampler, Built(position=position, seconds=made.seconds))
             elif made.stage in BUILD_STAGES:
                 self._report_build(sampler, sampler.record_failure(position, made, seconds=made.seconds))
 
     def _record_step(
-        self, visit: Visit, sampler: Sampler, news: Mapping[str, Batch | Built | Unusable]
+        self, visit: Visit, sampler: Sampler, observation: Mapping[str, Batch | Built | Unusable]
     ) -> Stepped:
         """Record a step, with the belief after it."""
         self._search.spend(self._journal.seconds)
@@ -231,19 +236,24 @@ class Loop:
         self._search.ask()
         subject = step_record.measured_position(visit.measure)
         revisions = sampler.revisions
-        data = {name: step_record.news_json(each, subject, sampler, name) for name, each in news.items()}
-        beliefs = {name: self._search.belief(name) for name in news}
+        data = {
+            name: step_record.observation_json(each, subject, sampler, name)
+            for name, each in observation.items()
+        }
+        beliefs = {name: self._search.belief(name) for name in observation}
         plain = {name: step_record.belief_json(belief, revisions) for name, belief in beliefs.items()}
         alone = len(self._sampler_of) == 1
         name = visit.names[0]
         return self._journal.step(
             action={**step_record.action_json(visit, subject, revisions, alone=alone), **self._part},
-            news=data[name] if alone else data,
+            observation=data[name] if alone else data,
             belief=({} if self._part else plain[name]) if alone else plain,
-            words=step_record.words(news[name], subject, sampler, name, None if self._part else beliefs[name])
+            words=step_record.words(
+                observation[name], subject, sampler, name, None if self._part else beliefs[name]
+            )
             if alone
             else step_record.words_of_several(
-                news, subject, sampler, {each: self._search.belief(each) for each in self._sampler_of}
+                observation, subject, sampler, {each: self._search.belief(each) for each in self._sampler_of}
             ),
         )
 
@@ -256,9 +266,9 @@ class Loop:
             return
         newest = len(sampler.revisions) - 1
         if not all(self._is_study_mistake(sampler, name) for name in sampler.targets):
-            news = yield from sampler.prepare(newest)
-            if news is not None:
-                self._report_build(sampler, news)
+            observation = yield from sampler.prepare(newest)
+            if observation is not None:
+                self._report_build(sampler, observation)
             if any(newest not in sampler.failures(name) for name in sampler.targets):
                 return
             reason = self._same_reason(sampler)
@@ -416,7 +426,9 @@ def warm_prior(
         for position, of_points in keys.items()
         if (logs := _logs(target, {point: earlier.get(key, {}) for point, key in of_points.items()}, least))
     ]
-    firsts = [measured[stretch[0]] for stretch in stretches([each.runnables for each in measured])]
+    firsts = [
+        measured[neighbours[0]] for neighbours in equal_neighbours([each.runnables for each in measured])
+    ]
     return search_weights([(each.position, each.logs) for each in firsts], len(revisions))
 
 

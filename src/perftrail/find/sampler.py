@@ -146,7 +146,7 @@ class Sampler:
         )
 
     def enter_boot_session(self, boot: MachineBoot) -> BootSession | None:
-        """Sample in this boot session from now on; return news if it differs from the previous one.
+        """Sample in this boot session from now on; return an observation if it differs from the previous one.
 
         Counted instructions do not depend on the boot session.
         """
@@ -156,13 +156,13 @@ class Sampler:
         return BootSession(name=boot.id) if boot.id != before.id else None
 
     def record_failure(self, position: int, failure: Failure, *, seconds: float = 0.0) -> Unusable:
-        """Record why a position is unusable for all targets, and return the news."""
+        """Record why a position is unusable for all targets, and return the observation."""
         for failures in self._failures.values():
             failures[position] = failure
         return Unusable(position=position, seconds=seconds)
 
     def prepare(self, position: int) -> Generator[Event, None, Built | Unusable | None]:
-        """Build a position and run its warm-ups, if not done yet; return the news.
+        """Build a position and run its warm-ups, if not done yet; return the observation.
 
         A revision whose artefact equals that of another one is reported as an equal build.
         """
@@ -171,10 +171,10 @@ class Sampler:
         readies = yield from self._readies(position)
         revision = self.revisions[position]
         if isinstance(readies, Failure):
-            self._ledger.build(revision, self.variant, readies.seconds)
+            self._ledger.count_build(revision, self.variant, readies.seconds)
             return self.record_failure(position, readies, seconds=readies.seconds)
         seconds = readies[0].prepared.built.seconds
-        self._ledger.build(revision, self.variant, seconds)
+        self._ledger.count_build(revision, self.variant, seconds)
         failure = yield from self._warm_up(readies)
         if failure is not None:
             return self.record_failure(position, failure, seconds=seconds)

@@ -58,8 +58,8 @@ def action_json(visit: Visit, about: int, revisions: Sequence[Revision], *, alon
     return data
 
 
-def news_json(result: Result, about: int, sampler: Sampler, name: str) -> dict[str, Json]:
-    """Return a step's news about a metric as data; values are the metric's own, not logarithms."""
+def observation_json(result: Result, about: int, sampler: Sampler, name: str) -> dict[str, Json]:
+    """Return a step's observation about a metric as data; values are the metric's own, not logarithms."""
     failure = sampler.failures(name).get(about)
     if failure is not None:
         why: dict[str, Json] = {"unusable": failure.stage, "message": failure.message, "log": failure.log}

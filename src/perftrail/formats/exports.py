@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from perftrail.model.exchange import Exported
     from perftrail.model.study import Study
 
-Holds = Literal["everything", "shown"]
+MetricSelection = Literal["everything", "shown"]
 """The metrics of a format: all that were measured, or those that `perftrail show` prints."""
 
 
@@ -26,7 +26,7 @@ class Format:
     """An export: its module, its metrics, and a description."""
 
     module: str
-    holds: Holds
+    metrics: MetricSelection
     doc: str
 
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 class LocalBuildWorker:
     """A `builds.workers.BuildWorker` with its own sources and launcher, opened on first use.
 
-    `kind` is the builder that it uses. Its sandboxes are in `rooms`, or below the results.
+    `kind` is the builder that it uses. Its sandboxes are in `sandbox_directory`, or below the results.
     """
 
     def __init__(
@@ -46,16 +46,16 @@ class LocalBuildWorker:
         study: Study,
         root: Path,
         *,
-        own: Patched | None,
+        patched: Patched | None,
         cpus: int,
         kind: type[LocalBuilder] = LocalBuilder,
-        rooms: Path | None = None,
+        sandbox_directory: Path | None = None,
     ) -> None:
         self._study = study
         self._kind = kind
-        self._rooms = rooms
+        self._sandbox_directory = sandbox_directory
         self._root = root
-        self._own = own
+        self._patched = patched
         self._cpus = cpus
         self._stop = Event()
         self._launcher = Launcher()
@@ -120,9 +120,13 @@ class LocalBuildWorker:
 
     def _opened(self) -> LocalBuilder:
         starter = Stoppable(self._launcher, self._stop)
-        self._sandboxes = sandboxes(self._study, self._root, self._launcher, rooms=self._rooms)
+        self._sandboxes = sandboxes(
+            self._study, self._root, self._launcher, sandbox_directory=self._sandbox_directory
+        )
         isolation = None if self._sandboxes is None else StoppableIsolation(self._sandboxes, self._stop)
-        opened = open_sources(self._study, cache=str(self._root / "sources"), starter=starter, own=self._own)
+        opened = open_sources(
+            self._study, cache=str(self._root / "sources"), starter=starter, patched=self._patched
+        )
         return self._kind(
             opened.main, starter, **_places(self._study, self._root, opened, isolation, cpus=self._cpus)
         )
@@ -130,7 +134,7 @@ class LocalBuildWorker:
 
 @contextmanager
 def open_build_workers(
-    study: Study, root: Path, *, jobs: int, own: Patched | None
+    study: Study, root: Path, *, jobs: int, patched: Patched | None
 ) -> Iterator[BuildWorkers | None]:
     """Yield `jobs` build workers that share the CPUs; `None` for one build at a time."""
     if jobs == 1:
@@ -140,7 +144,7 @@ def open_build_workers(
     each = max(1, cpus // jobs)
     said = f"{jobs} parallel builds, each with {each} of {cpus} CPUs; measurements wait until they end"
     workers = BuildWorkers(
-        [LocalBuildWorker(study, root, own=own, cpus=each) for _ in range(jobs)], announcement=said
+        [LocalBuildWorker(study, root, patched=patched, cpus=each) for _ in range(jobs)], announcement=said
     )
     try:
         yield workers
@@ -166,13 +170,19 @@ def open_builder(
     return RemoteBuilder(sources.main, starter, workers=workers, **named)
 
 
-def sandboxes(study: Study, root: Path, starter: Launcher, *, rooms: Path | None = None) -> Sandboxes | None:
+def sandboxes(
+    study: Study, root: Path, starter: Launcher, *, sandbox_directory: Path | None = None
+) -> Sandboxes | None:
     """Return the sandboxes of builds and runs, or `None` if the study does not use sandboxes."""
     if not study.sandbox.always:
         return None
     outside = starter.start()
     return Sandboxes(
-        study.sandbox, study_directory=study.directory, results=root, outside=outside, rooms=rooms
+        study.sandbox,
+        study_directory=study.directory,
+        results=root,
+        outside=outside,
+        sandbox_directory=sandbox_directory,
     )
 
 

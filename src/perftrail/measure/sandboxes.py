@@ -48,7 +48,7 @@ SHORT_LIVED = Path(os.path.realpath("/var/tmp"))  # noqa: S108 - mkdtemp creates
 
 
 class Sandboxes:
-    """Implements `ports.Isolation` with a separate sandbox for each call, below a results directory or in `rooms`.
+    """Implements `ports.Isolation` with a separate sandbox for each call, below the results or in `sandbox_directory`.
 
     `outside` describes the launcher outside the sandbox. Inside, the study, the builds and the sources are
     readable, and nothing else of the results is visible.
@@ -61,27 +61,27 @@ class Sandboxes:
         study_directory: str,
         results: Path,
         outside: Capabilities,
-        rooms: Path | None = None,
+        sandbox_directory: Path | None = None,
     ) -> None:
         self._sandbox = sandbox
         self._study = os.path.realpath(study_directory)
         self._results = results.resolve()
         self._outside = outside
         self._launchers: list[Launcher] = []
-        self._rooms = rooms or self._results / "rooms"
+        self._sandbox_directory = sandbox_directory or self._results / "sandboxes"
         self._made = (self._results / "builds", self._results / "sources")
 
     def prepare(self) -> None:
         """Prepare for sandboxes, while holding the results' lock. Raises `SandboxError` if none can be created."""
         find_program()
         refuse_whole_home(self._study)
-        remove_tree(self._rooms)  # leftovers of a killed perftrail
+        remove_tree(self._sandbox_directory)  # leftovers of a killed perftrail
         for directory in self._made:  # a sandbox never shows a directory that is created after it
             directory.mkdir(parents=True, exist_ok=True)
 
-    def sees(self, phase: Phase) -> Sequence[object]:
+    def visible_settings(self, phase: Phase) -> Sequence[object]:
         """Return what is visible in the sandbox, as part of a content key."""
-        return self._sandbox.sees(phase)
+        return self._sandbox.visible_settings(phase)
 
     @contextmanager
     def around(
@@ -94,7 +94,7 @@ class Sandboxes:
         view = self.view(phase, writable, also=shown)
         logs = self._results / "logs"
         logs.mkdir(parents=True, exist_ok=True)
-        with PrivateDirectories(self._rooms) as room:
+        with PrivateDirectories(self._sandbox_directory) as room:
             enclosure = SandboxedLauncher(
                 prefix=bubblewrap(view, room),
                 outputs=str(logs),
@@ -139,7 +139,7 @@ class Sandboxes:
         refuse_whole_home(self._study)
         for directory in self._made:
             directory.mkdir(parents=True, exist_ok=True)
-        with PrivateDirectories(self._rooms) as room:
+        with PrivateDirectories(self._sandbox_directory) as room:
             program, *words = bubblewrap(self.view(phase, writable), room)
             yield (program, "--die-with-parent", *words)
 

@@ -56,28 +56,33 @@ class Sources:
         """The source whose history is searched."""
         return self.every[self.pins.along]
 
-    def asked(self) -> str:
+    def last_updated(self) -> str:
         """Return when the least recently updated source was updated: ISO 8601; empty if this process updated it."""
         times = [source.updated() for source in self.every.values() if isinstance(source, CachedSource)]
         return min(filter(None, times), default="")
 
 
 def open_sources(
-    study: Study, *, cache: str, starter: Starter, own: Patched | None = None, asking: CacheUse = "stored"
+    study: Study,
+    *,
+    cache: str,
+    starter: Starter,
+    patched: Patched | None = None,
+    cache_use: CacheUse = "stored",
 ) -> Sources:
     """Open a study's sources and look up the pinned revisions.
 
-    `own` is a patched revision to add to the history that is searched. If a pinned revision does not exist,
+    `patched` is a patched revision to add to the history that is searched. If a pinned revision does not exist,
     raises `StudyError` for one from the study file, `UsageError` for one from the command line.
     """
     every: dict[str, Source] = {}
     for name, asked in study.every_source.items():
         folders = variant_folders(study) if name == MAIN else ()
         every[name] = source = open_table(asked, cache=cache, starter=starter, folders=folders)
-        if asking == "fresh" and isinstance(source, CachedSource):
+        if cache_use == "fresh" and isinstance(source, CachedSource):
             source.update()
-    if own is not None:
-        every[study.along] = PatchedSource(every[study.along], own, cache=cache, starter=starter)
+    if patched is not None:
+        every[study.along] = PatchedSource(every[study.along], patched, cache=cache, starter=starter)
     used = {each.directory for each in study.variants.values() if each.directory is not None}
     separate = {
         folder: DirectorySource(

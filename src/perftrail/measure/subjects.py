@@ -65,7 +65,9 @@ class BenchmarkBuild:
 
     def key(self, builder: Builder, built: Built) -> str:
         """Return the key of the benchmark build on a built subject."""
-        return builder.link_key(built, steps=self.steps, env=self.env, files=self.files, sources=self.sources)
+        return builder.benchmark_build_key(
+            built, steps=self.steps, env=self.env, files=self.files, sources=self.sources
+        )
 
     def prepare(self, builder: Builder, built: Built, *, timeout_seconds: float) -> Prepared | Failure:
         """Run the benchmark build on a built subject."""
@@ -156,7 +158,7 @@ class BuildInputs:
             content_of_files(study_files(texts, {}), below=study),
             list(repairs_key(how.repairs, study)),
             {name: revision.id for name, revision in how.sources.items()},
-            sandbox.sees("build") if sandbox.always else [],
+            sandbox.visible_settings("build") if sandbox.always else [],
         )
 
     def origin(self, cell: Cell) -> Origin:
@@ -191,7 +193,7 @@ class BuildInputs:
             tools=tuple(self._tools((*how.steps, *how.env.values(), *steps))),
         )
 
-    def link(self, cell: Cell, *, layout: int = 0) -> BenchmarkBuild:
+    def benchmark_build(self, cell: Cell, *, layout: int = 0) -> BenchmarkBuild:
         """Return the inputs of a cell's benchmark build, with the recipe's relink lines for a layout."""
         steps, env = benchmark_steps(self._study, cell, layout=layout), self.recipe(cell.subject).env
         named = sources_named((*steps, *env.values(), *mentioning(self._study, cell)))
@@ -211,7 +213,7 @@ class BuildInputs:
         `link` is the key of the benchmark build. If nothing names the built files, the key of all build
         inputs represents them.
         """
-        how, lines = self.recipe(cell.subject), self.link(cell)
+        how, lines = self.recipe(cell.subject), self.benchmark_build(cell)
         linked = sources_named((*lines.steps, *lines.env.values()))
         contents: dict[str, str] = {}
         for name in sources_named(mentioning(self._study, cell)):
@@ -327,7 +329,7 @@ class SubjectBuilder:
         built = self.known_build(cell.subject)
         if not isinstance(built, Built):
             return built
-        key = self.build_inputs.link(cell).key(self._builder, built)
+        key = self.build_inputs.benchmark_build(cell).key(self._builder, built)
         outcome = self._known(key)
         return self.build_inputs.runnable(cell, outcome, key) if isinstance(outcome, Prepared) else None
 
@@ -499,7 +501,7 @@ class SubjectBuilder:
         """Run the benchmark build on a built subject, or return its known outcome."""
         if isinstance(built, Failure):
             return built
-        link = self.build_inputs.link(cell, layout=layout)
+        link = self.build_inputs.benchmark_build(cell, layout=layout)
         key = link.key(self._builder, built)
         outcome = self._made.get(key)
         if outcome is None:

@@ -267,15 +267,15 @@ def _names(line: CommandLine, numbers: Sequence[int], commands: int) -> list[str
     """Return the name of each entry, or `None` without a name. `numbers` are the entries' command numbers."""
     first = 0 if line.reference is None else 1
     own = [number for number in numbers if number >= first]
-    given: Sequence[str | None] = line.names
-    if not given:
-        given = [None] * len(own)
-    elif len(given) in (1, commands - first) and len(given) != len(own):
-        texts = line.names if len(given) > 1 else line.names * (commands - first)
-        given = [_with_point(texts[number - first], line.parameters) for number in own]
-    elif len(given) != len(own):
-        raise UsageError(f"-n: {len(given)} names for {len(own)} commands; use one for each, or one for all")
-    left = iter(given)
+    names: Sequence[str | None] = line.names
+    if not names:
+        names = [None] * len(own)
+    elif len(names) in (1, commands - first) and len(names) != len(own):
+        texts = line.names if len(names) > 1 else line.names * (commands - first)
+        names = [_with_point(texts[number - first], line.parameters) for number in own]
+    elif len(names) != len(own):
+        raise UsageError(f"-n: {len(names)} names for {len(own)} commands; use one for each, or one for all")
+    left = iter(names)
     return [next(left) if number >= first else line.reference_name for number in numbers]
 
 

@@ -59,14 +59,14 @@ class Passage:
 
     `first` and `last` are line numbers before the change. `marker` is the line of git's conflict marker in the
     partially changed file, 0 if unknown. `since` are the revisions between the old one and the change that
-    touched these lines, oldest first. `apart` are the revisions that only the old branch has.
+    touched these lines, oldest first. `only_on_old_branch` are the revisions that only the old branch has.
     """
 
     first: int
     last: int
     marker: int = 0
     since: tuple[Revision, ...] = ()
-    apart: tuple[Revision, ...] = ()
+    only_on_old_branch: tuple[Revision, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Quote = Callable[[str], str]
 
-MACHINE = ("build", "study", "cpus", "revision")
+COMMON_PLACEHOLDERS = ("build", "study", "cpus", "revision")
 """Placeholders of every line."""
 
 OUT = "out"

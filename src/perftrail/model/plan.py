@@ -172,7 +172,7 @@ class RunnableKeys:
             # Absent without other sources, so that samples of studies with one source keep their keys.
             *([dict(other_contents)] if other_contents else []),
             # Samples from a sandbox are not pooled with others.
-            *(study.sandbox.sees("run") if study.sandbox.always else []),
+            *(study.sandbox.visible_settings("run") if study.sandbox.always else []),
         )
 
     @property

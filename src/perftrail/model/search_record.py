@@ -30,7 +30,7 @@ class StepRecord:
 
     number: int
     action: Mapping[str, Json]
-    news: Mapping[str, Json]
+    observation: Mapping[str, Json]
     belief: Mapping[str, Json]
     words: str
 

@@ -277,7 +277,7 @@ class Sandbox:
         """Return whether this phase has network access."""
         return self.network in {phase, "both"}
 
-    def sees(self, phase: Phase) -> list[object]:
+    def visible_settings(self, phase: Phase) -> list[object]:
         """Return the settings that can affect the result, for a content key. A limit only decides about success."""
         return ["sandbox", self.has_network(phase), sorted(self.readable)]
 

@@ -51,7 +51,9 @@ def obstacle_words(obstacle: Obstacle, *, old: str) -> Iterator[str]:
     for passage in obstacle.passages[:MOST_PASSAGES]:
         yield f"    {_place(passage)}"
         yield from _who("revisions that changed these lines since then:", passage.since)
-        yield from _who(f"revisions that changed these lines on the branch of {old}:", passage.apart)
+        yield from _who(
+            f"revisions that changed these lines on the branch of {old}:", passage.only_on_old_branch
+        )
     if len(obstacle.passages) > MOST_PASSAGES:
         yield f"    and {len(obstacle.passages) - MOST_PASSAGES} more places; --json names all"
     if obstacle.since:

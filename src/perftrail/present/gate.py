@@ -280,7 +280,7 @@ def _markdown_lines(gate: Gate) -> Iterator[str]:
     yield from (f"- {inert(capitalised(text))}" for text in limits(gate))
     yield from _command("To repeat it", gate.repeat)
     if gate.verdict in (Verdict.SLOWER, Verdict.FASTER):
-        yield from _command("To find the culprit", gate.hunt)
+        yield from _command("To find the culprit", gate.find_command)
 
 
 def _figures(gate: Gate) -> Iterator[str]:
@@ -330,13 +330,13 @@ def _unbroken(text: str) -> str:
 
 
 def _lost(gate: Gate) -> Iterator[str]:
-    if gate.lost:
+    if gate.failed_sides:
         yield ""
-        yield f"<details{' open' if gate.broken else ''}><summary>{len(gate.lost)} failed</summary>"
+        yield f"<details{' open' if gate.broken else ''}><summary>{len(gate.failed_sides)} failed</summary>"
         yield ""
-        yield from (f"- {inert(lost(each))}" for each in gate.lost[:MOST_LOST])
-        if len(gate.lost) > MOST_LOST:
-            yield f"- and {len(gate.lost) - MOST_LOST} more"
+        yield from (f"- {inert(lost(each))}" for each in gate.failed_sides[:MOST_LOST])
+        if len(gate.failed_sides) > MOST_LOST:
+            yield f"- and {len(gate.failed_sides) - MOST_LOST} more"
         yield ""
         yield "</details>"
 
@@ -372,14 +372,14 @@ def _lines(gate: Gate) -> Iterator[str]:
             f"{row.pairs} pairs",
         )
         yield "  ".join([f"{row.word}{'!' if gate.trips(row) else ''}".ljust(8), *filter(None, parts)])
-    yield from (f"failed    {lost(each)}" for each in gate.lost)
+    yield from (f"failed    {lost(each)}" for each in gate.failed_sides)
     yield f"sure {sureness(gate)}"
     yield f"measured {effort(gate)}"
     yield f"machine {machine(gate)}"
     yield from (f"note {text}" for text in limits(gate))
     yield f"repeat {gate.repeat}"
-    if gate.hunt:
-        yield f"find {gate.hunt}"
+    if gate.find_command:
+        yield f"find {gate.find_command}"
 
 
 def _flat(line: str) -> str:
@@ -448,7 +448,7 @@ def _errors(gate: Gate) -> dict[str, list[_Error]]:
         result = _Error(case=each.title, kind=each.failure.stage, message=each.failure.message)
         found.setdefault(each.benchmark or "build", []).append(result)
     if gate.exit_code == 1 and not found:
-        why = [lost(each) for each in gate.lost]
+        why = [lost(each) for each in gate.failed_sides]
         found["gate"] = [_Error(case="answer", kind="no answer", message="\n".join([headline(gate), *why]))]
     return found
 
@@ -469,7 +469,7 @@ def _suite(
             "id": str(number),
             "package": "perftrail",
             "name": clean(benchmark),
-            "timestamp": gate.taken[:19],
+            "timestamp": gate.finished[:19],
             "hostname": clean(gate.machine.id) or "unknown",
             "tests": str(len(rows) + len(errors)),
             "failures": str(sum(gate.trips(row) for row in rows)),

@@ -192,17 +192,21 @@ def print_gate(gate: Gate) -> None:
         console.print()
         console.print(_table(gate))
         console.print()
-    for lost in gate.lost[:MOST_LOST]:
+    for lost in gate.failed_sides[:MOST_LOST]:
         why = failure_words(lost.failure)
         console.print(Text(f"{f'{lost.side} {escaped(lost.place)}'.strip()}: {why}", style="yellow"))
-    if len(gate.lost) > MOST_LOST:
-        console.print(Text(f"and {len(gate.lost) - MOST_LOST} more; --json names all", style="yellow"))
+    if len(gate.failed_sides) > MOST_LOST:
+        console.print(
+            Text(f"and {len(gate.failed_sides) - MOST_LOST} more; --json names all", style="yellow")
+        )
     console.print(Text(capitalised(sureness(gate))))
     console.print(Text(f"{capitalised(effort(gate))}; machine {escaped(gate.machine.id)}"))
     for text in limits(gate):
         console.print(Text(escaped(capitalised(text), longest=LONGEST)))
     if gate.verdict in (Verdict.SLOWER, Verdict.FASTER):
-        console.print(Text(f"Next: {escaped(gate.hunt, longest=LONGEST)}    find the culprit", style="dim"))
+        console.print(
+            Text(f"Next: {escaped(gate.find_command, longest=LONGEST)}    find the culprit", style="dim")
+        )
 
 
 MOST_COMPARISONS = 5

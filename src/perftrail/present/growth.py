@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from perftrail.model.subject import Revision
-    from perftrail.results.growth import Growths, GrowthSeries, Rivals
+    from perftrail.results.growth import ComparedVariants, Growths, GrowthSeries
     from perftrail.stats.curves import Crossing, CurveRange
     from perftrail.stats.growth import Growth
     from perftrail.stats.memory import OverTime, PerUnit
@@ -31,8 +31,8 @@ def print_growth(found: Growths, described: Sequence[Revision]) -> None:
         if along.subject.revision in described:
             for line in curve_words(along):
                 console.print(Text(f"  {_name(along)}: {line}"), soft_wrap=True)
-    for rivals in found.rivals:
-        for line in rival_words(rivals):
+    for variants in found.variants:
+        for line in variant_words(variants):
             console.print(Text(f"  {line}"), soft_wrap=True)
     if hint := cause_hint(each for each in found.curves if each.subject.revision in described):
         console.print(Text(f"  {hint}."), soft_wrap=True)
@@ -61,20 +61,20 @@ def curve_words(along: GrowthSeries) -> Iterator[str]:
         yield f"skipped {axis}={listed(map(_at, along.skipped), 'and')}, larger than the value that failed"
 
 
-def rival_words(rivals: Rivals) -> Iterator[str]:
+def variant_words(variants: ComparedVariants) -> Iterator[str]:
     """Yield which of two subjects is lower where, and where they cross."""
-    names = (escaped(rivals.first.subject.variant), escaped(rivals.second.subject.variant))
-    first = rivals.first
-    title = f"{first.host.benchmark}.{first.metric}, {names[0]} and {names[1]}"
-    parts = [_stretch(each, names) for each in rivals.comparison.stretches]
+    names = (escaped(variants.first.subject.variant), escaped(variants.second.subject.variant))
+    first = variants.first
+    title = f"{first.largest.benchmark}.{first.metric}, {names[0]} and {names[1]}"
+    parts = [_range_words(each, names) for each in variants.comparison.ranges]
     yield f"{title}: {'; '.join(parts)} ({escaped(first.axis)})"
-    for crossing in rivals.comparison.crossings:
+    for crossing in variants.comparison.crossings:
         yield f"{title}: {_crossing(crossing, names, escaped(first.axis))}"
 
 
 def _name(along: GrowthSeries) -> str:
     fixed = f" at {escaped(str(along.fixed))}" if along.fixed.values else ""
-    return f"{along.subject} {along.host.benchmark}.{along.metric}{fixed} along {escaped(along.axis)}"
+    return f"{along.subject} {along.largest.benchmark}.{along.metric}{fixed} along {escaped(along.axis)}"
 
 
 def _growth(found: Growth, along: GrowthSeries, axis: str) -> Iterator[str]:
@@ -172,7 +172,7 @@ def _over_time(found: OverTime, unit: str, axis: str) -> str:
             return f"{unclear}; measure for a longer time, or at more values"
 
 
-def _stretch(each: CurveRange, names: tuple[str, str]) -> str:
+def _range_words(each: CurveRange, names: tuple[str, str]) -> str:
     where = _at(each.first) if each.first == each.last else f"{_at(each.first)} to {_at(each.last)}"
     if each.lower is None:
         return f"no difference detected at {where}"

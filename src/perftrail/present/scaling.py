@@ -146,7 +146,7 @@ def _evidence(indicator: Sequence[LossIndicator]) -> Iterator[str]:
     small = [
         each
         for each in indicator
-        if each.unit == "share" and -LITTLE < each.figure.low <= each.figure.high < LITTLE
+        if each.unit == "share" and -LITTLE < each.value.low <= each.value.high < LITTLE
     ]
     yield from (f"  {evidence(each)}" for each in indicator if each not in small)
     if small:
@@ -155,13 +155,13 @@ def _evidence(indicator: Sequence[LossIndicator]) -> Iterator[str]:
 
 def evidence(indicator: LossIndicator) -> str:
     """Return one piece of evidence with its value, interval and meaning."""
-    figure = indicator.figure
+    figure = indicator.value
     if indicator.unit == "share":
         value = f"{percent(figure.value)} [{percent(figure.low)}, {percent(figure.high)}]"
         of = "" if indicator.name == "contended_locks" else " of the time with one thread"
     else:
         value, of = _interval(figure), f" {indicator.unit}".rstrip()
-    meaning = f"a high value indicates {indicator.speaks_for}"
+    meaning = f"a high value indicates {indicator.indicates}"
     return f"{FIGURES[indicator.name]}: {value}{of}{_reached(figure)}; {meaning}"
 
 

@@ -110,7 +110,7 @@ def after(words: Sequence[str]) -> str:
 
 def print_source_age(view: View) -> None:
     """Print how old the cached answer of a source is; nothing if the source was just asked."""
-    if asked := view.asked():
+    if asked := view.last_updated():
         seconds = (datetime.now(tz=UTC) - datetime.fromisoformat(asked)).total_seconds()
         click.echo(
             f"perftrail read the revisions of this source {duration(max(0.0, seconds))} ago, at {asked}; "

@@ -188,7 +188,7 @@ def _begun(along: Mapping[int, Row], engine: Engine) -> _Begun:
     Equal artefacts are one level. Otherwise one outlier would count once for each of them.
     """
     positions, rows = list(along), list(along.values())
-    levels = stretches([row.runnables for row in rows])
+    levels = equal_neighbours([row.runnables for row in rows])
     firsts = [positions[level[0]] for level in levels]
     lasts = {positions[level[0]]: positions[level[-1]] for level in levels}
     samples = [rows[level[0]].values for level in levels]
@@ -202,11 +202,11 @@ def _begun(along: Mapping[int, Row], engine: Engine) -> _Begun:
     return _Begun(along=along, lasts=lasts, found=engine.begin(changes_of, columns))
 
 
-def stretches(runnables: Sequence[frozenset[str]]) -> list[range]:
+def equal_neighbours(runnables: Sequence[frozenset[str]]) -> list[range]:
     """Group neighbours that share their samples; return the range of positions of each group.
 
     >>> one, other = frozenset({"a"}), frozenset({"b"})
-    >>> stretches([one, one, other, one])
+    >>> equal_neighbours([one, one, other, one])
     [range(0, 2), range(2, 3), range(3, 4)]
     """
     starts = [place for place, each in enumerate(runnables) if place == 0 or each != runnables[place - 1]]

@@ -122,7 +122,7 @@ class Row:
         return WORST_FIRST.index(self.verdict), -round(self.size, 9)
 
     @property
-    def read(self) -> bool:
+    def has_verdict(self) -> bool:
         """Whether there is a verdict: enough pairs, or nothing to compare."""
         return self.one_build or (
             self.comparison is not None and self.comparison.minimum_detectable is not None
@@ -281,9 +281,9 @@ class Gate:
 
     The family-wise error rate of all verdicts is ``1 - confidence``. `threshold` is the smallest relative
     change worth reporting. `invocations` are those that the metrics use; `fresh` were started now, in
-    `seconds`. `lost` are the sides that failed, `taken` is the time of the comparison. `layout_noise` is the
+    `seconds`. `failed_sides` are the sides that failed, `finished` is the time of the comparison. `layout_noise` is the
     spread between builds of this history without a change, `None` if unknown. `notes` limit the answer.
-    `repeat` and `hunt` are the commands that repeat the comparison and search for the culprit.
+    `repeat` and `find_command` are the commands that repeat the comparison and search for the culprit.
     """
 
     title: str
@@ -291,7 +291,7 @@ class Gate:
     base: Revision
     head: Revision
     rows: tuple[Row, ...]
-    lost: tuple[FailedSide, ...]
+    failed_sides: tuple[FailedSide, ...]
     fail_on: FailOn
     confidence: float
     threshold: float
@@ -299,11 +299,11 @@ class Gate:
     invocations: int
     fresh: int
     seconds: float
-    taken: str
+    finished: str
     layout_noise: LayoutNoise | None = None
     notes: tuple[str, ...] = ()
     repeat: str = ""
-    hunt: str = ""
+    find_command: str = ""
 
     def trips(self, row: Row) -> bool:
         """Whether a row trips the gate. A sure difference trips only if its bound reaches the threshold."""
@@ -337,17 +337,19 @@ class Gate:
     @property
     def broken(self) -> tuple[FailedSide, ...]:
         """What works at the base and not at the head: it does not build, or does not run."""
-        there = {(each.variant, each.benchmark, each.point) for each in self.lost if each.side == "base"}
+        there = {
+            (each.variant, each.benchmark, each.point) for each in self.failed_sides if each.side == "base"
+        }
         return tuple(
             each
-            for each in self.lost
+            for each in self.failed_sides
             if each.side == "head" and (each.variant, each.benchmark, each.point) not in there
         )
 
     @property
     def answered(self) -> bool:
         """Whether the comparison has an answer: at least one verdict, and no broken head."""
-        return any(row.read for row in self.rows) and not self.broken
+        return any(row.has_verdict for row in self.rows) and not self.broken
 
     @property
     def exit_code(self) -> int:
@@ -378,7 +380,7 @@ class Gate:
                     "message": each.failure.message,
                     "log": each.failure.log,
                 }
-                for each in self.lost
+                for each in self.failed_sides
             ],
             "invocations": self.invocations,
             "fresh": self.fresh,
@@ -389,7 +391,7 @@ class Gate:
             else {"value": self.layout_noise.value, "builds": self.layout_noise.builds},
             "notes": list(self.notes),
             "repeat": self.repeat,
-            "find": self.hunt,
+            "find": self.find_command,
         }
 
     def _row(self, row: Row) -> GateRowJson:

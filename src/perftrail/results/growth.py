@@ -111,18 +111,18 @@ class CrossingJson(ValueWithIntervalJson):
     lower: Annotated[str, "the variant that is lower beyond it"]
 
 
-class RivalsJson(TypedDict):
+class ComparedVariantsJson(TypedDict):
     """A comparison with the curve of another variant."""
 
     variant: str
-    stretches: list[LowerPartJson]
+    ranges: list[LowerPartJson]
     crossings: list[CrossingJson]
 
 
 class GrowthAtRowJson(GrowthSeriesJson):
     """One metric along one axis, compared with other variants."""
 
-    against: list[RivalsJson]
+    against: list[ComparedVariantsJson]
 
 
 def as_json(along: GrowthSeries) -> GrowthSeriesJson:
@@ -178,23 +178,23 @@ def _over_time(found: OverTime) -> OverTimeJson:
     }
 
 
-def rivals_json(rivals: Rivals) -> RivalsJson:
+def compared_variants_json(variants: ComparedVariants) -> ComparedVariantsJson:
     """Return where each of two curves is lower and where they cross, as `show --json` prints it with the first."""
-    variants = [each.subject.variant for each in (rivals.first, rivals.second)]
+    names = [each.subject.variant for each in (variants.first, variants.second)]
     return {
-        "variant": variants[1],
-        "stretches": [
+        "variant": names[1],
+        "ranges": [
             {
                 "first": each.first,
                 "last": each.last,
-                "lower": None if each.lower is None else variants[each.lower],
+                "lower": None if each.lower is None else names[each.lower],
                 "ratio": each.ratio,
             }
-            for each in rivals.comparison.stretches
+            for each in variants.comparison.ranges
         ],
         "crossings": [
-            {**interval_json(each.x, each.low, each.high), "lower": variants[each.lower]}
-            for each in rivals.comparison.crossings
+            {**interval_json(each.x, each.low, each.high), "lower": names[each.lower]}
+            for each in variants.comparison.crossings
         ],
     }
 
@@ -227,11 +227,11 @@ class FailedValue:
 class GrowthSeries:
     """One metric of one subject along one axis, all other parameters fixed.
 
-    `host` is the row of the largest value measured. `skipped` values were not started after smaller ones
+    `largest` is the row of the largest value measured. `skipped` values were not started after smaller ones
     failed. `work` is the growth of the same command's instructions, for a time whose study counts them.
     """
 
-    host: Row
+    largest: Row
     axis: str
     fixed: Point
     metric: str
@@ -247,7 +247,7 @@ class GrowthSeries:
     @property
     def subject(self) -> Subject:
         """The subject of the samples."""
-        return self.host.subject
+        return self.largest.subject
 
     def as_json(self) -> GrowthSeriesJson:
         """Return the curve as `show --json` prints it with its row."""
@@ -255,7 +255,7 @@ class GrowthSeries:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rivals:
+class ComparedVariants:
     """Two curves of one metric along one axis, and which is lower where."""
 
     first: GrowthSeries
@@ -268,20 +268,20 @@ class Growths:
     """The curves of `described` revisions among all `measured` ones, and comparisons of the last revision's curves."""
 
     curves: tuple[GrowthSeries, ...] = ()
-    rivals: tuple[Rivals, ...] = ()
+    variants: tuple[ComparedVariants, ...] = ()
     described: tuple[Revision, ...] = ()
     measured: tuple[Revision, ...] = ()
 
     def at(self, row: Row) -> tuple[GrowthSeries, ...]:
         """Return the curves that end at a row."""
-        return tuple(each for each in self.curves if each.host is row)
+        return tuple(each for each in self.curves if each.largest is row)
 
     def as_json(self, row: Row) -> list[GrowthAtRowJson]:
         """Return the curves that end at a row as `show --json` prints them, each with its comparisons."""
         return [
             {
                 **each.as_json(),
-                "against": [rivals_json(those) for those in self.rivals if those.first is each],
+                "against": [compared_variants_json(those) for those in self.variants if those.first is each],
             }
             for each in self.at(row)
         ]
@@ -306,7 +306,7 @@ def growth_along(
     more = () if metrics else rows(view, metrics=(MEMORY,), measured=measured)
     known = {(row.subject, row.benchmark, row.point, row.metric) for row in found}
     extra = [row for row in more if (row.subject, row.benchmark, row.point, row.metric) not in known]
-    hosts = {(row.subject, row.benchmark, row.point): row for row in reversed(found)}
+    largest_rows = {(row.subject, row.benchmark, row.point): row for row in reversed(found)}
     groups = [
         (axis, group)
         for name, its in axes.items()
@@ -319,13 +319,13 @@ def growth_along(
     parts = tuple(choose(revisions))
     ids, lasts = {each.id for each in parts}, {_place(*each): each[1][0].subject.revision for each in groups}
     curves = [
-        _along(view.study.benchmarks[group[0].benchmark], axis, group, hosts)
+        _along(view.study.benchmarks[group[0].benchmark], axis, group, largest_rows)
         for axis, group in groups
         if group[0].subject.revision.id in ids or group[0].subject.revision == lasts[_place(axis, group)]
     ]
     return Growths(
         curves=tuple(_with_work(view, curves, each) for each in curves if each.subject.revision.id in ids),
-        rivals=tuple(_rivals(curves)),
+        variants=tuple(_compared_variants(curves)),
         described=parts,
         measured=tuple(revisions),
     )
@@ -343,14 +343,14 @@ def _with_work(view: View, curves: Sequence[GrowthSeries], along: GrowthSeries) 
     """Add the growth of the instructions to a curve of time, if another benchmark counts the same command's."""
     if along.unit != "s":
         return along
-    command = view.study.benchmarks[along.host.benchmark].command
+    command = view.study.benchmarks[along.largest.benchmark].command
     place = (along.subject, along.axis, along.fixed)
     for each in curves:
         same = (each.subject, each.axis, each.fixed) == place
         if (
             same
             and each.metric == INSTRUCTIONS
-            and view.study.benchmarks[each.host.benchmark].command == command
+            and view.study.benchmarks[each.largest.benchmark].command == command
         ):
             return replace(along, work=each.growth)
     return along
@@ -386,7 +386,10 @@ def _is_curve(axis: str, group: Sequence[Row]) -> bool:
 
 
 def _along(
-    benchmark: Benchmark, axis: str, group: Sequence[Row], hosts: Mapping[tuple[Subject, str, Point], Row]
+    benchmark: Benchmark,
+    axis: str,
+    group: Sequence[Row],
+    largest_rows: Mapping[tuple[Subject, str, Point], Row],
 ) -> GrowthSeries:
     by_x = {float(row.point[axis]): row for row in group}
     measured = {x: row.values for x, row in sorted(by_x.items()) if row.values}
@@ -405,7 +408,7 @@ def _along(
     }
     limit = min((each.x for each in refused), default=float("inf"))
     return GrowthSeries(
-        host=hosts[top.subject, top.benchmark, top.point],
+        largest=largest_rows[top.subject, top.benchmark, top.point],
         axis=axis,
         fixed=fixed,
         metric=first.metric,
@@ -453,15 +456,15 @@ def _bounds(refused: FailedValue, metric: str) -> bool:
     return (refused.stage, metric) in {("timeout", "wall"), ("memory", "peak_memory_tree")}
 
 
-def _rivals(curves: Sequence[GrowthSeries]) -> Iterable[Rivals]:
+def _compared_variants(curves: Sequence[GrowthSeries]) -> Iterable[ComparedVariants]:
     """Compare the variants of the last revision with curves."""
     places: dict[tuple[str, str, Point, str], list[GrowthSeries]] = {}
     for each in curves:
-        places.setdefault((each.host.benchmark, each.axis, each.fixed, each.metric), []).append(each)
+        places.setdefault((each.largest.benchmark, each.axis, each.fixed, each.metric), []).append(each)
     for group in places.values():
         last = group[-1].subject.revision
         beside = [each for each in group if each.subject.revision == last][:MOST_COMPARED]
         for first, second in combinations(beside, 2):
             comparison = crossings(first.curve, second.curve)
             if comparison is not None:
-                yield Rivals(first=first, second=second, comparison=comparison)
+                yield ComparedVariants(first=first, second=second, comparison=comparison)

@@ -61,7 +61,7 @@ class Outlook:
         """The cells that are not started because smaller ones reached a limit."""
         return self._left_out
 
-    def put(self, cell: Cell, standing: RunnableOutcomes) -> None:
+    def set_outcomes(self, cell: Cell, standing: RunnableOutcomes) -> None:
         """Set the state of a cell, for the first time or again."""
         if cell not in self._states:
             self._siblings.setdefault((cell.subject, cell.benchmark), []).append(cell)
@@ -75,7 +75,7 @@ class Outlook:
         )
         self._change(cell, state)
 
-    def wants(self, cell: Cell) -> bool:
+    def has_work_left(self, cell: Cell) -> bool:
         """Whether a cell is to be started."""
         return self._states[cell].most > 0
 

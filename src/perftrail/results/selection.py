@@ -25,7 +25,7 @@ class Selection:
 
     rules: tuple[tuple[str, str], ...] = ()
 
-    def wants(self, cell: Cell) -> bool:
+    def includes(self, cell: Cell) -> bool:
         """Whether the selection includes a cell. A parameter that a benchmark lacks does not exclude it."""
         return all(
             any(_matches(cell, name, pattern) for other, pattern in self.rules if other == name)

@@ -58,7 +58,7 @@ class SearchStepJson(TypedDict):
     number: int
     words: str
     action: Mapping[str, object]
-    news: Mapping[str, object]
+    observation: Mapping[str, object]
     belief: Mapping[str, object]
 
 

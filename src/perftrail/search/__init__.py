@@ -9,7 +9,7 @@
 
 from perftrail.search.answer import Action, Answer, Change, Effect, Kind, Measure, Settled, Verdict
 from perftrail.search.certificate import Certificate, Summary
-from perftrail.search.evidence import Batch, BootSession, Built, CannotRelink, News, Sample, Unusable
+from perftrail.search.evidence import Batch, BootSession, Built, CannotRelink, Observation, Sample, Unusable
 from perftrail.search.many import AllSettled, ManySearch, Visit
 from perftrail.search.merges import MergeOrigin, MergeSearch, Origin
 from perftrail.search.posterior import Belief
@@ -35,7 +35,7 @@ __all__ = [
     "Measure",
     "MergeOrigin",
     "MergeSearch",
-    "News",
+    "Observation",
     "Origin",
     "Question",
     "Sample",

@@ -135,7 +135,7 @@ class Certificate:
         self._known_bounds: dict[tuple[tuple[int, int], float], Bounds] = {}
 
     @property
-    def is_none(self) -> bool:
+    def claims_equal_ends(self) -> bool:
         """Whether the claim is that the two ends are equal within the threshold."""
         return len(self.builds) == 2
 
@@ -210,7 +210,7 @@ class Certificate:
 
     def outside(self) -> Bounds:
         """Return the widest bounds of a further change between an end and the inner two builds."""
-        if self.is_none:
+        if self.claims_equal_ends:
             return self._bounds(self.inner, ALONE_LEVEL)
         outer = [self._bounds(pair, ALONE_LEVEL) for pair in (self._pairs[0], self._pairs[2])]
         return Bounds(low=min(each.low for each in outer), high=max(each.high for each in outer))
@@ -249,7 +249,7 @@ class Certificate:
 
     def _assess(self) -> _Assessment:
         if self._assessment is None:
-            self._assessment = self._assess_none() if self.is_none else self._assess_change()
+            self._assessment = self._assess_none() if self.claims_equal_ends else self._assess_change()
         return self._assessment
 
     def _assess_none(self) -> _Assessment:
@@ -340,7 +340,7 @@ class Certificate:
     def _is_futile(self, log_evidence: float) -> bool:
         if self._blocks >= self._allowed:
             return True
-        if self._blocks < (FORECAST_NONE_FROM if self.is_none else FORECAST_FROM):
+        if self._blocks < (FORECAST_NONE_FROM if self.claims_equal_ends else FORECAST_FROM):
             return False
         pace = (log_evidence + math.log(len(STAKES))) / self._blocks
         return pace * 2 * MOST_BLOCKS < math.log(len(STAKES) / self.level)

@@ -85,7 +85,7 @@ def conclude(
     posterior: Posterior,
     claims: Sequence[Claimed],
     *,
-    none: Certificate | None,
+    equal_ends: Certificate | None,
     reason: str,
 ) -> Answer:
     """Return the answer from the claims; `none` is the certificate of the ends, if there was one.
@@ -121,8 +121,8 @@ def conclude(
         confidence=confidence,
         minimum_detectable=_minimum_detectable(question, evidence, posterior),
         reason=reason or _reason(changes, suspected, evidence),
-        certificate=none.summary()
-        if none is not None and none.state is State.LOCATED and not changes
+        certificate=equal_ends.summary()
+        if equal_ends is not None and equal_ends.state is State.LOCATED and not changes
         else None,
         below=below[0] if below else None,
         suspected=tuple(suspected),

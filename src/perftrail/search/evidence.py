@@ -114,7 +114,7 @@ class CannotRelink:
     reason: str
 
 
-News = Batch | Built | Unusable | BootSession | CannotRelink
+Observation = Batch | Built | Unusable | BootSession | CannotRelink
 
 
 def _check_seconds(what: str, seconds: float) -> None:
@@ -154,28 +154,28 @@ class Evidence:
         self.invocations = 0
         self.seconds = 0.0
 
-    def add(self, news: News) -> None:
-        """Record news. Raises `ValueError` for a position outside the history."""
-        match news:
+    def add(self, observation: Observation) -> None:
+        """Record an observation. Raises `ValueError` for a position outside the history."""
+        match observation:
             case Batch():
-                self._add_batch(news)
+                self._add_batch(observation)
             case Built():
-                self._check(news.position)
-                self._spend_on_build(news.position, news.seconds)
-                self.built.add(news.position)
-                if news.same_as is not None:
-                    self._check(news.same_as)
-                    self._join(news.position, news.same_as)
+                self._check(observation.position)
+                self._spend_on_build(observation.position, observation.seconds)
+                self.built.add(observation.position)
+                if observation.same_as is not None:
+                    self._check(observation.same_as)
+                    self._join(observation.position, observation.same_as)
             case Unusable():
-                self._check(news.position)
-                self.unusable.add(news.position)
-                self._spend_on_build(news.position, news.seconds)
+                self._check(observation.position)
+                self.unusable.add(observation.position)
+                self._spend_on_build(observation.position, observation.seconds)
             case BootSession():
-                self.session = news.name
+                self.session = observation.name
             case CannotRelink():
                 self.relinks = False
             case _:
-                assert_never(news)
+                assert_never(observation)
         self._samples = None
 
     def _add_batch(self, batch: Batch) -> None:

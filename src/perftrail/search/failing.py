@@ -73,7 +73,7 @@ class Attempts:
 class FailureSearch:
     """The search for the first revision that fails, or works again, as an ask/tell object.
 
-    The same news in the same order lead to the same request. The question's `threshold` is not used.
+    The same observations in the same order lead to the same request. The question's `threshold` is not used.
     """
 
     def __init__(self, question: Question) -> None:
@@ -86,20 +86,23 @@ class FailureSearch:
         self._spent: dict[str, list[float]] = {"build": [], "try": []}
         self._chances: Chances | None = None
 
-    def tell(self, news: Attempts) -> None:
+    def tell(self, observation: Attempts) -> None:
         """Record tries, asked for or not; raise `ValueError` for a position outside the history."""
-        if not 0 <= news.position < self.question.revisions:
+        if not 0 <= observation.position < self.question.revisions:
             raise ValueError(
-                f"position {news.position}: the history has positions 0 to {self.question.revisions - 1}"
+                f"position {observation.position}: the history has positions 0 to {self.question.revisions - 1}"
             )
-        counts = self._tries.setdefault(news.position, [0, 0])
-        counts[0] += news.worked
-        counts[1] += news.failed
-        if news.final:
-            self._final.add(news.position)
-        if news.build_seconds is not None:
-            self._spent["build"].append(news.build_seconds)
-        self._spent["try"].extend([news.seconds / (news.worked + news.failed)] * (news.worked + news.failed))
+        counts = self._tries.setdefault(observation.position, [0, 0])
+        counts[0] += observation.worked
+        counts[1] += observation.failed
+        if observation.final:
+            self._final.add(observation.position)
+        if observation.build_seconds is not None:
+            self._spent["build"].append(observation.build_seconds)
+        self._spent["try"].extend(
+            [observation.seconds / (observation.worked + observation.failed)]
+            * (observation.worked + observation.failed)
+        )
         self._chances = None
 
     def allow(self, budget: Budget) -> None:

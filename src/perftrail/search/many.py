@@ -69,11 +69,11 @@ class ManySearch:
         self._next: Visit | AllSettled | None = None
 
     def tell(
-        self, news: Built | Unusable | BootSession | CannotRelink, names: Iterable[str] | None = None
+        self, observation: Built | Unusable | BootSession | CannotRelink, names: Iterable[str] | None = None
     ) -> None:
-        """Record news for some metrics, or for all."""
+        """Record an observation for some metrics, or for all."""
         for name in self._searches if names is None else names:
-            self._searches[name].tell(news)
+            self._searches[name].tell(observation)
         self._next = None
 
     def tell_batch(self, batches: Mapping[str, Batch]) -> None:

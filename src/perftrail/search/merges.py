@@ -20,7 +20,7 @@ from perftrail.search.search import Search
 
 if TYPE_CHECKING:
     from perftrail.search.answer import Action
-    from perftrail.search.evidence import News
+    from perftrail.search.evidence import Observation
     from perftrail.search.posterior import Belief
     from perftrail.search.question import Budget, Question
 
@@ -93,11 +93,11 @@ class MergeSearch:
         for line in self._lines:
             line.budget = budget
 
-    def tell(self, news: News) -> None:
-        """Record news, asked for or not. Raises `ValueError` for a position outside."""
-        self._evidence.add(news)
+    def tell(self, observation: Observation) -> None:
+        """Record an observation, asked for or not. Raises `ValueError` for a position outside."""
+        self._evidence.add(observation)
         for line in self._lines:
-            line.tell(news)
+            line.tell(observation)
 
     def ask(self) -> Action:
         """Return what to measure next, or the answer; the same until new results are added."""
@@ -205,28 +205,30 @@ class _Line:
             replace(question, revisions=len(self._places), prior=prior, built=built, distance=None)
         )
 
-    def tell(self, news: News) -> None:
-        """Report news that concerns this line to its search."""
-        match news:
+    def tell(self, observation: Observation) -> None:
+        """Report an observation that concerns this line to its search."""
+        match observation:
             case Batch():
                 samples = tuple(
                     replace(sample, position=self._number[sample.position])
-                    for sample in news.samples
+                    for sample in observation.samples
                     if sample.position in self._number
                 )
                 if samples:
-                    self.search.tell(replace(news, samples=samples))
+                    self.search.tell(replace(observation, samples=samples))
             case Built():
-                if news.position in self._number:
-                    same_as = None if news.same_as is None else self._number.get(news.same_as)
-                    self.search.tell(replace(news, position=self._number[news.position], same_as=same_as))
+                if observation.position in self._number:
+                    same_as = None if observation.same_as is None else self._number.get(observation.same_as)
+                    self.search.tell(
+                        replace(observation, position=self._number[observation.position], same_as=same_as)
+                    )
             case Unusable():
-                if news.position in self._number:
-                    self.search.tell(replace(news, position=self._number[news.position]))
+                if observation.position in self._number:
+                    self.search.tell(replace(observation, position=self._number[observation.position]))
             case BootSession() | CannotRelink():
-                self.search.tell(news)
+                self.search.tell(observation)
             case _:
-                assert_never(news)
+                assert_never(observation)
 
     def ask(self, spent: Evidence) -> Action:
         """Ask this line's search, whose budget is what the other branches have not spent."""

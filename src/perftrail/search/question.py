@@ -11,11 +11,11 @@ import numpy as np
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-EVEN = 0.1
+UNIFORM_SHARE = 0.1
 """The share of the prior that is uniform, whatever the weights: a wrong prior costs samples, not the answer."""
 
 
-MISFIT = 1.0
+POSTERIOR_RISK_SHARE = 1.0
 """The share of the allowed risk for the posterior; the rest is for noise that violates its assumptions."""
 
 
@@ -153,13 +153,14 @@ class Question:
         given = np.ones(self.revisions) if self.prior is None else np.array(self.prior, dtype=np.float64)
         given[0] = 0.0
         possible = given > 0
-        spread: npt.NDArray[np.float64] = (1 - EVEN) * given / given.sum() + EVEN * possible / possible.sum()
+        prior, uniform = given / given.sum(), possible / possible.sum()
+        spread: npt.NDArray[np.float64] = (1 - UNIFORM_SHARE) * prior + UNIFORM_SHARE * uniform
         return spread
 
     @property
     def sure(self) -> float:
         """The required certainty of the posterior if only it separates layouts from changes."""
-        return 1 - (1 - self.confidence) * MISFIT
+        return 1 - (1 - self.confidence) * POSTERIOR_RISK_SHARE
 
     @property
     def threshold_log(self) -> float:

@@ -5,7 +5,7 @@ guide has narrowed each likely change to one gap, fresh blocks of a certificate 
 change is likely, a certificate shows that the ends are equal within the threshold. The guide uses the blocks'
 samples too; a certificate never uses the guide's.
 
-Pure: no clock, no disk; random orders come from the question's seed. The same news in the same order, with a
+Pure: no clock, no disk; random orders come from the question's seed. The same observations in the same order, with a
 request after each, lead to the same requests, so a search resumes when it receives all earlier results again.
 """
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from perftrail.search.answer import Action
-    from perftrail.search.evidence import News
+    from perftrail.search.evidence import Observation
     from perftrail.search.posterior import Belief, LikelyChange, Posterior
     from perftrail.search.question import Budget, Question
     from perftrail.search.ramp import Ramp
@@ -133,23 +133,23 @@ class Search:
         self._ramp_known = False
         self._next: Action | None = None
 
-    def tell(self, news: News) -> None:
-        """Record news, asked for or not. Raises `ValueError` for a position outside the history."""
-        if isinstance(news, Batch) and news.certificate:
+    def tell(self, observation: Observation) -> None:
+        """Record an observation, asked for or not. Raises `ValueError` for a position outside the history."""
+        if isinstance(observation, Batch) and observation.certificate:
             # Asking creates claims: a resumed search that only receives results must create them too.
             self.ask()
-        self._evidence.add(news)
-        if isinstance(news, Batch) and news.certificate:
+        self._evidence.add(observation)
+        if isinstance(observation, Batch) and observation.certificate:
             self._blocks += 1
-            self._report_to_certificates(news)
-        elif isinstance(news, Batch):
-            others = frozenset(sample.position for sample in news.samples) - {self._evidence.reference}
+            self._report_to_certificates(observation)
+        elif isinstance(observation, Batch):
+            others = frozenset(sample.position for sample in observation.samples) - {self._evidence.reference}
             self._consecutive = self._consecutive + 1 if others == self._last_sampled else 1
             self._last_sampled = others
             if self._is_cautious:
-                self._after_located += len(news.samples)
+                self._after_located += len(observation.samples)
             else:
-                self._until_located += len(news.samples)
+                self._until_located += len(observation.samples)
         self._posterior = None
         self._next = None
 
@@ -663,7 +663,7 @@ class Search:
                     (claim, tuple(self._candidates(claim.gaps).tolist()), certificate)
                     for claim, certificate in zip(claims, certificates, strict=True)
                 ],
-                none=self._certificates.get(self._named_ends()),
+                equal_ends=self._certificates.get(self._named_ends()),
                 reason=reason,
             )
         )

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from perftrail.search.answer import Answer, Change, Effect, Suspicion
     from perftrail.search.certificate import Summary
-    from perftrail.search.evidence import News
+    from perftrail.search.evidence import Observation
     from perftrail.search.posterior import Belief
 
     Label = Callable[[int], str]
@@ -26,7 +26,7 @@ SPREADS_DIFFER = 2.0
 _TIMES = ("never", "once", "twice", "three times", "four times", "five times", "six times", "seven times")
 
 
-def step(news: News, belief: Belief | None, label: Label, *, what: str = "") -> str:
+def step(observation: Observation, belief: Belief | None, label: Label, *, what: str = "") -> str:
     """Return a description of what was measured, and of the belief after it.
 
     `label` names a position; `what` is the value of the build that was measured, or why there is none.
@@ -34,31 +34,33 @@ def step(news: News, belief: Belief | None, label: Label, *, what: str = "") -> 
     >>> step(Unusable(position=5), None, "r{}".format, what="build")
     'r5 is not usable (build)'
     """
-    said = _news(news, label, what)
-    if belief is None or isinstance(news, BootSession | CannotRelink):
+    said = _observation_words(observation, label, what)
+    if belief is None or isinstance(observation, BootSession | CannotRelink):
         return said
-    if isinstance(news, Batch) and not news.certificate:
-        position, _ = Counter(sample.position for sample in news.samples).most_common(1)[0]
+    if isinstance(observation, Batch) and not observation.certificate:
+        position, _ = Counter(sample.position for sample in observation.samples).most_common(1)[0]
         side = _side(belief.after_the_change(position))
         said = f"{said}, {side}" if side else said
     return f"{said}; {left(belief)}"
 
 
-def _news(news: News, label: Label, what: str) -> str:
-    match news:
+def _observation_words(observation: Observation, label: Label, what: str) -> str:
+    match observation:
         case Batch():
-            return _batch(news, label, what)
+            return _batch(observation, label, what)
         case Built():
-            same = "" if news.same_as is None else f": the same artefact as {label(news.same_as)}"
-            return f"built {label(news.position)}{same}"
+            same = (
+                "" if observation.same_as is None else f": the same artefact as {label(observation.same_as)}"
+            )
+            return f"built {label(observation.position)}{same}"
         case Unusable():
-            return f"{label(news.position)} is not usable{f' ({what})' if what else ''}"
+            return f"{label(observation.position)} is not usable{f' ({what})' if what else ''}"
         case BootSession():
             return "a new boot session begins: levels are compared within it"
         case CannotRelink():
-            return f"no relink: {news.reason}"
+            return f"no relink: {observation.reason}"
         case _:
-            assert_never(news)
+            assert_never(observation)
 
 
 def _batch(batch: Batch, label: Label, what: str) -> str:

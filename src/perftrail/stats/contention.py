@@ -55,13 +55,13 @@ SPLIT_SECONDS = 0.1
 class LossIndicator:
     """One metric at a thread count, relative to one thread.
 
-    `unit` is ``share`` (of the time alone), ``times`` or ``1/s``. `speaks_for` names what a high value indicates.
+    `unit` is ``share`` (of the time alone), ``times`` or ``1/s``. `indicates` names what a high value indicates.
     """
 
     name: str
-    figure: Interval
+    value: Interval
     unit: str
-    speaks_for: str
+    indicates: str
 
 
 def indicators(threads: ThreadSamples, count: int) -> dict[str, LossIndicator]:
@@ -95,18 +95,18 @@ def _lost(pairs: list[tuple[Sample, Sample, float]], count: int) -> Iterator[Los
         waiting.append(_waiting(one, other, work, count))
         burning.append((other["cpu"] / work - one["cpu"]) / one["wall"])
     yield LossIndicator(
-        name="waiting", figure=centre(waiting), unit="share", speaks_for="threads that wait, or have no work"
+        name="waiting", value=centre(waiting), unit="share", indicates="threads that wait, or have no work"
     )
     yield LossIndicator(
         name="burning",
-        figure=centre(burning),
+        value=centre(burning),
         unit="share",
-        speaks_for="spinning, or contended cache lines or memory",
+        indicates="spinning, or contended cache lines or memory",
     )
     growth = ratio([one["cpu"] for one, _, _ in pairs], [other["cpu"] / work for _, other, work in pairs])
     if growth is not None:
         yield LossIndicator(
-            name="cpu_growth", figure=growth, unit="times", speaks_for="work that one thread does not do"
+            name="cpu_growth", value=growth, unit="times", indicates="work that one thread does not do"
         )
     if all("instructions" in each for one, other, _ in pairs for each in (one, other)):
         executed = ratio(
@@ -115,7 +115,7 @@ def _lost(pairs: list[tuple[Sample, Sample, float]], count: int) -> Iterator[Los
         )
         if executed is not None:
             yield LossIndicator(
-                name="instructions", figure=executed, unit="times", speaks_for="spinning, where it grows"
+                name="instructions", value=executed, unit="times", indicates="spinning, where it grows"
             )
 
 
@@ -131,9 +131,9 @@ def _waits(pairs: list[tuple[Sample, Sample, float]], count: int) -> Iterator[Lo
         system = [(other["system"] / work - one["system"]) / one["wall"] for one, other, work in pairs]
         yield LossIndicator(
             name="system",
-            figure=centre(system),
+            value=centre(system),
             unit="share",
-            speaks_for="the kernel, which also handles locks",
+            indicates="the kernel, which also handles locks",
         )
     names = {
         "voluntary_switches": ("switches", "switch_rate"),
@@ -146,13 +146,13 @@ def _waits(pairs: list[tuple[Sample, Sample, float]], count: int) -> Iterator[Lo
         if each_thread:
             yield LossIndicator(
                 name=each_thread,
-                figure=centre([more / count for more in excess]),
+                value=centre([more / count for more in excess]),
                 unit="of each thread",
-                speaks_for="threads that wait for one another: a lock, a queue or a barrier",
+                indicates="threads that wait for one another: a lock, a queue or a barrier",
             )
-        speaks_for = "threads that wait for one another" if each_thread else "a lack of cores"
+        indicates = "threads that wait for one another" if each_thread else "a lack of cores"
         rates = [more / other["wall"] for more, (_, other, _) in zip(excess, pairs, strict=True)]
-        yield LossIndicator(name=a_second, figure=centre(rates), unit="1/s", speaks_for=speaks_for)
+        yield LossIndicator(name=a_second, value=centre(rates), unit="1/s", indicates=indicates)
 
 
 def _locks(pairs: list[tuple[Sample, Sample, float]]) -> Iterator[LossIndicator]:
@@ -160,10 +160,10 @@ def _locks(pairs: list[tuple[Sample, Sample, float]]) -> Iterator[LossIndicator]
     if not all(name in each for name in names for one, other, _ in pairs for each in (one, other)):
         return
     contended = [other["contended_locks"] / max(1.0, other["locks"]) for _, other, _ in pairs]
-    yield LossIndicator(name="contended_locks", figure=centre(contended), unit="share", speaks_for="a lock")
+    yield LossIndicator(name="contended_locks", value=centre(contended), unit="share", indicates="a lock")
     # The counted wait includes waiting for a CPU, so that only a small one excludes a lock.
     locked = [_more(one, other, work, "lock_wait") for one, other, work in pairs]
-    yield LossIndicator(name="lock_wait", figure=centre(locked), unit="share", speaks_for="a lock")
+    yield LossIndicator(name="lock_wait", value=centre(locked), unit="share", indicates="a lock")
 
 
 def _counted_waits(pairs: list[tuple[Sample, Sample, float]], count: int) -> Iterator[LossIndicator]:
@@ -175,14 +175,14 @@ def _counted_waits(pairs: list[tuple[Sample, Sample, float]], count: int) -> Ite
     parts = {name: median([other[name] for _, other, _ in pairs]) for name in HANDOVERS}
     at = [kind for name, kind in HANDOVERS.items() if parts[name] > PART * sum(parts.values())]
     yield LossIndicator(
-        name="handover_wait", figure=centre(handed), unit="share", speaks_for=" or ".join(at) or "a queue"
+        name="handover_wait", value=centre(handed), unit="share", indicates=" or ".join(at) or "a queue"
     )
     joined = [_beyond_wall(one, other, work, "join_wait") for one, other, work in pairs]
     yield LossIndicator(
-        name="join_wait", figure=centre(joined), unit="share", speaks_for="threads of unequal work"
+        name="join_wait", value=centre(joined), unit="share", indicates="threads of unequal work"
     )
     spun = [_more(one, other, work, "spin_wait") for one, other, work in pairs]
-    yield LossIndicator(name="spin_wait", figure=centre(spun), unit="share", speaks_for="spinning on a lock")
+    yield LossIndicator(name="spin_wait", value=centre(spun), unit="share", indicates="spinning on a lock")
     ready = _ready(pairs)
     uncounted = [
         _waiting(one, other, work, count)
@@ -193,13 +193,13 @@ def _counted_waits(pairs: list[tuple[Sample, Sample, float]], count: int) -> Ite
     ]
     if any(ready):
         yield LossIndicator(
-            name="ready", figure=centre(ready), unit="share", speaks_for="a lack of free processors"
+            name="ready", value=centre(ready), unit="share", indicates="a lack of free processors"
         )
     yield LossIndicator(
         name="uncounted_wait",
-        figure=centre(uncounted),
+        value=centre(uncounted),
         unit="share",
-        speaks_for="threads without work, or a lock that is not counted",
+        indicates="threads without work, or a lock that is not counted",
     )
     yield from _counts(pairs, count)
 
@@ -224,18 +224,18 @@ def _counts(pairs: list[tuple[Sample, Sample, float]], count: int) -> Iterator[L
         switches.append(max(0.0, excess - 2.0 * counted) / count)
     yield LossIndicator(
         name="uncounted_switches",
-        figure=centre(switches),
+        value=centre(switches),
         unit="of each thread",
-        speaks_for="a lock that is not counted",
+        indicates="a lock that is not counted",
     )
     joins = centre([other["joins"] / count for _, other, _ in pairs])
     if joins.high > SINGLE:
-        speaks_for = "threads that come and go, whose waits are not all counted"
-        yield LossIndicator(name="joins", figure=joins, unit="of each thread", speaks_for=speaks_for)
+        indicates = "threads that come and go, whose waits are not all counted"
+        yield LossIndicator(name="joins", value=joins, unit="of each thread", indicates=indicates)
     processes = centre([other["counted_processes"] for _, other, _ in pairs])
     if processes.high > SINGLE:
-        speaks_for = "processes that wait for each other, which is not counted"
-        yield LossIndicator(name="counted_processes", figure=processes, unit="", speaks_for=speaks_for)
+        indicates = "processes that wait for each other, which is not counted"
+        yield LossIndicator(name="counted_processes", value=processes, unit="", indicates=indicates)
 
 
 def _more(one: Sample, other: Sample, work: float, metric: str) -> float:
@@ -284,7 +284,7 @@ class Cause(StrEnum):
 
 def lost(signs: Signs) -> float:
     """Return the lost thread time, as a share of the time with one thread."""
-    return signs["waiting"].figure.value + signs["burning"].figure.value
+    return signs["waiting"].value.value + signs["burning"].value.value
 
 
 def contended_resource(signs: Signs) -> Cause | None:
@@ -320,7 +320,7 @@ def causes_of_many_waits(signs: Signs) -> tuple[Cause, ...]:
         return others if locked.high < SOME * lost(signs) else (Cause.LOCK, *others)
     if locked.high < part and _explains(handed, signs):
         return (Cause.HANDOVER,)
-    uncounted = signs["uncounted_wait"].figure
+    uncounted = signs["uncounted_wait"].value
     if max(locked.high, handed.high) < some and _explains(uncounted, signs):
         return _uncounted_causes(signs)
     counted = {Cause.LOCK: locked, Cause.HANDOVER: handed}
@@ -352,7 +352,7 @@ def _uncounted_causes(signs: Signs) -> tuple[Cause, ...]:
 
     Short-lived threads hand over when they end, processes by pipes. A thread that others join once has more work.
     """
-    switches, joined = signs["uncounted_switches"].figure, signs["join_wait"].figure
+    switches, joined = signs["uncounted_switches"].value, signs["join_wait"].value
     joins, processes = _figure(signs, "joins"), _figure(signs, "counted_processes")
     causes = []
     if switches.high >= EXCESS:
@@ -369,7 +369,7 @@ def _explains(part: Interval, signs: Signs) -> bool:
 
 
 def _waited(signs: Signs) -> float:
-    return max(signs["waiting"].figure.value, SOME)
+    return max(signs["waiting"].value.value, SOME)
 
 
 def _is_below(figure: Interval | None, border: float) -> bool:
@@ -378,7 +378,7 @@ def _is_below(figure: Interval | None, border: float) -> bool:
 
 
 def _figure(signs: Signs, name: str) -> Interval | None:
-    return signs[name].figure if name in signs else None
+    return signs[name].value if name in signs else None
 
 
 FAIR = 0.85
@@ -504,7 +504,7 @@ def _at(threads: ThreadSamples, count: int) -> Contention:
 
 def _uncounted_share(signs: dict[str, LossIndicator]) -> Interval:
     """Return the waiting that no count explains; all waiting if nothing was counted."""
-    return signs.get("uncounted_wait", signs["waiting"]).figure
+    return signs.get("uncounted_wait", signs["waiting"]).value
 
 
 def _next_step(causes: tuple[Cause, ...], signs: dict[str, LossIndicator]) -> str:
@@ -531,7 +531,7 @@ def _waits_alone(threads: ThreadSamples) -> bool:
 
 def _causes(threads: ThreadSamples, signs: dict[str, LossIndicator], count: int) -> tuple[Cause, ...]:
     """Return every cause that fits the evidence, the likeliest first."""
-    waiting, burning = signs["waiting"].figure, signs["burning"].figure
+    waiting, burning = signs["waiting"].value, signs["burning"].value
     waits, burns = waiting.low > SOME, burning.low > SOME
     if (shown := contended_resource(signs)) is not None:
         return (shown,)
@@ -550,16 +550,13 @@ def _causes(threads: ThreadSamples, signs: dict[str, LossIndicator], count: int)
 def _switches_often(signs: dict[str, LossIndicator]) -> bool:
     switches, rate = signs.get("switches"), signs.get("switch_rate")
     return (
-        switches is not None
-        and rate is not None
-        and switches.figure.low >= EXCESS
-        and rate.figure.low >= RATE
+        switches is not None and rate is not None and switches.value.low >= EXCESS and rate.value.low >= RATE
     )
 
 
 def _burning(threads: ThreadSamples, signs: dict[str, LossIndicator], count: int) -> tuple[Cause, ...]:
-    growth, system = signs["cpu_growth"].figure, signs.get("system")
-    if system is not None and system.figure.low > signs["burning"].figure.value / 2.0:
+    growth, system = signs["cpu_growth"].value, signs.get("system")
+    if system is not None and system.value.low > signs["burning"].value.value / 2.0:
         return (Cause.KERNEL,)
     causes = [Cause.SPINNING, Cause.FALSE_SHARING, Cause.MEMORY]
     if growth.low < (2.0 if threads.processors.paired else MOST_SHARED):
@@ -569,7 +566,7 @@ def _burning(threads: ThreadSamples, signs: dict[str, LossIndicator], count: int
     instructions = signs.get("instructions")
     if instructions is not None:
         executed = (Cause.SPINNING, Cause.MORE_WORK)
-        more, alike = instructions.figure.low > 1.0 + 2 * SOME, instructions.figure.high < 1.0 + SOME
+        more, alike = instructions.value.low > 1.0 + 2 * SOME, instructions.value.high < 1.0 + SOME
         causes = [each for each in causes if not (more and each not in executed)]
         causes = [each for each in causes if not (alike and each in executed)]
     found = scaling_ratio(threads, 1, count)

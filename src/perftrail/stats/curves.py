@@ -105,7 +105,7 @@ def _variances(samples: Sequence[Floats]) -> Floats:
 ERROR = 0.01
 """Probability that two equal curves differ anywhere."""
 
-LACK = 0.005
+MODEL_ERROR = 0.005
 """Relative error of every level: two programs always differ by their layout."""
 
 _SURE = 1.96
@@ -138,7 +138,7 @@ class Crossing:
 class Comparison:
     """Which of two curves is lower, by range of the axis."""
 
-    stretches: tuple[CurveRange, ...]
+    ranges: tuple[CurveRange, ...]
     crossings: tuple[Crossing, ...]
 
 
@@ -153,9 +153,7 @@ def crossings(first: Curve, second: Curve) -> Comparison | None:
     errors = np.sqrt(_variance(first)[at] + _variance(second)[other_at])
     bound = NormalDist().inv_cdf(1.0 - ERROR / 2.0 / len(xs))
     signs = np.where(np.abs(away) > bound * errors, np.sign(away), 0.0).astype(np.int64)
-    return Comparison(
-        stretches=_stretches(xs, away, signs), crossings=_crossings(np.log(xs), away, errors, signs)
-    )
+    return Comparison(ranges=_ranges(xs, away, signs), crossings=_crossings(np.log(xs), away, errors, signs))
 
 
 def _variance(curve: Curve) -> Floats:
@@ -166,11 +164,11 @@ def _variance(curve: Curve) -> Floats:
         variances = np.full(len(curve), float((bends**2).mean()) / 6.0)
     elif not variances.any():
         variances = np.full(len(curve), math.inf)
-    summed: Floats = variances + LACK**2
+    summed: Floats = variances + MODEL_ERROR**2
     return summed
 
 
-def _stretches(xs: Floats, away: Floats, signs: npt.NDArray[np.int64]) -> tuple[CurveRange, ...]:
+def _ranges(xs: Floats, away: Floats, signs: npt.NDArray[np.int64]) -> tuple[CurveRange, ...]:
     cuts = [0, *(np.flatnonzero(np.diff(signs)) + 1).tolist(), len(signs)]
     return tuple(
         CurveRange(

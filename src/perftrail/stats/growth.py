@@ -2,11 +2,11 @@
 
 **Shapes** are ``a + b f(x)``. In logarithms, up to an additive constant, they are ``log(exp(t) + f(x))``; `t` is the
 share of the cost that does not depend on x. Errors are relative to the value: a level is its shape plus a constant
-plus noise. The noise variance is the level's own plus `LACK`, times a common unknown factor. The constant (flat prior)
-and the factor (scaled inverse chi-square, `TRUST` degrees of freedom around 1) are integrated out. This gives Student's
-t: the evidence is ``(TRUST + chi^2)^(-(n - 1 + TRUST) / 2)``, averaged over a shape's open parameters (Gelman et al.,
-Bayesian Data Analysis, 3rd edition, section 3.2; Kass and Raftery 1995 on its use). A point that was given up
-contributes the probability that it is above its limit, given the others.
+plus noise. The noise variance is the level's own plus `MODEL_ERROR`, times a common unknown factor. The constant (flat
+prior) and the factor (scaled inverse chi-square, `TRUST` degrees of freedom around 1) are integrated out. This gives
+Student's t: the evidence is ``(TRUST + chi^2)^(-(n - 1 + TRUST) / 2)``, averaged over a shape's open parameters
+(Gelman et al., Bayesian Data Analysis, 3rd edition, section 3.2; Kass and Raftery 1995 on its use). A point that was
+given up contributes the probability that it is above its limit, given the others.
 
 **Orders** are weighted by their evidence, with equal priors. The result is a set of orders that contains the
 true one with probability `SURE`. An order under which the metric changes by less than `FLAT` over the range
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     Floats = npt.NDArray[np.float64]
 
-LACK = 0.005
+MODEL_ERROR = 0.005
 """Relative error of every shape: no shape is exact to less than half a percent."""
 
 TRUST = 1.0
@@ -122,7 +122,7 @@ def shape_evidence(
     )
 
 
-def with_start(open_share: Floats, logs: Floats, known: Floats) -> Floats:
+def with_constant_cost(open_share: Floats, logs: Floats, known: Floats) -> Floats:
     """Add a cost that does not depend on x to f: `open_share` in 0..1 is its size on a log scale.
 
     `logs` is log f at the requested xs, `known` at the measured ones, both (cells, n).
@@ -146,7 +146,7 @@ def _evidence(curve: Curve, shape: Shape, nodes: Floats) -> tuple[Floats, Floats
     every_x = curve.xs if curve.beyond is None else np.append(curve.xs, curve.beyond.x)
     every = shape(tuple(nodes), every_x)
     shapes = every[:, : len(curve)]
-    variances = curve.errors**2 + LACK**2
+    variances = curve.errors**2 + MODEL_ERROR**2
     weights = 1.0 / variances
     away = curve.logs - shapes
     level = away @ weights / weights.sum()
@@ -215,7 +215,7 @@ def power_law(curve: Curve) -> ShapeEvidence:
 
     def shape(nodes: Sequence[Floats], xs: Floats) -> Floats:
         share, exponent = nodes
-        return with_start(share, exponent[:, None] * np.log(xs), exponent[:, None] * known)
+        return with_constant_cost(share, exponent[:, None] * np.log(xs), exponent[:, None] * known)
 
     return shape_evidence(curve, shape, [(0.0, 1.0), EXPONENTS])
 
@@ -236,7 +236,7 @@ def _one(curve: Curve, known: Floats, *, power: float, logarithms: float) -> Sha
     def shape(nodes: Sequence[Floats], xs: Floats) -> Floats:
         logs = power * np.log(xs) + (_log_log(xs) if logarithms else 0.0)
         cells = (len(nodes[0]), 1)
-        return with_start(nodes[0], np.tile(logs, cells), np.tile(known, cells))
+        return with_constant_cost(nodes[0], np.tile(logs, cells), np.tile(known, cells))
 
     return shape_evidence(curve, shape, [(0.0, 1.0)])
 
@@ -248,7 +248,7 @@ def _exponential(curve: Curve) -> ShapeEvidence:
     def shape(nodes: Sequence[Floats], xs: Floats) -> Floats:
         share, steepness = nodes
         rates = np.exp(steepness)[:, None]
-        return with_start(
+        return with_constant_cost(
             share, rates * (xs - last) / (last - first), rates * (curve.xs - last) / (last - first)
         )
 
@@ -332,7 +332,7 @@ def _broken(curve: Curve, place: float) -> ShapeEvidence:
 
     def shape(nodes: Sequence[Floats], xs: Floats) -> Floats:
         share, before, after = nodes
-        return with_start(share, logs(before, after, xs), logs(before, after, curve.xs))
+        return with_constant_cost(share, logs(before, after, xs), logs(before, after, curve.xs))
 
     return shape_evidence(curve, shape, [(0.0, 1.0), EXPONENTS, EXPONENTS], cells=_BREAK_CELLS)
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     Floats = npt.NDArray[np.float64]
 
-LACK = 0.005
+MODEL_ERROR = 0.005
 """Relative error of every point."""
 
 FEWEST_STEPS = 3
@@ -77,7 +77,7 @@ def per_unit(curve: Curve, *, resolution: float = 0.0) -> PerUnit | None:
     if len(curve) < 3:
         return None
     values, quantum = np.exp(curve.logs), find_quantum(curve, resolution=resolution)
-    variances = (values * np.hypot(curve.errors, LACK)) ** 2 + _steps(values, quantum)
+    variances = (values * np.hypot(curve.errors, MODEL_ERROR)) ** 2 + _steps(values, quantum)
     slope, base, variance, away = _line(curve.xs, values, variances)
     freedom = len(curve) - 2
     scale = max(1.0, float((away**2 / variances).sum()) / freedom)

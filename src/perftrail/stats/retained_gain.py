@@ -70,13 +70,15 @@ class RetainedGain:
         return Share.PART if self.low > 0.0 and self.high < 1.0 else Share.UNCLEAR
 
 
-def carried(patched: Sequence[float], fixed: Sequence[float], *, level: float) -> RetainedGain | None:
+def estimate_retained_gain(
+    patched: Sequence[float], fixed: Sequence[float], *, level: float
+) -> RetainedGain | None:
     """Estimate the retained gain from log ratios to the old revision, unit by unit, at a two-sided level.
 
     None if the gain itself is not significant at this level: the share then has no bound. Raises `ValueError` for
     sequences of different lengths or without a unit.
 
-    >>> print(carried([0.35] * 12, [0.7] * 12, level=0.01))
+    >>> print(estimate_retained_gain([0.35] * 12, [0.7] * 12, level=0.01))
     RetainedGain(value=0.5, low=0.5, high=0.5, confidence=0.99, units=12)
     """
     if len(patched) != len(fixed) or not patched:

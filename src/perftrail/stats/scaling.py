@@ -40,7 +40,7 @@ LEVEL = 0.05
 SPARE = 2
 """A fit needs this many more thread counts than it has parameters."""
 
-LACK = 0.01
+LACK_OF_FIT_LEVEL = 0.01
 """At this p-value or below, the points do not fit the curve."""
 
 NEAR = 0.02
@@ -458,7 +458,7 @@ def _fit(points: _Points, law: Law) -> Fit:
     spare = len(points.counts) - law.parameters
     excess = solved.left / spare
     lack = float(fdtrc(spare, points.freedom, excess))
-    off = lack <= LACK
+    off = lack <= LACK_OF_FIT_LEVEL
     # Points off the curve scatter more than their samples. Then only their distances measure the error.
     bound = float(stdtrit(spare if off else points.freedom, 1.0 - LEVEL / 2.0))
     covariance = solved.covariance * (excess if off else 1.0) * bound**2

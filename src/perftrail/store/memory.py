@@ -232,7 +232,7 @@ class MemoryStore:
         self._open(key, machine).steps[step.number] = StepRecord(
             number=step.number,
             action=_copy(dict(step.action), where),
-            news=_copy(dict(step.news), where),
+            observation=_copy(dict(step.observation), where),
             belief=_copy(dict(step.belief), where),
             words=storable(step.words),
         )

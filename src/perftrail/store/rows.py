@@ -286,7 +286,7 @@ def step_from_row(row: Row[Any]) -> StepRecord:
     return StepRecord(
         number=row.number,
         action=json.loads(row.action),
-        news=json.loads(row.news),
+        observation=json.loads(row.news),
         belief=json.loads(row.belief),
         words=row.words,
     )

@@ -174,7 +174,7 @@ def step_row(key: str, step: StepRecord) -> dict[str, object]:
     where = f"search {key}, step {step.number}"
     return {
         "action": to_json(dict(step.action), where),
-        "news": to_json(dict(step.news), where),
+        "news": to_json(dict(step.observation), where),
         "belief": to_json(dict(step.belief), where),
         "words": storable(step.words),
     }

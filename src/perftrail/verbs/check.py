@@ -230,7 +230,7 @@ def study_plan(view: BuildView, selection: Selection) -> StudyPlan:
         title=view.study.title,
         revisions=revisions,
         pins=view.pins,
-        source_updated=view.asked(),
+        source_updated=view.last_updated(),
         subjects=len(state.wanted),
         built=len(state.built),
         failed=len(state.failures),
@@ -257,7 +257,7 @@ def _warnings(study: Study) -> Iterator[str]:
 def _left(study: Study, standings: Mapping[Cell, RunnableOutcomes]) -> Left:
     outlook = Outlook(study.benchmarks)
     for cell, standing in standings.items():
-        outlook.put(cell, standing)
+        outlook.set_outcomes(cell, standing)
     for cell in standings:
         outlook.give_up(cell)
     return outlook.left()
@@ -266,7 +266,7 @@ def _left(study: Study, standings: Mapping[Cell, RunnableOutcomes]) -> Left:
 def _plan_state(view: BuildView, selection: Selection, revisions: Sequence[Revision]) -> _PlanState:
     """Look up the builds and samples of all selected cells."""
     every = {
-        subject: [cell for cell in cells(view.study, subject) if selection.wants(cell)]
+        subject: [cell for cell in cells(view.study, subject) if selection.includes(cell)]
         for subject in subjects(view.study, view.subject_builder.wanted(revisions))
     }
     wanted = {subject: chosen for subject, chosen in every.items() if chosen}
@@ -395,7 +395,7 @@ class Attempt:
         """Return the first wanted point of each benchmark of a subject."""
         first: dict[str, Cell] = {}
         for cell in cells(self._session.study, subject):
-            if self._selection.wants(cell):
+            if self._selection.includes(cell):
                 first.setdefault(cell.benchmark, cell)
         return list(first.values())
 

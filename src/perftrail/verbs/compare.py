@@ -250,7 +250,7 @@ class Compare:
             base=base,
             head=head,
             rows=tuple(rows),
-            lost=(
+            failed_sides=(
                 *self._failures.values(),
                 *(each for benchmark in different for each in benchmark.failures()),
             ),
@@ -261,12 +261,12 @@ class Compare:
             invocations=sum(benchmark.pairs.units.started() for benchmark in different),
             fresh=self._session.bench.started,
             seconds=self._clock() - began,
-            taken=now(),
+            finished=now(),
             layout_noise=self._layout_noise(benchmarks, rows),
             notes=tuple(self._notes),
         )
         self._session.store.add_comparison(
-            ComparisonRecord(machine=gate.machine.id, finished=gate.taken, result=to_plain(gate))
+            ComparisonRecord(machine=gate.machine.id, finished=gate.finished, result=to_plain(gate))
         )
         return gate
 

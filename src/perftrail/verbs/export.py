@@ -33,7 +33,7 @@ def exported(view: View, *, only: Sequence[str] = (), metrics: Sequence[str] = (
     """
     selection = select(view.study, only)
     check_metrics(metrics, view.study)
-    cells = [(cell, key) for cell, key in MeasuredHere(view).cells if selection.wants(cell)]
+    cells = [(cell, key) for cell, key in MeasuredHere(view).cells if selection.includes(cell)]
     outcomes = view.store.outcomes(tuple({key for _, key in cells}), view.machine.id)
     samples = tuple(
         each for cell, key in cells for each in _exported_cell(view, cell, outcomes.get(key, ()), metrics)

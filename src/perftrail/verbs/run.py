@@ -114,7 +114,7 @@ class Run:
         subject_builder = self._session.subject_builder
         left_out = subject_builder.left_out(revisions)
         yield from (Skipped(left_out=each) for each in left_out)
-        yield from MeasuredHere(self._session).outdated_of(self._selection.wants)
+        yield from MeasuredHere(self._session).outdated_of(self._selection.includes)
         planned = subjects(self._session.study, subject_builder.wanted(revisions))
         subject_builder.need(planned)
         wanted = [subject for subject in planned if self._cells_of(subject)]
@@ -193,7 +193,7 @@ class Run:
             raise NoAnswer(reason)
 
     def _cells_of(self, subject: Subject) -> list[Cell]:
-        return [cell for cell in cells(self._session.study, subject) if self._selection.wants(cell)]
+        return [cell for cell in cells(self._session.study, subject) if self._selection.includes(cell)]
 
     def _read_stored(self, readies: Sequence[Ready]) -> None:
         study, bench = self._session.study, self._session.bench
@@ -208,7 +208,7 @@ class Run:
                 ignored=_failed(known) if self._session.subject_builder.retry_failed else frozenset(),
             )
             self._tallies[ready.runnable.key] = tally
-            self._outlook.put(ready.cell, tally)
+            self._outlook.set_outcomes(ready.cell, tally)
 
     def _same_artefacts(self) -> Generator[Event, None, None]:
         for shared in self._cells.values():
@@ -230,7 +230,7 @@ class Run:
         for key in keys:
             yield from self._give_up(self._tallies[key].ready.cell)
         number = 0
-        while active := [key for key in keys if self._outlook.wants(self._tallies[key].ready.cell)]:
+        while active := [key for key in keys if self._outlook.has_work_left(self._tallies[key].ready.cell)]:
             yield from self._round(active, number)
             number += 1
 
@@ -260,13 +260,13 @@ class Run:
 
     def _block(self, block: Sequence[str], draw: Draw) -> Generator[Event, None, None]:
         tallies = (self._tallies[key] for key in block)
-        wanted = (each for each in tallies if self._outlook.wants(each.ready.cell))
+        wanted = (each for each in tallies if self._outlook.has_work_left(each.ready.cell))
         starts = (self._start(each, replace(draw, turn=turn)) for turn, each in enumerate(wanted))
         for event in self._session.bench.perform(starts):
             yield event
             if isinstance(event, Invoked):
                 self._stop_if_all_fail(event.cell, event.outcome)
-                self._outlook.put(event.cell, self._tallies[event.outcome.key.runnable])
+                self._outlook.set_outcomes(event.cell, self._tallies[event.outcome.key.runnable])
                 if isinstance(event.outcome, FailedInvocation):
                     self._failures.setdefault(str(event.cell), event.outcome.failure)
                     yield from self._give_up(event.cell)

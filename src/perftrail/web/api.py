@@ -246,7 +246,7 @@ class StepJson(TypedDict):
 
     number: int
     action: Mapping[str, object]
-    news: Mapping[str, object]
+    observation: Mapping[str, object]
     belief: Mapping[str, object]
     words: str
 
@@ -483,7 +483,7 @@ async def search(request: Request) -> Response:
         {
             "number": each.number,
             "action": dict(each.action),
-            "news": dict(each.news),
+            "observation": dict(each.observation),
             "belief": dict(each.belief),
             "words": each.words,
         }

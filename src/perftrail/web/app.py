@@ -197,7 +197,7 @@ def make_app(served_studies: Mapping[str, ServedStudy], access: Access) -> Guard
             PerftrailError: pages.failed,
         },
     )
-    writer = Pages(environment(asks=access.tokens is not None), visits)
+    writer = Pages(environment(with_login=access.tokens is not None), visits)
     app.state.web = Web(served_studies=served_studies, pages=writer, access=access, visits=visits)
     return Guard(app, access=access, visits=visits)
 

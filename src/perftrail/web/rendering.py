@@ -124,8 +124,8 @@ def keep_visit(request: Request, response: Response, visit: str) -> None:
     )
 
 
-def environment(*, asks: bool) -> Environment:
-    """Return the template environment; with `asks`, pages offer a login."""
+def environment(*, with_login: bool) -> Environment:
+    """Return the template environment; with `with_login`, pages offer a login."""
     made = Environment(
         loader=PackageLoader("perftrail.web"),
         autoescape=True,
@@ -144,7 +144,7 @@ def environment(*, asks: bool) -> Environment:
         at_once=SHOWN_ROWS,
         unfolded=OPEN_ROWS,
         query=_query,
-        asks=asks,
+        with_login=with_login,
         asset=address,
         effect=lambda point: effect_words(point.effect, point.low, point.high),
         figure_words=_figure_words,

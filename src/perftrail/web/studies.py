@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, TypeVar
 from perftrail import studyfile
 from perftrail.errors import PerftrailError, UsageError
 from perftrail.opening import current_writer, open_results, results_directory
-from perftrail.present.dashboard.live import look
+from perftrail.present.dashboard.live import observe
 from perftrail.present.dashboard.snapshot import take
 from perftrail.present.report.words import slug
 from perftrail.results.measured import free_piecewise
@@ -235,7 +235,7 @@ class ServedStudy:
         seen = (store.mark(), holder, snapshot.taken)
         known = self._looked
         if known is None or known.seen != seen or time.monotonic() - known.at > STILL_SECONDS:
-            known = _Observation(seen=seen, at=time.monotonic(), live=look(store, snapshot, holder))
+            known = _Observation(seen=seen, at=time.monotonic(), live=observe(store, snapshot, holder))
             self._looked = known
         return known.live
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from perftrail import studyfile
-from perftrail.builds.users import Users
+from perftrail.builds.in_use import BuildsInUse
 from perftrail.builds.workers import CleanBuilder
 from perftrail.cluster.fleet import token_of, write_marker
 from perftrail.cluster.study_copy import study_digest
@@ -42,13 +42,13 @@ def test_a_build_is_not_kept_from_making_room_by_who_made_it(tmp_path: Path) -> 
         WorkerOptions(machine=machine, builds=1, directory=tmp_path / "worker", apart=False, version="1"),
     )
     how = recipe(study, "plain", ())
-    asking = LocalBuildWorker(study, root, own=None, cpus=1, kind=CleanBuilder)
+    asking = LocalBuildWorker(study, root, patched=None, cpus=1, kind=CleanBuilder)
     try:
         making = BuildRequest(key=asking.builder.key(subject, how), subject=subject, recipe=how)
         carried = outpost.build(making, job="one")
         assert isinstance(carried.outcome, Built)
         assert Path(carried.outcome.directory, "program").is_file()
-        assert not Users(root / "builds").claimed()
+        assert not BuildsInUse(root / "builds").claimed()
     finally:
         asking.close()
         outpost.stop()

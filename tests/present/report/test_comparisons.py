@@ -22,7 +22,9 @@ NOTHING_ELSE = cast(
 )
 
 
-def beside(benchmark: str, metric: str = "time", *, ratio: float = 1.0, asked: bool = False) -> SideBySide:
+def beside(
+    benchmark: str, metric: str = "time", *, ratio: float = 1.0, in_question: bool = False
+) -> SideBySide:
     """A comparison of twenty pairs that differ by so much."""
     first = [1.0 + 0.001 * n for n in range(20)]
     return SideBySide(
@@ -35,7 +37,7 @@ def beside(benchmark: str, metric: str = "time", *, ratio: float = 1.0, asked: b
         better="lower",
         ratios=(ratio,),
         comparison=compare(first, [ratio * value for value in first], Rule(most=20)),
-        asked=asked,
+        in_question=in_question,
     )
 
 
@@ -53,7 +55,7 @@ def test_each_metrics_rows_are_together_and_times_come_before_memory() -> None:
 
 
 def test_what_is_asked_comes_first_whatever_it_is() -> None:
-    mixed = [beside("a"), beside("b", "peak_memory", asked=True), beside("b")]
+    mixed = [beside("a"), beside("b", "peak_memory", in_question=True), beside("b")]
     assert figures(by_metric(mixed)) == ["b.peak_memory", "a.time", "b.time"]
 
 

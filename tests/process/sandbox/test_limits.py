@@ -145,7 +145,7 @@ def test_locks_are_counted_in_there_too(inside: Inside) -> None:
 def test_nothing_is_left_of_a_sandbox(tmp_path: Path) -> None:
     with opened(tmp_path) as inside:
         inside.run("echo x > /tmp/x; echo x > /dev/shm/x")
-        rooms = inside.study / ".perftrail" / "rooms"
+        rooms = inside.study / ".perftrail" / "sandboxes"
         assert len(list(rooms.iterdir())) == 1
     assert list(rooms.iterdir()) == []
     begins = f"perftrail-sandbox-{os.getpid()}-"

@@ -94,7 +94,7 @@ def test_passwords_of_the_machine_cannot_be_read(inside: Inside) -> None:
 def test_results_and_processes_outside_are_not_visible(inside: Inside) -> None:
     inside.run(f"ls -A {inside.study}/.perftrail; ls -d /proc/[0-9]* | wc -l; ls -A /run")
     names, count = inside.said.split()[:-1], int(inside.said.split()[-1])
-    assert set(names) == {"builds", "rooms", "sources"}
+    assert set(names) == {"builds", "sandboxes", "sources"}
     assert count < 10
 
 

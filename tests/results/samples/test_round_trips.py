@@ -45,7 +45,7 @@ def study(tmp_path: Path) -> Path:
 def files(study: Path, format: str) -> Mapping[str, bytes]:
     view = samples_view(studyfile.load(str(study)))
     samples = exported(view)
-    if FORMATS[format].holds == "shown":
+    if FORMATS[format].metrics == "shown":
         samples = with_shown_metrics(samples, view)
     return write(format, samples, view.study)
 

@@ -149,7 +149,7 @@ def test_the_old_branchs_own_changes_are_distinguished(
     )
     [passage] = conflict.obstacles[0].passages
     assert passage.since == ()
-    assert [each.id for each in passage.apart] == [own]
+    assert [each.id for each in passage.only_on_old_branch] == [own]
     assert conflict.first == ()
 
 

@@ -206,5 +206,5 @@ def _with_commands(
     return replace(
         gate,
         repeat=f"perftrail compare{after((*ends, *study, *words))}",
-        hunt=f"perftrail find{after((*study, *search_words, '--range', '..'.join(ends)))}",
+        find_command=f"perftrail find{after((*study, *search_words, '--range', '..'.join(ends)))}",
     )

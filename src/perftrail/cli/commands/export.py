@@ -63,7 +63,7 @@ def command(
 
     with open_view(sources.load(study, to_read=True), store=store) as view:
         every = samples = exported(view, only=only, metrics=metrics)
-        if FORMATS[form].holds == "shown" and not metrics:
+        if FORMATS[form].metrics == "shown" and not metrics:
             samples = with_shown_metrics(every, view)
         print_source_age(view)
         files = write(form, samples, view.study)

@@ -17,7 +17,7 @@ from perftrail.cli.options import (
     with_sandbox,
 )
 from perftrail.errors import UsageError
-from perftrail.present.growth import cause_hint, curve_words, rival_words
+from perftrail.present.growth import cause_hint, curve_words, variant_words
 from perftrail.present.html_page import Section, Table
 from perftrail.present.scaling import described_words, left_out_words, scaling_lines
 from perftrail.results.changes import revisions_to_describe
@@ -127,11 +127,11 @@ def findings(gathered: Gathered) -> tuple[Section, ...]:
     ]
     grown = growth_along(gathered.view, gathered.rows, measured=gathered.measured_here, choose=choose)
     along = [
-        (f"{each.subject} {each.host.benchmark}.{each.metric} along {each.axis}", line)
+        (f"{each.subject} {each.largest.benchmark}.{each.metric} along {each.axis}", line)
         for each in grown.curves
         for line in curve_words(each)
     ]
-    along += [("comparison", line) for each in grown.rivals for line in rival_words(each)]
+    along += [("comparison", line) for each in grown.variants for line in variant_words(each)]
     return (
         *_section("scaling", "How it scales, and what limits it", scaled, left_out_words(scalings)),
         *_section(

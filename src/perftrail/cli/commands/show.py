@@ -157,7 +157,13 @@ def _show_search(view: View, requested: str, *, as_json: bool) -> None:
     taken_steps = steps(view, record)
     if as_json:
         step_data: list[SearchStepJson] = [
-            {"number": s.number, "words": s.words, "action": s.action, "news": s.news, "belief": s.belief}
+            {
+                "number": s.number,
+                "words": s.words,
+                "action": s.action,
+                "observation": s.observation,
+                "belief": s.belief,
+            }
             for s in taken_steps
         ]
         data: SearchStepsJson = {

@@ -189,7 +189,7 @@ IDLE = 10.0
 """After this multiple of an invocation's time without another, perftrail builds or waits."""
 
 
-def look(store: Store, snapshot: Snapshot, holder: Holder | None) -> Live:
+def observe(store: Store, snapshot: Snapshot, holder: Holder | None) -> Live:
     """Return what runs on a study. `holder` is the process that writes to its store, `None` without one."""
     mark = store.mark()
     recent = store.recent(PACE)

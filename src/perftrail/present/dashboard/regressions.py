@@ -52,8 +52,8 @@ class Regression:
     """A change for the worse: metric, variant, culprits, size and certainty.
 
     `key` is stable as long as metric, variant and culprit are. `revisions` are the candidates, the oldest first.
-    `how` says whether a search found it, or the samples along the history show it. `since` is the revision at which
-    the metric improved again, or empty. `size` is the ratio after/before.
+    `found_by` says whether a search found it, or the samples along the history show it. `better_since` is the revision
+    at which the metric improved again, or empty. `size` is the ratio after/before.
     """
 
     key: str
@@ -64,13 +64,13 @@ class Regression:
     position: int
     revisions: tuple[Revision, ...]
     size: float
-    by: str
+    size_words: str
     effect: str
     levels: str
-    sure: str
-    how: FoundBy
-    since: str = ""
-    also: int = 0
+    certainty: str
+    found_by: FoundBy
+    better_since: str = ""
+    other_points: int = 0
 
     def as_json(self) -> RegressionJson:
         """Return it as the API does."""
@@ -85,9 +85,9 @@ class Regression:
             "ratio": self.size,
             "effect": self.effect,
             "levels": self.levels,
-            "certainty": self.sure,
-            "found_by": self.how,
-            "better_since": self.since or None,
+            "certainty": self.certainty,
+            "found_by": self.found_by,
+            "better_since": self.better_since or None,
         }
 
 
@@ -96,7 +96,7 @@ def regressions(gathered: Gathered) -> tuple[Regression, ...]:
     found: dict[str, Regression] = {}
     for each in (*_searched(gathered), *_seen(gathered)):
         known = found.get(each.key)
-        found[each.key] = each if known is None else replace(known, also=known.also + 1)
+        found[each.key] = each if known is None else replace(known, other_points=known.other_points + 1)
     return tuple(sorted(found.values(), key=lambda each: (-each.position, each.figure, each.variant)))
 
 
@@ -139,11 +139,11 @@ def _of_answer(gathered: Gathered, answer: Mapping[str, Json], found: ChangeFoun
         position=gathered.positions[ids[-1]],
         revisions=found.candidates,
         size=found.effect.value,
-        by=relative(found.effect.value),
+        size_words=relative(found.effect.value),
         effect=effect_words(found.effect.value, found.effect.low, found.effect.high),
         levels=levels_of(found),
-        sure=answer_sure(found),
-        how="search",
+        certainty=answer_sure(found),
+        found_by="search",
     )
 
 
@@ -160,12 +160,12 @@ def _seen(gathered: Gathered) -> Iterator[Regression]:
                 position=gathered.positions[row.subject.revision.id],
                 revisions=each.candidates,
                 size=point.effect,
-                by=relative(point.effect),
+                size_words=relative(point.effect),
                 effect=effect_words(point.effect, point.low, point.high),
                 levels=levels_words(point.before, point.after, row.unit),
-                sure=certainty_words(point),
-                how="history",
-                since=_since(gathered, each),
+                certainty=certainty_words(point),
+                found_by="history",
+                better_since=_since(gathered, each),
             )
 
 

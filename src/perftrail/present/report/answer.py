@@ -67,7 +67,7 @@ BUILDS_DIFFER = (
 
 def difference(gathered: Gathered, compared: Sequence[SideBySide], *, notes: tuple[str, ...]) -> Verdict:
     """Return how the subjects differ: in the metric of the study's question, else the largest sure difference."""
-    about = [each for each in compared if each.asked] or compared
+    about = [each for each in compared if each.in_question] or compared
     sure = [each for each in about if each.differs]
     if not sure:
         return _alike(compared, about, notes)
@@ -78,7 +78,7 @@ def difference(gathered: Gathered, compared: Sequence[SideBySide], *, notes: tup
     alike = [each for each in result if (each.benchmark, each.metric) == (best.benchmark, best.metric)]
     found = best.comparison
     words = ", ".join(f"{each.name} {relative(each.comparison.effect)} ({each.words})" for each in alike)
-    figure = best.figure if best.asked else f"{best.benchmark}.{best.metric}"
+    figure = best.figure if best.in_question else f"{best.benchmark}.{best.metric}"
     return Verdict(
         sentence=f"{figure} against {best.reference}: {words}.",
         tone=_tone({each.words for each in alike}),
@@ -119,7 +119,7 @@ def _alike(compared: Sequence[SideBySide], about: Sequence[SideBySide], notes: t
     which = "No difference" if same else "No difference detected"
     if any(each.points > 1 for each in about):
         which += " on the whole"
-    figure = f" in {about[0].figure}" if about[0].asked else ""
+    figure = f" in {about[0].figure}" if about[0].in_question else ""
     sentence = f"{which} from {about[0].reference}{figure}; {bound}."
     if disturbed := [each for each in about if not each.decides]:
         largest = max(disturbed, key=lambda each: each.size)

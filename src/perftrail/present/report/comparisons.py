@@ -66,7 +66,7 @@ def compared_verdict(gate: Gate) -> Verdict:
             Fact(label="Base", text=escaped(revision(gate.base), longest=LONGEST)),
             Fact(label="Head", text=escaped(revision(gate.head), longest=LONGEST)),
             Fact(label="Certainty", text=sentence(sureness(gate))),
-            Fact(label="Measured", text=sentence(f"{effort(gate)}, {gate.taken[:10]}")),
+            Fact(label="Measured", text=sentence(f"{effort(gate)}, {gate.finished[:10]}")),
         ),
         notes=tuple(escaped(sentence(text), longest=LONGEST) for text in limits(gate)),
     )
@@ -83,7 +83,7 @@ def compared_sections(comparisons: Sequence[Gate]) -> Iterator[Section]:
         )
         yield Section(
             name=f"compared-{number}",
-            title=f"{gate.head.short} compared with {gate.base.short}, {gate.taken[:10]}",
+            title=f"{gate.head.short} compared with {gate.base.short}, {gate.finished[:10]}",
             paragraphs=(escaped(sentence(headline(gate)), longest=LONGEST), *more),
             figure=_chart(gate, name=f"compared-{number}"),
             tables=(
@@ -109,8 +109,8 @@ def compared_sections(comparisons: Sequence[Gate]) -> Iterator[Section]:
 
 
 def _failures(gate: Gate, number: int) -> Iterator[Table]:
-    if gate.lost:
-        rows = tuple((escaped(lost(each), longest=LONGEST),) for each in gate.lost)
+    if gate.failed_sides:
+        rows = tuple((escaped(lost(each), longest=LONGEST),) for each in gate.failed_sides)
         yield Table(name=f"compared-{number}-failed", head=("failed",), rows=rows)
 
 
@@ -126,7 +126,7 @@ def _chart(gate: Gate, *, name: str) -> Figure | None:
             verdict=row.word,
         )
         for row in gate.rows[:MOST_DRAWN]
-        if row.comparison is not None and row.read
+        if row.comparison is not None and row.has_verdict
     ]
     if not rows:
         return None
@@ -181,7 +181,7 @@ class SideBySide:
     points: int = 1
     in_turns: bool = True
     decides: bool = True
-    asked: bool = False
+    in_question: bool = False
 
     @property
     def figure(self) -> str:
@@ -238,7 +238,7 @@ def by_metric(found: Sequence[SideBySide]) -> tuple[SideBySide, ...]:
     """Order comparisons: the study's question first, then by metric, times first."""
     metrics = list(dict.fromkeys(each.metric for each in found))
     return tuple(
-        sorted(found, key=lambda each: (not each.asked, each.unit != "s", metrics.index(each.metric)))
+        sorted(found, key=lambda each: (not each.in_question, each.unit != "s", metrics.index(each.metric)))
     )
 
 
@@ -246,7 +246,7 @@ def drawn_comparisons(found: Sequence[SideBySide]) -> list[SideBySide]:
     """Return the comparisons to draw: the study's question, then the largest sure differences, in their order."""
     order = sorted(
         range(len(found)),
-        key=lambda at: (not found[at].asked, -found[at].size if found[at].differs else 0.0),
+        key=lambda at: (not found[at].in_question, -found[at].size if found[at].differs else 0.0),
     )
     return [found[at] for at in sorted(order[:MOST_ROWS])]
 
@@ -256,7 +256,7 @@ def _groups(gathered: Gathered) -> list[list[tuple[Row, Row]]]:
 
     The metric of the study's question comes first, with its own point alone.
     """
-    asked = gathered.asked
+    asked = gathered.question_metric
     own: dict[str, list[tuple[Row, Row]]] = {}
     found: dict[tuple[str, str, str], list[tuple[Row, Row]]] = {}
     for first, second in sides(gathered.compared_rows, gathered.variants):
@@ -293,7 +293,7 @@ def _apart(gathered: Gathered, rows: Sequence[Row]) -> tuple[SideBySide, ...]:
 
 def compare_unpaired_rows(gathered: Gathered, first: Row, second: Row, *, comparisons: int) -> SideBySide:
     """Compare two rows of samples that are not interleaved; all `comparisons` share one error rate."""
-    asked = gathered.asked
+    asked = gathered.question_metric
     return SideBySide(
         name=gathered.subject_name(second),
         where=str(second.point),
@@ -305,7 +305,7 @@ def compare_unpaired_rows(gathered: Gathered, first: Row, second: Row, *, compar
         ratios=tuple(unpaired_ratios(first, second)),
         comparison=compare_rows(first, second, comparisons=comparisons),
         in_turns=False,
-        asked=asked is not None and asked.is_of(second),
+        in_question=asked is not None and asked.is_of(second),
     )
 
 
@@ -330,7 +330,7 @@ def comparison_section(gathered: Gathered, compared: Sequence[SideBySide]) -> Se
     return Section(
         name="against",
         title=title,
-        answers=any(each.asked for each in compared),
+        answers=any(each.in_question for each in compared),
         paragraphs=(_of_how_many(compared),) if len(drawn) < len(compared) else (),
         figure=against(
             rows, name="against", title=title, reference=reference, palette=gathered.palette, **apart
@@ -401,7 +401,7 @@ def compare_pairs_of(gathered: Gathered, taken: Sequence[PointPairs], *, compari
     groups = [pairs for _, pairs in taken]
     pairs = [pair for each in groups for pair in each]
     first, second = points[0]
-    asked = gathered.asked
+    asked = gathered.question_metric
     return SideBySide(
         name=gathered.subject_name(second),
         where=_where(gathered, points),
@@ -414,7 +414,7 @@ def compare_pairs_of(gathered: Gathered, taken: Sequence[PointPairs], *, compari
         comparison=compare_over(values_of(groups), comparisons=comparisons),
         points=len(points),
         decides=decides(second.unit, pairs),
-        asked=asked is not None and all(asked.is_of(row) for _, row in points),
+        in_question=asked is not None and all(asked.is_of(row) for _, row in points),
     )
 
 
@@ -422,6 +422,6 @@ def _where(gathered: Gathered, points: Sequence[tuple[Row, Row]]) -> str:
     """Return the number of points of a comparison, or its only point."""
     if len(points) > 1:
         return f"over {len(points)} points"
-    asked = gathered.asked
+    asked = gathered.question_metric
     picked = asked is not None and asked.point is not None and asked.is_of(points[0][1])
     return str(points[0][1].point) if picked else ""

@@ -138,7 +138,7 @@ def _sections(gathered: Gathered, family: _Family, name: str) -> Iterator[Sectio
         if len(gathered.variants) > 1 and len(gathered.measured) > 1
         else ""
     )
-    asked = gathered.asked
+    asked = gathered.question_metric
     yield Section(
         name=name,
         title=family.title,

@@ -83,8 +83,8 @@ class Gathered:
     revisions: tuple[Revision, ...]
     measured_here: MeasuredHere
     rows: tuple[Row, ...]
-    looking: Pending[HistoryChanges]
-    lacking: Missing
+    pending_changes: Pending[HistoryChanges]
+    missing: Missing
     comparisons: tuple[Gate, ...]
     searches: tuple[SearchRecord, ...]
     search: SearchRecord | None
@@ -93,7 +93,7 @@ class Gathered:
     @cached_property
     def along_history(self) -> HistoryChanges:
         """Every change along the history of every metric except memory."""
-        return with_answers(self.looking.outcome(), self.view.study, self.searches)
+        return with_answers(self.pending_changes.outcome(), self.view.study, self.searches)
 
     @cached_property
     def changes(self) -> tuple[HistoryChange, ...]:
@@ -172,7 +172,7 @@ class Gathered:
         return () if self.search is None else answers_of(self.search)
 
     @cached_property
-    def asked(self) -> QuestionMetric | None:
+    def question_metric(self) -> QuestionMetric | None:
         """The metric of the study's question: that of `find`, else the first derived one."""
         study = self.view.study
         for text in (*study.find.metric, *study.derived):
@@ -188,7 +188,7 @@ class Gathered:
     @cached_property
     def question_rows(self) -> tuple[Row, ...]:
         """The rows with values of the study's question, in the order of the history."""
-        asked = self.asked
+        asked = self.question_metric
         if asked is None:
             return ()
         return tuple(row for row in self.rows if asked.is_of(row) and row.values)
@@ -196,7 +196,7 @@ class Gathered:
     @cached_property
     def largest_change(self) -> HistoryChange | None:
         """The largest change along the history, of the study's question if that has values."""
-        asked = self.asked if self.question_rows else None
+        asked = self.question_metric if self.question_rows else None
         own = [change for change in self.changes if asked is None or asked.is_of(change.row)]
         return max(own, key=lambda each: abs(math.log(each.point.effect)), default=None)
 
@@ -261,15 +261,17 @@ def gather(view: View, results: Path, *, engine: Engine | None = None) -> Gather
     measured = MeasuredHere(view)
     thinker.begin(load_detector, len({cell.subject.revision.id for cell, _ in measured.cells}))
     found: list[Sequence[Row]] = []
-    looking = begin_changes(measured.history, _along(view, measured, _metrics(view, known), found), thinker)
+    pending_changes = begin_changes(
+        measured.history, _along(view, measured, _metrics(view, known), found), thinker
+    )
     return Gathered(
         view=view,
         results=results,
         revisions=measured.history,
         measured_here=measured,
         rows=in_order(measured, found),
-        looking=looking,
-        lacking=missing_builds(view, measured.history),
+        pending_changes=pending_changes,
+        missing=missing_builds(view, measured.history),
         comparisons=stored_comparisons(view),
         searches=known,
         search=chosen,

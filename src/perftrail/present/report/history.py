@@ -89,7 +89,7 @@ def _releases(revisions: Sequence[Revision]) -> Iterator[Mark]:
 
 
 def _failed(gathered: Gathered) -> Iterator[Mark]:
-    for group in gathered.lacking.failure_groups:
+    for group in gathered.missing.failure_groups:
         for subject in group.subjects:
             if subject.revision.id in gathered.positions and group.failure.stage != "skipped":
                 position = gathered.positions[subject.revision.id]
@@ -104,7 +104,7 @@ def _gaps(gathered: Gathered) -> Iterator[Gap]:
             if isinstance(ends, list) and all(str(end) in gathered.positions for end in ends):
                 first, last = (gathered.positions[str(end)] for end in ends)
                 yield Gap(first=first, last=last, why=f"{each['stage']}, {each['tried']} tried")
-    for left_out in gathered.lacking.left_out:
+    for left_out in gathered.missing.left_out:
         places = sorted(gathered.positions[revision.id] for revision in left_out.revisions)
         yield from _runs(places, f"skipped: {escaped(left_out.reason)}")
 
@@ -329,7 +329,7 @@ def _searched_points(gathered: Gathered) -> list[HistoryPoint]:
     assert gathered.search is not None or not gathered.steps
     read: dict[str, list[float]] = {}
     for step in gathered.steps:
-        values = step.news.get("values")
+        values = step.observation.get("values")
         if isinstance(values, list) and str(step.action.get("measure")) in gathered.positions:
             numbers = [float(value) for value in values if isinstance(value, int | float)]
             read.setdefault(str(step.action["measure"]), []).extend(numbers)

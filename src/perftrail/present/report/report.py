@@ -135,7 +135,7 @@ def _other_searches(gathered: Gathered) -> Iterator[Table]:
 
 def _failures(gathered: Gathered) -> Section | None:
     """Return each cause of failures once, with the end of its log, and the skipped revisions; `None` without any."""
-    failure_groups, left_out = gathered.lacking.failure_groups, gathered.lacking.left_out
+    failure_groups, left_out = gathered.missing.failure_groups, gathered.missing.left_out
     if not failure_groups and not left_out:
         return None
     rows = tuple(

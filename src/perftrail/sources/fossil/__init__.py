@@ -10,7 +10,7 @@ from perftrail.model.subject import Branch, Merge, Revision
 from perftrail.model.wording import quoted
 from perftrail.sources.fossil.lineage import FossilChanges, FossilLineage
 from perftrail.sources.fossil.repository import FossilCopy
-from perftrail.sources.fossil.tree import FossilTrees, put
+from perftrail.sources.fossil.tree import FossilTrees, write_tree
 from perftrail.sources.ranges import parse_range, resolve_ends, select_revisions
 
 if TYPE_CHECKING:
@@ -108,11 +108,11 @@ class FossilSource:
             id_ = self._lineage.resolve(revision.id)
         except SourceError as error:
             raise CheckoutFailed(str(error)) from error
-        put(self._trees.write, id_, directory, log)
+        write_tree(self._trees.write, id_, directory, log)
 
     def write_own_files(self, revision: Revision, directory: str, log: str) -> None:
         """Write a check-in's files like `materialise`, without those that Fossil adds to a check-out."""
-        put(self._trees.write_own, revision.id, directory, log)
+        write_tree(self._trees.write_own, revision.id, directory, log)
 
     def _ahead(self, id_: str) -> tuple[str, ...]:
         """Return the check-ins that are probably requested next, in the order of the history."""

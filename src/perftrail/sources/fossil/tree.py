@@ -218,7 +218,7 @@ def _place(file: _File, artifact: Path, path: Path) -> None:
     path.chmod(0o755 if "x" in file.kind else 0o644)
 
 
-def put(write: Callable[[str, Path], int], id_: str, directory: str, log: str) -> None:
+def write_tree(write: Callable[[str, Path], int], id_: str, directory: str, log: str) -> None:
     """Create a check-in's tree like `write`, in a new directory. Raises `CheckoutFailed`."""
     target = Path(directory).absolute()
     if target.exists():

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from perftrail.sources.git.mirror import Mirror
 
 
-MOST_STAGES = 200
+MOST_RENAMES = 200
 """Maximum number of renames to follow."""
 
 _COMMIT = re.compile(r"(?P<id>[0-9a-f]{40,64}) (?P<parent>[0-9a-f]{40,64})(?: .*)?")
@@ -31,32 +31,34 @@ _WILD = frozenset("*?[")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
+class RenamedFiles:
     """The names of files in a commit and in its ancestors."""
 
     tip: str
     names: tuple[str, ...]
 
 
-def follow(git: Git, repository: Path, first: Stage, *, old: str, line_only: bool) -> tuple[Stage, ...]:
-    """Return the names of files, and one stage for each earlier rename, back to `old`.
+def follow(
+    git: Git, repository: Path, first: RenamedFiles, *, old: str, line_only: bool
+) -> tuple[RenamedFiles, ...]:
+    """Return the names of files, and those before each earlier rename, back to `old`.
 
     Names with ``*``, ``?`` or ``[`` are not followed. With `line_only`, only renames relative to the first parent
     count. Raises `SourceError`.
     """
-    stages, left = [first], [first]
-    while left and len(stages) < MOST_STAGES:
-        stage = left.pop()
-        plain = tuple(name for name in stage.names if not (_WILD & set(name) or name.startswith(":")))
+    renames, left = [first], [first]
+    while left and len(renames) < MOST_RENAMES:
+        renamed = left.pop()
+        plain = tuple(name for name in renamed.names if not (_WILD & set(name) or name.startswith(":")))
         if not plain:
             continue
-        added = _adding(git, repository, stage.tip, plain, old=old, line_only=line_only)
+        added = _adding(git, repository, renamed.tip, plain, old=old, line_only=line_only)
         for parent, names in _renamed(git, repository, added, plain).items():
-            earlier = Stage(tip=parent, names=names)
-            if earlier not in stages:
-                stages.append(earlier)
+            earlier = RenamedFiles(tip=parent, names=names)
+            if earlier not in renames:
+                renames.append(earlier)
                 left.append(earlier)
-    return tuple(stages)
+    return tuple(renames)
 
 
 def _adding(
@@ -201,9 +203,9 @@ class GitLineage:
     def _touching(self, old: str, new: str) -> list[str]:
         """Return the selected commits that change the files under their names at that time."""
         line_only = "--first-parent" in _WALKS.get(self._table.walk, ())
-        first = Stage(tip=new, names=tuple(map(posixpath.normpath, self._table.touching)))
-        stages = follow(self._mirror.git, self._mirror.ready(), first, old=old, line_only=line_only)
-        found = [self._walk(old, stage.tip, stage.names) for stage in stages]
+        first = RenamedFiles(tip=new, names=tuple(map(posixpath.normpath, self._table.touching)))
+        renames = follow(self._mirror.git, self._mirror.ready(), first, old=old, line_only=line_only)
+        found = [self._walk(old, renamed.tip, renamed.names) for renamed in renames]
         if len(found) == 1:
             return found[0]
         touching = {id_ for ids in found for id_ in ids}

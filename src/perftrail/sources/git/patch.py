@@ -102,7 +102,7 @@ class Clashes:
         passages: tuple[Passage, ...] = ()
         if parent and clash == "changed":
             passages = self._passages(path, stages, onto=onto, parent=parent)
-        if parent and not any(passage.since or passage.apart for passage in passages):
+        if parent and not any(passage.since or passage.only_on_old_branch for passage in passages):
             since = self._touching(parent, onto, path)
         return Obstacle(path=path, clash=clash, passages=passages or self._marked(path), since=since)
 
@@ -134,7 +134,7 @@ class Clashes:
                     last=max(1, start, end),
                     marker=markers[number] if len(markers) == len(met) else 0,
                     since=self._line_history(parent, onto, path, _Span(first=start, count=end - start + 1)),
-                    apart=self._line_history(onto, parent, path, own),
+                    only_on_old_branch=self._line_history(onto, parent, path, own),
                 )
             )
         return tuple(passages)

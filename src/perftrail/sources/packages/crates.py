@@ -156,7 +156,7 @@ class Crates(SemanticRegistry):
         """Return the identity of a crate's archive: its checksum."""
         return content_key("archive", self._checksum(id))
 
-    def put(self, id: str, directory: Path, log: str) -> None:
+    def write_release(self, id: str, directory: Path, log: str) -> None:
         """Download a crate once, check it, and unpack it."""
         settings = self._index.settings
         if settings.get("auth-required") is True:

@@ -293,7 +293,7 @@ _CHECKSUMS = re.compile(r"^Checksums-Sha256:[ \t]*\n((?: .*\n?)+)", re.MULTILINE
 class DebianSources:
     """The versions of a source package in the machine's archives, or in those of the study."""
 
-    fits = "in the archives that apt is set up for"
+    limits = "in the archives that apt is set up for"
 
     def __init__(self, package: Package, table: SourceTable, *, cache: Path, starter: Starter) -> None:
         self.package = package
@@ -334,7 +334,7 @@ class DebianSources:
         """Return the identity of a version: the checksum of its description, which contains those of all its files."""
         return content_key("debian source", self._description(id))
 
-    def put(self, id: str, directory: Path, log: str) -> None:
+    def write_release(self, id: str, directory: Path, log: str) -> None:
         """Let apt download a version once, check it, and let dpkg-source unpack and patch it."""
         sha256 = self._description(id)
         kept = self._cache / sha256
@@ -410,7 +410,7 @@ class DebianSources:
         text = answer.output.decode("utf-8", errors="replace")
         found = dict(self._read(text))
         if not found:
-            raise SourceError(f"{where}: no such source package {self.fits}")
+            raise SourceError(f"{where}: no such source package {self.limits}")
         return found
 
     def _read(self, text: str) -> Iterator[tuple[str, str]]:
@@ -427,7 +427,7 @@ class DebianSources:
     def _description(self, id: str) -> str:
         known = self._descriptions()
         if id not in known:
-            raise SourceError(f"{self.package}: no version {quoted(id)} {self.fits}")
+            raise SourceError(f"{self.package}: no version {quoted(id)} {self.limits}")
         if not known[id]:
             raise SourceError(f"{self.package}: the archive has no SHA-256 of {quoted(id)}")
         return known[id]

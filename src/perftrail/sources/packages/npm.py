@@ -53,7 +53,7 @@ class NpmPackages(SemanticRegistry):
         """Return the identity of a release's archive: its checksum."""
         return content_key("archive", *self._checksum(id).parts)
 
-    def put(self, id: str, directory: Path, log: str) -> None:
+    def write_release(self, id: str, directory: Path, log: str) -> None:
         """Let npm download a release once, check it, and unpack it; none of its scripts run."""
         checksum = self._checksum(id)
         kept = self._cache / f"{checksum.digest.hex()}.tgz"

@@ -260,7 +260,7 @@ class PythonPackages:
     Each is installed alone, with only the dependencies of the study.
     """
 
-    fits = "for this Python and machine"
+    limits = "for this Python and machine"
 
     def __init__(self, package: Package, table: SourceTable, *, cache: Path, starter: Starter) -> None:
         self.package = Package(ecosystem="pypi", name=canonicalize_name(package.name))
@@ -290,7 +290,7 @@ class PythonPackages:
         key = content_key(requires, interpreter, self._table.index or "", *form)
         return f"pypi:{self.package.name}=={id}:{key}"
 
-    def put(self, id: str, directory: Path, log: str) -> None:
+    def write_release(self, id: str, directory: Path, log: str) -> None:
         """Install a release, compiled, into a separate directory, with only what the study names."""
         name = self.package.name
         index = ["--index-url", self._table.index] if self._table.index else []

@@ -50,7 +50,7 @@ class Registry(Protocol):
         ...
 
     @property
-    def fits(self) -> str:
+    def limits(self) -> str:
         """Limits of the known releases, for messages; empty if all are known."""
         ...
 
@@ -66,7 +66,7 @@ class Registry(Protocol):
         """Return the identity of a release's content: equal identities, equal trees. Downloads nothing."""
         ...
 
-    def put(self, id: str, directory: Path, log: str) -> None:
+    def write_release(self, id: str, directory: Path, log: str) -> None:
         """Write a release into a new directory, whose parent exists.
 
         Every attempt is appended to the file `log`. Raises `SourceError` if that fails; the caller then removes the
@@ -133,7 +133,7 @@ def is_semantic_version(text: str) -> bool:
 class SemanticRegistry(ABC):
     """The releases of one package, in the order of their versions."""
 
-    fits = ""
+    limits = ""
 
     def __init__(self, package: Package, table: SourceTable, *, cache: Path, starter: Starter) -> None:
         self.package = package

@@ -92,7 +92,7 @@ class ReleaseSource:
             raise CheckoutFailed(f"{directory}: exists already; a release needs a new directory")
         place.parent.mkdir(parents=True, exist_ok=True)
         try:
-            self._registry.put(revision.id, place, log)
+            self._registry.write_release(revision.id, place, log)
         except SourceError as error:
             shutil.rmtree(place, ignore_errors=True)
             with Path(log).open("a", encoding="utf-8", errors="replace") as file:
@@ -123,7 +123,7 @@ class ReleaseSource:
 
     @property
     def _availability(self) -> str:
-        return f" {self._registry.fits}" if self._registry.fits else ""
+        return f" {self._registry.limits}" if self._registry.limits else ""
 
     def _end(self, text: str) -> Version | None:
         """Return the version of a range's end, which must be a release of the history."""

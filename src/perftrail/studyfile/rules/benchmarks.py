@@ -8,7 +8,15 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perftrail.model.placeholders import LAYOUT, MACHINE, OUT, fill, insert_texts, names, split_command
+from perftrail.model.placeholders import (
+    COMMON_PLACEHOLDERS,
+    LAYOUT,
+    OUT,
+    fill,
+    insert_texts,
+    names,
+    split_command,
+)
 from perftrail.model.target import TargetError, known_value
 from perftrail.model.wording import listed, nearest, quoted, suggestion
 from perftrail.studyfile.problems import MissingFile
@@ -143,7 +151,7 @@ def _study_words(line: str) -> Iterator[str]:
 
 
 MOST_POINTS = 100_000
-RESERVED = (*MACHINE, OUT, LAYOUT, "variant")
+RESERVED = (*COMMON_PLACEHOLDERS, OUT, LAYOUT, "variant")
 _SHELL_WORDS = frozenset({"|", "||", "&", "&&", ";", "<", ">", ">>", "2>&1", "2>", "&>"})
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.model.placeholders import (
+    COMMON_PLACEHOLDERS,
     LAYOUT,
-    MACHINE,
     OUT,
     insert_texts,
     names,
@@ -127,7 +127,7 @@ RELINK_NEEDS_OUTPUTS = (
 
 def always_known(study: Study) -> tuple[str, ...]:
     """Return the placeholders that every line of a study may contain."""
-    return (*MACHINE, *map(source_placeholder, study.sources))
+    return (*COMMON_PLACEHOLDERS, *map(source_placeholder, study.sources))
 
 
 def every_part(study: Study) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from perftrail.model.subject import Subject
 from perftrail.model.target import TargetError, parse_metric, resolve, targets
 from perftrail.stats.comparison import Verdict
 from perftrail.stats.estimate import estimate
-from perftrail.stats.retained_gain import carried
+from perftrail.stats.retained_gain import estimate_retained_gain
 from perftrail.verbs.backport.result import BackportReport, FailedRole, MetricResult, Role
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ def _retained(logs: Mapping[Role, Sequence[float]], rule: Rule) -> RetainedGain 
         [value - base for value, base in zip(logs[role], old, strict=True)]
         for role in (Role.PATCHED, Role.FIXED)
     )
-    return carried(patched, fixed, level=rule.level)
+    return estimate_retained_gain(patched, fixed, level=rule.level)
 
 
 class Backport:

@@ -403,7 +403,7 @@ def _obstacle(obstacle: Obstacle) -> ObstacleJson:
                 "last": each.last,
                 "marker": each.marker,
                 "since": _ids(each.since),
-                "apart": _ids(each.apart),
+                "apart": _ids(each.only_on_old_branch),
             }
             for each in obstacle.passages
         ],

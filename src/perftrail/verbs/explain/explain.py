@@ -240,7 +240,7 @@ class Explain:
         """Build one revision for every wanted point, by benchmark and point."""
         readies: dict[tuple[str, object], Ready] = {}
         for cell in cells(self._session.study, Subject(revision=revision, variant=variant)):
-            if not self._selection.wants(cell):
+            if not self._selection.includes(cell):
                 continue
             ready = yield from self._session.subject_builder.ready(cell)
             if isinstance(ready, Failure):

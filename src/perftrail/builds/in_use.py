@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-class Users:
+class BuildsInUse:
     """One file for each process that uses builds, locked while the process lives, with the keys of its builds."""
 
     def __init__(self, builds: Path) -> None:
         self._home = builds / "locks" / "users"
         self._lock = builds / "locks" / "users.lock"
         self._file: int | None = None
-        self._release: weakref.finalize[[int], Users] | None = None
+        self._release: weakref.finalize[[int], BuildsInUse] | None = None
         self._ours: set[str] = set()
 
     def claim(self, key: str) -> None:
