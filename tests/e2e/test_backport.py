@@ -48,15 +48,15 @@ def test_a_fix_that_applies_carries_the_whole_gain_and_says_what_it_costs(
 ) -> None:
     _, answer = whole
     assert (answer["verdict"], answer["metric"]) == ("whole", "work.ratio")
-    assert answer["carried"]["low"] == pytest.approx(1.0)
-    assert answer["carried"]["high"] == pytest.approx(1.0)
+    assert answer["retained_gain"]["low"] == pytest.approx(1.0)
+    assert answer["retained_gain"]["high"] == pytest.approx(1.0)
     assert answer["costs"] == ["work.steps[threads=1]"]
     ratio, alone = metric(answer, "work.ratio"), metric(answer, "work.steps[threads=1]")
     assert ratio["patched_against_old"]["effect"]["value"] == pytest.approx(2.2)
     assert ratio["patched_against_old"]["verdict"] == "better"
     assert alone["patched_against_old"]["effect"]["value"] == pytest.approx(1.1)
     assert alone["patched_against_old"]["verdict"] == "worse"
-    assert alone["carried"] is None
+    assert alone["retained_gain"] is None
 
 
 def test_the_patch_is_written_next_to_the_study_and_turns_the_old_release_into_the_patched_one(
@@ -119,9 +119,9 @@ def test_half_of_a_fix_carries_a_part_of_the_gain(releases: Releases, tmp_path: 
     answer = told("backport", releases.fix, str(study), "--patch", str(patch), "--onto", "v1.0")
     assert answer["verdict"] == "part"
     # log(10/7) of log(2.2) is carried in the ratio, log(7/10) of log(1/2) on eight threads.
-    assert answer["carried"]["value"] == pytest.approx(0.4524, abs=0.001)
+    assert answer["retained_gain"]["value"] == pytest.approx(0.4524, abs=0.001)
     together = metric(answer, "work.steps[threads=8]")
-    assert together["carried"]["value"] == pytest.approx(0.5146, abs=0.001)
+    assert together["retained_gain"]["value"] == pytest.approx(0.5146, abs=0.001)
     assert answer["costs"] == []
     assert answer["patch"]["file"] is None
     alone = told("backport", str(study), "--patch", str(patch), "--onto", "v1.0")
@@ -157,7 +157,7 @@ def test_a_conflict_is_explained_settled_and_measured(releases: Releases, tmp_pa
     )
     done = told("backport", releases.tangled, str(study), "--patch", str(settled), "--onto", "v1.0")
     alone = metric(done, "work.steps[threads=1]")
-    assert alone["carried"]["value"] == pytest.approx(1.0)
+    assert alone["retained_gain"]["value"] == pytest.approx(1.0)
     assert releases.repository.snapshot() == before
 
 
@@ -169,14 +169,14 @@ def test_a_merge_brings_all_that_its_branch_did(releases: Releases, tmp_path: Pa
     again = told("backport", releases.merge, str(study), "--onto", releases.prelude)
     together = metric(again, "work.steps[threads=8]")
     assert together["figures"]["patched"]["value"] == 25_000
-    assert together["carried"]["value"] == pytest.approx(1.0)
+    assert together["retained_gain"]["value"] == pytest.approx(1.0)
 
 
 def test_without_a_gain_none_is_said_to_be_carried(releases: Releases, tmp_path: Path) -> None:
     study = write_study(tmp_path / "study", releases)
     answer = told("backport", releases.prelude, str(study), "--onto", releases.fix)
     assert answer["verdict"] == "no gain"
-    assert answer["carried"] is None
+    assert answer["retained_gain"] is None
     said = perftrail("backport", releases.prelude, str(study), "--onto", releases.fix).stdout
     assert said.startswith("no gain of the fix was detected in ratio: the fixed revision equals the old one")
 

@@ -92,7 +92,7 @@ class BackportMetricJson(TypedDict):
     figures: Annotated[dict[str, BackportEstimateJson], "median of each role: old, patched, fixed"]
     patched_against_old: BackportComparisonJson | None
     fixed_against_old: BackportComparisonJson | None
-    carried: RetainedGainJson | None
+    retained_gain: RetainedGainJson | None
     note: Annotated[str, "why there is no value"]
 
 
@@ -138,7 +138,7 @@ class BackportReportJson(BackportedJson):
 
     verdict: str
     metric: Annotated[str | None, "the metric of the verdict"]
-    carried: RetainedGainJson | None
+    retained_gain: RetainedGainJson | None
     costs: Annotated[list[str], "metrics that the patched revision makes worse"]
     patched: str
     patch: PatchJson
@@ -265,7 +265,7 @@ class MetricResult:
             },
             "patched_against_old": self._compared(self.patched_against_old),
             "fixed_against_old": self._compared(self.fixed_against_old),
-            "carried": _retained_json(self.retained) if self.gains else None,
+            "retained_gain": _retained_json(self.retained) if self.gains else None,
             "note": self.note,
         }
 
@@ -356,7 +356,7 @@ class BackportReport:
         return {
             "verdict": self.verdict,
             "metric": None if head is None else head.target.name,
-            "carried": None if head is None else _retained_json(head.retained),
+            "retained_gain": None if head is None else _retained_json(head.retained),
             "costs": [metric.target.name for metric in self.costs],
             **_revisions_json(fitted.patched.base, fitted.fix),
             "patched": fitted.patched.revision.id,
