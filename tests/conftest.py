@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+from perftrail import file_tree
 from perftrail.cli.main import keep_to_one_thread
 from tests.json_checked import check_printed_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from playwright.sync_api import Browser
 
@@ -36,6 +38,18 @@ settings.load_profile("perftrail")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Start the simulations first: they take longest, and the last test should not keep one worker alone."""
     items.sort(key=lambda item: "tests/simulation/" not in item.nodeid)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def user_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A cache of the tests' own instead of the user's; the charts' script is linked, because it takes seconds."""
+    ours = tmp_path_factory.mktemp("cache") / "perftrail"
+    ours.mkdir()
+    for script in file_tree.user_cache().glob("vega-*.js"):
+        (ours / script.name).symlink_to(script)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(ours.parent))
+        yield ours
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""Remove untrusted trees, claim temporary files, and lock files.
+"""Remove untrusted trees, claim temporary files, lock files, find the user's cache.
 
 Trees that untrusted programs wrote are removed without following links, including unreadable parts. A claimed file
 belongs to a living process, so that leftovers of killed ones can be removed.
@@ -17,6 +17,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
+
+
+def user_cache() -> Path:
+    """Return perftrail's directory in the user's cache, as the XDG base directory specification says."""
+    named = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(named) if Path(named).is_absolute() else Path.home() / ".cache") / "perftrail"
 
 
 def remove_tree(path: Path) -> None:

@@ -24,7 +24,7 @@ from perftrail.cluster.dask_worker import present_job, run_worker
 from perftrail.cluster.study_copy import LOGS, StudyCopy
 from perftrail.cluster.values import WorkerOptions
 from perftrail.errors import ClusterError, MachineBusy, PerftrailError, UsageError
-from perftrail.file_tree import claimed_directory, exclusive_lock, remove_left_over, shared_lock
+from perftrail.file_tree import claimed_directory, exclusive_lock, remove_left_over, shared_lock, user_cache
 from perftrail.measure.build_workers import LocalBuildWorker, open_builder, sandboxes
 from perftrail.measure.invocation import log_name, open_invoker
 from perftrail.measure.sandboxes import remove_leftovers
@@ -81,8 +81,7 @@ def building(machine: str) -> Iterator[None]:
 def _home(machine: str) -> Path:
     """Return a directory that only this user's processes can enter."""
     own = os.environ.get("XDG_RUNTIME_DIR")
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    home = (Path(own) if own and Path(own).is_dir() else cache) / "perftrail" / "machines" / machine
+    home = (Path(own) / "perftrail" if own and Path(own).is_dir() else user_cache()) / "machines" / machine
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     return home
 
@@ -385,7 +384,7 @@ def work(
     `ClusterError` if the scheduler cannot be reached or is lost.
     """
     remove_leftovers()
-    own = Path(directory) if directory else _cache() / "perftrail" / "worker"
+    own = Path(directory) if directory else user_cache() / "worker"
     _refuse_unfit(own)
     remove_left_over_of_workers(own)
     name = socket.gethostname() if machine is None else machine
@@ -415,7 +414,3 @@ def _refuse_unfit(own: Path) -> None:
             f"{named}: other users can write there, and could change the programs that run; "
             "name a new directory, for example below it"
         )
-
-
-def _cache() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")

@@ -21,6 +21,7 @@ from markupsafe import Markup
 
 from perftrail.charts.frame import config, themed
 from perftrail.errors import UsageError
+from perftrail.file_tree import user_cache
 from perftrail.model.wording import escaped
 
 if TYPE_CHECKING:
@@ -370,7 +371,7 @@ def bundle() -> str:
 
     Bundling takes seconds, so the result is cached in the user's own cache directory, where nobody else can write.
     """
-    kept = _cache() / f"{bundle_name()}.js"
+    kept = user_cache() / f"{bundle_name()}.js"
     with suppress(OSError, UnicodeDecodeError):
         return kept.read_text(encoding="utf-8")
     script: str = vl_convert.javascript_bundle(SNIPPET, vl_version=VEGA_LITE)
@@ -380,12 +381,6 @@ def bundle() -> str:
         new.write_text(script, encoding="utf-8")
         new.replace(kept)
     return script
-
-
-def _cache() -> Path:
-    """Return the user's cache directory, as the XDG base directory specification says."""
-    named = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(named) if Path(named).is_absolute() else Path.home() / ".cache") / "perftrail"
 
 
 class Columns:

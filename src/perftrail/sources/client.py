@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.errors import SourceError
+from perftrail.file_tree import user_cache
 from perftrail.model.process import Command, describe_end
 
 if TYPE_CHECKING:
@@ -24,6 +25,16 @@ QUICK_SECONDS = 300.0
 
 LONG_SECONDS = 3600.0
 """Limit for commands that move data: clones, check-outs, downloads."""
+
+
+def shared_directory(name: str) -> Path | None:
+    """Return a directory in the user's cache that all studies share, or `None` if perftrail cannot write there."""
+    directory = user_cache() / name
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return None
+    return directory if os.access(directory, os.W_OK) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -112,11 +112,13 @@ def test_an_address_is_cloned_once_and_pulled_when_something_is_missing(
 
 
 @pytest.mark.slow
-def test_a_clone_that_fails_says_why_and_keeps_the_password(opened: Open, tmp_path: Path) -> None:
+def test_a_clone_that_fails_says_why_and_keeps_the_password(opened: Open, user_cache: Path) -> None:
+    before = set(user_cache.rglob("copy.fossil"))
     with pytest.raises(SourceError, match="fossil cannot clone it") as caught:
         opened("http://user:secret@127.0.0.1:9/p").history()
     assert "secret" not in str(caught.value)
-    assert not list(tmp_path.rglob("copy.fossil"))
+    assert set(user_cache.rglob("copy.fossil")) == before
+    assert not list(user_cache.rglob("making.fossil"))
 
 
 def test_what_is_no_repository_is_said(opened: Open, tmp_path: Path) -> None:

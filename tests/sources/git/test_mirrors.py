@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -107,6 +108,37 @@ def test_an_address_is_cloned_once_and_fetched_when_something_is_missing(
     assert ids(history)[-1] == more
     source.materialise(history[-1], str(tmp_path / "tree"), str(tmp_path / "log"))
     assert (tmp_path / "tree" / "a").read_text() == "more"
+
+
+def test_studies_of_one_address_share_one_clone_and_survive_its_removal(
+    opened: Open, repository: Repository, tmp_path: Path, user_cache: Path
+) -> None:
+    made = line(repository, 3)
+    address = f"file://{repository.path}"
+    assert [ids(opened(address, cache=study).history()) for study in ("one", "two")] == [made, made]
+    one, two = (object_files(tmp_path / study) for study in ("one", "two"))
+    assert one == two
+    assert one
+    later = repository.commit({"a": "later"})
+    assert ids(opened(address, cache="two", range=f"main~1..{later}").history()) == [made[-1], later]
+    shutil.rmtree(user_cache / "git")
+    assert ids(opened(address, cache="one").history()) == made
+    assert ids(opened(address, cache="three").history()) == [*made, later]
+
+
+def test_without_a_cache_of_the_user_a_study_has_a_clone_of_its_own(
+    opened: Open, repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = line(repository, 3)
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert ids(opened(f"file://{repository.path}").history()) == made
+
+
+def object_files(study: Path) -> set[int]:
+    """The inodes of the files of a mirror's objects: equal ones are one file on the disk."""
+    inside = study.glob("git/*/mirror.git/objects/**/*")
+    return {path.stat().st_ino for path in inside if path.is_file()}
 
 
 def test_a_shallow_clone_is_refused_with_its_remedy(

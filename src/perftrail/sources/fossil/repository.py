@@ -19,7 +19,13 @@ from perftrail.errors import SourceError
 from perftrail.file_tree import exclusive_lock
 from perftrail.model.build import content_key
 from perftrail.model.wording import quoted
-from perftrail.sources.client import LONG_SECONDS, Client, client_environment, refuse_control_characters
+from perftrail.sources.client import (
+    LONG_SECONDS,
+    Client,
+    client_environment,
+    refuse_control_characters,
+    shared_directory,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -156,6 +162,8 @@ class _Place:
 class FossilCopy:
     """A repository in the cache: a copy of a file, or a clone of an address, which is pulled if something is missing.
 
+    All studies of an address share one clone in the user's cache.
+
     A location may be a repository, an open check-out or a directory in one, or an address. Neither the repository nor
     the check-out is ever written to.
     """
@@ -164,7 +172,9 @@ class FossilCopy:
         self.location = _PASSWORD.sub(r"\1@", location)
         self._address = location
         self._starter = starter
-        self._home = cache.absolute() / "fossil" / content_key(location)[:16]
+        name = f"fossil/{content_key(location)[:16]}"
+        shared = shared_directory(name) if _ADDRESS.match(location) else None
+        self._home = shared or cache.absolute() / name
         self._fossil = query_fossil(starter, settings=self._settings)
         self._place: _Place | None = None
         self._fresh = False

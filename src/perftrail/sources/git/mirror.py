@@ -7,7 +7,8 @@ import json
 import os
 import re
 import shutil
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,11 +16,11 @@ from perftrail.errors import CheckoutFailed, SourceError
 from perftrail.file_tree import exclusive_lock, shared_lock, try_exclusive_lock
 from perftrail.model.build import content_key
 from perftrail.model.wording import quoted
-from perftrail.sources.client import LONG_SECONDS
+from perftrail.sources.client import LONG_SECONDS, shared_directory
 from perftrail.sources.git.command import Git, find_objects, local_git, remote_git
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from perftrail.ports import Starter
 
@@ -98,7 +99,10 @@ class _Origin:
 
 
 class Mirror:
-    """A bare clone in the cache: a path's is updated at first use, a remote one's if something is missing."""
+    """A bare clone in the cache: a path's is updated at first use, a remote one's if something is missing.
+
+    A remote one is made from the user's shared clone, see `_supplier`.
+    """
 
     def __init__(self, location: str, *, cache: Path, starter: Starter) -> None:
         self.location = location
@@ -238,12 +242,38 @@ class Mirror:
         return _Origin(address=self.location, refs=refs, git=git, lookup="", published=self.location)
 
     def _clone(self, origin: _Origin) -> None:
-        temporary = self._home / "making.git"
+        with self._supplier(origin, origin.refs) as supplier:
+            self._clone_into(self._home, supplier)
+        if supplier is not origin:
+            self.git.run("config", "remote.origin.url", origin.address, repository=self.path)
+        self._fetched = True
+
+    @contextmanager
+    def _supplier(self, origin: _Origin, refs: Sequence[str]) -> Iterator[_Origin]:
+        """Yield the origin to fetch from: for an address the user's clone of it, with those refs up to date.
+
+        All studies of an address share this clone. So git transfers an address once, and a mirror on the same file
+        system has hard links to its objects.
+        """
+        shared = None if origin.lookup else shared_directory(f"git/{self._home.name}")
+        if shared is None:
+            yield origin
+            return
+        with exclusive_lock(shared / "lock"):
+            clone = shared / self.path.name
+            if clone.is_dir():
+                self._fetch_into(clone, origin, refs)
+            else:
+                self._clone_into(shared, origin)
+            yield replace(origin, address=str(clone), git=self.git)
+
+    def _clone_into(self, home: Path, origin: _Origin) -> None:
+        temporary = home / "making.git"
         shutil.rmtree(temporary, ignore_errors=True)
         how = "--mirror" if origin.lookup else "--bare"
         answer = origin.git.run(
             "clone", how, "--quiet", "--template=", "--", origin.address, str(temporary),
-            repository=self._home, timeout_seconds=LONG_SECONDS,
+            repository=home, timeout_seconds=LONG_SECONDS,
         )  # fmt: skip
         if answer.failed:
             shutil.rmtree(temporary, ignore_errors=True)
@@ -254,21 +284,24 @@ class Mirror:
                 f"{self.location}: is shallow and lacks the history to search; name a complete repository, "
                 "or complete this one with: git fetch --unshallow"
             )
-        temporary.rename(self.path)
-        self._fetched = True
+        temporary.rename(home / self.path.name)
 
     def _fetch(self, origin: _Origin, refs: Sequence[str]) -> None:
         # Git reads the HEAD of every worktree when it fetches; an incomplete worktree has none yet.
         with exclusive_lock(self._home / "lock"), exclusive_lock(self.lock):
             forget_unfinished_worktrees(self.path)
-            answer = origin.git.run(
-                "fetch", "--quiet", "--prune", "--force", "--no-tags", "--no-auto-gc",
-                "--no-write-fetch-head", "--", origin.address, *refs,
-                repository=self.path, timeout_seconds=LONG_SECONDS,
-            )  # fmt: skip
+            with self._supplier(origin, refs) as supplier:
+                self._fetch_into(self.path, supplier, refs)
+        self._fetched = True
+
+    def _fetch_into(self, repository: Path, origin: _Origin, refs: Sequence[str]) -> None:
+        answer = origin.git.run(
+            "fetch", "--quiet", "--prune", "--force", "--no-tags", "--no-auto-gc",
+            "--no-write-fetch-head", "--", origin.address, *refs,
+            repository=repository, timeout_seconds=LONG_SECONDS,
+        )  # fmt: skip
         if answer.failed:
             raise SourceError(f"{self.location}: git cannot fetch from it: {answer.why}")
-        self._fetched = True
 
     def _fetch_missing(self, commit: str) -> None:
         """Fetch a commit that no ref leads to, for example one of a reflog or a detached HEAD."""
