@@ -81,7 +81,8 @@ def test_what_others_make_is_used_by_who_asked_and_makes_room_here(place: Place)
     assert isinstance(built, Built)
     assert (there(earlier), there(built)) == (False, True)
     (news,) = builder.messages()
-    assert news.startswith("1 build removed to free disk space")
+    assert news.startswith("1 build removed to free disk space (")
+    assert "build.disk is " in news
     builder.close()
     assert not BuildsInUse(place.builds).claimed()
 

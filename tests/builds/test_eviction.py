@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from perftrail.builds.builder import LocalBuilder
-from perftrail.builds.quota import RemovableBuild, bytes_below, items_to_remove, worth
+from perftrail.builds.quota import Disk, RemovableBuild, Shrunk, bytes_below, items_to_remove, worth
 from perftrail.builds.trees import CACHE_SHARE
 from perftrail.model.build import Built, Recipe
 from perftrail.model.source import Source as Asked
@@ -210,3 +210,20 @@ def test_the_compiler_cache_is_given_its_share(place: Place) -> None:
     with Launcher():
         builder(place, disk_bytes=8 * MIB)
     assert (place.builds / "ccache" / "ccache.conf").read_text() == "max_size = 2048Ki\n"
+
+
+def test_builds_that_fit_are_not_added_up_each_time(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    revisions = [place.commit({**PROJECT, "README": f"{number}\n"}) for number in range(4)]
+    shrunk: list[Path] = []
+    shrink = Disk.shrink
+
+    def counted(disk: Disk) -> Shrunk | None:
+        shrunk.append(place.builds)
+        return shrink(disk)
+
+    monkeypatch.setattr(Disk, "shrink", counted)
+    own = builder(place, disk_bytes=100 * MIB)
+    for revision in revisions:
+        assert isinstance(own.build(Subject(revision=revision, variant="plain"), BIG), Built)
+    assert len(shrunk) == 1
+    own.close()

@@ -27,6 +27,7 @@ def test_a_fast_build_is_read(tmp_path: Path) -> None:
     assert how.incremental
     assert how.unaffected_by == ("docs/**",)
     assert study.build.disk_bytes == 5 * (1 << 30)
+    assert read(tmp_path, STUDY).build.disk_bytes == 10 * (1 << 30)
 
 
 def test_a_tree_is_only_used_again_where_outputs_say_what_to_keep(tmp_path: Path) -> None:

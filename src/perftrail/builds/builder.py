@@ -5,6 +5,7 @@ Reports which builds were removed to free disk space, and when the space is too 
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from contextlib import contextmanager
@@ -32,7 +33,7 @@ from perftrail.errors import StaleBuilds
 from perftrail.file_tree import exclusive_lock, remove_tree
 from perftrail.model.build import Built, Failure, Prepared, content_key
 from perftrail.model.placeholders import names
-from perftrail.model.wording import counted, quantity
+from perftrail.model.wording import counted, format_size, quantity
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -48,6 +49,8 @@ class DiskQuota:
 
     def __init__(self, builds: Path, builds_in_use: BuildsInUse, *, budget_bytes: float | None) -> None:
         self._disk = Disk(builds, builds_in_use, budget_bytes=budget_bytes) if budget_bytes else None
+        self._whole_bytes = budget_bytes or 0.0
+        self._spare_bytes = 0.0
         self._reported_over = False
 
     @property
@@ -55,15 +58,26 @@ class DiskQuota:
         """Whether there is a quota."""
         return self._disk is not None
 
-    def enforce(self) -> list[str]:
-        """Remove builds beyond the quota; return messages about it."""
-        shrunk = self._disk.shrink() if self._disk is not None else None
+    def enforce(self, added_bytes: float = math.inf) -> list[str]:
+        """Remove builds beyond the quota after a build of that size; return messages about it.
+
+        Adding up all builds takes time. So builds that fit into half of the free space at the last time are not
+        added up; the other half is for other processes.
+        """
+        self._spare_bytes -= added_bytes
+        if self._disk is None or self._spare_bytes > 0.0:
+            return []
+        shrunk = self._disk.shrink()
         if shrunk is None:
             return []
+        self._spare_bytes = (shrunk.budget_bytes - shrunk.used_bytes) / 2.0
         messages = []
         if shrunk.removed:
             gone = quantity(shrunk.removed_bytes, "B")
-            messages.append(f"{counted(shrunk.removed, 'build')} removed to free disk space ({gone})")
+            messages.append(
+                f"{counted(shrunk.removed, 'build')} removed to free disk space ({gone}); "
+                f"build.disk is {format_size(round(self._whole_bytes))}"
+            )
         if shrunk.over and not self._reported_over:
             self._reported_over = True
             needed, allowed = quantity(shrunk.needed_bytes, "B"), quantity(shrunk.budget_bytes, "B")
@@ -180,7 +194,7 @@ class LocalBuilder:
             finished = Finished(artefact=outcome, seconds=seconds, log=str(place.log), bytes=size)
             write_finished(place.marker, finished)
         self._raise_if_stale()
-        self._messages += self._quota.enforce()
+        self._messages += self._quota.enforce(size)
         return built_of(key, finished, str(place.home / "tree"), reused=False)
 
     def layout_key(self, built: Built, recipe: Recipe, layout: int) -> str:

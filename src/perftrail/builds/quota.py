@@ -50,9 +50,10 @@ class RemovableBuild:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shrunk:
-    """Result of a removal: bytes in use, the quota, and what was removed."""
+    """Result of a removal: bytes of the builds in use and of all that are left, the quota, and what was removed."""
 
     needed_bytes: float
+    used_bytes: float
     budget_bytes: float
     removed: int
     removed_bytes: float
@@ -119,6 +120,7 @@ class Disk:
                     break
         return Shrunk(
             needed_bytes=sum(each.bytes for each in everything if each.needed),
+            used_bytes=sum(each.bytes for each in everything),
             budget_bytes=budget,
             removed=removed,
             removed_bytes=removed_bytes,

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from threading import Event, Lock
 from typing import TYPE_CHECKING, Generic, Protocol, TypedDict, TypeVar
 
+from perftrail.builds.artefact import read_finished
 from perftrail.builds.builder import LocalBuilder
 from perftrail.errors import StaleBuilds
 
@@ -351,11 +352,13 @@ class RemoteBuilder(LocalBuilder):
     def build(self, subject: Subject, recipe: Recipe) -> Built | Failure:
         """Return the build of a subject, or wait for it."""
         self.begin([(subject, recipe)])
-        pending = self._started.pop(self.key(subject, recipe), None)
+        key = self.key(subject, recipe)
+        pending = self._started.pop(key, None)
         if pending is None:
             return super().build(subject, recipe)
         outcome = pending.outcome()
-        self._messages += self._quota.enforce()
+        finished = read_finished(self._place(key).marker)
+        self._messages += self._quota.enforce(finished.bytes if finished is not None else 0.0)
         return outcome
 
     def _relink(

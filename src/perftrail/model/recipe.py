@@ -88,15 +88,15 @@ class Build:
         ),
     ] = ()
     disk_bytes: Annotated[
-        float | None,
+        float,
         Key(
             "Disk quota of the builds. Beyond it, perftrail deletes builds that are cheap to repeat, large and "
-            "long unused, but none that the current run needs.",
+            "long unused, but none that the current run needs, and says so.",
             name="disk",
             form="size",
             above=0,
         ),
-    ] = None
+    ] = 10 << 30
     when: Annotated[
         tuple[Era, ...],
         Key(
