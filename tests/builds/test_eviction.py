@@ -8,6 +8,8 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from perftrail.builds.builder import LocalBuilder
 from perftrail.builds.quota import Disk, RemovableBuild, Shrunk, bytes_below, items_to_remove, worth
 from perftrail.builds.trees import CACHE_SHARE
