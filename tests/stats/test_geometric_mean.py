@@ -35,6 +35,13 @@ def taken(
     ]
 
 
+def test_two_rounds_of_many_comparisons_are_too_few_and_no_overflow() -> None:
+    # A study with 840 comparisons: Student's bound of one degree of freedom is 53,000 errors.
+    found = compare_over([[(1.0, 1.18), (1.0, 1.14)], [(1.0, 1.17), (1.0, 1.15)]], comparisons=840)
+    assert found.verdict is Verdict.UNCLEAR
+    assert found.minimum_detectable is None
+
+
 def test_it_is_the_geometric_mean_of_the_points_however_many_pairs_each_has() -> None:
     few = compare_over(taken(random.Random(1), (4.0, 1.0), (9, 4), normal))
     many = compare_over(taken(random.Random(1), (4.0, 1.0), (30, 12), normal))

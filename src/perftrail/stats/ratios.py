@@ -155,13 +155,19 @@ def over_points(points: Sequence[Pairs]) -> list[tuple[float, float]]:
     ]
 
 
+WIDEST = math.log(1000.0)
+"""An interval that is wider on one side, in logarithms, has no information: there are too few rounds."""
+
+
 def _by_students_t(logs: Floats, exact: Comparison, rule: Rule) -> Comparison:
-    """Compare by Student's t, for too few rounds for an exact verdict."""
+    """Compare by Student's t, for too few rounds for an exact verdict; return the exact one if t has none either."""
     from scipy.special import stdtrit  # noqa: PLC0415 - scipy is imported where it is used
 
     value = float(logs.mean())
     error = float(logs.std(ddof=1)) / math.sqrt(len(logs))
     half = float(stdtrit(len(logs) - 1, 1.0 - rule.level / 2.0)) * error
+    if half > WIDEST:
+        return exact
     low, high = value - half, value + half
     return replace(
         exact,
