@@ -20,14 +20,15 @@ from perftrail.charts.frame import HistoryPoint
 from perftrail.errors import UsageError
 from perftrail.model.measurement import InvocationKey, Machine, Measurement
 from perftrail.opening import open_results
-from perftrail.present.dashboard.live import Live, observe
+from perftrail.present.dashboard.live import Live, noise_note, observe
 from perftrail.present.dashboard.metric_history import MetricHistory
 from perftrail.present.dashboard.snapshot import Remaining, Snapshot, take
 from perftrail.present.dashboard.subjects import named_revision, usual_variants
 from perftrail.store import Holder, MemoryStore
 from perftrail.web.request_arguments import Part
 from perftrail.web.studies import ServedStudy, served_studies
-from tests.store.examples import RUNNABLE
+from tests.store.examples import RUNNABLE, measurement
+from tests.store.examples import key as invocation_key
 from tests.web.studies import Hostile, start_again
 
 
@@ -226,3 +227,12 @@ def test_event_streams_and_single_requests_get_the_same_news(hostile: Hostile, t
 
     with served_studies((str(file),), store=None) as found:
         assert asyncio.run(look_twice(found["beta"])) == (1, 0)
+
+
+def test_live_steps_say_that_the_machine_is_busy() -> None:
+    noisy = measurement(invocation_key())
+    quiet = replace(noisy, flags=())
+    assert noise_note([]) == noise_note([noisy]) == noise_note([quiet] * 30 + [noisy] * 9) == ""
+    assert noise_note([quiet] * 30 + [noisy] * 10) == (
+        "10 of the last 40 invocations were noisy: other processes use the machine"
+    )

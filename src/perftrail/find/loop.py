@@ -255,6 +255,7 @@ class Loop:
             else step_record.words_of_several(
                 observation, subject, sampler, {each: self._search.belief(each) for each in self._sampler_of}
             ),
+            progress=step_record.progress(visit, beliefs.values()),
         )
 
     def _stop_if_all_fail(self, sampler: Sampler) -> Generator[Event, None, None]:

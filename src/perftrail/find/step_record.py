@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from perftrail.model.wording import quantity
 from perftrail.search import Batch, Built, Unusable
-from perftrail.search.words import step
+from perftrail.search.words import claim_progress, step
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from perftrail.find.sampler import Sampler
     from perftrail.model.search_record import Json
@@ -126,6 +126,14 @@ def words_of_several(
     certificate = any(isinstance(each, Batch) and each.certificate for each in result.values())
     done = "ran a certificate block around" if certificate else "measured"
     return f"{done} {label}; {candidates_left(beliefs)}"
+
+
+def progress(visit: Visit, beliefs: Iterable[Belief | None]) -> str:
+    """Return how far the certificate that takes longest is; empty if the step is no block of one."""
+    claims = [each.claim for each in beliefs if each is not None and each.claim is not None]
+    if not (visit.measure.certificate and claims):
+        return ""
+    return claim_progress(max(claims, key=lambda each: each.blocks_left or math.inf))
 
 
 def candidates_left(beliefs: Mapping[str, Belief | None]) -> str:

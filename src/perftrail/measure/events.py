@@ -141,10 +141,14 @@ class Progress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stepped:
-    """A search took a step. `belief` is its state after the step; `resumed` marks a step read from the store."""
+    """A search took a step. `belief` is its state after the step; `resumed` marks a step read from the store.
+
+    `progress` tells how far a certificate is, and is empty for other steps.
+    """
 
     number: int
     words: str
+    progress: str = ""
     belief: Mapping[str, Json] = field(default_factory=dict)
     resumed: bool = False
 

@@ -163,12 +163,13 @@ class Watcher:
 
     def _stepped(self, event: Stepped) -> None:
         """Print a step; count further steps with the same words, as blocks of one certificate have."""
+        progress = f" ({event.progress})" if event.progress else ""
         if event.words == self._last_step and not settings.verbose:
             self._similar = (SAME_STEPS, max(FEW, self._similar[1]) + 1)
-            self._show_status(f"step {event.number}: {event.words}")
+            self._show_status(f"step {event.number}: {event.words}{progress}")
             return
         self._last_step = event.words
-        self._print_now(f"{event.number:>3}  {event.words}", style="dim" if event.resumed else "")
+        self._print_now(f"{event.number:>3}  {event.words}{progress}", style="dim" if event.resumed else "")
 
     def _known(self, event: HistoryRead | Skipped | Outdated) -> None:
         """Print what is known before the first build."""

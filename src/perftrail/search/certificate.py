@@ -229,6 +229,11 @@ class Certificate:
             spread=self._spread_ratio(),
         )
 
+    def blocks_left(self) -> int | None:
+        """Forecast the number of further blocks until the claim is certified; `None` if its evidence does not grow."""
+        evidence = math.exp(min(self._assess().log_evidence, 50.0))
+        return blocks_left(evidence, self._blocks, self.level)
+
     def _of(self, pair: tuple[int, int]) -> Floats:
         return np.array(self._differences[pair], dtype=np.float64)
 

@@ -458,6 +458,18 @@ def _log_sum(logs: Floats) -> Floats:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimProgress:
+    """How far an open claim is: its blocks so far, and a forecast of further ones, `None` if there is none.
+
+    `equal_ends`: the claim is that nothing changed.
+    """
+
+    blocks: int
+    blocks_left: int | None
+    equal_ends: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Belief:
     """A snapshot of the posterior.
 
@@ -465,6 +477,7 @@ class Belief:
     `no_change` is the probability that nothing as large as the threshold changed. `candidates` counts the
     revisions of the smallest range with 95 % of the culprit's probability. `before` and `after` are levels in
     the metric's own unit. `sigma` and `tau` are the spread of samples and of layouts, relative (0.01 is 1 %).
+    `claim` is the open claim, if the search certifies one now.
     """
 
     at_or_before: tuple[tuple[int, float], ...]
@@ -474,6 +487,7 @@ class Belief:
     after: float
     sigma: float
     tau: float
+    claim: ClaimProgress | None = None
 
     def after_the_change(self, position: int) -> float | None:
         """Return P(the culprit is at or before a position, which is thus after the change); `None` if not built."""

@@ -24,7 +24,7 @@ from perftrail.search.certificate import Certificate, State
 from perftrail.search.conclusion import LAYOUTS_ENOUGH, Claim, conclude, conclude_ramp, no_change
 from perftrail.search.evidence import Batch, Evidence
 from perftrail.search.policy import Costs
-from perftrail.search.posterior import belief_of, infer, narrowest
+from perftrail.search.posterior import ClaimProgress, belief_of, infer, narrowest
 from perftrail.search.ramp import find_ramp
 
 if TYPE_CHECKING:
@@ -237,7 +237,22 @@ class Search:
     @property
     def belief(self) -> Belief | None:
         """The current belief, `None` before two revisions were measured."""
-        return belief_of(self.posterior) if len(self._evidence.positions) > 1 else None
+        if len(self._evidence.positions) < 2:
+            return None
+        return replace(belief_of(self.posterior), claim=self._claim_progress())
+
+    def _claim_progress(self) -> ClaimProgress | None:
+        """Return the progress of the open claim that agrees with the belief and has the most blocks."""
+        nothing = self.posterior.no_change > 0.5
+        open_ones = [
+            each
+            for each in self._certificates.values()
+            if each.state is State.OPEN and each.blocks and each.claims_equal_ends == nothing
+        ]
+        latest = max(open_ones, key=lambda each: each.blocks, default=None)
+        if latest is None:
+            return None
+        return ClaimProgress(blocks=latest.blocks, blocks_left=latest.blocks_left(), equal_ends=nothing)
 
     def expected_seconds(self, measure: Measure) -> float:
         """Return the expected cost of a batch, including the builds that it needs."""

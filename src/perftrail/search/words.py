@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from perftrail.search.answer import Answer, Change, Effect, Suspicion
     from perftrail.search.certificate import Summary
     from perftrail.search.evidence import Observation
-    from perftrail.search.posterior import Belief
+    from perftrail.search.posterior import Belief, ClaimProgress
 
     Label = Callable[[int], str]
 
@@ -142,10 +142,22 @@ def suspicion(suspected: Suspicion, label: Label) -> str:
 
 
 def left(belief: Belief) -> str:
-    """Return how much the search still has to decide."""
+    """Return what the search believes so far: noise can also raise the number of candidates again."""
     if belief.no_change > 0.5:
-        return f"{_sure(belief.no_change)} that nothing changed"
-    return f"{counted(belief.candidates, 'candidate')} left"
+        return f"so far {_sure(belief.no_change)} that nothing changed"
+    return counted(belief.candidates, "candidate")
+
+
+def claim_progress(progress: ClaimProgress) -> str:
+    """Return how far a certificate is, and what it is for.
+
+    >>> from perftrail.search.posterior import ClaimProgress
+    >>> claim_progress(ClaimProgress(blocks=2, blocks_left=6, equal_ends=True))
+    'block 2 of about 8, to certify that the ends are equal'
+    """
+    total = "" if progress.blocks_left is None else f" of about {progress.blocks + progress.blocks_left}"
+    claim = "that the ends are equal" if progress.equal_ends else "the change"
+    return f"block {progress.blocks}{total}, to certify {claim}"
 
 
 def _change(change: Change, label: Label) -> str:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, TypedDict
 
-from perftrail.model.measurement import FailedInvocation, Measurement
+from perftrail.model.measurement import FailedInvocation, Measurement, weight
 from perftrail.model.subject import Revision
 from perftrail.model.target import TargetError, parse_metric
 from perftrail.model.wording import counted, duration, escaped, probability, quantity
@@ -133,7 +133,7 @@ class LiveJson(TypedDict):
 class Live:
     """Who works on a study, its last invocations, and the progress. `writer` is empty if nobody does.
 
-    `taken` is the time of the snapshot that the pages show.
+    `taken` is the time of the snapshot that the pages show. `waiting` and `noisy` are notes, or empty.
     """
 
     mark: StoreProgress
@@ -142,6 +142,7 @@ class Live:
     since: str
     latest: tuple[Latest, ...]
     waiting: str
+    noisy: str
     progress: Progress | None
     searching: Searching | None
 
@@ -185,6 +186,9 @@ PACE = 40
 LATELY_SECONDS = 60.0
 """Another machine with an invocation within this time counts as still measuring."""
 
+MANY_NOISY = 0.25
+"""From this share of noisy invocations on, the page says that the machine is busy."""
+
 IDLE = 10.0
 """After this multiple of an invocation's time without another, perftrail builds or waits."""
 
@@ -202,6 +206,7 @@ def observe(store: Store, snapshot: Snapshot, holder: Holder | None) -> Live:
         since="" if holder is None else holder.started,
         latest=tuple(_latest(snapshot, *each) for each in recent[:LATEST]),
         waiting="" if holder is None else _waiting(recent, pace, at),
+        noisy="" if holder is None else noise_note([outcome for _, outcome in recent]),
         progress=_progress(snapshot, mark, pace, holder),
         searching=_searching(store, snapshot, holder),
     )
@@ -291,6 +296,14 @@ def _waiting(recent: Sequence[tuple[Runnable, Outcome]], pace: float | None, at:
             "perftrail builds, a run is long, or other processes use the machine"
         )
     return ""
+
+
+def noise_note(recent: Sequence[Outcome]) -> str:
+    """Return that other processes disturb the measurement, if many of the last invocations were noisy."""
+    noisy = sum(isinstance(outcome, Measurement) and not weight(outcome.flags) for outcome in recent)
+    if noisy < MANY_NOISY * max(len(recent), LATEST):
+        return ""
+    return f"{noisy} of the last {len(recent)} invocations were noisy: other processes use the machine"
 
 
 def _time(seconds: float) -> str:
