@@ -37,7 +37,7 @@ class These(Selection):
 
     ids: frozenset[str]
 
-    def wants(self, cell: Cell) -> bool:
+    def includes(self, cell: Cell) -> bool:
         return cell.subject.revision.id in self.ids
 
 

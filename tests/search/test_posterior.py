@@ -213,6 +213,22 @@ def test_an_even_rise_is_a_ramp_and_a_step_is_none() -> None:
     assert step.probability < 0.1
 
 
+def test_equal_builds_count_once_and_no_ramp_lies_between_them() -> None:
+    # A metric printed in tens, 40 before and 50 after, where neighbours of both ends have the same artefacts.
+    question = Question(revisions=20)
+    levels = {0: math.log(40), 9: math.log(50), 13: math.log(50), 19: math.log(50)}
+    search = told(question)
+    search.evidence.reference = 0
+    for observation in samples(levels, sigma=0.0, each=15):
+        search.tell(observation)
+    for position, same_as in ((6, 0), (3, 0), (4, 0), (2, 0), (5, 0), (14, 19), (15, 19)):
+        search.tell(Built(position=position, same_as=same_as))
+    assert find_ramp(search.posterior, question) is None
+    search.tell(batch((11, math.log(50)), (0, math.log(40)), (11, math.log(50))))
+    ramp = find_ramp(search.posterior, question)
+    assert ramp is None or ramp.probability < 0.01
+
+
 def test_the_posterior_of_what_was_asked_for_finds_what_is_there() -> None:
     oracle = Oracle(steps((30, 0.3), (70, 0.2)), normal(5, 0.02))
     search = Search(Question(revisions=100))

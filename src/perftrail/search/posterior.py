@@ -265,7 +265,7 @@ class _Chain:
         self.grid = grid
         self.levels = levels
         self._values = values
-        self._builds = builds
+        self.builds = builds
         self._mass = mass
         self._no_change = no_change
         self.log_evidence = 0.0
@@ -294,11 +294,11 @@ class _Chain:
     def _sums(self, positions: Sequence[int], kept: Indices | slice = slice(None)) -> Floats:
         """Return the log likelihoods of the first position, the first two, ... together, (len(positions), S', Q, G)."""
         totals: Floats = np.repeat(self.levels[positions[0]][kept][None], len(positions), axis=0)
-        seen = {self._builds[positions[0]]}
+        seen = {self.builds[positions[0]]}
         for row, at in enumerate(positions[1:], start=1):
             totals[row] = totals[row - 1]
-            if self._builds[at] not in seen:
-                seen.add(self._builds[at])
+            if self.builds[at] not in seen:
+                seen.add(self.builds[at])
                 totals[row] += self.levels[at][kept]
         return totals
 

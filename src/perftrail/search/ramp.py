@@ -127,16 +127,20 @@ def find_ramp(posterior: Posterior, question: Question) -> Ramp | None:
     lattice, grid = chain.lattice, chain.grid
     noise = posterior.noise[posterior.kept]
     positions = np.asarray(posterior.positions)
+    _, firsts, builds = np.unique(chain.builds, return_index=True, return_inverse=True)
     begins, ends, prior = _places(positions)
-    if len(positions) < LEAST_BUILDS or len(begins) == 0:
+    part = np.clip((positions - begins[:, None]) / (ends - begins)[:, None], 0.0, 1.0)
+    # A build has one level, so no ramp lies between two positions of it. Its samples count once.
+    possible = np.all(part == part[:, firsts[builds]], axis=1)
+    begins, ends, prior, part = begins[possible], ends[possible], prior[possible], part[possible][:, firsts]
+    if len(firsts) < LEAST_BUILDS or len(begins) == 0:
         return None
     kept = np.argsort(-noise, kind="stable")[:_NOISES]
     plain = np.logaddexp.reduce(chain.levels[:, kept] + np.log(SHAPES_PRIOR)[None, None, :, None], axis=2)
     share = noise[kept] / noise[kept].sum()
     first, last = (_levels_near(plain[end], share, lattice, grid) for end in (0, -1))
     before, after = np.repeat(first[0], len(last[0])), np.tile(last[0], len(first[0]))
-    part = np.clip((positions - begins[:, None]) / (ends - begins)[:, None], 0.0, 1.0)
-    logs = _logs_of_builds(lattice, plain, part, before, after)
+    logs = _logs_of_builds(lattice, plain[firsts], part, before, after)
     reach = lattice.reach
     density = np.where(np.abs(after - before) >= question.threshold_log, first[1] * last[1] / reach**2, 0.0)
     with np.errstate(divide="ignore"):
