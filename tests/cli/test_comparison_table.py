@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
 from perftrail.model.benchmark import Point
-from perftrail.model.source import Pins
+from perftrail.model.source import NO_PINS, Pins
 from perftrail.model.subject import Revision, Subject
 from perftrail.present.tables import fits, print_rows, side_by_side
+from perftrail.results.changes import history_changes
 from perftrail.results.rows import Row
+
+ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 ONE, TWO = (Revision(id=name * 40) for name in "ab")
 
@@ -28,8 +33,8 @@ def a_row(variant: str, *values: float, revision: Revision = ONE, failures: int 
     )
 
 
-def printed(capsys: pytest.CaptureFixture[str], *rows: Row, pins: Pins | None = None) -> list[str]:
-    print_rows(rows, **({} if pins is None else {"pins": pins}))
+def printed(capsys: pytest.CaptureFixture[str], *rows: Row, pins: Pins = NO_PINS) -> list[str]:
+    print_rows(rows, pins=pins)
     return [line.rstrip() for line in capsys.readouterr().out.splitlines()]
 
 
@@ -82,3 +87,32 @@ def test_both_metrics_of_memory_say_what_they_count(capsys: pytest.CaptureFixtur
     assert "so it can be smaller than peak_memory" in shown
     print_rows(rows[:1])
     assert "it includes shared libraries" not in capsys.readouterr().out
+
+
+def test_a_terminal_shows_the_ends_and_the_changes_of_a_long_history_and_a_pipe_shows_all(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    history = [Revision(id=f"v{number}") for number in range(400)]
+    levels = [1.0 if number < 300 else 1.5 for number in range(400)]
+    values = [
+        [level + 0.001 * (step % 7) for step in range(number, number + 5)]
+        for number, level in enumerate(levels)
+    ]
+    rows = [
+        replace(a_row("plain", *own, revision=revision), runnables=frozenset({revision.id}))
+        for own, revision in zip(values, history, strict=True)
+    ]
+    changes = history_changes(history, rows).points
+    assert [each.row.subject.revision.id for each in changes] == ["v300"]
+    print_rows(rows, changes=changes)
+    assert len(capsys.readouterr().out.splitlines()) == 401
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "200")
+    print_rows(rows, changes=changes)
+    shown = [line.strip() for line in ANSI.sub("", capsys.readouterr().out).splitlines()]
+    assert [line.split()[0] if not line.startswith("…") else line for line in shown[1:-1]] == [
+        "v0", "… 298 more", "v299", "v300", "… 98 more", "v399",
+    ]  # fmt: skip
+    assert shown[-1] == "Rows between changes are omitted; all 400: perftrail show | less"
+    print_rows(rows[:100])
+    assert len(capsys.readouterr().out.splitlines()) == 101

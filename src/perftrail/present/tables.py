@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -102,10 +103,41 @@ MEMORIES = frozenset({"peak_memory", "peak_memory_tree"})
 """Metrics that are explained where both are shown, because they count different pages."""
 
 
-def print_rows(rows: Sequence[Row], *, pins: Pins = NO_PINS) -> None:
+MOST_ON_TERMINAL = 120
+"""A terminal shows a longer table without the rows between changes; a file or a pipe gets all."""
+
+
+def essential(rows: Sequence[Row], changes: Sequence[HistoryChange]) -> list[Row | int]:
+    """Return the first and the last row of each series and those at its changes, and how many are omitted between.
+
+    A series is one metric of one variant at one point.
+    """
+    ends: dict[tuple[str, Place], list[Row]] = {}
+    for row in rows:
+        ends.setdefault(_series(row), [row, row])[1] = row
+    kept = {(series, row.subject.revision.id) for series, pair in ends.items() for row in pair}
+    for each in changes:
+        at = (each.previous.id, each.row.subject.revision.id)
+        kept.update((_series(each.row), revision) for revision in at)
+    shown: list[Row | int] = []
+    for row in rows:
+        if (_series(row), row.subject.revision.id) in kept:
+            shown.append(row)
+        elif shown and isinstance(shown[-1], int):
+            shown[-1] += 1
+        else:
+            shown.append(1)
+    return shown
+
+
+def _series(row: Row) -> tuple[str, Place]:
+    return row.subject.variant, (row.benchmark, row.point, row.metric)
+
+
+def print_rows(rows: Sequence[Row], *, pins: Pins = NO_PINS, changes: Sequence[HistoryChange] = ()) -> None:
     """Print one line for each metric of each subject at each point, or the variants side by side.
 
-    `pins` say which of several sources is searched.
+    `pins` say which of several sources is searched. A long table on a terminal has only the `essential` rows.
     """
     for line in pins_words(pins):
         output().print(Text(line))
@@ -116,10 +148,17 @@ def print_rows(rows: Sequence[Row], *, pins: Pins = NO_PINS) -> None:
     columns = ("revision", "variant", "benchmark", "point", "metric", "median [95 % interval]", "n", "notes")
     shown = [name for name in columns if _needed(name, rows)]
     table = plain_table(shown, right=("n",))
-    for row in rows:
-        texts = _row_texts(row)
-        table.add_row(*(Text(texts[name]) for name in shown))
+    long = sys.stdout.isatty() and len(rows) > MOST_ON_TERMINAL
+    for row in essential(rows, changes) if long else rows:
+        if isinstance(row, int):
+            table.add_row(Text(f"… {row} more", style="dim"))
+        else:
+            texts = _row_texts(row)
+            table.add_row(*(Text(texts[name]) for name in shown))
     output().print(table)
+    if long:
+        hint = f"Rows between changes are omitted; all {len(rows)}: perftrail show | less"
+        output().print(Text(hint, style="dim"))
     metrics = {row.metric for row in rows}
     for name in sorted(metrics & MEMORIES) if metrics >= MEMORIES else ():
         output().print(Text(f"{name}: {MEASURED[name].meaning.replace('`', '')}", style="dim"))

@@ -102,7 +102,7 @@ def _show_measured(view: View, metrics: tuple[str, ...], *, as_json: bool) -> No
         print_json("show", shown.as_json())
         return
     if shown.rows:
-        print_rows(shown.rows, pins=shown.pins)
+        print_rows(shown.rows, pins=shown.pins, changes=shown.changes.points)
         print_changes(shown.changes)
         print_growth(shown.growths, shown.described_growths())
         print_by_benchmark(shown.by_benchmark)
