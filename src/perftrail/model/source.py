@@ -308,7 +308,16 @@ def read_span(text: str) -> Span:
     return _read_ends(text)
 
 
+_WORKING_TREE = re.compile(r"\.|\.{4}|\.{3}[^.].*|.*[^.]\.{3}")
+"""A range with the working tree ``.`` as an end, or as both."""
+
+
 def _read_ends(text: str) -> Ends:
+    if _WORKING_TREE.fullmatch(text):
+        raise ValueError(
+            'has "." as an end: the working tree is not a revision. Commit your changes first, or name the commit that '
+            "git makes of them without changing anything: $(git stash create)"
+        )
     old, dots, new = (part.strip() for part in text.partition(".."))
     if not dots and (two := _WITHOUT.fullmatch(text)) is not None:
         old, dots, new = two["old"] or two["second"], "..", two["new"] or two["first"]

@@ -52,6 +52,9 @@ def test_what_a_branch_was_is_known_to_the_users_clone_only(opened: Open, reposi
     [
         ("v1...v2", "too many dots"),
         ("v1", "not a range"),
+        (".", r"working tree is not a revision.*\$\(git stash create\)"),
+        ("v1...", "working tree is not a revision"),
+        ("...v1", "working tree is not a revision"),
         ("^v1 ^v2", "not a range"),
         ("last 0", "no revision"),
         ("last few", "not a range"),
