@@ -47,7 +47,7 @@ class UsageError(PerftrailError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mistake:
-    """One mistake in a study file: the line, the key, and what to do about it."""
+    """One mistake in a study file: the line, the key, and what to do about it. Line 0: the file as a whole."""
 
     file: str
     line: int
@@ -55,7 +55,8 @@ class Mistake:
     message: str
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}: {self.key}: {self.message}"
+        where = f"{self.file}:{self.line}: {self.key}" if self.line else self.file
+        return f"{where}: {self.message}"
 
 
 class StudyError(PerftrailError):

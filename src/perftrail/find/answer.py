@@ -83,7 +83,9 @@ class FindCertificateJson(TypedDict):
     layouts: Annotated[int, "number of memory layouts; 1: builds as their recipe links them"]
     single_change: Annotated[bool, "whether it also excludes further changes"]
     possible: Annotated[float | None, "the largest other change that is not excluded; null: unbounded"]
-    spread: Annotated[float | None, "standard deviation of builds, in logarithms; null: unknown"]
+    spread: Annotated[
+        float | None, "ratio of the spread of samples after the change to that before; null: too few values"
+    ]
 
 
 class AlsoChangedJson(TypedDict):

@@ -44,7 +44,8 @@ def select(study: Study, texts: Sequence[str]) -> Selection:
         if not equals or name not in names:
             near = difflib.get_close_matches(name, names, n=1)
             hint = f"; did you mean {near[0]}=…?" if near else f"; choose from {', '.join(sorted(names))}"
-            raise UsageError(f"--only {text}: write NAME=PATTERN{hint}")
+            mistake = f"no parameter {quoted(name)}" if equals else "write NAME=PATTERN"
+            raise UsageError(f"--only {text}: {mistake}{hint}")
         rules.append((name, pattern))
     return Selection(rules=tuple(rules))
 

@@ -83,7 +83,7 @@ def shown_name(file: Path) -> str:
         return str(file)
 
 
-def _refuse(file: str, message: str, *, line: int = 1, key: str = "file") -> Never:
+def _refuse(file: str, message: str, *, line: int = 0, key: str = "file") -> Never:
     raise StudyError([Mistake(file=file, line=line, key=key, message=message)])
 
 
@@ -110,7 +110,7 @@ def _data(text: str, shown: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except RecursionError:
-        _refuse(shown, "is nested too deeply", key="syntax")
+        _refuse(shown, "is nested too deeply", line=1, key="syntax")
     except ValueError as error:
         message, _, place = str(error).partition(" (at ")
         reason = _plainly(message)
@@ -118,7 +118,7 @@ def _data(text: str, shown: str) -> dict[str, Any]:
             _refuse(shown, f"{reason}, at the end of the file", line=_last_line(text), key="syntax")
         found = re.match(r"line (\d+), column (\d+)", place)
         if found is None:
-            _refuse(shown, reason, key="syntax")
+            _refuse(shown, reason, line=1, key="syntax")
         _refuse(shown, f"{reason}, at column {found[2]}", line=int(found[1]), key="syntax")
 
 

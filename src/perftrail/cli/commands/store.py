@@ -311,10 +311,19 @@ def forgotten_words(forgetting: Forgetting) -> str:
     )
 
 
+_TABLES = {
+    "perftrail": "perftrail version",
+    "regression_note": "note on a regression",
+    "stands_for": "subject of a runnable",
+}
+"""The names of tables whose rows need another word."""
+
+
 def _rows_words(rows: Mapping[str, int]) -> str:
-    """Return the number of rows of each table, the largest first."""
+    """Return the number of rows of each table, the largest first; without empty tables."""
     ordered = sorted(rows.items(), key=lambda row: (-row[1], row[0]))
-    return "rows: " + ", ".join(f"{table} {number:,}" for table, number in ordered)
+    words = [f"{_TABLES.get(table, table)} {number:,}" for table, number in ordered if number]
+    return "rows: " + (", ".join(words) or "none")
 
 
 def _kinds_words(rows: Mapping[str, int]) -> str:
