@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from perftrail.file_tree import empty_directory, remove_tree
+from perftrail.file_tree import NewTree, empty_directory, remove_tree
 
 
 @pytest.fixture
@@ -45,3 +45,32 @@ def test_a_directory_is_emptied_but_for_what_must_stay(tmp_path: Path, outside: 
     empty_directory(room, keep=[room / "a" / "b" / "kept"])
     assert sorted(str(path.relative_to(room)) for path in room.rglob("*")) == ["a", "a/b", "a/b/kept"]
     assert (outside / "kept").exists()
+
+
+def test_a_new_tree_never_follows_a_link(tmp_path: Path, outside: Path) -> None:
+    (tmp_path / "tree").mkdir()
+    tree = NewTree(tmp_path / "tree")
+    tree.link(["link"], "../outside")
+    tree.link(["dangling"], "../planted")
+    with tree.file(["sub", "deep", "file"], program=True) as file:
+        file.write(b"content")
+    tree.hard_link(["sub", "other"], ["sub", "deep", "file"])
+    refused = (NotADirectoryError, FileExistsError)
+    for name in (["link", "planted"], ["dangling"], ["sub", "deep", "file"]):
+        with pytest.raises(refused), tree.file(name, program=False):
+            pass
+    for name in (["link", "planted"], ["dangling", "planted"]):
+        with pytest.raises(refused):
+            tree.link(name, "x")
+        with pytest.raises(refused):
+            tree.directory(name)
+        with pytest.raises(refused):
+            tree.hard_link(name, ["sub", "deep", "file"])
+    with pytest.raises(refused):
+        tree.hard_link(["stolen"], ["link", "kept"])
+    with pytest.raises(refused):
+        tree.remove(["link", "kept"])
+    assert [path.name for path in outside.iterdir()] == ["kept"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["outside", "tree"]
+    assert (tmp_path / "tree" / "sub" / "other").read_bytes() == b"content"
+    assert (tmp_path / "tree" / "sub" / "deep" / "file").stat().st_mode & 0o777 == 0o755

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Callable, Collection, Iterator, Sequence
+    from typing import IO
 
 
 def user_cache() -> Path:
@@ -183,6 +184,67 @@ def _opened(path: Path) -> Iterator[int]:
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("ab") as file:
         yield file.fileno()
+
+
+class NewTree:
+    """Creates the entries of an untrusted tree below a new directory, and never follows a link.
+
+    Every directory of an entry's path is opened by its parent's descriptor without following links. Each method raises
+    `OSError` if a link or a file is in the way, or if the entry exists.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def directory(self, parts: Sequence[str]) -> None:
+        """Create a directory and its parents, unless they exist."""
+        os.close(self._descend(parts))
+
+    @contextmanager
+    def file(self, parts: Sequence[str], *, program: bool) -> Iterator[IO[bytes]]:
+        """Yield a new file for writing."""
+        with self._parent(parts) as (parent, name):
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+            with os.fdopen(os.open(name, flags, 0o600, dir_fd=parent), "wb") as opened:
+                yield opened
+                os.fchmod(opened.fileno(), 0o755 if program else 0o644)
+
+    def link(self, parts: Sequence[str], target: str) -> None:
+        """Create a symbolic link, wherever it leads."""
+        with self._parent(parts) as (parent, name):
+            os.symlink(target, name, dir_fd=parent)
+
+    def hard_link(self, parts: Sequence[str], target: Sequence[str]) -> None:
+        """Create a hard link to a file of the tree."""
+        with self._parent(target) as (old_parent, old), self._parent(parts) as (parent, name):
+            os.link(old, name, src_dir_fd=old_parent, dst_dir_fd=parent, follow_symlinks=False)
+
+    def remove(self, parts: Sequence[str]) -> None:
+        """Remove a file, if it exists."""
+        with self._parent(parts) as (parent, name), suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=parent)
+
+    @contextmanager
+    def _parent(self, parts: Sequence[str]) -> Iterator[tuple[int, str]]:
+        parent = self._descend(parts[:-1])
+        try:
+            yield parent, parts[-1]
+        finally:
+            os.close(parent)
+
+    def _descend(self, parts: Sequence[str]) -> int:
+        """Open a directory of the tree, and create what is missing of it."""
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+        current = os.open(self._root, flags)
+        for part in parts:
+            try:
+                with suppress(FileExistsError):
+                    os.mkdir(part, dir_fd=current)
+                below = os.open(part, flags, dir_fd=current)
+            finally:
+                os.close(current)
+            current = below
+        return current
 
 
 def set_same_date(directory: Path) -> None:

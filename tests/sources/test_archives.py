@@ -134,6 +134,17 @@ def test_an_archive_that_means_harm_leaves_nothing(put: Put, tmp_path: Path, con
     assert len((tmp_path / "log").read_text().splitlines()) >= 2
 
 
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.DIRTYPE])
+def test_nothing_is_planted_through_a_link(put: Put, tmp_path: Path, kind: bytes) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    planted = special("a/planted", kind, "b" if kind == tarfile.LNKTYPE else "x")
+    with pytest.raises(CheckoutFailed, match="behind a link"):
+        put(tar_of({"b": "1"}, before=[special("a", tarfile.SYMTYPE, "../home"), planted]))
+    assert not list(home.iterdir())
+    assert not (tmp_path / "tree").exists()
+
+
 def test_an_archive_that_swells_is_given_up(
     put: Put, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

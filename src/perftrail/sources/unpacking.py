@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from perftrail.errors import CheckoutFailed
-from perftrail.file_tree import set_same_date
+from perftrail.file_tree import NewTree, set_same_date
 from perftrail.model.wording import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 LARGEST_TREE_BYTES = 8 << 30
 MOST_ENTRIES = 1_000_000
@@ -61,8 +61,9 @@ def unpack(archive: Path, directory: Path) -> int:
     try:
         with ExitStack() as stack:
             entries = _without_wrapper(list(_entries(archive, stack)))
+            _refuse_entries_behind_links(entries)
             directory.mkdir(parents=True)
-            _write(entries, directory)
+            _write(entries, NewTree(directory))
             _refuse_links_outside(entries, directory)
             set_same_date(directory)
     except (OSError, EOFError, ValueError, RuntimeError, NotImplementedError, *_BROKEN) as error:
@@ -160,32 +161,37 @@ def _without_wrapper(entries: list[_Entry]) -> list[_Entry]:
     ]
 
 
-def _write(entries: Iterable[_Entry], directory: Path) -> None:
+def _refuse_entries_behind_links(entries: Sequence[_Entry]) -> None:
+    """Raise `CheckoutFailed` for an entry with a link among its parents, before anything is written."""
+    links = {entry.parts for entry in entries if entry.kind is _Kind.LINK}
+    for entry in entries:
+        if any(entry.parts[:depth] in links for depth in range(1, len(entry.parts))):
+            raise CheckoutFailed(f"the archive's {quoted('/'.join(entry.parts))} lies behind a link")
+
+
+def _write(entries: Iterable[_Entry], tree: NewTree) -> None:
     left = LARGEST_TREE_BYTES
     for entry in sorted(entries, key=lambda each: _ORDER.index(each.kind)):
-        path = directory.joinpath(*entry.parts)
-        path.parent.mkdir(parents=True, exist_ok=True)
         if entry.kind is _Kind.DIRECTORY:
-            path.mkdir(exist_ok=True)
+            tree.directory(entry.parts)
         elif entry.kind is _Kind.LINK:
-            path.symlink_to(entry.target)
+            tree.link(entry.parts, entry.target)
         elif entry.kind is _Kind.HARD_LINK:
-            path.hardlink_to(directory.joinpath(*_parts(entry.target)))
+            tree.hard_link(entry.parts, _parts(entry.target))
         else:
-            left -= _copy(entry, path, most=left)
+            left -= _copy(entry, tree, most=left)
 
 
-def _copy(entry: _Entry, path: Path, *, most: int) -> int:
+def _copy(entry: _Entry, tree: NewTree, *, most: int) -> int:
     """Write a file's content; the size in the archive is not trusted."""
     written = 0
-    path.unlink(missing_ok=True)
-    with entry.open() as content, path.open("xb") as file:
+    tree.remove(entry.parts)
+    with entry.open() as content, tree.file(entry.parts, program=entry.program) as file:
         while piece := content.read(_PIECE_BYTES):
             written += len(piece)
             if written > most:
                 raise CheckoutFailed(f"the archive unpacks to more than {LARGEST_TREE_BYTES} bytes")
             file.write(piece)
-    path.chmod(0o755 if entry.program else 0o644)
     return written
 
 

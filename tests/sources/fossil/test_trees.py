@@ -171,6 +171,19 @@ def test_an_artifact_that_is_not_what_its_name_promises_is_refused(
         put(source, source.history()[0], tmp_path / "tree")
 
 
+def test_nothing_is_planted_through_a_link(
+    opened: Open, repository: FossilRepository, tmp_path: Path
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    repository.commit({"a": f"link:{home}", "a/planted": "link:x", "b": "1"})
+    source = opened()
+    with pytest.raises(CheckoutFailed, match='in the way of "a/planted"'):
+        put(source, source.history()[0], tmp_path / "tree")
+    assert not list(home.iterdir())
+    assert not (tmp_path / "tree").exists()
+
+
 def test_places_may_be_relative(
     opened: Open,
     repository: FossilRepository,

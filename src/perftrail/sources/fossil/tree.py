@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.errors import CheckoutFailed, SourceError
-from perftrail.file_tree import set_same_date
+from perftrail.file_tree import NewTree, set_same_date
 from perftrail.model.build import content_key
 from perftrail.model.source import matching
 from perftrail.model.wording import quoted
@@ -127,9 +127,10 @@ class FossilTrees:
         files = [_File(name=name, artifact=artifact, kind=kind) for name, artifact, kind in rows]
         with tempfile.TemporaryDirectory(dir=directory, prefix=".artifacts-") as staging:
             artifacts = self._staged(files, Path(staging))
-            # Links come last: without them, no path can lead out of the directory.
+            tree = NewTree(directory)
+            # Links come last, so that a file of the same name is not lost.
             for file in sorted(files, key=lambda each: each.kind == "l"):
-                _place(file, artifacts[file.artifact], directory / _checked(file.name))
+                _place(file, artifacts[file.artifact], tree)
         return len(files)
 
     def _staged(self, files: Sequence[_File], staging: Path) -> Mapping[str, Path]:
@@ -192,12 +193,12 @@ def _text(hexadecimal: str) -> str:
     return bytes.fromhex(hexadecimal).decode("utf-8", errors="replace")
 
 
-def _checked(name: str) -> str:
-    """Return a file's path. Raises `CheckoutFailed` if it leads out of the tree."""
+def _parts(name: str) -> list[str]:
+    """Return the parts of a file's path. Raises `CheckoutFailed` if it leads out of the tree."""
     parts = name.split("/")
     if any(part in {"", ".", ".."} for part in parts) or "\0" in name:
         raise CheckoutFailed(f"the file name {quoted(name)} leads out of its tree")
-    return name
+    return parts
 
 
 def _verify(path: Path, artifact: str, name: str) -> None:
@@ -208,14 +209,17 @@ def _verify(path: Path, artifact: str, name: str) -> None:
         raise CheckoutFailed(f"{quoted(name)} does not have the checksum of its artifact {artifact}")
 
 
-def _place(file: _File, artifact: Path, path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if file.kind == "l":
-        path.symlink_to(os.fsdecode(artifact.read_bytes()))
-        return
-    with path.open("xb") as target, artifact.open("rb") as content:
-        shutil.copyfileobj(content, target)
-    path.chmod(0o755 if "x" in file.kind else 0o644)
+def _place(file: _File, artifact: Path, tree: NewTree) -> None:
+    """Write a file or link. Raises `CheckoutFailed` for a path behind a link."""
+    parts = _parts(file.name)
+    try:
+        if file.kind == "l":
+            tree.link(parts, os.fsdecode(artifact.read_bytes()))
+            return
+        with tree.file(parts, program="x" in file.kind) as target, artifact.open("rb") as content:
+            shutil.copyfileobj(content, target)
+    except (NotADirectoryError, FileExistsError) as error:
+        raise CheckoutFailed(f"a link or a file of the tree is in the way of {quoted(file.name)}") from error
 
 
 def write_tree(write: Callable[[str, Path], int], id_: str, directory: str, log: str) -> None:
