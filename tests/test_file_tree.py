@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
-from perftrail.file_tree import NewTree, empty_directory, remove_tree
+from perftrail.file_tree import MOST_DEPTH, NewTree, TreeTooDeep, empty_directory, entries_below, remove_tree
 
 
 @pytest.fixture
@@ -35,6 +36,43 @@ def test_a_link_in_the_place_of_a_tree_is_removed_alone(tmp_path: Path, outside:
     assert [path.name for path in tmp_path.iterdir()] == ["outside"]
     assert (outside / "kept").exists()
     remove_tree(tmp_path / "tree")
+
+
+def make_deep(root: Path, levels: int) -> None:
+    """Make a tree whose paths are longer than any system call takes."""
+    root.mkdir()
+    current = os.open(root, os.O_RDONLY)
+    for _ in range(levels):
+        os.mkdir("d" * 100, dir_fd=current)
+        os.close(os.open("file", os.O_CREAT, dir_fd=current))
+        below = os.open("d" * 100, os.O_RDONLY, dir_fd=current)
+        os.close(current)
+        current = below
+    os.close(current)
+
+
+def test_trees_of_any_depth_are_removed(tmp_path: Path) -> None:
+    make_deep(tmp_path / "tree", 5000)
+    remove_tree(tmp_path / "tree")
+    assert not list(tmp_path.iterdir())
+
+
+def test_trees_are_walked_beyond_the_longest_path_and_refused_beyond_any_use(
+    tmp_path: Path, outside: Path
+) -> None:
+    make_deep(tmp_path / "tree", MOST_DEPTH - 1)
+    (tmp_path / "tree" / "link").symlink_to(outside)
+    found = list(entries_below(tmp_path / "tree"))
+    assert len(found) == 2 * (MOST_DEPTH - 1) + 1
+    assert max(len(entry.path) for entry in found) > 4096
+    assert [entry.path for entry in found if not entry.is_directory and entry.name == "link"] == ["link"]
+    open_before = len(list(Path("/proc/self/fd").iterdir()))
+    make_deep(tmp_path / "deeper", MOST_DEPTH + 2)
+    with pytest.raises(TreeTooDeep, match="more than 500 levels"):
+        list(entries_below(tmp_path / "deeper"))
+    assert len(list(Path("/proc/self/fd").iterdir())) == open_before
+    for name in ("tree", "deeper"):
+        remove_tree(tmp_path / name)
 
 
 def test_a_directory_is_emptied_but_for_what_must_stay(tmp_path: Path, outside: Path) -> None:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import fcntl
 import os
-import shutil
+import stat
 import tempfile
 import time
+import uuid
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,13 +28,139 @@ def user_cache() -> Path:
     return (Path(named) if Path(named).is_absolute() else Path.home() / ".cache") / "perftrail"
 
 
+MOST_DEPTH = 500
+"""Trees with more levels of directories are refused: no build needs them, and each level needs a descriptor."""
+
+
+class TreeTooDeep(OSError):
+    """A tree has more than `MOST_DEPTH` levels of directories."""
+
+
+@dataclass(frozen=True, slots=True)
+class TreeEntry:
+    """An entry of a tree: its name in a directory, that directory's descriptor and path below the root, its status.
+
+    The descriptor is open only until the next entry.
+    """
+
+    name: str
+    directory: int
+    below: str
+    status: os.stat_result
+
+    @property
+    def is_directory(self) -> bool:
+        """Whether it is a directory, and not a link to one."""
+        return stat.S_ISDIR(self.status.st_mode)
+
+    @property
+    def path(self) -> str:
+        """The path below the root."""
+        return f"{self.below}/{self.name}" if self.below else self.name
+
+
+def entries_below(root: Path, *, skipped: Collection[str] = ()) -> Iterator[TreeEntry]:
+    """Yield everything below a directory, each directory before its content, without following links.
+
+    Paths may be longer than the system's limit. Directories with `skipped` names are left out. What vanishes or cannot
+    be opened meanwhile is skipped. Raises `TreeTooDeep`.
+    """
+    levels: list[tuple[int, str, Iterator[tuple[str, os.stat_result]]]] = []
+    try:
+        _enter(levels, root, "", None)
+        while levels:
+            directory, below, inside = levels[-1]
+            found = next(inside, None)
+            if found is None:
+                os.close(levels.pop()[0])
+                continue
+            entry = TreeEntry(found[0], directory, below, found[1])
+            if entry.is_directory and entry.name in skipped:
+                continue
+            yield entry
+            if entry.is_directory:
+                if len(levels) > MOST_DEPTH:
+                    raise TreeTooDeep(f"{root}: more than {MOST_DEPTH} levels of directories")
+                _enter(levels, entry.name, entry.path, directory)
+    finally:
+        for directory, _, _ in levels:
+            os.close(directory)
+
+
+def _enter(
+    levels: list[tuple[int, str, Iterator[tuple[str, os.stat_result]]]],
+    name: str | Path,
+    below: str,
+    parent: int | None,
+) -> None:
+    try:
+        directory = os.open(name, _DIRECTORY, dir_fd=parent)
+    except OSError:
+        return
+    levels.append((directory, below, iter(_listed(directory))))
+
+
+def _listed(directory: int) -> list[tuple[str, os.stat_result]]:
+    found = []
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            with suppress(OSError):
+                found.append((entry.name, entry.stat(follow_symlinks=False)))
+    return found
+
+
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
 def remove_tree(path: Path) -> None:
-    """Remove a file, link or tree without following links. Nothing may change it meanwhile."""
+    """Remove a file, link or tree of any depth without following links. Nothing may change it meanwhile."""
     if path.is_symlink() or not path.is_dir():
         path.unlink(missing_ok=True)
         return
-    _open_up(path)
-    shutil.rmtree(path)
+    path.chmod(0o700)
+    root = os.open(path, _DIRECTORY)
+    try:
+        _empty(root)
+    finally:
+        os.close(root)
+    path.rmdir()
+
+
+def _empty(root: int) -> None:
+    """Remove everything in a directory: directories of directories are first moved up into it."""
+    moved = 0
+    while True:
+        with os.scandir(root) as entries:
+            inside = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+        if not inside:
+            return
+        for name, is_directory in inside:
+            if not is_directory:
+                os.unlink(name, dir_fd=root)
+                continue
+            below = _opened_up(name, root)
+            try:
+                with os.scandir(below) as entries:
+                    deeper = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+                for each, has_more in deeper:
+                    if has_more:
+                        moved += 1
+                        os.close(_opened_up(each, below))
+                        os.rename(
+                            each, f".removed-{moved}-{uuid.uuid4().hex}", src_dir_fd=below, dst_dir_fd=root
+                        )
+                    else:
+                        os.unlink(each, dir_fd=below)
+            finally:
+                os.close(below)
+            os.rmdir(name, dir_fd=root)
+
+
+def _opened_up(name: str, parent: int) -> int:
+    """Open a directory, also one without permissions for its owner."""
+    if not os.access(name, os.R_OK | os.W_OK | os.X_OK, dir_fd=parent):
+        os.chmod(name, 0o700, dir_fd=parent)
+    return os.open(name, _DIRECTORY, dir_fd=parent)
 
 
 def empty_directory(directory: Path, *, keep: Collection[Path] = ()) -> None:
@@ -49,15 +177,6 @@ def empty_directory(directory: Path, *, keep: Collection[Path] = ()) -> None:
             empty_directory(path, keep=keep)
         else:
             remove_tree(path)
-
-
-def _open_up(directory: Path) -> None:
-    """Restore the permission to list and change a directory and its subdirectories; links do not change."""
-    directory.chmod(0o700)
-    with os.scandir(directory) as entries:
-        inside = [Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False)]
-    for each in inside:
-        _open_up(each)
 
 
 @contextmanager
@@ -234,13 +353,12 @@ class NewTree:
 
     def _descend(self, parts: Sequence[str]) -> int:
         """Open a directory of the tree, and create what is missing of it."""
-        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
-        current = os.open(self._root, flags)
+        current = os.open(self._root, _DIRECTORY)
         for part in parts:
             try:
                 with suppress(FileExistsError):
                     os.mkdir(part, dir_fd=current)
-                below = os.open(part, flags, dir_fd=current)
+                below = os.open(part, _DIRECTORY, dir_fd=current)
             finally:
                 os.close(current)
             current = below
@@ -254,6 +372,5 @@ def set_same_date(directory: Path) -> None:
     ``configure`` from ``configure.ac``, by a tool that may be missing.
     """
     now = time.time_ns()
-    for parent, directories, names in os.walk(directory):
-        for name in (*directories, *names):
-            os.utime(Path(parent) / name, ns=(now, now), follow_symlinks=False)
+    for entry in entries_below(directory):
+        os.utime(entry.name, ns=(now, now), dir_fd=entry.directory, follow_symlinks=False)

@@ -11,11 +11,13 @@ import hashlib
 import json
 import os
 import re
+import stat
 import struct
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from perftrail.file_tree import entries_below
 from perftrail.model.build import Built
 
 if TYPE_CHECKING:
@@ -232,14 +234,10 @@ def _read(path: Path) -> tuple[str, bytes]:
 
 def _files(root: Path) -> Iterator[str]:
     """Yield every file and link below a directory, relative to it; do not follow links."""
-    for directory, inside, names in os.walk(root):
-        here = Path(directory)
-        links = [name for name in inside if (here / name).is_symlink()]
-        inside[:] = [name for name in inside if name not in _LEFT_OUT and name not in links]
-        for name in [*names, *links]:
-            path = here / name
-            if name not in _LEFT_OUT and (path.is_symlink() or path.is_file()):
-                yield str(path.relative_to(root))
+    for entry in entries_below(root, skipped=_LEFT_OUT):
+        kind = entry.status.st_mode
+        if entry.name not in _LEFT_OUT and (stat.S_ISLNK(kind) or stat.S_ISREG(kind)):
+            yield entry.path
 
 
 def _pattern(glob: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-import shutil
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +15,7 @@ from urllib3.exceptions import HTTPError
 from urllib3.util import Retry
 
 from perftrail.errors import CheckoutFailed, SourceError
-from perftrail.file_tree import exclusive_lock
+from perftrail.file_tree import exclusive_lock, remove_tree
 from perftrail.model.build import content_key
 from perftrail.model.subject import Revision
 from perftrail.model.wording import quoted
@@ -181,7 +180,7 @@ class ArchiveSource:
                 path = fetch(archive, base=self._table.location, cache=self._cache)
                 print(f"{unpack(path, Path(directory))} files", file=file)
             except CheckoutFailed as error:
-                shutil.rmtree(directory, ignore_errors=True)
+                remove_tree(Path(directory))
                 print(error, file=file)
                 raise
 

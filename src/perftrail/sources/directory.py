@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.errors import CheckoutFailed, SourceError
+from perftrail.file_tree import remove_tree
 from perftrail.model.subject import Revision
 from perftrail.sources.ranges import WithoutParents
 
@@ -79,10 +80,10 @@ class DirectorySource(WithoutParents):
             for folder in self._folders or (".",):
                 _copy(self._root / folder, target / folder)
         except OSError as error:
-            shutil.rmtree(target, ignore_errors=True)
+            remove_tree(target)
             raise CheckoutFailed(f"{self._root}: cannot be copied: {error}") from error
         if self._digest(target) != revision.id:
-            shutil.rmtree(target, ignore_errors=True)
+            remove_tree(target)
             raise CheckoutFailed(f"{self._root}: its files changed since they were listed; start again")
 
     def _digest(self, root: Path) -> str:

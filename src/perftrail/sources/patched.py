@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import shutil
 import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.errors import CheckoutFailed, NoAnswer, SourceError
+from perftrail.file_tree import remove_tree
 from perftrail.model.build import content_key
 from perftrail.model.patch import Conflict, FileChange, Obstacle, Passage, Patch, Patched
 from perftrail.model.subject import Revision
@@ -89,7 +89,7 @@ class PatchedSource:
                 repository=directory, timeout_seconds=LONG_SECONDS, log=log,
             )  # fmt: skip
         if answer.failed:
-            shutil.rmtree(directory, ignore_errors=True)
+            remove_tree(Path(directory))
             raise CheckoutFailed(f"the patch does not apply to {self._own.base.short}: {answer.why}")
 
     def _is_own(self, revision: Revision) -> bool:

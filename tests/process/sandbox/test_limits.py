@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from perftrail.file_tree import remove_tree
 from perftrail.model.process import Exited, OutOfMemory, Signalled, TimedOut
 from perftrail.model.study import Sandbox
 from perftrail.process.launcher import Launcher
@@ -79,6 +80,31 @@ def test_many_files_that_are_too_much_together_end_their_writer(tmp_path: Path) 
     assert ran.ended == Signalled(signal=9)
     assert ran.refused[0] == "more than 32MiB on disk (sandbox.disk)"
     assert ran.wall_seconds < 10
+
+
+def test_deleted_files_count_as_long_as_they_are_open(tmp_path: Path) -> None:
+    with opened(tmp_path, Sandbox(disk_bytes=32 * MEBIBYTE)) as inside:
+        ran = inside.run(
+            'for n in 3 4 5 6 7 8 9; do eval "exec $n>f"; rm f; head -c 16M /dev/zero >&$n; done; sleep 20'
+        )
+    assert ran.ended == Signalled(signal=9)
+    assert ran.refused[0] == "more than 32MiB on disk (sandbox.disk)"
+    assert ran.wall_seconds < 10
+
+
+def test_a_tree_too_deep_to_measure_counts_as_too_much(tmp_path: Path) -> None:
+    deep = f"{'d' * 200}/" * 20
+    with opened(tmp_path, Sandbox(disk_bytes=32 * MEBIBYTE)) as inside:
+        ran = inside.run(
+            f"for number in $(seq 60); do mkdir -p {deep} && cd {deep}; done; head -c 30M /dev/zero > big; "
+            "head -c 30M /dev/zero > more; sleep 20"
+        )
+        assert ran.ended == Signalled(signal=9)
+        assert ran.refused[0] == "more than 32MiB on disk (sandbox.disk)"
+        began = time.monotonic()
+        remove_tree(inside.own)
+        assert time.monotonic() - began < 10
+        inside.own.mkdir()
 
 
 def test_a_fork_bomb_gets_no_further_than_its_limit(tmp_path: Path) -> None:

@@ -7,19 +7,23 @@ from __future__ import annotations
 
 import os
 import threading
+from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self
 
+from perftrail.file_tree import entries_below
 from perftrail.model.process import Cancelled, Exited, OutOfMemory, Signalled
 from perftrail.model.study import refused_by
 from perftrail.model.wording import format_size
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from types import TracebackType
 
     from perftrail.model.process import Command, Ran, Resource
     from perftrail.model.study import Phase, Sandbox
+    from perftrail.process.protocol import Capabilities
     from perftrail.process.sandbox.view import PrivateDirectories, View
 
 
@@ -33,12 +37,16 @@ ENTRY_BYTES = 4096
 class DiskWatch:
     """While entered, calls `stop` once if its directories grew by more than a number of bytes.
 
-    It checks the free space, which is cheap, and measures the directories only if more than that is gone, because
-    other programs write, too.
+    It checks the free space, which is cheap, and measures the directories and the deleted files that processes below
+    `root` keep open only if more than that is gone, because other programs write, too. What it cannot measure counts as
+    too much.
     """
 
-    def __init__(self, directories: Sequence[str], *, most_bytes: int, stop: Callable[[], None]) -> None:
+    def __init__(
+        self, directories: Sequence[str], *, root: int, most_bytes: int, stop: Callable[[], None]
+    ) -> None:
         self._directories = tuple(directories)
+        self._root = root
         self._most_bytes = most_bytes
         self._stop = stop
         self._ended = threading.Event()
@@ -59,11 +67,21 @@ class DiskWatch:
 
     def _watch(self) -> None:
         while not self._ended.wait(SECONDS_BETWEEN_CHECKS):
-            gone = self._free_before - _free_bytes(self._directories)
-            if gone > self._most_bytes and _used_bytes(self._directories) > self._most_bytes:
+            if self._is_too_much():
                 self.exceeded = True
                 self._stop()
                 return
+
+    def _is_too_much(self) -> bool:
+        try:
+            gone = self._free_before - _free_bytes(self._directories)
+            if gone <= self._most_bytes:
+                return False
+            devices = {Path(path).stat().st_dev for path in self._directories}
+            used = sum(map(_used_bytes, self._directories))
+            return used + _deleted_bytes(processes_below(self._root), devices) > self._most_bytes
+        except OSError:
+            return True
 
 
 def _free_bytes(directories: Sequence[str]) -> int:
@@ -72,24 +90,47 @@ def _free_bytes(directories: Sequence[str]) -> int:
     return sum(each.f_bfree * each.f_frsize + each.f_ffree * ENTRY_BYTES for each in systems.values())
 
 
-def _used_bytes(directories: Sequence[str]) -> int:
-    return sum(size for directory in directories for size in _sizes(directory))
+def _used_bytes(directory: str) -> int:
+    """Return the size on disk of everything below a directory. Raises `TreeTooDeep`."""
+    return sum(max(ENTRY_BYTES, entry.status.st_blocks * 512) for entry in entries_below(Path(directory)))
 
 
-def _sizes(directory: str) -> Iterator[int]:
-    """Return the sizes on disk of the files below a directory, without following links; missing files are ignored."""
+def _deleted_bytes(processes: Collection[int], devices: Collection[int]) -> int:
+    """Return the size on disk of the deleted files on some devices that processes have open or mapped."""
+    found: dict[tuple[int, int], int] = {}
+    for process in processes:
+        for kind in ("fd", "map_files"):
+            for status in _open_files(f"/proc/{process}/{kind}"):
+                if status.st_nlink == 0 and status.st_dev in devices:
+                    found[status.st_dev, status.st_ino] = max(ENTRY_BYTES, status.st_blocks * 512)
+    return sum(found.values())
+
+
+def _open_files(directory: str) -> Iterator[os.stat_result]:
     try:
-        with os.scandir(directory) as entries:
-            inside = list(entries)
+        files = list(Path(directory).iterdir())
     except OSError:
-        return
-    for entry in inside:
-        try:
-            yield max(ENTRY_BYTES, entry.stat(follow_symlinks=False).st_blocks * 512)
-        except OSError:
-            continue
-        if entry.is_dir(follow_symlinks=False):
-            yield from _sizes(entry.path)
+        return  # the process has ended; only root sees mapped files
+    for file in files:
+        with suppress(OSError):
+            yield file.stat()
+
+
+def processes_below(root: int) -> set[int]:
+    """Return the ids of a process and of all its descendants."""
+    children: dict[int, list[int]] = {}
+    for process in Path("/proc").iterdir():
+        if process.name.isdigit():
+            with suppress(OSError, ValueError, IndexError):
+                # The name in parentheses may contain anything.
+                fields = (process / "stat").read_text(errors="replace").rpartition(")")[2].split()
+                children.setdefault(int(fields[1]), []).append(int(process.name))
+    found, left = {root}, [root]
+    while left:
+        below = [child for child in children.get(left.pop(), ()) if child not in found]
+        found.update(below)
+        left.extend(below)
+    return found
 
 
 _KILLED = 9
@@ -107,6 +148,10 @@ class CancellableStarter(Protocol):
 
     def run(self, command: Command) -> Ran:
         """Start a process, as in `ports.Starter`."""
+        ...
+
+    def start(self) -> Capabilities:
+        """Start the launcher, unless it runs, and return what it can do."""
         ...
 
     def cancel(self) -> None:
@@ -144,7 +189,12 @@ class SandboxedStarter:
         if not self._private.empty(keep=self._mount_points):
             self._starter.close()
         limited = self._limited(command)
-        with DiskWatch(self._watched, most_bytes=self._sandbox.disk_bytes, stop=self._starter.cancel) as disk:
+        with DiskWatch(
+            self._watched,
+            root=self._starter.start().server_pid,
+            most_bytes=self._sandbox.disk_bytes,
+            stop=self._starter.cancel,
+        ) as disk:
             ran = self._starter.run(limited)
         if disk.exceeded and isinstance(ran.ended, Cancelled):
             ran = replace(ran, ended=Signalled(signal=_KILLED))

@@ -6,13 +6,13 @@ repository, and git merges them.
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.errors import NoAnswer, SourceError
+from perftrail.file_tree import remove_tree
 from perftrail.model.patch import Conflict, Patch
 from perftrail.model.wording import quoted
 from perftrail.sources.client import LONG_SECONDS
@@ -116,7 +116,7 @@ class _Attempt:
         options = ("--git-dir", str(self.tree / ".git"), "--work-tree", str(directory))
         self._run(*options, "read-tree", "--empty")
         self._run(*options, "add", "--all", "--force", "--", ".", where=directory)
-        shutil.rmtree(directory)
+        remove_tree(directory)
         tree = self._run("write-tree").decode().strip()
         parents = ("-p", on) if on else ()
         return self._run(*_AUTHOR, "commit-tree", *parents, "-m", "files", tree).decode().strip()

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.errors import CheckoutFailed, SourceError
-from perftrail.file_tree import NewTree, set_same_date
+from perftrail.file_tree import NewTree, remove_tree, set_same_date
 from perftrail.model.build import content_key
 from perftrail.model.source import matching
 from perftrail.model.wording import quoted
@@ -233,6 +233,6 @@ def write_tree(write: Callable[[str, Path], int], id_: str, directory: str, log:
             target.mkdir(parents=True)
             print(f"{write(id_, target)} files", file=file)
         except (SourceError, OSError, ValueError) as error:
-            shutil.rmtree(target, ignore_errors=True)
+            remove_tree(target)
             print(error, file=file)
             raise CheckoutFailed(f"fossil cannot write the files of {id_}: {error}") from error

@@ -16,6 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from perftrail.errors import CheckoutFailed, SourceError
+from perftrail.file_tree import remove_tree
 from perftrail.model.build import content_key
 from perftrail.model.wording import quoted
 from perftrail.sources.client import LONG_SECONDS
@@ -351,7 +352,7 @@ class Checkouts:
                 fill(self._mirror.git, whole.directory, self._table.sparse, log=log)
             self._complete(whole, log)
         except CheckoutFailed:
-            shutil.rmtree(directory, ignore_errors=True)
+            remove_tree(Path(directory))
             raise
 
     def _complete(self, part: _Part, log: str) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import difflib
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.errors import CheckoutFailed, SourceError
+from perftrail.file_tree import remove_tree
 from perftrail.model.subject import Revision
 from perftrail.model.wording import quoted
 from perftrail.ports import CachedSource
@@ -94,7 +94,7 @@ class ReleaseSource:
         try:
             self._registry.write_release(revision.id, place, log)
         except SourceError as error:
-            shutil.rmtree(place, ignore_errors=True)
+            remove_tree(place)
             with Path(log).open("a", encoding="utf-8", errors="replace") as file:
                 print(error, file=file)
             raise CheckoutFailed(str(error)) from error

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.errors import SourceError, UsageError
-from perftrail.file_tree import exclusive_lock
+from perftrail.file_tree import exclusive_lock, remove_tree
 from perftrail.model.build import content_key
 from perftrail.model.patch import Conflict, Patch, Patched
 from perftrail.model.wording import escaped, quoted
@@ -121,7 +120,7 @@ def write_patch(file: Path, fitted: FittedPatch) -> None:
 def _remove_leftovers(backports: Path) -> None:
     """Remove leftovers of killed processes; only the holder of the lock may call this."""
     for attempt in backports.glob("*/try-*"):
-        shutil.rmtree(attempt, ignore_errors=True)
+        remove_tree(attempt)
         if not any(attempt.parent.iterdir()):
             attempt.parent.rmdir()
 
