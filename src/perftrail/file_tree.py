@@ -6,6 +6,7 @@ belongs to a living process, so that leftovers of killed ones can be removed.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import stat
@@ -33,7 +34,7 @@ MOST_DEPTH = 500
 
 
 class TreeTooDeep(OSError):
-    """A tree has more than `MOST_DEPTH` levels of directories."""
+    """A tree has more than `MOST_DEPTH` levels of directories; its number is that of a path that is too long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,8 @@ def entries_below(root: Path, *, skipped: Collection[str] = ()) -> Iterator[Tree
             yield entry
             if entry.is_directory:
                 if len(levels) > MOST_DEPTH:
-                    raise TreeTooDeep(f"{root}: more than {MOST_DEPTH} levels of directories")
+                    message = f"more than {MOST_DEPTH} levels of directories"
+                    raise TreeTooDeep(errno.ENAMETOOLONG, message, str(root))
                 _enter(levels, entry.name, entry.path, directory)
     finally:
         for directory, _, _ in levels:

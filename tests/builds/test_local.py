@@ -293,3 +293,12 @@ def test_a_path_in_the_tree_is_printed_as_its_name_alone(place: Place) -> None:
     failure = place.failed(broken, recipe("cc -c {build}/lib/a.c"))
     assert failure.message.startswith("lib/a.c:1:1: error: ")
     assert str(place.builds) in Path(failure.log).read_text()
+
+
+DEEP = 'python3 -c \'import os\nfor n in range(1200): os.mkdir("d" * 50); os.chdir("d" * 50)\''
+
+
+def test_a_build_of_a_tree_without_end_fails_and_leaves_nothing(place: Place) -> None:
+    failure = place.failed(place.commit(), recipe(DEEP))
+    assert failure.message == "its tree cannot be used: more than 500 levels of directories"
+    assert not [path for path in place.builds.iterdir() if len(path.name) == 32]

@@ -5,6 +5,7 @@ Reports which builds were removed to free disk space, and when the space is too 
 
 from __future__ import annotations
 
+import errno
 import math
 import os
 import time
@@ -183,14 +184,18 @@ class LocalBuilder:
                 os.utime(place.marker)
                 return built_of(key, finished, str(place.home / "tree"), reused=True)
             began = time.monotonic()
-            outcome = self._build(key, place, subject, recipe)
+            outcome: str | Failure
+            try:
+                outcome = self._build(key, place, subject, recipe)
+                size = bytes_below(place.home)
+            except OSError as error:
+                outcome = Failure(stage="build", message=_path_too_long(error))
             seconds = time.monotonic() - began
             if isinstance(outcome, Failure):
                 remove_tree(home)
                 return Failure(
                     stage=outcome.stage, message=outcome.message, log=str(place.log), seconds=seconds
                 )
-            size = bytes_below(place.home)
             finished = Finished(artefact=outcome, seconds=seconds, log=str(place.log), bytes=size)
             write_finished(place.marker, finished)
         self._raise_if_stale()
@@ -349,8 +354,13 @@ class LocalBuilder:
                     return Failure(
                         stage=failure.stage, message=failure.message, log=str(place.log), seconds=seconds
                     )
-                artefact = self._link_artefact(built, key, place, files)
-                size = bytes_below(place.home) + bytes_below(link_source_trees(place.home))
+                try:
+                    artefact = self._link_artefact(built, key, place, files)
+                    size = bytes_below(place.home) + bytes_below(link_source_trees(place.home))
+                except OSError as error:
+                    remove_tree(place.home)
+                    message = _path_too_long(error)
+                    return Failure(stage="link", message=message, log=str(place.log), seconds=seconds)
                 finished = Finished(artefact=artefact, seconds=seconds, log=str(place.log), bytes=size)
                 write_finished(place.marker, finished)
         return Prepared(built=built, out=str(place.home), artefact=finished.artefact)
@@ -457,3 +467,11 @@ class LocalBuilder:
 
     def _lock(self, key: str) -> Path:
         return self._builds / "locks" / f"{key}.lock"
+
+
+def _path_too_long(error: OSError) -> str:
+    """Return that a build made a tree that nobody can use. Raises other errors again."""
+    if error.errno != errno.ENAMETOOLONG:
+        raise error
+    why = error.strerror or str(error)
+    return f"its tree cannot be used: {why[:1].lower()}{why[1:]}"
