@@ -127,7 +127,9 @@ def test_a_failed_build_leaves_its_log_and_nothing_else(place: Place) -> None:
     failure = place.failed(place.commit(), recipe("mkdir deep; touch deep/file; chmod 500 deep; exit 3"))
     assert failure.message == "exit code 3: mkdir deep; touch deep/file; chmod 500 deep; exit 3"
     assert Path(failure.log).is_file()
-    assert [path.name for path in place.builds.iterdir() if path.name not in {"locks", "ccache"}] == []
+    assert [
+        path.name for path in place.builds.iterdir() if path.name not in {"locks", "ccache", "sccache.sh"}
+    ] == []
 
 
 class Gone(InMemorySource):
