@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from perftrail.search import BootSession, Built, CannotRelink, Observation, Question, Sample, Unusable
+from perftrail.search import Batch, BootSession, Built, CannotRelink, Observation, Question, Sample, Unusable
 from perftrail.search.evidence import Evidence, pooled_spread
 from tests.search.oracle import batch
 
@@ -179,3 +179,24 @@ def test_the_pooled_spread_is_unbiased_and_unmoved_by_outliers() -> None:
     assert pooled_spread(builds)[0] == pytest.approx(0.03, rel=0.25)
     assert pooled_spread(builds)[1] == 800
     assert pooled_spread([np.array([1.0]), np.array([2.0])]) == (0.0, 0)
+
+
+def test_a_block_without_the_reference_is_corrected_by_its_own_builds() -> None:
+    def block(*samples: tuple[int, float], drift: float) -> Batch:
+        return batch(*((position, value + drift) for position, value in samples), certificate=True)
+
+    levels = {0: 0.0, 40: 0.0, 41: 0.2, 99: 0.2}
+    known = [
+        batch((position, level), (0, 0.0), (position, level))
+        for position, level in levels.items()
+        if position
+    ]
+    evidence = gathered(*known, block((40, 0.0), (41, 0.2), (99, 0.2), drift=0.1))
+    assert [evidence.count(position) for position in (40, 41, 99)] == [3, 3, 3]
+    for position in (40, 41, 99):
+        assert evidence.all_samples(position) == pytest.approx([levels[position]] * 3, abs=1e-3)
+    # One build that disagrees with two others does not matter; two that disagree leave the offset unknown.
+    one_odd = gathered(*known, block((40, 0.0), (41, 0.6), (99, 0.2), drift=0.1))
+    assert one_odd.all_samples(41) == pytest.approx([0.2, 0.2, 0.6], abs=1e-3)
+    two_odd = gathered(*known, block((40, 0.0), (41, 0.6), drift=0.1))
+    assert [two_odd.count(position) for position in (40, 41)] == [2, 2]

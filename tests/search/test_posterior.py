@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import math
 from itertools import combinations, pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
-from perftrail.search import Built, Observation, Question, Search
+from perftrail.search import Batch, Built, Observation, Question, Sample, Search
 from perftrail.search.noise import SHAPES_PRIOR, Likelihoods, build_grid, build_lattice
 from perftrail.search.posterior import ANOTHER, MOST_CHANGES, narrowest
 from perftrail.search.ramp import find_ramp
@@ -211,6 +213,28 @@ def test_an_even_rise_is_a_ramp_and_a_step_is_none() -> None:
     )
     assert step is not None
     assert step.probability < 0.1
+
+
+def test_the_blocks_of_a_second_change_correct_its_first_samples() -> None:
+    """A search on a busy machine: two of three samples of the second culprit were slow, none in its nine blocks."""
+    recorded = json.loads((Path(__file__).parent / "cases" / "two_changes.json").read_text())
+    search = Search(Question(revisions=recorded["revisions"]))
+    for step in recorded["steps"]:
+        search.ask()
+        if "built" in step:
+            search.tell(Built(position=step["built"], same_as=step["same_as"]))
+            continue
+        [(kind, values)] = step.items()
+        samples = [
+            Sample(position=at, value=math.log(value), noisy=bool(noisy)) for at, value, noisy in values
+        ]
+        search.tell(Batch(samples=tuple(samples), certificate=kind == "block"))
+    positions = search.posterior.positions
+    assert len(search.posterior.changes) == 2
+    for change, before in zip(search.posterior.changes, recorded["before"], strict=True):
+        gap = int(np.argmax(change.gaps))
+        assert positions[gap] == before
+        assert change.gaps[gap] > 0.99
 
 
 def test_equal_builds_count_once_and_no_ramp_lies_between_them() -> None:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, assert_never
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     import numpy.typing as npt
 
@@ -383,17 +383,51 @@ class Evidence:
         ]
         self._calm = bool(moved) and moved[-1] is not None and abs(moved[-1]) <= LARGE * sigma
         shared = [self._shared(at, moved, offsets, sigma) for at in range(len(offsets))]
-        return [
+        corrections = [
             None if offset is None else levels.get(recorded.session, first) - first + offset
             for recorded, offset in zip(self._batches, shared, strict=True)
         ]
+        return self._with_blocks(corrections, sigma)
+
+    def _with_blocks(self, corrections: Sequence[float | None], sigma: float) -> list[float | None]:
+        """Add the corrections of certificate blocks without the reference, from the levels of their builds elsewhere.
+
+        At least two of its builds, and most of them, must agree on the machine's offset. A level needs two samples.
+        """
+        known: dict[tuple[int, int], list[float]] = {}
+        for recorded, correction in zip(self._batches, corrections, strict=True):
+            if correction is not None:
+                for build, value in self._valued(recorded):
+                    known.setdefault((build, recorded.batch.layout), []).append(value - correction)
+        levels = {key: median(values) for key, values in known.items() if len(values) > 1}
+        found = list(corrections)
+        for at, recorded in enumerate(self._batches):
+            if (
+                corrections[at] is None
+                and recorded.batch.certificate
+                and not self._reference_samples(recorded)
+            ):
+                apart: dict[int, list[float]] = {}
+                for build, value in self._valued(recorded):
+                    if (build, recorded.batch.layout) in levels:
+                        apart.setdefault(build, []).append(value - levels[build, recorded.batch.layout])
+                offsets = [median(values) for values in apart.values()]
+                agreed = [each for each in offsets if abs(each - median(offsets)) <= LARGE * sigma]
+                if len(agreed) > max(1, len(offsets) // 2):
+                    found[at] = sum(agreed) / len(agreed)
+        return found
+
+    def _valued(self, recorded: _RecordedBatch) -> Iterator[tuple[int, float]]:
+        for sample in recorded.batch.samples:
+            if sample.value is not None:
+                yield self.build_of(sample.position), sample.value
 
     def _shared(
         self, at: int, moved: Sequence[float | None], offsets: Sequence[Floats], sigma: float
     ) -> float | None:
         """Return a batch's offset; without a reference, the mean of its neighbours' offsets if these agree.
 
-        The guide does not use a certificate's block without the reference: its pairs need no correction.
+        A certificate's block without the reference is corrected by its own builds, see `_with_blocks`.
         """
         if len(offsets[at]) or self._batches[at].batch.certificate:
             return moved[at]
