@@ -19,12 +19,13 @@ setup: .venv/ready ## make .venv with perftrail in it; needs Python 3.11, a C co
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "perftrail needs Python 3.11 or newer: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@echo "installing perftrail into .venv ..." >&2
+	@echo "installing perftrail into .venv (a minute or two) ..." >&2
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
 demo: setup ## find the release of a real Python package that changed its speed
 	@$(BIN)/perftrail find studies/quick-start
+	@echo "perftrail is $(BIN)/perftrail; this puts it on the path: . $(BIN)/activate" >&2
 
 check: setup ## format, lint, import rules, types and the tests of what a study says
 	$(BIN)/ruff format --check .

@@ -273,7 +273,7 @@ def test_certain_regressions_come_before_possible_ones() -> None:
     [
         (gate(Row(metric=target(), one_build=True)), "equal builds need no measuring"),
         (gate(failed_sides=(lost("head"),)), "nothing was compared"),
-        (gate(row(1.0, Verdict.SAME)), "count as none; a change of 1.1 % would have been detected"),
+        (gate(row(1.0, Verdict.SAME)), "count as none (--threshold); a change of 1.1 % would have been detected"),
     ],
 )
 def test_how_sure_it_is_says_why_nothing_was_measured(found: Gate, said: str) -> None:

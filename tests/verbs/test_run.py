@@ -287,7 +287,7 @@ def test_builds_that_all_fail_for_one_reason_end_the_run_after_three(tmp_path: P
     with pytest.raises(NoAnswer) as raised:
         drain(Run(session, ALL).events())
     assert str(raised.value).startswith("r0, r1 and r39 all failed for one reason: build: ")
-    assert "perftrail check --try; or continue with --keep-going" in str(raised.value)
+    assert "perftrail check --try 3; or continue with --keep-going" in str(raised.value)
     assert len(set(builder.made)) == 3
     report = drain(Run(replace(session, keep_going=True), ALL).events())[1]
     assert (len(report.failures), len(set(builder.made))) == (40, 40)

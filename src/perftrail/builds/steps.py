@@ -40,7 +40,7 @@ _KINDS = tuple(
     for pattern in (
         # First errors of compilers, linkers and interpreters.
         r"\bfatal error\b|: error[:\s]|^error(\[\w+\])?:|\bundefined reference\b|cannot find -l"
-        r"|multiple definition of|^\S*Error:|^\S*Exception:|^panicked at|^E\s{2,}",
+        r"|multiple definition of|^\S+\.go:\d+:|^\S*Error:|^\S*Exception:|^panicked at|^E\s{2,}",
         # Errors of configure scripts, build systems and shells.
         r"^configure: error|CMake Error|^meson\.build:\d+|\bERROR:|^fatal:|^error:|: not found$"
         r"|Could not resolve host|No such file or directory|command not found|Permission denied|No space left on device"
@@ -64,6 +64,8 @@ def log_excerpt(output: str) -> str:
 
     >>> log_excerpt("cc -c a.c\na.c:1:1: error: unknown type\nmake: *** [a.o] Error 1\n")
     'a.c:1:1: error: unknown type\nmake: *** [a.o] Error 1'
+    >>> log_excerpt("# example.org/program\n./main.go:39:11: undefined: top\n")
+    './main.go:39:11: undefined: top'
     """
     lines = [line for line in map(_clean, output.splitlines()) if line]
     groups = _by_kind(lines)

@@ -385,7 +385,7 @@ def _caption(events: Events, *, thin: bool) -> str:
     together = "Neighbouring revisions are combined: their median, and the range of their intervals"
     parts = [together if thin else "Medians with their 95 % intervals"]
     if events.changes:
-        parts.append("red lines are changes")
+        parts.append("vertical lines are changes")
     if events.releases:
         parts.append("dotted lines are releases")
     if events.gaps or events.failed:

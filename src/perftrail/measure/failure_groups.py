@@ -132,7 +132,7 @@ def same_reason(failures: Mapping[Subject, Failure]) -> str:
     return (
         f"{listed((subject.revision.short for subject in subjects[:SAME_FAILURES]), 'and')} all failed for one reason: "
         f"{failure.stage}: {_first_excerpt_line(failure)}{log}. Correct the study, then test it with: perftrail check "
-        "--try; or continue with --keep-going"
+        "--try 3; or continue with --keep-going"
     )
 
 

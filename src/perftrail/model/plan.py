@@ -134,7 +134,9 @@ def same_everywhere(study: Study, benchmark: str, variant: str) -> str:
     if not texts or named & {"build", "out", "revision"} or sources_named(texts):
         return ""
     program = texts[0].split(maxsplit=1)[0]
-    meant = f"; did you mean {{build}}/{program.removeprefix('./')}?" if program.startswith("./") else ""
+    name = program.removeprefix("./")
+    is_output = any(name in output.split("/") for output in study.build.outputs)
+    meant = f"; did you mean {{build}}/{name}?" if program.startswith("./") or is_output else ""
     return (
         f"{texts[0]} names neither {{build}} nor {{out}}, so every revision would run the same program{meant}"
     )

@@ -102,7 +102,9 @@ class FindPolicy:
         ),
     ] = ()
     variant: Annotated[str | None, Key("The variant to search.")] = None
-    threshold: Annotated[float, Key("The smallest change worth finding, relative.", above=0)] = 0.05
+    threshold: Annotated[
+        float, Key("The smallest change worth finding, relative: 0.05 is 5 %.", above=0, below=1)
+    ] = 0.05
     confidence: Annotated[float, Key("Required probability of the answer.", above=0.5, below=1)] = 0.99
     budget_seconds: Annotated[
         float | None, Key("Longest time of a search.", name="budget", form="duration", above=0)

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 WARNING = "yellow"
 """Style of warnings, which --quiet also prints."""
 
-SAME_STEPS = "steps with these words"
+SAME_STEPS = "such steps"
 
 FEW = 3
 """Number of similar lines in a row that are printed; further ones are counted."""

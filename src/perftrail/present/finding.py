@@ -127,7 +127,8 @@ def pins_words(pins: Pins) -> Iterator[str]:
 def noise_words(answer: FindAnswer) -> Iterator[str]:
     """Yield how noisy samples were treated."""
     if answer.discarded:
-        yield f"discarded and repeated {counted(answer.discarded, 'noisy sample')}"
+        after = "; later, the machine stayed busy" if answer.noisy else ""
+        yield f"discarded and repeated {counted(answer.discarded, 'noisy sample')}{after}"
     yield from noisy_words(answer.noisy, none=answer.answer.verdict == "none")
 
 

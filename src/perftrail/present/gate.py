@@ -172,10 +172,13 @@ def sureness(gate: Gate) -> str:
     if not compared:
         one_build = any(row.one_build for row in gate.rows)
         return "equal builds need no measuring" if one_build else "nothing was compared"
-    shared = f"all {compared} verdicts together are" if compared > 1 else "the verdict is"
+    several = "both verdicts" if compared == 2 else f"all {compared} verdicts"
+    shared = f"{several} together are" if compared > 1 else "the verdict is"
+    certain = all(row.verdict in (Verdict.SLOWER, Verdict.FASTER) for row in gate.rows)
     return (
         f"{shared} wrong in at most {percent(1.0 - gate.confidence)} of such comparisons, at any stopping time; "
-        f"changes below {percent(gate.threshold)} count as none; {seen(gate)}"
+        f"changes below {percent(gate.threshold)} count as none (--threshold)"
+        + ("" if certain else f"; {seen(gate)}")
     )
 
 
@@ -320,6 +323,8 @@ def _table(gate: Gate, rows: Sequence[Row], ends: float, *, left: int) -> Iterat
         yield ""
         yield f"{left} more."
     yield ""
+    if all(row.comparison is None for row in rows):
+        return
     low, high = (f"{100.0 * math.expm1(end):+.0f} %".replace("-", "−") for end in (-ends, ends))
     yield f"<sub>Each chart goes from {low} to {high}; the bar is the interval.</sub>"
 

@@ -207,6 +207,13 @@ def print_gate(gate: Gate) -> None:
         console.print(
             Text(f"Next: {escaped(gate.find_command, longest=LONGEST)}    find the culprit", style="dim")
         )
+    elif (
+        gate.verdict is Verdict.UNCLEAR
+        and gate.repeat
+        and (pairs := max((row.pairs for row in gate.rows), default=0))
+    ):
+        more = f"{gate.repeat} --max-runs {2 * pairs}"
+        console.print(Text(f"Next: {escaped(more, longest=LONGEST)}    measure more pairs", style="dim"))
 
 
 MOST_COMPARISONS = 5

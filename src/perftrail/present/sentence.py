@@ -144,7 +144,9 @@ def certificate_words(found: ChangeFound | AnswerFound) -> tuple[str, ...]:
     """Return the evidence for a change, with its limits, or for the answer that nothing changed."""
     if found.certificate is None:
         return ()
-    limits = words.reservations(found.certificate) if isinstance(found, ChangeFound) else ()
+    limits: tuple[str, ...] = ()
+    if isinstance(found, ChangeFound):
+        limits = words.reservations(found.certificate, 1.0 if found.effect is None else found.effect.value)
     return (words.certified(found.certificate), *limits)
 
 

@@ -39,17 +39,14 @@ if TYPE_CHECKING:
 
 
 def row_notes(row: Row) -> list[str]:
-    """Return notes on a value: flags, noise, failures, and an interval with less confidence."""
+    """Return notes on a value: flags, noise, failures, and a missing interval."""
     found = row.estimate
     notes = [flag for flag in row.flags if flag not in NOISE]
     notes += [row.outdated] if row.outdated else []
     notes += [row.noise] if row.noise else []
     notes += [f"{row.failures} failed"] if row.failures else []
-    reached = found.confidence if found else 0.0
     if found and found.count == 1:
         notes.append("one value, no interval")
-    elif found and reached < 0.9495:
-        notes.append(f"only a {reached * 100:.0f} % interval")
     return notes
 
 

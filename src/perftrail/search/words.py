@@ -105,10 +105,17 @@ def certified(summary: Summary) -> str:
     return f"certified in {blocks}{over}, error probability at most {_percent(summary.error)}"
 
 
-def reservations(summary: Summary) -> tuple[str, ...]:
-    """Return what a certificate of a change leaves open: layouts, another change, another spread."""
+LARGEST_LAYOUT_EFFECT = 1.3
+"""Memory layouts are not mentioned as the cause of a change by a larger factor: none was ever seen."""
+
+
+def reservations(summary: Summary, factor: float = 1.0) -> tuple[str, ...]:
+    """Return what a certificate of a change leaves open: layouts, another change, another spread.
+
+    `factor` is the size of the change: after/before.
+    """
     said = []
-    if summary.layouts == 1:
+    if summary.layouts == 1 and 1.0 / LARGEST_LAYOUT_EFFECT < factor < LARGEST_LAYOUT_EFFECT:
         said.append(
             "the memory layouts of these builds may cause the difference; "
             "to rule that out, measure ten layouts with [build] relink"
@@ -132,8 +139,10 @@ def suspicion(suspected: Suspicion, label: Label) -> str:
     >>> suspicion(doubt, "r{}".format)
     'likely r7, 90 % sure, not certified: evidence 14 of the 200 needed, about 90 more blocks, change at most 6 %'
     """
-    parts = [f"evidence {suspected.evidence:.2g} of the {suspected.needed:.0f} needed"]
-    if suspected.blocks_left is not None:
+    parts = [f"evidence {min(suspected.evidence, suspected.needed):.2g} of the {suspected.needed:.0f} needed"]
+    if suspected.evidence >= suspected.needed:
+        parts.append("another change is not excluded yet")
+    elif suspected.blocks_left is not None:
         parts.append(f"about {counted(suspected.blocks_left, 'more block')}")
     if suspected.possible < 1:
         parts.append(f"change at most {_percent(suspected.possible)}")
@@ -166,7 +175,8 @@ def _change(change: Change, label: Label) -> str:
         parts.append(_effect(change.effect))
     if change.certificate is not None:
         parts.append(certified(change.certificate))
-        return "; ".join([", ".join(parts), *reservations(change.certificate)])
+        factor = 1.0 if change.effect is None else change.effect.value
+        return "; ".join([", ".join(parts), *reservations(change.certificate, factor)])
     return ", ".join(parts)
 
 

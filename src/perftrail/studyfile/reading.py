@@ -16,6 +16,7 @@ from perftrail.model.placeholders import fill
 from perftrail.model.recipe import PLAIN, Variant
 from perftrail.model.source import MAIN
 from perftrail.model.study import Study
+from perftrail.model.wording import nearest, quoted
 from perftrail.studyfile.problems import Problems, key_lines, key_path, line_of
 from perftrail.studyfile.rules import check
 from perftrail.studyfile.rules.source import absolute_location
@@ -92,7 +93,10 @@ def _text(file: Path, shown: str) -> str:
         with file.open("rb") as opened:
             content = opened.read(LARGEST_FILE_BYTES + 1)
     except FileNotFoundError:
-        _refuse(shown, 'no such file; create it with "perftrail init"')
+        names = [each.name for each in file.parent.glob("*.toml")] if file.parent.is_dir() else []
+        near = nearest(file.name, names)
+        remedy = f"did you mean {quoted(near)}?" if near else 'create it with "perftrail init"'
+        _refuse(shown, f"no such file; {remedy}")
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         _refuse(shown, f"cannot be read: {reason.lower()}")
@@ -134,6 +138,7 @@ _SYNTAX = {
     "Illegal character '\\n'": "the text before has no closing quote",
     "Invalid value": "no value here; text needs quotes",
     "Cannot overwrite a value": "a key occurs twice",
+    "Expected newline or end of document after a statement": "more after the value; text and ranges need quotes",
     "Invalid statement": "neither a [table] nor a key",
     "Invalid initial character for a key part": "no key here; a key with blanks or signs needs quotes",
 }

@@ -167,10 +167,15 @@ def whole(value: object) -> int:
     return value
 
 
+_PERCENT = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*%\s*")
+
+
 def real(value: object) -> float:
     """Read a finite number. Raises `InvalidValue`."""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InvalidValue(f"expected a number, not {described(value)}")
+        share = _PERCENT.fullmatch(value) if isinstance(value, str) else None
+        remedy = f"; write {float(share[1]) / 100:g}" if share else ""
+        raise InvalidValue(f"expected a number, not {described(value)}{remedy}")
     number = float(whole(value)) if isinstance(value, int) else value
     if not math.isfinite(number):
         raise InvalidValue(f"expected a finite number, not {number}")

@@ -191,6 +191,7 @@ def _with_commands(
     metric_words = [word for metric in comparison["metrics"] for word in ("--metric", metric)]
     words = [*metric_words, *(word for name in comparison["benchmarks"] for word in ("--benchmark", name))]
     for option, value in (
+        ("--fail-on", None if comparison["fail_on"] == "never" else comparison["fail_on"]),
         ("--threshold", comparison["threshold"]),
         ("--confidence", None if comparison["confidence"] == CONFIDENCE else comparison["confidence"]),
         ("--max-runs", comparison["max_runs"]),

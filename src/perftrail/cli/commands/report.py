@@ -16,7 +16,6 @@ from perftrail.cli.options import (
     study_argument,
     with_sandbox,
 )
-from perftrail.errors import UsageError
 from perftrail.present.growth import cause_hint, curve_words, variant_words
 from perftrail.present.html_page import Section, Table
 from perftrail.present.scaling import described_words, left_out_words, scaling_lines
@@ -38,7 +37,10 @@ if TYPE_CHECKING:
 @click.command("report", cls=Command)
 @study_argument
 @click.option(
-    "-o", "--output", metavar="DIRECTORY", help="Directory of the report. It is created if it does not exist."
+    "-o",
+    "--output",
+    metavar="DIRECTORY",
+    help="Directory of the report; it is created if necessary. [default for a page: .perftrail/report]",
 )
 @click.option(
     "--format",
@@ -68,11 +70,12 @@ def command(
     """
     from perftrail.local_engine import second_process
     from perftrail.model.wording import counted
+    from perftrail.opening import results_directory
     from perftrail.present.html_page import Drawings, to_markdown, write_markdown, write_page
 
-    if output is None and (form == "html" or as_json):
-        raise UsageError("report: name its directory with -o DIRECTORY, or print it with --format markdown")
     loaded = with_sandbox(sources.load(study, to_read=True), sandbox)
+    if output is None and (form == "html" or as_json):
+        output = str(results_directory(loaded, store) / "report")
     with second_process() as engine:
         drawings = None if output is None else Drawings(engine)
         page = _page(loaded, store, engine=engine, drawings=drawings)

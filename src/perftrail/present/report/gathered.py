@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from perftrail.model.benchmark import Point
     from perftrail.model.metrics import Better
     from perftrail.model.search_record import Json, SearchRecord, StepRecord
+    from perftrail.model.study import Study
     from perftrail.model.subject import Revision
     from perftrail.ports import Engine, Pending
     from perftrail.results.changes import HistoryChange, HistoryChanges
@@ -255,9 +256,7 @@ def gather(view: View, results: Path, *, engine: Engine | None = None) -> Gather
     """
     thinker = engine or LocalEngine()
     known = searches(view)
-    ended = [record for record in known if record.answer is not None]
-    candidates = ended or list(known)
-    chosen = candidates[-1] if candidates else None
+    chosen = _main_search(view.study, known)
     measured = MeasuredHere(view)
     thinker.begin(load_detector, len({cell.subject.revision.id for cell, _ in measured.cells}))
     found: list[Sequence[Row]] = []
@@ -277,6 +276,19 @@ def gather(view: View, results: Path, *, engine: Engine | None = None) -> Gather
         search=chosen,
         steps=() if chosen is None else steps(view, chosen),
     )
+
+
+def _main_search(study: Study, known: Sequence[SearchRecord]) -> SearchRecord | None:
+    """Return the search that answers the study's question: the last ended one of its metrics, else the last one."""
+    asked = {parse_metric(text).name for text in study.find.metric}
+
+    def rank(record: SearchRecord) -> tuple[bool, bool]:
+        names = str(record.question["metric"]).split(", ")
+        return record.answer is not None, any(
+            name.rpartition(".")[2].split("[")[0] in asked for name in names
+        )
+
+    return max(reversed(known), key=rank, default=None) if known else None
 
 
 def _along(

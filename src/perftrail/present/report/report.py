@@ -62,8 +62,8 @@ def _measured(gathered: Gathered) -> Section:
         paragraphs=(
             f"{len(gathered.measured)} of {len(gathered.revisions)} revisions; builds and runs were {sandbox}. "
             f"Variants: {', '.join(study.variants)}. Benchmarks: {', '.join(study.benchmarks)}.",
-            f"Each point has {least} to {most} invocations in {policy.order} order, each in its own process "
-            f"with a timeout of at most {_timeouts(gathered)}; warm-ups do not count. A value is the median; "
+            f"The study asks for {least} to {most} invocations of each point in {policy.order} order, each in its own "
+            f"process with a timeout of at most {_timeouts(gathered)}; warm-ups do not count. A value is the median; "
             "its interval contains the median of the samples' distribution "
             "(order statistics, no assumption on its shape).",
             *_flags(gathered),
@@ -153,7 +153,7 @@ def _failures(gathered: Gathered) -> Section | None:
     )
     table = Table(
         name="failures",
-        head=("count", "stage", "log excerpt", "subjects"),
+        head=("count", "stage", "log excerpt", "revisions"),
         rows=(*rows, *skipped),
         numbers=frozenset({0}),
     )

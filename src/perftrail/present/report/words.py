@@ -29,8 +29,12 @@ def row_metric(row: Row) -> str:
 
 
 def row_value(row: Row) -> str:
-    """Return a row's median with its interval."""
-    return estimate_words(row.estimate, row.unit)
+    """Return a row's median with its interval, and the interval's confidence if few samples allow less than 95 %."""
+    found = row.estimate
+    text = estimate_words(found, row.unit)
+    if found is not None and found.count > 1 and found.confidence < 0.9495:
+        text += f", a {100.0 * found.confidence:.0f} % interval"
+    return text
 
 
 def size_words(point: ChangePoint) -> str:

@@ -74,6 +74,7 @@ def forget_unfinished_worktrees(mirror: Path) -> None:
 
 
 _FULL_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_SHORT_ID = re.compile(r"[0-9a-f]{4,39}")
 _REFLOG = re.compile(r"@\{")
 
 SHALLOW_IN_CI = {
@@ -326,8 +327,9 @@ class Mirror:
         known = [ref.split("/", 2)[-1] for ref in self.refs("refs/tags") + self.refs("refs/heads")]
         near = difflib.get_close_matches(name, ["HEAD", *known], n=3)
         hint = f"; did you mean {' or '.join(quoted(each) for each in near)}?" if near else ""
-        ambiguous = "" if _FULL_ID.fullmatch(name) else ", or several begin with it"
-        return f"{self.location}: no revision {quoted(name)}{ambiguous}{hint}"
+        ambiguous = ", or several begin with it" if _SHORT_ID.fullmatch(name) else ""
+        remedy = hint or "; git branch --all and git tag list the names"
+        return f"{self.location}: no revision {quoted(name)}{ambiguous}{remedy}"
 
 
 def _how_to_unshallow() -> str:

@@ -38,6 +38,9 @@ MOST_FILES = 1000
 REMEDY = "create it first; files that builds create belong below {build} or {out}"
 
 _HERE = "{study}"
+_RELATIVE = re.compile(r"(?![-/{])(?=.*[./])[^=:*?\\]+")
+"""A word with a dot or a slash that can be the relative path of a file."""
+
 _PLAIN = re.compile(r"\{study\}/[^:,;=*?\[\]|<>$]+")
 """A word that is only a path: not a list, an option with a value, or a pattern."""
 
@@ -66,6 +69,13 @@ def check_inputs(study: Study, benchmark: Benchmark, path: KeyPath, problems: Pr
     words = _filled(study, benchmark, lambda variant: _read_by(study, benchmark, variant))
     if wrong := _missing(study, words, is_created, a_directory=True):
         problems.add(command, wrong)
+    near = _filled(study, benchmark, lambda variant: _relative_words(study, benchmark, variant))
+    for word in [word for word in near if Path(study.directory, word).is_file()][:1]:
+        problems.add(
+            command,
+            f"{quoted(word)} is a file of the study, but the command runs in an empty directory; "
+            f"write {{study}}/{word.removeprefix('./')}",
+        )
 
 
 def _read_by(study: Study, benchmark: Benchmark, variant: str) -> list[str]:
@@ -78,6 +88,18 @@ def _read_by(study: Study, benchmark: Benchmark, variant: str) -> list[str]:
         word
         for before, word in zip(("", *words), words, strict=False)
         if _PLAIN.fullmatch(word) and not _WRITES.fullmatch(before)
+    ]
+
+
+def _relative_words(study: Study, benchmark: Benchmark, variant: str) -> list[str]:
+    """Return the words of a command that look like relative paths of files that it reads; none of a shell's line."""
+    if benchmark.shell:
+        return []
+    words = split_command(insert_texts(benchmark.command, study.variants[variant].run.parts))
+    return [
+        word
+        for before, word in zip(("", *words), words, strict=False)
+        if _RELATIVE.fullmatch(word) and not _WRITES.fullmatch(before)
     ]
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from perftrail.model.placeholders import sources_named
 from perftrail.model.source import MAIN, Ecosystem, read_package
-from perftrail.model.wording import listed, quoted, suggestion
+from perftrail.model.wording import listed, nearest, quoted, suggestion
 from perftrail.studyfile.problems import MissingFile, RelocatedProblems
 from perftrail.studyfile.rules.texts import (
     control_wrong,
@@ -243,6 +243,13 @@ def _address_wrong(source: Source, written: str) -> str | None:
     return None
 
 
+def _names_in(directory: Path) -> list[str]:
+    try:
+        return sorted(each.name for each in directory.iterdir())
+    except OSError:
+        return []
+
+
 def _path_wrong(source: Source, written: str, directory: Path) -> str | None:
     path = local_path(source, directory)
     if path is None or source.kind == "samples":  # its files may come later
@@ -254,7 +261,8 @@ def _path_wrong(source: Source, written: str, directory: Path) -> str | None:
     except OSError as error:
         return f"{place} cannot be read: {(error.strerror or str(error)).lower()}"
     if not there:
-        return MissingFile(f"{place} does not exist")
+        near = nearest(path.name, _names_in(path.parent))
+        return MissingFile(f"{place} does not exist" + (f"; did you mean {quoted(near)}?" if near else ""))
     if not is_directory and source.kind in ("git", "directory", "release"):
         return f"{place} is a file, not a directory"
     return None

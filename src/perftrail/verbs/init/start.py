@@ -233,7 +233,7 @@ def _relink(steps: Sequence[Step]) -> Iterable[str]:
     if not steps:
         return
     yield "# the position of code in memory can change its speed; with these lines, perftrail links the program in"
-    yield "# another order for each {layout}, so that verdicts are about the source alone (docs/how-to/layout-noise)"
+    yield "# another order for each {layout}, so that verdicts are about the source alone"
     yield "# relink = ["
     for step in steps:
         yield f"#     # {step.why}"
@@ -260,9 +260,9 @@ def _benchmark(benchmark: BenchmarkDraft) -> Iterable[str]:
     yield "# a parameter: perftrail replaces {size} in the command by each value"
     yield "# parameters = { size = [1000, 10000] }"
     if benchmark.printed:
-        yield "# perftrail measures wall and peak_memory of every benchmark; this benchmark also prints a metric"
+        yield "# perftrail measures wall, cpu and peak_memory of every benchmark; this benchmark also prints a metric"
     else:
-        yield "# perftrail measures wall and peak_memory of every benchmark; to read a metric that a benchmark prints:"
+        yield "# perftrail measures wall, cpu and peak_memory of every benchmark; to read a metric that a benchmark prints:"
         yield '# metrics.rate = { pattern = \'rate=([0-9.]+)\', unit = "1/s", better = "higher" }'
     for name, printed in benchmark.printed.items():
         yield f"metrics.{name} = {{ pattern = {toml(printed.pattern)}, unit = {toml(printed.unit)} }}"

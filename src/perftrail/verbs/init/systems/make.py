@@ -160,7 +160,7 @@ def _relink(tree: Tree, programs: Sequence[Program], benchmark: BenchmarkDraft) 
         Step(
             line=f"rm -f {shlex.quote(program.path)} && make -j{{cpus}} {compiler_options}",
             why="lld (package lld) reorders object files, or functions with CFLAGS=-ffunction-sections in the steps; "
-            'without lld: CC="sh {study}/link-order {layout} cc", with the script from docs/how-to/layout-noise',
+            'without lld: CC="sh {study}/link-order {layout} cc", with the script from layout-noise.md in the docs',
         ),
     )
 
