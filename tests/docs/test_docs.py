@@ -64,3 +64,16 @@ def test_the_readme_names_every_command(command: str) -> None:
 def test_decisions_are_numbered_without_a_gap() -> None:
     numbers = sorted(int(file.name[:4]) for file in (ROOT / "docs" / "decisions").glob("*.md"))
     assert numbers == list(range(1, len(numbers) + 1))
+
+
+MERGE_MARKERS = re.compile(r"^(?:<<<<<<<|=======$|>>>>>>>)", re.MULTILINE)
+
+
+def test_no_page_has_the_marks_of_a_merge() -> None:
+    tracked = subprocess.run(
+        ["git", "ls-files", "-z", "*.md", "*.toml"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    names = [name for name in tracked.stdout.split("\0") if name]
+    marked = [name for name in names if MERGE_MARKERS.search((ROOT / name).read_text(encoding="utf-8"))]
+    assert len(names) > 50
+    assert marked == []

@@ -65,7 +65,10 @@ def test_a_range_that_does_not_exist_is_named_with_its_line(study: Path) -> None
     study = replaced(study, "[build]", 'range = "v1.0..HEAD"\n\n[build]')
     for command in ("check", "run", "find"):
         done = perftrail(command, study, expect=2)
-        assert ':5: source.range: no revision "v1.0", or several begin with it' in done.stderr
+        assert (
+            ':5: source.range: no revision "v1.0"; git branch --all and git tag list the names'
+            in " ".join(done.stderr.split())
+        )
 
 
 def test_the_results_stay_out_of_git_status(study: Path) -> None:
@@ -83,3 +86,54 @@ def test_results_that_are_removed_during_a_run_are_an_error(study: Path) -> None
     replaced(study, 'steps = ["sh ./build.sh"]', f'steps = ["sh ./build.sh", "sh {repository}"]')
     done = perftrail("run", study, expect=1)
     assert f"{study.parent}/.perftrail: was removed while perftrail used it" in done.stderr
+
+
+def test_results_that_a_benchmark_removes_are_one_error(study: Path) -> None:
+    removes = study.parent / "removes.sh"
+    removes.write_text(f"rm -rf {study.parent}/.perftrail\n")
+    study = replaced(study, '"{build}/program"', '"sh {study}/removes.sh {build}"')
+    done = perftrail("run", study, expect=1)
+    assert "was removed or replaced while perftrail used it" in " ".join(done.stderr.split())
+    assert "cannot start" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("metric = \"cost\"", 'threshold = "3%"', 'find.threshold: expected a number, not the text "3%"; write 0.03'),
+        ("metric = \"cost\"", "threshold = 3", "find.threshold: 3 is out of range"),
+        ("metric = \"cost\"", "threshold = 2-3", "more after the value; text and ranges need quotes"),
+        ("/repository", "/repositry", 'does not exist; did you mean "repository"?'),
+        (
+            "{build}/program",
+            "sh input.txt {build}",
+            '"input.txt" is a file of the study, but the command runs in an empty directory; write {study}/input.txt',
+        ),
+    ],
+)  # fmt: skip
+def test_mistakes_of_a_study_name_what_was_meant(study: Path, old: str, new: str, said: str) -> None:
+    (study.parent / "input.txt").write_text("input")
+    done = perftrail("check", replaced(study, old, new), expect=2)
+    assert said in " ".join(done.stderr.split())
+
+
+def test_a_wrong_path_of_a_study_names_the_file_beside_it(study: Path) -> None:
+    done = perftrail("check", study.with_name("perftrial.toml"), expect=2)
+    assert 'perftrial.toml: no such file; did you mean "perftrail.toml"?' in " ".join(done.stderr.split())
+
+
+def test_an_output_that_no_build_has_names_the_one_that_it_has(study: Path) -> None:
+    study = replaced(study, 'outputs = ["program"]', 'outputs = ["porgram"]')
+    done = perftrail("run", study, expect=1)
+    assert 'outputs matched no file: porgram; did you mean "program"?' in " ".join(done.stderr.split())
+
+
+def test_the_report_answers_the_question_of_the_study_and_has_a_place(study: Path) -> None:
+    found = perftrail("find", study).stdout
+    perftrail("find", study, "--metric", "works")
+    assert perftrail("find", study).stdout.splitlines()[0] == found.splitlines()[0]
+    done = perftrail("report", study)
+    assert f"{study.parent}/.perftrail/report/index.html" in done.stdout
+    text = perftrail("report", study, "--format", "markdown").stdout
+    assert "did not begin to fail" not in text
+    assert "changed cost: " in text

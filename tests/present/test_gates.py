@@ -29,6 +29,7 @@ from perftrail.present.gate import (
     to_metrics,
     to_plain,
 )
+from perftrail.present.gate_output import print_gate
 from perftrail.results.gate import ComparedMetric, FailedSide, FailOn, Gate, Row, SideName
 from perftrail.stats.comparison import Comparison, Verdict
 from perftrail.stats.estimate import Estimate
@@ -273,7 +274,10 @@ def test_certain_regressions_come_before_possible_ones() -> None:
     [
         (gate(Row(metric=target(), one_build=True)), "equal builds need no measuring"),
         (gate(failed_sides=(lost("head"),)), "nothing was compared"),
-        (gate(row(1.0, Verdict.SAME)), "count as none (--threshold); a change of 1.1 % would have been detected"),
+        (
+            gate(row(1.0, Verdict.SAME)),
+            "count as none (--threshold); a change of 1.1 % would have been detected",
+        ),
     ],
 )
 def test_how_sure_it_is_says_why_nothing_was_measured(found: Gate, said: str) -> None:
@@ -367,3 +371,22 @@ def test_json_contains_every_value_with_its_evidence() -> None:
     assert (each["verdict"], each["trips"], each["pairs"]) == ("slower", True, 20)
     assert each["effect"]["value"] == 1.2
     assert (told["tripped"], told["find"]) == (True, "perftrail find --range aaaaaaaaaa..bbbbbbbbbb")
+
+
+def test_the_next_command_fits_the_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    slower, unclear = row(1.5, Verdict.SLOWER), row(1.02, Verdict.UNCLEAR)
+    for found, said in (
+        (gate(slower), "Next: perftrail find --range aaaaaaaaaa..bbbbbbbbbb    find the culprit"),
+        (
+            gate(slower, head=Revision(id="b" * 40, summary="go on", parents=("a" * 40,))),
+            "Next: perftrail explain bbbbbbbbbb    the culprit is the only revision between; what differs",
+        ),
+        (
+            gate(unclear),
+            f"Next: perftrail compare aaaaaaaaaa bbbbbbbbbb --max-runs {2 * unclear.pairs}    measure more pairs",
+        ),
+    ):
+        print_gate(found)
+        assert capsys.readouterr().out.splitlines()[-1] == said
+    certain = sureness(gate(slower))
+    assert "would have been detected" not in certain

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from perftrail.builds.artefact import content_of, write_durably
 from perftrail.builds.relinking import restore_trees, working_copy
 from perftrail.builds.steps import Log
+from perftrail.builds.trees import without_outputs
 from perftrail.builds.workbench import Place
 from perftrail.file_tree import exclusive_lock, remove_tree, try_exclusive_lock
 from perftrail.model.build import Failure
@@ -465,7 +466,7 @@ def _attempt(job: Job, place: Place, log: Log) -> Content | Failure:
     content = content_of(place.home / "tree", job.outputs, keys=[place.home.name])
     if content.files:
         return content
-    message = f"outputs matched no file: {', '.join(job.outputs)}; correct the recipe's outputs"
+    message = without_outputs(place.home / "tree", job.outputs)
     log.note(f"[{message}]")
     return Failure(stage="build", message=message)
 

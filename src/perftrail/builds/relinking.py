@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.builds.artefact import content_of, loader_texts
-from perftrail.builds.trees import build_source_trees, content_of_outputs, outputs_by_tree
+from perftrail.builds.trees import build_source_trees, content_of_outputs, outputs_by_tree, without_outputs
 from perftrail.file_tree import remove_tree
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def keep_outputs(tree: Path, outputs: Sequence[str], *, below: Path, key: str) -
     """
     content = content_of_outputs(tree, outputs, keys=[key])
     if content.files == 0:
-        raise LookupError(f"outputs matched no file: {', '.join(outputs)}; correct the recipe's outputs")
+        raise LookupError(without_outputs(tree, outputs))
     kept = outputs_by_tree(outputs)
     for name, globs in kept.items():
         root, target = _tree_of(tree, name), _tree_of(below, name)

@@ -9,14 +9,16 @@ import os
 import re
 import tempfile
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from perftrail.builds.artefact import Content, content_of
-from perftrail.file_tree import remove_tree
+from perftrail.file_tree import entries_below, remove_tree
 from perftrail.model.build import content_key
 from perftrail.model.placeholders import source_placeholder
+from perftrail.model.wording import nearest, quoted
 from perftrail.ports import PartialSource, Source
 
 if TYPE_CHECKING:
@@ -85,6 +87,18 @@ def build_source_trees(tree: Path) -> Path:
 def link_source_trees(out: Path) -> Path:
     """Return the directory of other sources' trees that only a benchmark names; `out` is its output directory."""
     return out.with_name(f"{out.name}.{_SOURCES}")
+
+
+MOST_CANDIDATES = 20_000
+"""Number of files of a tree among which a near miss of an output is searched."""
+
+
+def without_outputs(tree: Path, outputs: Sequence[str]) -> str:
+    """Return that outputs matched no file, and the file that may have been meant."""
+    files = [entry.path for entry in islice(entries_below(tree), MOST_CANDIDATES) if not entry.is_directory]
+    near = next((found for output in outputs if (found := nearest(output, files))), None)
+    remedy = f"did you mean {quoted(near)}?" if near else "correct the recipe's outputs"
+    return f"outputs matched no file: {', '.join(outputs)}; {remedy}"
 
 
 def values_of(directory: Path) -> dict[str, str]:

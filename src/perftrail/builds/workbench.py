@@ -29,6 +29,7 @@ from perftrail.builds.trees import (
     has_ccache,
     link_source_trees,
     values_of,
+    without_outputs,
     write_wrapper,
 )
 from perftrail.errors import CheckoutFailed
@@ -329,7 +330,7 @@ def artefact_of(key: str, tree: Path, outputs: Sequence[str], log: Log) -> str |
         return key
     content = content_of_outputs(tree, outputs, keys=[key])
     if content.files == 0:
-        message = f"outputs matched no file: {', '.join(outputs)}; correct the recipe's outputs"
+        message = without_outputs(tree, outputs)
         log.note(f"[{message}]")
         return Failure(stage="build", message=message)
     return content.digest[: len(key)]

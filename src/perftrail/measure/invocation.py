@@ -498,6 +498,8 @@ def _failure(
         case OutOfMemory():
             return Failure(stage="memory", message=message, log=str(log))
         case NotStarted():
+            if not (Path(build).is_dir() or log.parent.is_dir()):
+                raise FileNotFoundError(errno.ENOENT, "the results were removed", build)
             return Failure(stage="start", message=not_started(ended, command, build=build), log=str(log))
         case Cancelled():
             raise KeyboardInterrupt

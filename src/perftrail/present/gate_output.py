@@ -204,9 +204,7 @@ def print_gate(gate: Gate) -> None:
     for text in limits(gate):
         console.print(Text(escaped(capitalised(text), longest=LONGEST)))
     if gate.verdict in (Verdict.SLOWER, Verdict.FASTER):
-        console.print(
-            Text(f"Next: {escaped(gate.find_command, longest=LONGEST)}    find the culprit", style="dim")
-        )
+        console.print(Text(f"Next: {next_command(gate)}", style="dim"))
     elif (
         gate.verdict is Verdict.UNCLEAR
         and gate.repeat
@@ -214,6 +212,13 @@ def print_gate(gate: Gate) -> None:
     ):
         more = f"{gate.repeat} --max-runs {2 * pairs}"
         console.print(Text(f"Next: {escaped(more, longest=LONGEST)}    measure more pairs", style="dim"))
+
+
+def next_command(gate: Gate) -> str:
+    """Return the command that finds the culprit; for two neighbouring revisions, the one that shows what differs."""
+    if gate.head.parents[:1] == (gate.base.id,):
+        return f"perftrail explain {escaped(gate.head.short)}    the culprit is the only revision between; what differs"
+    return f"{escaped(gate.find_command, longest=LONGEST)}    find the culprit"
 
 
 MOST_COMPARISONS = 5

@@ -262,7 +262,7 @@ def _benchmark(benchmark: BenchmarkDraft) -> Iterable[str]:
     if benchmark.printed:
         yield "# perftrail measures wall, cpu and peak_memory of every benchmark; this benchmark also prints a metric"
     else:
-        yield "# perftrail measures wall, cpu and peak_memory of every benchmark; to read a metric that a benchmark prints:"
+        yield "# perftrail measures wall, cpu and peak_memory of every benchmark; to read what one prints:"
         yield '# metrics.rate = { pattern = \'rate=([0-9.]+)\', unit = "1/s", better = "higher" }'
     for name, printed in benchmark.printed.items():
         yield f"metrics.{name} = {{ pattern = {toml(printed.pattern)}, unit = {toml(printed.unit)} }}"
