@@ -1,9 +1,10 @@
-"""``python -m benchmarks.cluster makespan|rounds|kills|namespaces``: what several machines are worth and endure.
+"""``python -m benchmarks.cluster makespan|rounds|kills|namespaces|engines``: what several machines gain and endure.
 
 `makespan` builds the same subjects with one worker and with more. `rounds` lets searches over simulated histories have
 several things done at once, on a simulated clock. `kills` kills workers of a running study with -9 at random instants
 and compares what is in the store with what one process alone puts there. `namespaces` searches a history on machines
-that only a network connects, each in a network namespace of its own, and here; it needs root.
+that only a network connects, each in a network namespace of its own, and here; it needs root. `engines` searches
+planted histories on a busy machine with each engine.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from benchmarks.cluster import kills, makespan, namespaces, rounds
+from benchmarks.cluster import engines, kills, makespan, namespaces, rounds
 
 
 def main() -> int:
@@ -25,6 +26,9 @@ def main() -> int:
         print(
             makespan.table(asked.subjects, asked.workers, seconds=asked.seconds, scratch=Path(asked.scratch))
         )
+        return 0
+    if asked.what == "engines":
+        print(engines.table(asked.searches, seed=asked.seed, scratch=Path(asked.scratch)))
         return 0
     if asked.what == "namespaces":
         return _namespaces(asked.machines, scratch=Path(asked.scratch))
@@ -45,7 +49,7 @@ def _namespaces(machines: int, *, scratch: Path) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.cluster", description=__doc__)
-    parser.add_argument("what", choices=("makespan", "rounds", "kills", "namespaces"))
+    parser.add_argument("what", choices=("makespan", "rounds", "kills", "namespaces", "engines"))
     parser.add_argument(
         "--workers", type=int, nargs="+", default=[1, 2, 4], help="so many of them, each in turn"
     )
@@ -55,6 +59,7 @@ def _parser() -> argparse.ArgumentParser:
         "--revisions", type=int, nargs="+", default=[100, 1000, 10_000], help="rounds: histories"
     )
     parser.add_argument("--trials", type=int, default=100, help="rounds: searches for each row")
+    parser.add_argument("--searches", type=int, default=20, help="engines: searches with each engine")
     parser.add_argument("--kills", type=int, default=20, help="kills: how many")
     parser.add_argument("--machines", type=int, default=4, help="kills, namespaces: so many workers")
     parser.add_argument("--seed", type=int, default=1)

@@ -24,6 +24,8 @@ FILES = {files!r}
 BROKEN = {broken!r}
 
 
+{code}
+
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     if BROKEN:
         raise RuntimeError(BROKEN)
@@ -70,13 +72,18 @@ class PackageIndex:
                 wheel.writestr(path, inside)
         self._offer(project, name, contents.getvalue(), yanked=yanked, requires_python=requires_python)
 
-    def add_source(self, project: str, version: str, text: str, *, broken: str = "") -> None:
-        """Offer a source distribution only, which pip has to build; `broken` is what its build raises."""
+    def add_source(self, project: str, version: str, text: str, *, broken: str = "", code: str = "") -> None:
+        """Offer a source distribution only, which pip has to build; `broken` is what its build raises.
+
+        `code` runs when pip imports the build program.
+        """
         files = _wheel_files(project, version, text, "py3-none-any")
         inside = {
             "PKG-INFO": f"Metadata-Version: 2.1\nName: {project}\nVersion: {version}\n",
             "pyproject.toml": BUILD_SYSTEM,
-            "backend.py": BACKEND.format(files=files, broken=broken, name=project, version=version),
+            "backend.py": BACKEND.format(
+                files=files, broken=broken, code=code, name=project, version=version
+            ),
         }
         contents = io.BytesIO()
         with tarfile.open(fileobj=contents, mode="w:gz") as archive:

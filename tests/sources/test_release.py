@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -209,3 +210,31 @@ def test_content_tells_releases_and_what_they_need_apart(opened: Open) -> None:
     plain, needing = opened(), opened(requires=("perftrail-needed==3.1",))
     assert plain.content(one) == opened().content(one)
     assert len({plain.content(one), plain.content(other), needing.content(one)}) == 3
+
+
+@pytest.mark.slow
+def test_the_build_program_of_a_package_sees_no_secret_and_does_not_run_with_a_sandbox(
+    launcher: Launcher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
+    monkeypatch.setenv("DEPLOY_TOKEN", "secret")
+    ran = tmp_path / "ran"
+    tell = f"__import__('pathlib').Path({str(ran)!r}).write_text(repr(dict(__import__('os').environ)))"
+    with serving(PackageIndex()) as served:
+        served.add(NAME, "1.0", "V = 'wheel'\n")
+        served.add_source(NAME, "1.1", "V = 'source'\n", code=tell)
+        asked = Asked(kind="release", location="pypi:perftrail-planted", index=served.url)
+        sandboxed = ReleaseSource(asked, cache=str(tmp_path / "one"), starter=launcher, sandboxed=True)
+        assert ids(sandboxed.history()) == ["1.0"]
+        sandboxed.materialise(Revision(id="1.0"), str(tmp_path / "wheel"), str(tmp_path / "log"))
+        with pytest.raises(CheckoutFailed):
+            sandboxed.materialise(Revision(id="1.1"), str(tmp_path / "refused"), str(tmp_path / "log"))
+        assert not ran.exists()
+        with pytest.raises(SourceError, match='write "wheel", or use --no-sandbox'):
+            ReleaseSource(
+                replace(asked, distribution="sdist"), cache=str(tmp_path), starter=launcher, sandboxed=True
+            )
+        plain = ReleaseSource(asked, cache=str(tmp_path / "two"), starter=launcher)
+        plain.materialise(Revision(id="1.1"), str(tmp_path / "source"), str(tmp_path / "log"))
+    assert "PATH" in ran.read_text()
+    assert "secret" not in ran.read_text()

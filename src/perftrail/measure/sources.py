@@ -78,7 +78,9 @@ def open_sources(
     every: dict[str, Source] = {}
     for name, asked in study.every_source.items():
         folders = variant_folders(study) if name == MAIN else ()
-        every[name] = source = open_table(asked, cache=cache, starter=starter, folders=folders)
+        every[name] = source = open_table(
+            asked, cache=cache, starter=starter, folders=folders, sandboxed=study.sandbox.always
+        )
         if cache_use == "fresh" and isinstance(source, CachedSource):
             source.update()
     if patched is not None:

@@ -30,14 +30,16 @@ class Kind(Protocol):
 
 def open_source(study: Study, *, cache: str, starter: Starter) -> Source:
     """Open the source that a study searches, like `open_table`."""
-    return open_table(study.searched_source, cache=cache, starter=starter)
+    return open_table(study.searched_source, cache=cache, starter=starter, sandboxed=study.sandbox.always)
 
 
-def open_table(asked: Asked, *, cache: str, starter: Starter, folders: Sequence[str] = ()) -> Source:
+def open_table(
+    asked: Asked, *, cache: str, starter: Starter, folders: Sequence[str] = (), sandboxed: bool = False
+) -> Source:
     """Open a source; its copies and downloads are stored below the directory `cache`.
 
-    `folders` are the used parts of a directory, all of it without any. Reads nothing yet. Raises `SourceError` if a
-    required tool is not installed.
+    `folders` are the used parts of a directory, all of it without any. With `sandboxed`, no code of others runs. Reads
+    nothing yet. Raises `SourceError` if a required tool is not installed.
     """
     match asked.kind:
         case "directory":
@@ -49,7 +51,7 @@ def open_table(asked: Asked, *, cache: str, starter: Starter, folders: Sequence[
         case "release":
             from perftrail.sources.packages.release import ReleaseSource  # noqa: PLC0415 - an index client is heavy
 
-            return ReleaseSource(asked, cache=cache, starter=starter)
+            return ReleaseSource(asked, cache=cache, starter=starter, sandboxed=sandboxed)
         case "samples":
             raise SourceError(f"{asked.location}: imported samples have no source to build")
         case kind:

@@ -6,6 +6,7 @@ Each goes through the `Starter`, so that its processes end with perftrail.
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -122,6 +123,27 @@ def client_environment(*, without: Sequence[str], keep: Sequence[str] = ()) -> d
         if name in keep or not name.startswith(tuple(without))
     }
     return {**inherited, "LC_ALL": "C.UTF-8", "LANGUAGE": ""}
+
+
+_PASSED = re.compile(
+    r"PATH|HOME|USER|LOGNAME|TMPDIR|NETRC|LANG|LC_\w+|XDG_\w+|SSL_\w+|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE"
+    r"|(?:https?|ftp|all|no)_proxy",
+    re.IGNORECASE,
+)
+"""Variables of a client that runs code of others: paths, the locale, certificates and proxies."""
+
+
+def reduced_environment(*, also: str) -> dict[str, str]:
+    """Return the environment of a client that may run code of others, in the C locale.
+
+    Besides the usual variables, it has those whose names match the regular expression `also`.
+    """
+    passed = {
+        name: value
+        for name, value in os.environ.items()
+        if _PASSED.fullmatch(name) or re.fullmatch(also, name)
+    }
+    return {**passed, "LC_ALL": "C.UTF-8", "LANGUAGE": ""}
 
 
 def error_line(text: str) -> str:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from perftrail.sources.packages.registry import Registry
 
 
-def open_registry(table: SourceTable, *, cache: str, starter: Starter) -> Registry:
+def open_registry(table: SourceTable, *, cache: str, starter: Starter, sandboxed: bool) -> Registry:
     """Open the registry of a study's package; downloads are stored below the directory `cache`.
 
     Raises `SourceError` for an invalid package name, and if its client is not installed.
@@ -28,7 +28,9 @@ def open_registry(table: SourceTable, *, cache: str, starter: Starter) -> Regist
         case "pypi":
             from perftrail.sources.packages.pypi import PythonPackages  # noqa: PLC0415
 
-            return PythonPackages(package, table, cache=Path(cache) / "pip", starter=starter)
+            return PythonPackages(
+                package, table, cache=Path(cache) / "pip", starter=starter, sandboxed=sandboxed
+            )
         case "crates":
             from perftrail.sources.packages.crates import Crates  # noqa: PLC0415
 

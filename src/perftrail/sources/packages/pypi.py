@@ -11,7 +11,7 @@ import os
 import platform
 import re
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit, urlunsplit
@@ -29,7 +29,7 @@ from urllib3.util import Retry
 from perftrail.errors import CheckoutFailed, SourceError
 from perftrail.model.build import content_key
 from perftrail.model.source import Package
-from perftrail.sources.client import LONG_SECONDS, QUICK_SECONDS, Client, client_environment
+from perftrail.sources.client import LONG_SECONDS, QUICK_SECONDS, Client, reduced_environment
 from perftrail.sources.packages.registry import Release
 
 if TYPE_CHECKING:
@@ -189,7 +189,6 @@ def _without_password(text: str) -> str:
 
 
 _REMOVED_VARIABLES = (
-    "PYTHON",
     "PIP_TARGET",
     "PIP_PREFIX",
     "PIP_ROOT",
@@ -233,10 +232,13 @@ class Pip:
 
 
 def make_pip(starter: Starter, *, cache: Path) -> Pip:
-    """Return a pip that caches its downloads and builds below `cache`."""
+    """Return a pip that caches its downloads and builds below `cache`.
+
+    It runs the build programs of source distributions, so it has a reduced environment.
+    """
     cache.mkdir(parents=True, exist_ok=True)
     environment = {
-        **client_environment(without=_REMOVED_VARIABLES),
+        **reduced_environment(also=rf"(?!{'|'.join(_REMOVED_VARIABLES)})PIP_\w+"),
         "PIP_CACHE_DIR": str(cache),
         "COLUMNS": "2000",
         "NO_COLOR": "1",
@@ -257,14 +259,22 @@ def why_pip_failed(answer: Answer) -> str:
 class PythonPackages:
     """The releases of a Python package that this interpreter and machine could install.
 
-    Each is installed alone, with only the dependencies of the study.
+    Each is installed alone, with only the dependencies of the study. With `sandboxed`, only wheels are installed: pip
+    runs the build programs of source distributions outside the sandbox. Raises `SourceError` if the study needs them.
     """
 
     limits = "for this Python and machine"
 
-    def __init__(self, package: Package, table: SourceTable, *, cache: Path, starter: Starter) -> None:
+    def __init__(
+        self, package: Package, table: SourceTable, *, cache: Path, starter: Starter, sandboxed: bool
+    ) -> None:
+        if sandboxed and table.distribution == "sdist":
+            raise SourceError(
+                'source.distribution: pip builds an "sdist" outside the sandbox; write "wheel", or use --no-sandbox'
+            )
         self.package = Package(ecosystem="pypi", name=canonicalize_name(package.name))
-        self._table = table
+        self._sandboxed = sandboxed
+        self._table = replace(table, distribution="wheel") if sandboxed else table
         self._requires = tuple(_requirement(text) for text in table.requires)
         self._cache = cache
         self._starter = starter
@@ -298,7 +308,7 @@ class PythonPackages:
         answer = make_pip(self._starter, cache=self._cache).run(
             "install", "--no-deps", "--no-user", "--compile", "--no-warn-script-location",
             "--root-user-action=ignore", "--progress-bar=off", *index,
-            *forms.get(self._table.distribution or "", []),
+            *(["--only-binary", ":all:"] if self._sandboxed else forms.get(self._table.distribution or "", [])),
             "--target", str(directory.absolute()),
             "--", f"{name}=={id}", *map(str, self._requires),
             timeout_seconds=LONG_SECONDS, log=log,

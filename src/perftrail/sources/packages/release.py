@@ -28,9 +28,9 @@ class ReleaseSource:
     Pre-releases, yanked releases, and those that this machine cannot install are left out unless requested.
     """
 
-    def __init__(self, table: SourceTable, *, cache: str, starter: Starter) -> None:
+    def __init__(self, table: SourceTable, *, cache: str, starter: Starter, sandboxed: bool = False) -> None:
         self._table = table
-        self._registry = open_registry(table, cache=cache, starter=starter)
+        self._registry = open_registry(table, cache=cache, starter=starter, sandboxed=sandboxed)
         self._all: tuple[Release, ...] | None = None
 
     def updated(self) -> str:
