@@ -37,3 +37,11 @@ def test_a_metric_that_is_not_printed_is_a_failure_that_names_it(output: str) ->
 def test_what_is_no_finite_number_is_a_failure(text: str) -> None:
     failure = read_metrics({"real": Metric(pattern="REAL (.*)")}, f"REAL {text}\n", log="log")
     assert isinstance(failure, Failure)
+
+
+@pytest.mark.parametrize("output", ["n 1e308\nn 1e308\n", "n inf\nn -inf\n", "n nan\nn 1\n"])
+def test_a_sum_that_is_no_number_is_a_failure(output: str) -> None:
+    metrics = {"n": Metric(pattern=r"^n (\S+)", pick="sum")}
+    found = read_metrics(metrics, output, log="log")
+    assert isinstance(found, Failure)
+    assert (found.stage, found.message) == ("metric", "n: nan is not finite")

@@ -13,7 +13,7 @@ import pytest
 from perftrail.errors import UsageError
 from perftrail.web.access import Access, Tokens, read_tokens
 from perftrail.web.app import API, ROUTES, bind
-from perftrail.web.guard import COOKIE, SAFE, RateLimit
+from perftrail.web.guard import COOKIE, SAFE, RateLimit, client_address
 from tests.web.conftest import READ, WRITE, Client, served
 from tests.web.studies import Hostile
 from tests.web.test_pages import WORSE, form_token
@@ -138,6 +138,47 @@ def test_guessing_is_slow(fresh: Client) -> None:
     assert codes[:5] == [403] * 5
     assert codes[5:] == [429] * 3
     assert enter(fresh, WRITE).status_code == 429, "not even the right one meanwhile"
+
+
+def test_a_stranger_behind_the_proxy_locks_nobody_else_out(fresh: Client) -> None:
+    for _ in range(20):  # without a valid form, nothing counts as an attempt
+        assert fresh.post("/login", data={"form_token": "none", "token": "x" * 24}).status_code == 403
+    stranger, ann = ({"X-Forwarded-For": f"10.9.9.9, {address}"} for address in ("192.0.2.1", "192.0.2.2"))
+
+    def attempt(token: str, headers: dict[str, str]) -> int:
+        page = fresh.get("/login", headers=headers)
+        form = {"form_token": form_token(page.text), "token": token, "next": "/"}
+        return fresh.post("/login", data=form, headers=headers).status_code
+
+    assert [attempt("x" * 24, stranger) for _ in range(6)] == [403] * 5 + [429]
+    assert attempt(WRITE, ann) == 303
+
+
+def test_an_address_from_a_header_counts_from_the_proxy_alone() -> None:
+    def seen(peer: str, *headers: str) -> str:
+        sent = [(b"x-forwarded-for", header.encode()) for header in headers]
+        scope = {"type": "http", "client": (peer, 1), "headers": sent}
+        return client_address(scope, Access(proxies=frozenset({"10.0.0.1"})))
+
+    assert seen("192.0.2.7", "192.0.2.8") == "192.0.2.7"
+    assert seen("10.0.0.1", "192.0.2.8, 192.0.2.9") == "192.0.2.9"
+    assert seen("10.0.0.1", "192.0.2.8", "192.0.2.9") == "192.0.2.9"
+    assert seen("10.0.0.1", "nonsense") == seen("10.0.0.1") == "10.0.0.1"
+
+
+def test_a_cookie_is_read_in_linear_time_and_only_in_its_form(fresh: Client) -> None:
+    page = fresh.get("/login")
+    name = page.cookies[COOKIE]
+    for header, known in (
+        (f"a=b; {COOKIE}={name}; c", True),
+        (f"{COOKIE}=\u00e9; {COOKIE}={name}", False),
+        (f'{COOKIE}="{name}"', False),
+        ("\\" * 15_000, False),
+    ):
+        sent = {"Cookie": header.encode()}
+        form = {"form_token": form_token(page.text), "token": WRITE}
+        answer = fresh.post("/login", data=form, headers=sent)  # type: ignore[arg-type] # bytes are allowed
+        assert (answer.status_code == 303) is known, header[:40]
 
 
 def test_who_is_known_is_not_held_up_by_others_behind_the_same_proxy(fresh: Client) -> None:

@@ -93,7 +93,10 @@ def read_metrics(
             found = reported.values(metric) if metric.reads else _matches(metric, output)
         except FormatError as error:
             return Failure(stage="metric", message=f"{name}: {error}", log=log)
-        value = _PICKS[metric.pick or "last"](found)
+        try:
+            value = _PICKS[metric.pick or "last"](found)
+        except (OverflowError, ValueError):  # a sum that no number holds, or of opposite infinities
+            value = math.nan
         if methods is not None and metric.pick is None and len(found) > 1:
             methods[name] = f"{LAST_OF}{len(found)} values"
         if not math.isfinite(value):

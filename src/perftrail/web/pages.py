@@ -35,6 +35,7 @@ from perftrail.present.dashboard.subjects import (
 )
 from perftrail.present.html_page import log_end
 from perftrail.present.report.words import row_metric, row_value
+from perftrail.web.guard import client_address
 from perftrail.web.rendering import keep_visit
 from perftrail.web.request_arguments import (
     NotYetError,
@@ -335,13 +336,12 @@ async def log_in(request: Request) -> Response:
     shared, who = web(request), visitor(request)
     if shared.access.tokens is None:
         raise HTTPException(404, "this server has no login")
-    client = request.client.host if request.client else ""
-    if not shared.logins.allows(client):
-        return _login_page(request, "Too many attempts; wait a minute.", "/", status=429)
     form = await form_of(request)
     onward = form.get("next", "/")
     if not shared.visits.is_form_token(who.visit, form.get("form_token", "")):
         return _login_page(request, "This form was too old; try again.", onward, status=403)
+    if not shared.logins.allows(client_address(request.scope, shared.access)):
+        return _login_page(request, "Too many attempts; wait a minute.", "/", status=429)
     role = shared.access.tokens.role(form.get("token", "").strip())
     if role is None:
         return _login_page(request, "This token is not valid.", onward, status=403)
