@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -112,3 +116,28 @@ def test_a_new_tree_never_follows_a_link(tmp_path: Path, outside: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["outside", "tree"]
     assert (tmp_path / "tree" / "sub" / "other").read_bytes() == b"content"
     assert (tmp_path / "tree" / "sub" / "deep" / "file").stat().st_mode & 0o777 == 0o755
+
+
+PUBLISH = """
+import sys
+from pathlib import Path
+from perftrail.file_tree import publish
+publish(*map(Path, sys.argv[1:]))
+"""
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
+def test_content_is_on_the_disk_before_it_has_its_name_and_the_name_before_the_end(tmp_path: Path) -> None:
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new" / "file").write_text("content")
+    trace = tmp_path / "trace"
+    subprocess.run(
+        [
+            *("strace", "-f", "-e", "trace=syncfs,fsync,rename,renameat,renameat2", "-o", str(trace)),
+            *(sys.executable, "-c", PUBLISH, str(tmp_path / "new"), str(tmp_path / "named")),
+        ],
+        check=True,
+    )
+    calls = re.findall(r"^\d+ +(syncfs|fsync|rename)\w*\(", trace.read_text(), re.MULTILINE)
+    assert calls == ["syncfs", "rename", "fsync"]
+    assert (tmp_path / "named" / "file").read_text() == "content"

@@ -1,4 +1,4 @@
-"""Remove untrusted trees, claim temporary files, lock files, find the user's cache.
+"""Remove and create untrusted trees, claim temporary files, lock and publish files, find the user's cache.
 
 Trees that untrusted programs wrote are removed without following links, including unreadable parts. A claimed file
 belongs to a living process, so that leftovers of killed ones can be removed.
@@ -6,6 +6,7 @@ belongs to a living process, so that leftovers of killed ones can be removed.
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import fcntl
 import os
@@ -305,6 +306,35 @@ def _opened(path: Path) -> Iterator[int]:
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("ab") as file:
         yield file.fileno()
+
+
+def publish(finished: Path, path: Path) -> None:
+    """Give finished files or a directory their name, which replaces a file or an empty directory.
+
+    The content is on the disk first: after a power failure, the name has all of it, or what it had before.
+    """
+    sync_file_system(finished.parent)
+    finished.replace(path)
+    sync_directory(path.parent)
+
+
+def sync_file_system(path: Path) -> None:
+    """Write everything of a file system to its disk: one call, whatever the number of files."""
+    directory = os.open(path, os.O_RDONLY)
+    try:
+        if ctypes.CDLL(None, use_errno=True).syncfs(directory):
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), str(path))
+    finally:
+        os.close(directory)
+
+
+def sync_directory(path: Path) -> None:
+    """Make renames and removals in a directory durable."""
+    directory = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
 
 
 class NewTree:

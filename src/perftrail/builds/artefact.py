@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perftrail.file_tree import entries_below
+from perftrail.file_tree import entries_below, publish
 from perftrail.model.build import Built
 
 if TYPE_CHECKING:
@@ -296,7 +296,7 @@ def read_finished(marker: Path) -> Finished | None:
 
 
 def write_finished(marker: Path, finished: Finished) -> None:
-    """Mark a build as finished, durably and atomically."""
+    """Mark a build as finished, durably and atomically: its outputs are on the disk before the marker is."""
     write_durably(marker, asdict(finished))
 
 
@@ -305,19 +305,7 @@ def write_durably(path: Path, facts: Mapping[str, object]) -> None:
     ours = path.with_suffix(".new")
     with ours.open("w", encoding="utf-8") as file:
         json.dump(facts, file)
-        file.flush()
-        os.fsync(file.fileno())
-    ours.replace(path)
-    sync_directory(path.parent)
-
-
-def sync_directory(path: Path) -> None:
-    """Make renames and removals in a directory durable."""
-    directory = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
+    publish(ours, path)
 
 
 def built_of(key: str, finished: Finished, directory: str, *, reused: bool, layout: int = 0) -> Built:

@@ -23,7 +23,7 @@ from perftrail.builds.relinking import restore_trees, working_copy
 from perftrail.builds.steps import Log
 from perftrail.builds.trees import without_outputs
 from perftrail.builds.workbench import Place
-from perftrail.file_tree import exclusive_lock, remove_tree, try_exclusive_lock
+from perftrail.file_tree import exclusive_lock, publish, remove_tree, try_exclusive_lock
 from perftrail.model.build import Failure
 from perftrail.model.wording import counted
 
@@ -417,7 +417,7 @@ class ReusedTrees:
                     target = ours / "tree" / each
                     target.parent.mkdir(parents=True, exist_ok=True)
                     shutil.copy2(tree / each, target, follow_symlinks=False)
-                ours.rename(kept)
+                publish(ours, kept)
             remove_tree(home)
             home.mkdir(parents=True)
             (home / "tree").symlink_to(f"../artefacts/{name}/tree")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from perftrail.builds.artefact import content_of, read_finished, write_finished
 from perftrail.builds.trees import content_of_outputs
 from perftrail.errors import ClusterError
-from perftrail.file_tree import exclusive_lock, remove_tree
+from perftrail.file_tree import exclusive_lock, publish, remove_tree
 from perftrail.model.wording import quantity
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def unpack_build(packed: bytes, builds: Path, built: Built, *, log: str) -> None
         write_finished(marker, replace(finished, log=log))
         if read_finished(home / _MARKER) is None:
             remove_tree(home)
-            received.replace(home)
+            publish(received, home)
         else:
             _add_links(received / _BENCH, home / _BENCH)
         remove_tree(incoming)

@@ -13,11 +13,17 @@ import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from perftrail.builds.artefact import read_finished, sync_directory
+from perftrail.builds.artefact import read_finished
 from perftrail.builds.in_use import BuildsInUse
 from perftrail.builds.incremental import read_state
 from perftrail.builds.trees import CACHE_SHARE
-from perftrail.file_tree import entries_below, exclusive_lock, remove_tree, try_exclusive_lock
+from perftrail.file_tree import (
+    entries_below,
+    exclusive_lock,
+    remove_tree,
+    sync_directory,
+    try_exclusive_lock,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

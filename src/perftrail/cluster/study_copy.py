@@ -24,7 +24,7 @@ from perftrail.builds.packing import (
 )
 from perftrail.cluster.values import MissingFiles, OutcomeWithFiles, PackedFiles
 from perftrail.errors import ClusterError
-from perftrail.file_tree import exclusive_lock, remove_tree
+from perftrail.file_tree import exclusive_lock, publish, remove_tree
 from perftrail.model.build import Built, content_key
 from perftrail.model.measurement import Measurement
 from perftrail.model.wording import quoted
@@ -165,7 +165,7 @@ class StudyCopy:
                 incoming = self._study_directory.with_suffix(".incoming")
                 remove_tree(incoming)
                 unpack(sent[STUDY], incoming)
-                incoming.replace(self._study_directory)
+                publish(incoming, self._study_directory)
         return True
 
     def _source(self, source: Source) -> Source:

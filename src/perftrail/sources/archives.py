@@ -15,7 +15,7 @@ from urllib3.exceptions import HTTPError
 from urllib3.util import Retry
 
 from perftrail.errors import CheckoutFailed, SourceError
-from perftrail.file_tree import exclusive_lock, remove_tree
+from perftrail.file_tree import exclusive_lock, publish, remove_tree
 from perftrail.model.build import content_key
 from perftrail.model.subject import Revision
 from perftrail.model.wording import quoted
@@ -90,7 +90,7 @@ def _download_checked(archive: Archive, address: str, to: Path) -> None:
         temporary = Path(file.name)
     try:
         _compare(archive, _download(address, temporary), address)
-        temporary.rename(to)
+        publish(temporary, to)
     except (requests.RequestException, HTTPError, OSError) as error:
         raise CheckoutFailed(f"{address}: cannot be downloaded: {type(error).__name__}: {error}") from error
     finally:

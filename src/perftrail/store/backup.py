@@ -21,6 +21,7 @@ from sqlalchemy import Column, Integer, MetaData, Table, Text, insert, inspect, 
 
 from perftrail._version import __version__
 from perftrail.errors import NoAnswer, StoreError
+from perftrail.file_tree import publish
 from perftrail.store import schema, sqlite
 from perftrail.store.copying import Digest, StoreCopy, digests
 from perftrail.store.databases import open_snapshot, to_write
@@ -291,9 +292,7 @@ def _new(file: Path) -> Iterator[Path]:
         raise StoreError(f"{file}: cannot be created: {error.strerror}; name another place") from error
     try:
         yield fresh
-        with fresh.open("rb+") as written:
-            os.fsync(written.fileno())
-        fresh.replace(file)
+        publish(fresh, file)
     finally:
         for suffix in ("", "-wal", "-shm", "-journal"):
             Path(f"{fresh}{suffix}").unlink(missing_ok=True)

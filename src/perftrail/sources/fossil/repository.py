@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.errors import SourceError
-from perftrail.file_tree import exclusive_lock
+from perftrail.file_tree import exclusive_lock, publish
 from perftrail.model.build import content_key
 from perftrail.model.wording import quoted
 from perftrail.sources.client import (
@@ -293,7 +293,7 @@ class FossilCopy:
             return
         temporary = self._home / "making.fossil"
         _copy_database(file, temporary)
-        temporary.rename(self.path)
+        publish(temporary, self.path)
         noted.write_text(stamp)
 
     def _clone(self) -> None:
@@ -304,7 +304,7 @@ class FossilCopy:
         except SourceError:
             temporary.unlink(missing_ok=True)
             raise
-        temporary.rename(self.path)
+        publish(temporary, self.path)
         self._fresh = True
 
     def _transfer(self, *words: str) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.errors import CheckoutFailed, SourceError
-from perftrail.file_tree import exclusive_lock, shared_lock, try_exclusive_lock
+from perftrail.file_tree import exclusive_lock, publish, shared_lock, try_exclusive_lock
 from perftrail.model.build import content_key
 from perftrail.model.wording import quoted
 from perftrail.sources.client import LONG_SECONDS, shared_directory
@@ -285,7 +285,7 @@ class Mirror:
                 f"{self.location}: is shallow and lacks the history to search; name a complete repository, "
                 "or complete this one with: git fetch --unshallow"
             )
-        temporary.rename(home / self.path.name)
+        publish(temporary, home / self.path.name)
 
     def _fetch(self, origin: _Origin, refs: Sequence[str]) -> None:
         # Git reads the HEAD of every worktree when it fetches; an incomplete worktree has none yet.

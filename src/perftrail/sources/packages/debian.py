@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.errors import CheckoutFailed, SourceError
-from perftrail.file_tree import exclusive_lock, set_same_date
+from perftrail.file_tree import exclusive_lock, publish, set_same_date
 from perftrail.model.build import content_key
 from perftrail.model.wording import quoted
 from perftrail.sources.client import LONG_SECONDS, Client, client_environment
@@ -377,7 +377,7 @@ class DebianSources:
             found = list(made.glob("*.dsc"))
             if len(found) != 1 or hashlib.sha256(found[0].read_bytes()).hexdigest() != sha256:
                 raise CheckoutFailed(f"{spec}: the files that apt fetched do not have the archive's checksum")
-            made.rename(kept)
+            publish(made, kept)
 
     @cached_property
     def _apt(self) -> Apt:

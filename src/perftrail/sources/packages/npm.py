@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perftrail.errors import CheckoutFailed, SourceError
-from perftrail.file_tree import exclusive_lock
+from perftrail.file_tree import exclusive_lock, publish
 from perftrail.model.build import content_key
 from perftrail.model.wording import quoted
 from perftrail.sources.client import LONG_SECONDS, Client, client_environment
@@ -82,7 +82,7 @@ class NpmPackages(SemanticRegistry):
                 raise CheckoutFailed(
                     f"{spec}: the archive that npm fetched does not have the registry's checksum"
                 )
-            made[0].rename(kept)
+            publish(made[0], kept)
 
     @cached_property
     def _listed(self) -> tuple[Sequence[str], Mapping[str, Any]]:

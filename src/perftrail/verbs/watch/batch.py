@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from perftrail.errors import StoreError
+from perftrail.file_tree import publish
 from perftrail.measure.pairs import Comparisons, InterleavedPairs, rule_for
 from perftrail.model.build import Failure
 from perftrail.model.plan import cells
@@ -295,9 +296,7 @@ def write_state(file: Path, state: WatchState) -> None:
         with temporary.open("w", encoding="utf-8") as opened:
             os.fchmod(opened.fileno(), 0o600)
             json.dump({"version": VERSION, **asdict(state)}, opened)
-            opened.flush()
-            os.fsync(opened.fileno())
-        temporary.replace(file)
+        publish(temporary, file)
     except OSError as error:
         raise StoreError(f"{file}: cannot write the state of the watch: {error.strerror}") from error
 
