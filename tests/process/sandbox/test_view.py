@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -161,3 +164,19 @@ def test_a_build_takes_from_the_compiler_cache_and_puts_nothing_in(inside: Insid
     assert ran.ended != Exited(code=0)
     assert (inside.own / "a.o").exists()
     assert not any(cache.iterdir())
+
+
+CONNECT = "import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1]); print('connected')"
+
+
+@pytest.mark.skipif(
+    not os.access("/var/lib", os.W_OK), reason="only root can make a socket that is not hidden anyway"
+)
+def test_services_of_the_machine_are_not_reached_through_their_sockets(tmp_path: Path) -> None:
+    with tempfile.TemporaryDirectory(dir="/var/lib") as place, socket.socket(socket.AF_UNIX) as service:
+        service.bind(f"{place}/service")
+        service.listen()
+        for sandbox, reached in ((Sandbox(), False), (Sandbox(network="build", why="a test"), True)):
+            with opened(tmp_path / str(reached), sandbox) as inside:
+                inside.run(f'exec python3 -c "{CONNECT}" {place}/service')
+            assert ("connected" in inside.said) is reached, inside.said

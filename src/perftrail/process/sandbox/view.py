@@ -29,6 +29,7 @@ _SECRETS = ("/etc/shadow*", "/etc/gshadow*", "/etc/ssh/*_key", "/etc/ssl/private
 """Files that only root can read; perftrail started as root could read them inside, too."""
 
 _HOMES = ("/home", "/root")
+_TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108 - the sandbox has its own
 _EMPTY_BYTES = 1 << 20
 _RESOLVER = Path("/etc/resolv.conf")
 
@@ -73,6 +74,10 @@ class View:
             yield from _read_only(str(_RESOLVER.resolve()))
         for path in (path for pattern in _SECRETS for path in glob.glob(pattern)):  # noqa: PTH207 - absolute
             yield from ("--ro-bind", "/dev/null", path)
+        if not self.network:
+            covered = ("/run", "/dev", "/proc", *_TEMPORARY, *homes, *own, *self._paths())
+            for path in _sockets(outside=covered):
+                yield from ("--ro-bind", "/dev/null", path)
         for path in sorted({*self._paths(), str(private.exchange)}, key=_depth):
             yield from self._mount(path, private)
         emptied = (path for path in ("/run", *homes, *self.hidden) if Path(path).is_dir())
@@ -96,6 +101,21 @@ class View:
             for base, place in bases.items()
             for path in _outermost(path for path in paths if path.startswith(f"{base}/"))
         )
+
+
+def _sockets(*, outside: Collection[str]) -> list[str]:
+    """Return the paths of the machine's sockets outside some directories.
+
+    A network namespace has no abstract sockets of the machine, but sockets with a path are reached through the file
+    system.
+    """
+    try:
+        lines = Path("/proc/net/unix").read_text(errors="surrogateescape").splitlines()[1:]
+    except OSError:
+        return []
+    named = {fields[7] for line in lines if len(fields := line.split(None, 7)) == 8 and fields[7].startswith("/")}
+    real = {os.path.realpath(path) for path in named if Path(path).is_socket()}
+    return sorted(path for path in real if not any(path.startswith(f"{each}/") for each in outside))
 
 
 def _outermost(paths: Iterable[str]) -> list[str]:
