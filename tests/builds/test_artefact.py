@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import struct
 import subprocess
+import tracemalloc
 from pathlib import Path
 
 import pytest
 
+from perftrail.builds import artefact
 from perftrail.builds.artefact import content_of, without_debug_information
 
 
@@ -113,3 +116,38 @@ def test_what_is_appended_to_a_program_counts(tmp_path: Path) -> None:
 def test_objects_that_make_no_sense_are_taken_as_they_are(magic: bytes, cut: int) -> None:
     nonsense = (magic + bytes(range(256)) * 4)[:cut]
     assert without_debug_information(nonsense) == nonsense
+
+
+def object_with_names(name: bytes, sections: int) -> bytes:
+    """An object file whose sections all share one name."""
+    texts = b"\0" + name + b"\0"
+    table = 64 + len(texts)
+    header = b"\x7fELF\x02\x01\x01".ljust(16, b"\0")
+    header += struct.pack("<HHIQQQIHHHHHH", 1, 62, 1, 0, 0, table, 0, 64, 0, 0, 64, sections + 1, 0)
+    first = struct.pack("<IIQQQQIIQQ", 0, 3, 0, 0, 64, len(texts), 0, 0, 1, 0)
+    return header + texts + first + struct.pack("<IIQQQQIIQQ", 1, 1, 0, 0, 64, 0, 0, 0, 1, 0) * sections
+
+
+@pytest.mark.parametrize(("name", "sections"), [(b"n" * 1_000_000, 300), (b"n" * 4000, 60_000)])
+def test_a_hostile_object_costs_little_more_than_its_size(name: bytes, sections: int) -> None:
+    content = object_with_names(name, sections)
+    tracemalloc.start()
+    try:
+        assert without_debug_information(content) == content
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 60e6
+    assert without_debug_information(object_with_names(b".text", 3)) != object_with_names(b".text", 3)
+
+
+def test_a_large_file_is_hashed_piece_by_piece_with_what_lies_across_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "data").write_bytes(b"x" * 70 + b"thekey" + b"y" * 60)
+    whole = content_of(tmp_path, None, keys=["thekey"])
+    monkeypatch.setattr(artefact, "LARGEST_PARSED_BYTES", 10)
+    monkeypatch.setattr(artefact, "_PIECE_BYTES", 8)
+    assert content_of(tmp_path, None, keys=["thekey"]) == whole
+    assert whole.names_build
+    assert not content_of(tmp_path, None, keys=["nokey"]).names_build

@@ -21,7 +21,7 @@ from perftrail.file_tree import entries_below, publish
 from perftrail.model.build import Built
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 
 _ELF = b"\x7fELF"
@@ -37,6 +37,14 @@ _ALLOCATED = 2
 
 _LOADER = frozenset({b".interp", b".dynstr"})
 """Sections that the dynamic linker reads: its own path, names and directories of libraries."""
+
+LONGEST_SECTION_NAME = 4096
+"""A file with a longer name of a section counts as a plain file."""
+
+LARGEST_PARSED_BYTES = 128 << 20
+"""Larger files are hashed piece by piece, with their debug information."""
+
+_PIECE_BYTES = 1 << 20
 
 _DEBUG = re.compile(rb"\.(rela?\.)?(z?debug_|gnu_debug|gdb_index|stab)")
 _BUILD_ID = b".note.gnu.build-id"
@@ -146,8 +154,13 @@ def _sections(
 ) -> Iterator[_Section]:
     headers = [struct.unpack_from(layout, content, table + size * number) for number in range(count)]
     texts = headers[names][4]
+    left = len(content)
     for name, kind, flags, address, offset, length, _, _, alignment, entry in headers[1:]:
-        text = content[texts + name : content.find(b"\0", texts + name)]
+        end = content.find(b"\0", texts + name, texts + name + LONGEST_SECTION_NAME)
+        text = content[texts + name : end]
+        left -= len(text)
+        if end < 0 or left < 0:  # many sections can share one long name
+            raise IndexError(name)
         filled = 0 if kind == _NO_BITS else length
         if offset + filled > len(content):
             raise IndexError(offset)
@@ -190,13 +203,11 @@ def content_of(root: Path, globs: Sequence[str] | None, *, keys: Sequence[str]) 
     for name in sorted(_files(root)):
         if wanted is not None and not wanted.fullmatch(name):
             continue
-        path = root / name
-        kind, content = _read(path)
-        content = without_debug_information(content)
-        parts[name] = f"{kind}\0{hashlib.sha256(content).hexdigest()}"
+        kind, own, found = _summary(root / name, [*(key.encode() for key in keys), _ORIGIN])
+        parts[name] = f"{kind}\0{own}"
         digest.update(f"{name}\0{parts[name]}\n".encode(errors="surrogateescape"))
-        named = named or any(key.encode() in content for key in keys)
-        mentions = mentions or named or b"$ORIGIN" in content
+        named = named or bool(found - {_ORIGIN})
+        mentions = mentions or bool(found)
     return Content(
         digest=digest.hexdigest(),
         files=len(parts),
@@ -218,18 +229,39 @@ def content_of_files(paths: Collection[str], *, below: Path) -> str:
         if path.is_dir():
             inside = content_of(path, None, keys=()).digest
         elif path.is_file():
-            inside = hashlib.sha256(path.read_bytes()).hexdigest()
+            with path.open("rb") as file:
+                inside = hashlib.file_digest(file, "sha256").hexdigest()
         else:
             inside = "missing"
         digest.update(f"{name}\0{inside}\n".encode(errors="surrogateescape"))
     return digest.hexdigest()
 
 
-def _read(path: Path) -> tuple[str, bytes]:
+_ORIGIN = b"$ORIGIN"
+"""The directory of a program, in what the dynamic linker reads."""
+
+
+def _summary(path: Path, wanted: Sequence[bytes]) -> tuple[str, str, frozenset[bytes]]:
+    """Return the kind of a file or link, the digest of its relevant content, and which texts it contains."""
     if path.is_symlink():
-        return "link", os.fsencode(path.readlink())
-    kind = "program" if path.stat().st_mode & 0o111 else "file"
-    return kind, path.read_bytes()
+        return "link", *_digest([os.fsencode(path.readlink())], wanted)
+    status = path.stat()
+    kind = "program" if status.st_mode & 0o111 else "file"
+    if status.st_size <= LARGEST_PARSED_BYTES:
+        return kind, *_digest([without_debug_information(path.read_bytes())], wanted)
+    with path.open("rb") as file:
+        return kind, *_digest(iter(lambda: file.read(_PIECE_BYTES), b""), wanted)
+
+
+def _digest(pieces: Iterable[bytes], wanted: Sequence[bytes]) -> tuple[str, frozenset[bytes]]:
+    digest, found, before = hashlib.sha256(), set[bytes](), b""
+    overlap = max(map(len, wanted), default=1) - 1
+    for piece in pieces:
+        digest.update(piece)
+        near = before + piece
+        found.update(text for text in wanted if text in near)
+        before = near[-overlap:] if overlap else b""
+    return digest.hexdigest(), frozenset(found)
 
 
 def _files(root: Path) -> Iterator[str]:

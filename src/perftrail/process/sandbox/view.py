@@ -113,7 +113,9 @@ def _sockets(*, outside: Collection[str]) -> list[str]:
         lines = Path("/proc/net/unix").read_text(errors="surrogateescape").splitlines()[1:]
     except OSError:
         return []
-    named = {fields[7] for line in lines if len(fields := line.split(None, 7)) == 8 and fields[7].startswith("/")}
+    named = {
+        fields[7] for line in lines if len(fields := line.split(None, 7)) == 8 and fields[7].startswith("/")
+    }
     real = {os.path.realpath(path) for path in named if Path(path).is_socket()}
     return sorted(path for path in real if not any(path.startswith(f"{each}/") for each in outside))
 
