@@ -70,6 +70,8 @@ def test_trees_are_walked_beyond_the_longest_path_and_refused_beyond_any_use(
     assert len(found) == 2 * (MOST_DEPTH - 1) + 1
     assert max(len(entry.path) for entry in found) > 4096
     assert [entry.path for entry in found if not entry.is_directory and entry.name == "link"] == ["link"]
+    (tmp_path / "link").symlink_to("tree")
+    assert len(list(entries_below(tmp_path / "link"))) == len(found)
     open_before = len(list(Path("/proc/self/fd").iterdir()))
     make_deep(tmp_path / "deeper", MOST_DEPTH + 2)
     with pytest.raises(TreeTooDeep, match="more than 500 levels"):

@@ -62,7 +62,7 @@ class TreeEntry:
 
 
 def entries_below(root: Path, *, skipped: Collection[str] = ()) -> Iterator[TreeEntry]:
-    """Yield everything below a directory, each directory before its content, without following links.
+    """Yield everything below a directory, each directory before its content, without following links below it.
 
     Paths may be longer than the system's limit. Directories with `skipped` names are left out. What vanishes or cannot
     be opened meanwhile is skipped. Raises `TreeTooDeep`.
@@ -97,7 +97,7 @@ def _enter(
     parent: int | None,
 ) -> None:
     try:
-        directory = os.open(name, _DIRECTORY, dir_fd=parent)
+        directory = os.open(name, _ROOT if parent is None else _DIRECTORY, dir_fd=parent)
     except OSError:
         return
     levels.append((directory, below, iter(_listed(directory))))
@@ -112,7 +112,8 @@ def _listed(directory: int) -> list[tuple[str, os.stat_result]]:
     return found
 
 
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_ROOT = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_DIRECTORY = _ROOT | os.O_NOFOLLOW
 
 
 def remove_tree(path: Path) -> None:

@@ -13,6 +13,7 @@ from perftrail.model.benchmark import Point
 from perftrail.model.source import NO_PINS, Pins
 from perftrail.model.subject import Revision, Subject
 from perftrail.present.tables import fits, print_rows, side_by_side
+from perftrail.present.terminal import settings
 from perftrail.results.changes import history_changes
 from perftrail.results.rows import Row
 
@@ -116,3 +117,17 @@ def test_a_terminal_shows_the_ends_and_the_changes_of_a_long_history_and_a_pipe_
     assert shown[-1] == "Rows between changes are omitted; all 400: perftrail show | less"
     print_rows(rows[:100])
     assert len(capsys.readouterr().out.splitlines()) == 101
+
+
+def test_no_name_unit_or_message_reaches_the_terminal_unescaped(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settings, "color", "always")
+    evil = "s\x1b[2K\x1b]0;owned\x07\u202e"
+    row = replace(a_row("plain", *[1.0 + number / 10 for number in range(8)]), unit=evil, flags=(evil,))
+    print_rows([row])
+    shown = ANSI.sub("", capsys.readouterr().out)
+    assert "\x1b" not in shown
+    assert "\x07" not in shown
+    assert "\u202e" not in shown
+    assert "s\\x1b[2K" in shown

@@ -127,8 +127,8 @@ def test_json_names_every_file(beside: Path, tmp_path: Path) -> None:
     assert all(Path(each["file"]).stat().st_size == each["bytes"] for each in told["files"])
 
 
-def test_a_page_needs_a_place(beside: Path) -> None:
-    assert "-o DIR" in perftrail("report", beside, expect=2).stderr
+def test_a_page_has_a_place_without_a_name_for_it(beside: Path) -> None:
+    assert str(beside / ".perftrail" / "report" / "index.html") in perftrail("report", beside).stdout
 
 
 def test_nothing_measured_is_no_report(tmp_path: Path) -> None:

@@ -65,6 +65,9 @@ def test_without_relinking_the_answer_says_what_the_builds_alone_do_not_show(tmp
         "to rule that out, measure ten layouts with [build] relink" in line
         for line in certificate_words(change_found(answer, 0))
     )
+    doubled = FakeStarter(seconds=lambda arguments: 0.1 if number_of(arguments) < 17 else 0.2)
+    _, large = find(a_session(STUDY, tmp_path / "large", source=FakeSource(40), starter=doubled))
+    assert not any("relink" in line for line in certificate_words(change_found(large, 0)))
     changes: Any = answer.as_json()["changes"]
     assert changes[0]["certificate"]["layouts"] == 1
     assert changes[0]["certificate"]["error"] <= 0.005

@@ -105,7 +105,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         error.show()
         code = 2
     except PerftrailError as error:
-        click.echo(str(error), err=True)
+        from perftrail.model.wording import escaped
+
+        click.echo(escaped(str(error), longest=None, kept="\n"), err=True)
         code = error.exit_code
     except BrokenPipeError:
         sys.stderr.close()

@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING, TextIO, assert_never
 
 from rich.console import Console
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
@@ -35,7 +36,7 @@ from perftrail.present.validity import outdated_words
 from perftrail.store import Holder, ServerBack, ServerUnreachable
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Generator, Sequence
+    from collections.abc import Collection, Generator, Iterable, Sequence
     from types import TracebackType
     from typing import TypeVar
 
@@ -295,8 +296,28 @@ def errors() -> Console:
     return _console(sys.stderr)
 
 
+_KEPT = "\n\t\u00a0"
+"""Characters that are not printable in Python's sense, and harmless."""
+
+
+class SafeConsole(Console):
+    """A console that escapes control characters in everything that is printed, whatever it comes from.
+
+    Names, units and messages of studies, programs and other tools are hostile: a terminal must not obey them.
+    """
+
+    def _render_buffer(self, buffer: Iterable[Segment]) -> str:
+        safe = (
+            part
+            if part.control or not part.text or part.text.isprintable()
+            else Segment(escaped(part.text, longest=None, kept=_KEPT), part.style)
+            for part in buffer
+        )
+        return super()._render_buffer(safe)
+
+
 def _console(file: TextIO, *, width: int | None = None) -> Console:
-    return Console(
+    return SafeConsole(
         file=file,
         highlight=False,
         soft_wrap=True,
