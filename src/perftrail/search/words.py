@@ -106,7 +106,7 @@ def certified(summary: Summary) -> str:
 
 
 LARGEST_LAYOUT_EFFECT = 1.5
-"""A change by a larger factor is not put down to memory layouts: those of equal source differed by at most 13 % (Go)."""
+"""Memory layouts are not named as the cause of a larger factor: those of equal source differed by at most 13 % (Go)."""
 
 
 def reservations(summary: Summary, factor: float = 1.0) -> tuple[str, ...]:
