@@ -38,7 +38,7 @@ def test_an_archive_is_asked_by_those_who_make_and_its_answer_kept_for_those_who
     kept = perftrail("check", "--json", study)
     told = json.loads(kept.stdout)
     assert told["revisions"] == 1
-    assert f"at {told['source_asked']}; run and find read them again" in kept.stderr
+    assert f"at {told['source_updated']}; run and find read them again" in kept.stderr
     perftrail("run", study)
     shutil.rmtree(archive.directory)
     shown = perftrail("show", "--json", study)

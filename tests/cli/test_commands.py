@@ -133,7 +133,7 @@ def test_a_run_measures_shows_and_has_nothing_left(tmp_path: Path) -> None:
 def test_a_dry_run_shows_the_plan_and_makes_nothing(tmp_path: Path) -> None:
     (tmp_path / "perftrail.toml").write_text(GOOD)
     done = perftrail("run", str(tmp_path), "--dry-run", "--json")
-    assert json.loads(done.stdout)["builds"]["to_make"] == 1
+    assert json.loads(done.stdout)["builds"]["left"] == 1
     assert not (tmp_path / ".perftrail" / "results.db").exists()
 
 

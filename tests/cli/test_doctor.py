@@ -34,7 +34,7 @@ def test_programs_get_json_alone() -> None:
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert told["resolution"] is None
-    assert told["held"] == told["put_back"] == []
+    assert told["changed"] == told["restored"] == []
     assert {"name", "grade", "here", "cost", "source", "remedy", "fix"} == set(told["findings"][0])
 
 

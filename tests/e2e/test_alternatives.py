@@ -148,7 +148,7 @@ def test_only_what_changed_is_made_and_measured_again(study: Path, report: dict[
     source = study / "fork" / "count.c"
     source.write_text(source.read_text().replace("sum += WEXITSTATUS", "sum += 2 * WEXITSTATUS"))
     plan = json.loads(perftrail("check", study, "--json").stdout)
-    assert plan["builds"] == {"made": 2, "failed": 0, "to_make": 1}
+    assert plan["builds"] == {"built": 2, "failed": 0, "left": 1}
     again = json.loads(perftrail("run", study, "--json").stdout)
     assert (again["points"], again["measured"], again["invocations"]) == (6, 6, 6)
     found = {(row["variant"], row["point"]["workers"]): row["estimate"]["value"] for row in rows(study)}

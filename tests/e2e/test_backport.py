@@ -137,7 +137,7 @@ def test_a_conflict_is_explained_settled_and_measured(releases: Releases, tmp_pa
     assert answer["verdict"] == "conflict"
     [conflict] = answer["conflicts"]
     assert (conflict["path"], conflict["clash"]) == ("table.h", "changed")
-    assert answer["carry_first"] == [releases.fix, releases.prelude]
+    assert answer["prerequisites"] == [releases.fix, releases.prelude]
     said = perftrail("backport", releases.tangled, str(study), "--onto", "v1.0", expect=1).stdout
     assert said.splitlines()[0].startswith("conflict: ")
     assert releases.prelude[:10] in said

@@ -189,7 +189,7 @@ def test_one_revision_is_built_and_reported_with_its_failures(
 ) -> None:
     made = commits[1]
     built = json.loads(perftrail("build", made[8][:12], study, "--json").stdout)
-    assert (built["revision"], built["made"], built["known"]) == (made[8], True, False)
+    assert (built["revision"], built["succeeded"], built["known"]) == (made[8], True, False)
     assert (Path(built["directory"]) / "work").exists()
     assert Path(built["log"]).is_file()
     assert json.loads(perftrail("build", made[8], study, "--json").stdout)["known"]

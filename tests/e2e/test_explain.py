@@ -103,7 +103,7 @@ def test_it_is_said_for_people_without_a_control_character(
     explained: tuple[Path, dict[str, Any]], locked: Releases
 ) -> None:
     study, _ = explained
-    said = perftrail("explain", locked.fix, str(study), "--only", "threads=8", "--starts", "2").stdout
+    said = perftrail("explain", locked.fix, str(study), "--only", "threads=8", "--invocations", "2").stdout
     assert said.splitlines()[0].startswith(f"{locked.fix[:10]} “")
     assert "differs most in" in said.splitlines()[0]
     assert "locks" in said
@@ -129,7 +129,7 @@ def test_what_this_machine_lacks_is_said_with_the_remedy(
         program = shutil.which(name)
         assert program is not None
         (tools / name).symlink_to(program)
-    arguments = ("explain", locked.fix, str(study), "--only", "threads=1", "--starts", "2", "--json")
+    arguments = ("explain", locked.fix, str(study), "--only", "threads=1", "--invocations", "2", "--json")
     answer = json.loads(perftrail(*arguments, path=str(tools)).stdout)
     missing = {each["what"]: each["why"] for each in answer["unavailable"]}
     assert "strace is not installed" in missing["system calls"]

@@ -59,7 +59,7 @@ def test_a_moved_study_starts_nothing_again(tmp_path: Path) -> None:
     assert perftrail("find", after) == {**answer, "failures": []}
     assert perftrail("run", after)["invocations"] == 0
     plan = perftrail("check", after)
-    assert plan["builds"]["to_make"] == plan["invocations"]["left_least"] == 0
+    assert plan["builds"]["left"] == plan["invocations"]["left_least"] == 0
 
     (after / "input.txt").write_text("another input\n")
     assert perftrail("check", after)["invocations"]["stored"] == 0

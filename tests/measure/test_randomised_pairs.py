@@ -259,7 +259,7 @@ def test_the_confidence_after_stopping_is_the_whole_comparison_s(tmp_path: Path)
     found = compared(session_of(tmp_path, machine(lambda r, _l, _a: 1.0 + 0.5 * r, noise=0.01)))
     [told] = json.loads(FORMATS["json"](found))["comparisons"]
     assert only(found).pairs < POLICY.invocations.most
-    assert told["effect"]["interval"] == 0.99
+    assert told["effect"]["confidence"] == 0.99
 
 
 # What a verdict is about: builds, or the change

@@ -40,7 +40,7 @@ CHANGE: dict[str, Any] = {
     "confidence": 0.97,
     "before": 1.0,
     "after": 2.0,
-    "effect": {"value": 2.0, "low": 1.9, "high": 2.1, "interval": 0.95},
+    "effect": {"value": 2.0, "low": 1.9, "high": 2.1, "confidence": 0.95},
     "kind": "step",
     "inside": None,
 }

@@ -379,7 +379,7 @@ def test_the_next_command_fits_the_answer(capsys: pytest.CaptureFixture[str]) ->
         (gate(slower), "Next: perftrail find --range aaaaaaaaaa..bbbbbbbbbb    find the culprit"),
         (
             gate(slower, head=Revision(id="b" * 40, summary="go on", parents=("a" * 40,))),
-            "Next: perftrail explain bbbbbbbbbb    the culprit is the only revision between; what differs",
+            "Next: perftrail explain bbbbbbbbbb    show what changed; its parent is the base",
         ),
         (
             gate(unclear),

@@ -93,7 +93,7 @@ rebuild = false
         ),
         (
             'overlay = { "compat/fcntl.h" = "./.git/config" }',
-            'overlay."compat/fcntl.h": "./.git/config" belongs to git; no repair may go there',
+            'overlay."compat/fcntl.h": "./.git/config" belongs to git; choose another path',
         ),
         (
             'overlay = { "compat/fcntl.h" = "a", "compat/other.h" = "./a" }',
@@ -135,7 +135,10 @@ def test_skips_are_read(study: Path) -> None:
             'revision = "v1"\n',
             ["8: source.skip[0].reason: missing; why perftrail must not build them, for later readers"],
         ),
-        ('revision = "v1"\nreason = " "\n', ["10: source.skip[0].reason: is empty; write why to skip these"]),
+        (
+            'revision = "v1"\nreason = " "\n',
+            ["10: source.skip[0].reason: is empty; write why perftrail must skip these revisions"],
+        ),
         ('reason = "old"\n', ['8: source.skip[0]: names no revision; write revision = "…" or range = "OLD..NEW"']),
         (
             'reason = "old"\nrevison = "v1"\n',

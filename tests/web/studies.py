@@ -249,7 +249,7 @@ def _answer(revisions: tuple[Revision, ...]) -> dict[str, Json]:
                 "confidence": 0.997,
                 "before": 1.0,
                 "after": 1.1,
-                "effect": {"value": 1.1, "low": 1.08, "high": 1.12, "interval": 0.95},
+                "effect": {"value": 1.1, "low": 1.08, "high": 1.12, "confidence": 0.95},
                 "kind": "step",
                 "notes": [],
                 "inside": None,

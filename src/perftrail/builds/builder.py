@@ -62,8 +62,8 @@ class DiskQuota:
     def enforce(self, added_bytes: float = math.inf) -> list[str]:
         """Remove builds beyond the quota after a build of that size; return messages about it.
 
-        Adding up all builds takes time. So builds that fit into half of the free space at the last time are not
-        added up; the other half is for other processes.
+        Adding up all builds takes time. So perftrail adds them up again only when new builds have filled half of the
+        space that was free last time. The other half is for other processes.
         """
         self._spare_bytes -= added_bytes
         if self._disk is None or self._spare_bytes > 0.0:

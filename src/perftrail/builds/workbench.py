@@ -51,7 +51,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Directories and files of a build or benchmark build; a failed or killed build leaves only `home` behind."""
+    """Directories and files of a build.
+
+    A failed build leaves only `log`. A killed one may leave `home` and `temporary`; the next attempt removes these.
+    """
 
     home: Path
     marker: Path

@@ -132,8 +132,8 @@ def engine_option(function: Function) -> Function:
     return click.option(
         "--engine",
         metavar="URL",
-        help="Build and measure on other machines: dask://HOST:PORT or dask+tls://HOST:PORT (start perftrail "
-        "worker there), or dask:local:N for N build workers here.",
+        help="Build and measure on the workers of a Dask scheduler: dask://HOST:PORT or dask+tls://HOST:PORT (run "
+        "perftrail worker on each machine), or dask:local:N for N build workers on this machine.",
     )(function)
 
 

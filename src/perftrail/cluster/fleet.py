@@ -88,7 +88,7 @@ class InvokeJob:
 
 
 def missing_files(remote_study: RemoteStudy) -> MissingFiles | None:
-    """Return what a worker lacks before it can work on a study; empty if it has everything."""
+    """Return what a worker lacks before it can work on a study; `None` if it has everything."""
     return _worker().missing_files(remote_study)
 
 

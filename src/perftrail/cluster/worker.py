@@ -245,7 +245,7 @@ STOP_SIGNAL_SECONDS = 0.3
 
 
 class StudyWorker:
-    """Performs jobs of any study; implements `attendance.WorkerState`. Several threads call it.
+    """Performs jobs of any study; implements `dask_worker.WorkerState`. Several threads call it.
 
     While one job measures, no other job of this user's workers on this machine runs.
     """

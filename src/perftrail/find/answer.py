@@ -43,7 +43,7 @@ class EffectJson(TypedDict):
     value: float
     low: float
     high: float
-    interval: Annotated[float, "confidence of the interval"]
+    confidence: Annotated[float, "confidence of the interval"]
 
 
 class LevelsJson(TypedDict):
@@ -120,7 +120,7 @@ class FindFailureJson(TypedDict):
 
 
 class BrokenRangeJson(TypedDict):
-    """Neighbouring revisions that all fail at one stage: the first and the last of them."""
+    """Neighbouring tried revisions that are all unusable: the first and the last. `stage` is where the first failed."""
 
     revisions: list[str]
     stage: Stage
@@ -145,7 +145,7 @@ class OutlierJson(TypedDict):
 
     revision: str
     level: float
-    beside: Annotated[float, "the level of the others"]
+    usual: Annotated[float, "median level of the other builds on its side"]
 
 
 class FindAnswerJson(PinsJson):
@@ -354,7 +354,7 @@ class FindAnswer:
             "reason": self.answer.reason,
             "changes": [self._change(number, change) for number, change in enumerate(self.answer.changes)],
             "outliers": [
-                {"revision": self.revisions[each.position].id, "level": each.level, "beside": each.usual}
+                {"revision": self.revisions[each.position].id, "level": each.level, "usual": each.usual}
                 for each in self.answer.outliers
             ],
         }
@@ -461,7 +461,7 @@ def _levels(change: Change) -> LevelsJson:
 
 
 def _effect(effect: Effect) -> EffectJson:
-    return {"value": effect.value, "low": effect.low, "high": effect.high, "interval": 0.95}
+    return {"value": effect.value, "low": effect.low, "high": effect.high, "confidence": 0.95}
 
 
 def _certificate(summary: Summary | None) -> FindCertificateJson | None:

@@ -177,7 +177,7 @@ class Ledger:
         return result
 
     def build_all(self, revisions: Iterable[Revision], *, variant: str) -> Generator[Event, None, None]:
-        """Build several revisions in parallel; only requested builds and their seconds count as attempted."""
+        """Build several revisions in parallel; a build counts, with its seconds, once the search requests it."""
         yield from self._counted(
             self._session.subject_builder.ahead(_subject(revision, variant) for revision in revisions)
         )
@@ -187,7 +187,8 @@ class Ledger:
     ) -> Generator[Event, None, None]:
         """Build a missing position in parallel with positions that the search may ask for next.
 
-        Only requested builds and their seconds count as attempted, so the search makes the same decisions.
+        A build and its seconds count only once the search requests that build, so that building ahead does not change
+        its decisions.
         """
         subject_builder = self._session.subject_builder
         if (

@@ -125,7 +125,7 @@ def words_of_several(
         return f"{label} is unusable ({failures[0].stage})"
     certificate = any(isinstance(each, Batch) and each.certificate for each in result.values())
     done = "ran a certificate block around" if certificate else "measured"
-    return f"{done} {label}; {candidates_left(beliefs)}"
+    return f"{done} {label}; {candidates_words(beliefs)}"
 
 
 def progress(visit: Visit, beliefs: Iterable[Belief | None]) -> str:
@@ -136,8 +136,8 @@ def progress(visit: Visit, beliefs: Iterable[Belief | None]) -> str:
     return claim_progress(max(claims, key=lambda each: each.blocks_left or math.inf))
 
 
-def candidates_left(beliefs: Mapping[str, Belief | None]) -> str:
-    """Return how far the searches of several metrics are: of few metrics each, of many how many are open.
+def candidates_words(beliefs: Mapping[str, Belief | None]) -> str:
+    """Describe the remaining candidates: for each of a few metrics, else the number of metrics with more than one.
 
     A metric that probably did not change has no candidate.
     """

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailedRange:
-    """Consecutive revisions that were tried; an end is `None` where no further revision was tried.
+    """Consecutive tried revisions that all failed. `before` and `after` are the nearest other tried ones, or `None`.
 
     `before` and `after` are the nearest other revisions that were tried: the true ends lie between.
     """

@@ -135,7 +135,7 @@ class Units(Generic[Side]):
 
     @property
     def done(self) -> int:
-        """Number of units, if none of their pairs is cancelled."""
+        """Number of units, if none of their pairs is discarded."""
         return (
             len({each.layout for each in self._complete(self._blocks())})
             if self.relinked
@@ -160,7 +160,7 @@ class Units(Generic[Side]):
     def evaluated(self, target: Target) -> list[Unit[Side]]:
         """Evaluate a metric in every unit that has a value for each side.
 
-        A noisy pair is cancelled, and another pair replaces it. If more than half of the earlier pairs were
+        A noisy pair is discarded, and another pair replaces it. If more than half of the earlier pairs were
         noisy, the machine is always noisy, and the pair counts. That decision depends only on flags and is
         final. The set of pairs therefore does not depend on their values, or on the time of the call.
         """
@@ -173,7 +173,7 @@ class Units(Generic[Side]):
         return [_mean(each) for each in self._by_layout(pairs)] if self.relinked else pairs
 
     def discarded(self, target: Target) -> int:
-        """Number of pairs of a metric that were cancelled for noise."""
+        """Number of pairs of a metric that were discarded for noise."""
         quiet = [not unit.noisy for unit in self._pair_values(target) if isinstance(unit, Unit)]
         return len(quiet) - sum(counted(quiet))
 

@@ -102,7 +102,7 @@ def stored_builds(view: View, revisions: Sequence[Revision]) -> dict[Subject, Bu
         if record is None or isinstance(record.outcome, Prepared):
             continue
         if isinstance(record.outcome, Failure) and view.inputs is not None and record.recipe:
-            now = view.inputs.build_recipe(view.inputs.recipe(subject))
+            now = view.inputs.recipe_key(view.inputs.recipe(subject))
             if now not in ("", record.recipe):
                 continue
         found[subject] = record.outcome

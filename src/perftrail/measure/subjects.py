@@ -137,7 +137,7 @@ class BuildInputs:
     def _used(self, subject: Subject, names: Sequence[str]) -> Mapping[str, Revision]:
         return {name: self._pins.revision(name, subject.revision) for name in names}
 
-    def build_recipe(self, how: Recipe) -> str:
+    def recipe_key(self, how: Recipe) -> str:
         """Return the content key of a recipe: its lines, variables, files and the sandbox; no revision, no tool.
 
         Empty if a file that it names is missing, so that nothing can be said about its content.
@@ -178,7 +178,7 @@ class BuildInputs:
     def _origin(self, cell: Cell, how: Recipe, steps: Sequence[str], sources: Mapping[str, str]) -> Origin:
         study = Path(self._study.directory)
         files = study_files((*steps, *mentioning(self._study, cell)), cell.point.as_dict())
-        build = self.build_recipe(how)
+        build = self.recipe_key(how)
         there = build and all((study / file).exists() for file in files)
         content = (
             build,
@@ -358,7 +358,7 @@ class SubjectBuilder:
             self._share(key, subject, outcome)
         self._made[key] = outcome
         yield BuildFinished(subject=subject, outcome=outcome, known=known is not None)
-        yield from self._news()
+        yield from self._messages()
         return outcome
 
     def need(self, subjects: Iterable[Subject]) -> None:
@@ -383,7 +383,7 @@ class SubjectBuilder:
             self._builder.begin(
                 (self.build_inputs.built_subject(each), self.build_inputs.recipe(each)) for each in fresh
             )
-            yield from self._news()
+            yield from self._messages()
             for subject in fresh:
                 yield from self.make(subject)
 
@@ -395,13 +395,13 @@ class SubjectBuilder:
         self._builder.confirm(
             (self.build_inputs.built_subject(each), self.build_inputs.recipe(each)) for each in witnesses
         )
-        yield from self._news()
+        yield from self._messages()
 
     def forget(self) -> None:
-        """Forget all builds: they are read from the store again, and reverted builds are repeated."""
+        """Forget all builds: they are read from the store again, and discarded builds are built again."""
         self._made.clear()
 
-    def _news(self) -> Generator[Event, None, None]:
+    def _messages(self) -> Generator[Event, None, None]:
         yield from (BuilderMessage(text=text) for text in self._builder.messages())
 
     def ready(self, cell: Cell, *, layout: int = 0) -> Generator[Event, None, Ready | Failure]:
@@ -492,7 +492,7 @@ class SubjectBuilder:
                 self._record(keys[layout], subject, outcome)
             self._made[keys[layout]] = outcome
         yield Relinked(subject=subject, outcomes=made)
-        yield from self._news()
+        yield from self._messages()
         return {**found, **made}
 
     def _linked(
@@ -574,7 +574,7 @@ class SubjectBuilder:
                 benchmark=benchmark,
                 outcome=outcome,
                 finished=now(),
-                recipe="" if benchmark else self.build_inputs.build_recipe(self.build_inputs.recipe(subject)),
+                recipe="" if benchmark else self.build_inputs.recipe_key(self.build_inputs.recipe(subject)),
             )
         )
         if self._of_subjects is not None and not benchmark:
@@ -586,7 +586,7 @@ def _cell_of(runnable: Runnable) -> tuple[object, ...]:
 
 
 def _differ(known: Built | Prepared | Failure, outcome: Built | Prepared | Failure) -> bool:
-    """Whether a known build is out of date: it was removed or reverted, and built again."""
+    """Whether a known build is out of date: it was removed or discarded, and built again, and built again."""
     if isinstance(known, Failure) or isinstance(outcome, Failure):
         return type(known) is not type(outcome)
     if isinstance(known, Prepared) and isinstance(outcome, Prepared):

@@ -124,17 +124,27 @@ COUNTED: Mapping[Counter, Mapping[str, MeasuredMetric]] = {
     "locks": {
         "locks": MeasuredMetric(unit="", meaning="acquired mutexes and read-write locks"),
         "contended_locks": MeasuredMetric(unit="", meaning="attempts that found a lock in use"),
-        "lock_wait": MeasuredMetric(unit="s", meaning="time of these waits, summed over all threads"),
+        "lock_wait": MeasuredMetric(
+            unit="s", meaning="time waiting for mutexes and read-write locks, summed over all threads"
+        ),
         "conditions": MeasuredMetric(unit="", meaning="waits for condition variables"),
-        "condition_wait": MeasuredMetric(unit="s", meaning="time of these waits, summed over all threads"),
+        "condition_wait": MeasuredMetric(
+            unit="s", meaning="time waiting for condition variables, summed over all threads"
+        ),
         "barriers": MeasuredMetric(unit="", meaning="waits for barriers"),
-        "barrier_wait": MeasuredMetric(unit="s", meaning="time of these waits, summed over all threads"),
+        "barrier_wait": MeasuredMetric(
+            unit="s", meaning="time waiting for barriers, summed over all threads"
+        ),
         "semaphores": MeasuredMetric(unit="", meaning="waits for semaphores"),
-        "semaphore_wait": MeasuredMetric(unit="s", meaning="time of these waits, summed over all threads"),
+        "semaphore_wait": MeasuredMetric(
+            unit="s", meaning="time waiting for semaphores, summed over all threads"
+        ),
         "joins": MeasuredMetric(unit="", meaning="waits for ends of other threads"),
-        "join_wait": MeasuredMetric(unit="s", meaning="time of these waits, summed over all threads"),
+        "join_wait": MeasuredMetric(
+            unit="s", meaning="time waiting for ends of other threads, summed over all threads"
+        ),
         "spins": MeasuredMetric(unit="", meaning="waits for spin locks"),
-        "spin_wait": MeasuredMetric(unit="s", meaning="time of these waits, summed over all threads"),
+        "spin_wait": MeasuredMetric(unit="s", meaning="time waiting for spin locks, summed over all threads"),
         "counted_processes": MeasuredMetric(unit="", meaning="processes in which locks were counted"),
     },
     "instructions": {

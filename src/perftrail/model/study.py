@@ -150,14 +150,14 @@ class Claim:
     ] = field(default_factory=dict)
     along: Annotated[str, Key("With exponent or reaches: the parameter of the axis.")] = ""
     ratio: Annotated[
-        str, Key('Supported if variant / against is in this band: "1.5..3", "1.2.." or "..1".')
+        str, Key('Reproduced if variant / against is in this band: "1.5..3", "1.2.." or "..1".')
     ] = ""
     exponent: Annotated[
-        str, Key('Supported if the metric grows with an exponent in this band: "1.7..2.3".')
+        str, Key('Reproduced if the metric grows with an exponent in this band: "1.7..2.3".')
     ] = ""
     reaches: Annotated[
         str,
-        Key('Supported if the largest value of along with a result is in this band: "..300".'),
+        Key('Reproduced if the largest value of along with a result is in this band: "..300".'),
     ] = ""
     cannot: Annotated[str, Key("Why the claim cannot be judged here.")] = ""
 

@@ -217,7 +217,7 @@ def print_gate(gate: Gate) -> None:
 def next_command(gate: Gate) -> str:
     """Return the command that finds the culprit; for two neighbouring revisions, the one that shows what differs."""
     if gate.head.parents[:1] == (gate.base.id,):
-        return f"perftrail explain {escaped(gate.head.short)}    the culprit is the only revision between; what differs"
+        return f"perftrail explain {escaped(gate.head.short)}    show what changed; its parent is the base"
     return f"{escaped(gate.find_command, longest=LONGEST)}    find the culprit"
 
 

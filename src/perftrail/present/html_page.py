@@ -284,7 +284,7 @@ SNIPPET = "window.vegaEmbed = vegaEmbed;"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawn:
-    """A chart as SVG and as PNG, which may still be drawn."""
+    """A chart as SVG, and as PNG, which may not be finished yet."""
 
     svg: str
     image: bytes | Pending[bytes]

@@ -1,4 +1,4 @@
-"""Word which stored samples the present study would measure again, and why."""
+"""Sentences about stored samples that the present study would measure again, with the reason."""
 
 from __future__ import annotations
 

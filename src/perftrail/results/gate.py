@@ -195,7 +195,7 @@ class GateEffectJson(TypedDict):
     value: float
     low: float
     high: float
-    interval: Annotated[float, "confidence of all intervals together, whenever measuring stopped"]
+    confidence: Annotated[float, "confidence of all intervals together, whenever measuring stopped"]
 
 
 class GateRowJson(TypedDict):
@@ -306,7 +306,10 @@ class Gate:
     find_command: str = ""
 
     def trips(self, row: Row) -> bool:
-        """Whether a row trips the gate. A sure difference trips only if its bound reaches the threshold."""
+        """Whether a row trips the gate: a sure difference if the lower bound of its size reaches the threshold.
+
+        An unclear row trips with ``unclear`` and ``any``.
+        """
         worth = self.is_worth(row)
         match self.fail_on:
             case "never":
@@ -408,7 +411,12 @@ class Gate:
             "head": _estimate(row.head),
             "effect": None
             if found is None
-            else {"value": found.effect, "low": found.low, "high": found.high, "interval": found.confidence},
+            else {
+                "value": found.effect,
+                "low": found.low,
+                "high": found.high,
+                "confidence": found.confidence,
+            },
             "verdict": row.verdict,
             "trips": self.trips(row),
             "minimum_detectable": None if found is None else found.minimum_detectable,

@@ -42,7 +42,7 @@ _WithBreak = TypedDict("_WithBreak", {"break": "OrderBreakJson | None"})
 class GrowthJson(_WithBreak):
     """How a metric grows along an axis."""
 
-    order: Annotated[Order | None, "null: several orders fit"]
+    order: Annotated[Order | None, "null: several orders fit, or none"]
     candidates: Annotated[dict[str, float], "probability of each order that fits"]
     exponent: ValueWithIntervalJson
     start: Annotated[float | None, "constant cost, in the metric's unit"]

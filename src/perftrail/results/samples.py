@@ -1,4 +1,4 @@
-"""Studies of samples that other tools measured: read their files, and open them as a study that only shows."""
+"""Studies of samples that other tools measured: read their files, and open them as a read-only study."""
 
 from __future__ import annotations
 

@@ -42,14 +42,18 @@ PROMISING = 20.0
 """Evidence above which a few more blocks are likely to be enough."""
 
 MOST_FOR_SMALL = 20
-"""Maximum number of blocks to show that ends that are equal within the threshold differ by less."""
+"""Maximum number of blocks spent to show a real difference below the threshold."""
 
 MOST_BLOCKS = 64
+"""Maximum number of blocks of a claim."""
+
 MOST_BLOCKS_ONCE_LOCATED = 12
+"""Maximum number of blocks to exclude further changes, once the change is located."""
+
 FORECAST_FROM = 16
 FORECAST_NONE_FROM = 32
-"""From this block on (the second for ends that are claimed to be equal), a claim is given up if it would need twice
-`MOST_BLOCKS` at its present pace."""
+"""From this block on, a claim of a change, or of equal ends, is given up if it would need twice `MOST_BLOCKS` at its
+present pace."""
 
 EXACT_BLOCKS = 3
 """Number of blocks of a counted metric, which is deterministic."""

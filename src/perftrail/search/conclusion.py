@@ -88,7 +88,7 @@ def conclude(
     equal_ends: Certificate | None,
     reason: str,
 ) -> Answer:
-    """Return the answer from the claims; `none` is the certificate of the ends, if there was one.
+    """Return the answer from the claims; `equal_ends` is the certificate that the ends are equal, if any.
 
     `reason` says why the search ended; empty if every claim was decided.
     """

@@ -270,7 +270,7 @@ class Evidence:
 
     @property
     def sampled(self) -> frozenset[int]:
-        """The positions that have samples or cannot have any."""
+        """The positions that need no first samples: measured, unusable, or equal to another build."""
         return frozenset(self.unusable | self._sampled | set(self._same) & self.built)
 
     @property

@@ -39,13 +39,14 @@ HALVED = 2
 """The indices of the usual shape, and of the shape with half of the samples elsewhere: its level is not its mean."""
 
 GARBAGE_HEIGHT = 0.5
-"""The density of arbitrary samples under the usual shape as a share of its peak, at most `MOST_GARBAGE`: it bounds the
-influence of one sample.
+"""The density of arbitrary samples under the usual shape, as a share of the shape's peak. It bounds the influence of
+one sample.
 
 If a large share of all samples is arbitrary, the density is that of an arbitrary level.
 """
 
 MOST_GARBAGE = 20.0
+"""The largest density of arbitrary samples, for each unit of the logarithm."""
 
 ODD_BUILDS = 0.002
 """The prior share of builds whose level is unrelated to their segment's."""

@@ -16,7 +16,7 @@ UNIFORM_SHARE = 0.1
 
 
 POSTERIOR_RISK_SHARE = 1.0
-"""The share of the allowed risk for the posterior; the rest is for noise that violates its assumptions."""
+"""The share of the allowed error that the posterior may use: all of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

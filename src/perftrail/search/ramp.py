@@ -86,7 +86,7 @@ class Ramp:
         return mean, (levels - mean[:, None]) ** 2 @ self.weight
 
     def most_informative_position(self, evidence: Evidence, posterior: Posterior) -> int | None:
-        """Return the position that best separates the ramp from the steps per second; `None` if none does.
+        """Return the position whose samples tell most in a second about ramp or steps; `None` if none tells anything.
 
         The gain is the expected change of the log odds by samples there, if the level were the mean of the
         ramp:

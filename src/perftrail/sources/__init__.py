@@ -38,8 +38,8 @@ def open_table(
 ) -> Source:
     """Open a source; its copies and downloads are stored below the directory `cache`.
 
-    `folders` are the used parts of a directory, all of it without any. With `sandboxed`, no code of others runs. Reads
-    nothing yet. Raises `SourceError` if a required tool is not installed.
+    `folders` limits a directory source to these folders; empty: the whole directory. With `sandboxed`, no third-party
+    code runs. Reads nothing yet. Raises `SourceError` if a required tool is not installed.
     """
     match asked.kind:
         case "directory":

@@ -162,7 +162,7 @@ class ArchiveSource:
         return ((),) * len(revisions)
 
     def content(self, revision: Revision) -> str:
-        """Return the identity of an archive's content: its checksum, or the location of a missing one."""
+        """Return the content key of an archive's content: its checksum, or the location of a missing one."""
         archive = self._archive(revision)
         return content_key("archive", archive.sha256 or self._digest(archive))
 

@@ -69,7 +69,7 @@ class PatchedSource:
         return self._inner.touched(revisions)
 
     def content(self, revision: Revision) -> str:
-        """Return the identity of a tree; the patched one's from its base and the patch."""
+        """Return the content key of a tree; the patched one's from its base and the patch."""
         if not self._is_own(revision):
             return self._inner.content(revision)
         return content_key(self._inner.content(self._own.base), self._own.patch.digest)

@@ -263,10 +263,13 @@ ALIKE = 1e-12
 """Ratios whose logarithms differ by less are equal."""
 
 TESTS = 2
-"""The bets use half of a comparison's error; the last analysis uses the rest."""
+"""The bets use half of a comparison's error. The other half is reserved for the last analysis."""
 
 LAST = 0.25
-"""The last analysis uses half of that rest: the reserve is for an underestimated correlation."""
+"""Share of a comparison's error that the last analysis uses: half of its reserve.
+
+The other half allows for an underestimated correlation.
+"""
 
 FIRST_PAIRS = 10
 GROWTH = 1.35
@@ -432,7 +435,7 @@ def _comparison(
 
 
 def is_settled(verdict: Verdict, low: float, high: float, *, worth: float) -> bool:
-    """Return whether a verdict is significant and the change is at least `worth`; all in logarithms."""
+    """Return whether a verdict is final: `SAME`, or a difference whose interval, in logarithms, is beyond `worth`."""
     return verdict is Verdict.SAME or (verdict is not Verdict.UNCLEAR and max(low, -high) >= worth - ALIKE)
 
 

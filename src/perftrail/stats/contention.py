@@ -55,7 +55,8 @@ SPLIT_SECONDS = 0.1
 class LossIndicator:
     """One metric at a thread count, relative to one thread.
 
-    `unit` is ``share`` (of the time alone), ``times`` or ``1/s``. `indicates` names what a high value indicates.
+    `unit` is ``share`` (of the wall time with one thread), ``times``, ``1/s``, ``of each thread``, or empty for a
+    count. `indicates` names what a high value indicates.
     """
 
     name: str

@@ -45,7 +45,7 @@ class BuildReportJson(TypedDict):
     revision: str
     label: str
     variant: str
-    made: Annotated[bool, "whether the build succeeded"]
+    succeeded: Annotated[bool, "whether the build succeeded"]
     known: Annotated[bool, "whether it was built earlier"]
     seconds: float
     directory: str | None
@@ -80,7 +80,7 @@ class BuildReport:
             "revision": self.subject.revision.id,
             "label": self.subject.revision.label,
             "variant": self.subject.variant,
-            "made": built is not None,
+            "succeeded": built is not None,
             "known": self.known,
             "seconds": self.outcome.seconds,
             "directory": built.directory if built else None,

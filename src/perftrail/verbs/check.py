@@ -41,9 +41,9 @@ if TYPE_CHECKING:
 class PlannedBuildsJson(TypedDict):
     """Numbers of existing, failed and missing builds."""
 
-    made: int
+    built: int
     failed: int
-    to_make: int
+    left: int
 
 
 class PlannedInvocationsJson(TypedDict):
@@ -70,7 +70,7 @@ class StudyPlanJson(PinsJson):
     revisions: int
     first: str
     last: str
-    source_asked: Annotated[str | None, "when perftrail last fetched from the source"]
+    source_updated: Annotated[str | None, "when perftrail last fetched from the source"]
     subjects: int
     builds: PlannedBuildsJson
     skipped_revisions: list[SkippedRevisionJson]
@@ -135,12 +135,12 @@ class StudyPlan:
             "first": self.revisions[0].id,
             "last": self.revisions[-1].id,
             **self.pins.as_json(),
-            "source_asked": self.source_updated or None,
+            "source_updated": self.source_updated or None,
             "subjects": self.subjects,
             "builds": {
-                "made": self.built,
+                "built": self.built,
                 "failed": self.failed,
-                "to_make": self.subjects - self.built - self.failed,
+                "left": self.subjects - self.built - self.failed,
             },
             "skipped_revisions": skips_json(self.left_out),
             "failures": [group.as_json() for group in self.failure_groups],

@@ -66,8 +66,8 @@ class DoctorReportJson(TypedDict):
     machine: str
     findings: list[DoctorFindingJson]
     resolution: ResolutionJson | None
-    put_back: list[SettingJson]
-    held: list[SettingJson]
+    restored: list[SettingJson]
+    changed: list[SettingJson]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -550,8 +550,8 @@ class DoctorReport:
             "machine": self.machine,
             "findings": [finding.as_json() for finding in self.findings],
             "resolution": None if self.resolution is None else self.resolution.as_json(),
-            "put_back": [_change_json(change) for change in self.restored],
-            "held": [_change_json(change) for change in self.changed],
+            "restored": [_change_json(change) for change in self.restored],
+            "changed": [_change_json(change) for change in self.changed],
         }
 
 

@@ -93,10 +93,10 @@ def _parsed(line: str, where: str) -> tuple[str, Role]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """The access rules. Without tokens and without a trusted header, everybody has access: only this machine's users.
+    """The access rules. Without tokens and a trusted header, only this machine is served, without a login.
 
     `header` is a header in which a proxy names its user; only requests from `proxies` are trusted. `writers` are
-    the users who may write. `hosts` are the names of this server in requests, in addition to its numbers.
+    the users who may write. `hosts` are the names of this server in requests, in addition to its IP addresses.
     """
 
     tokens: Tokens | None = None
@@ -113,9 +113,10 @@ class Access:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visitor:
-    """The author of a request.
+    """The client of a request.
 
-    `role` is `None` for unknown ones. `visit` is the name in their cookie, `program` one without a cookie.
+    `role` is `None` without a valid login. `visit` is the session id in the cookie. `program`: the client sent a bearer
+    token instead of a cookie.
     """
 
     role: Role | None

@@ -157,7 +157,7 @@ class RevisionBuildJson(TypedDict):
 
 
 class RevisionRowJson(RowJson):
-    """One metric of a revision, with the keys of its builds."""
+    """One metric of a revision, with the keys of its runnables; /samples/{key} has their invocations."""
 
     runnables: list[str]
 

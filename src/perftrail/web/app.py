@@ -310,7 +310,7 @@ def is_loopback(host: str) -> bool:
 
 
 def own_names(host: str) -> frozenset[str]:
-    """Return the valid names of this server at a host, in addition to its numbers."""
+    """Return the valid names of this server at a host, in addition to its IP addresses."""
     names = {"localhost", host.lower()}
     if not is_loopback(host):
         names |= {socket.gethostname().lower(), socket.getfqdn().lower()}

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @study_argument
 @click.option("--against", metavar="REVISION", help="Revision to compare with. [default: the first parent]")
 @click.option(
-    "--starts",
+    "--invocations",
     type=click.IntRange(min=2),
     default=5,
     show_default=True,
@@ -45,7 +45,7 @@ def command(
     culprit: str,
     study: str | None,
     against: str | None,
-    starts: int,
+    invocations: int,
     only: tuple[str, ...],
     sources: SourceOptions,
     options: SessionOptions,
@@ -69,7 +69,7 @@ def command(
 
     def work(session: Session) -> Generator[Event, None, ExplainReport]:
         pair = find_pair(session, culprit=culprit, against=against, store=options.store)
-        profilers = all_profilers(loaded, session.bench.invoker, starts=starts)
+        profilers = all_profilers(loaded, session.bench.invoker, starts=invocations)
         return Explain(session, pair, profilers=profilers, selection=selection).events()
 
     explained = options.run(loaded, work)

@@ -94,7 +94,7 @@ def _with_shell_values(args: list[str]) -> list[str]:
 @click.option(
     "--precision",
     type=FRACTION,
-    help="One command: stop when the interval has this relative width. [default: 1%]",
+    help="One command: stop when the relative half width of the interval is at most this. [default: 1%]",
 )
 @click.option(
     "--threshold",

@@ -113,7 +113,7 @@ def _alike(compared: Sequence[SideBySide], about: Sequence[SideBySide], notes: t
     seen = [each.comparison.minimum_detectable for each in about]
     known = [each for each in seen if each is not None]
     where = " everywhere" if len(about) > 1 else ""
-    bound = f"{percent(max(known, default=0.0))} would have been detected{where}"
+    bound = f"a difference of {percent(max(known, default=0.0))} would have been detected{where}"
     if len(known) < len(seen):
         bound = f"{len(seen) - len(known)} of {len(seen)} comparisons have too few {about[0].counted} for a verdict"
     which = "No difference" if same else "No difference detected"

@@ -165,7 +165,7 @@ class SideBySide:
     """A subject compared with the reference in one metric of one benchmark, over every common point.
 
     Over several points the effect is the geometric mean. Without `in_turns` the comparison is at one point, of all
-    values of both. `decides` is false for times from noisy samples. `asked`: it is the metric of the study's
+    values of both. `decides` is false for times from noisy samples. `in_question`: it is the metric of the study's
     question.
     """
 

@@ -93,11 +93,11 @@ class FossilSource:
         return tuple(self._changes.between(self._lineage.graph(), pairs))
 
     def content(self, revision: Revision) -> str:
-        """Return the identity of a check-in's tree, with its id if the project writes that into its tree."""
+        """Return the content key of a check-in's tree, with its id if the project writes that into its tree."""
         return self.content_without(revision, ())
 
     def content_without(self, revision: Revision, globs: tuple[str, ...]) -> str:
-        """Return the identity of a tree without the files that match globs, and without those that Fossil adds."""
+        """Return the content key of a tree without the files that match globs, and without those that Fossil adds."""
         if revision.id not in self._lineage.graph():
             raise SourceError(f"{self._copy.location}: no revision {quoted(revision.id)}")
         return self._trees.content(revision.id, also=self._ahead(revision.id), without=globs)

@@ -80,7 +80,7 @@ class FossilTrees:
         self._setting: str | None = None
 
     def content(self, id_: str, *, also: Sequence[str], without: tuple[str, ...] = ()) -> str:
-        """Return the identity of a check-in's tree without the files that match globs.
+        """Return the content key of a check-in's tree without the files that match globs.
 
         The trees of the check-ins in `also` are identified in the same query.
         """

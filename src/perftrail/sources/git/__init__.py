@@ -105,11 +105,11 @@ class GitSource:
         return differing_paths(self._mirror.git, self._mirror.ready(), pairs)
 
     def content(self, revision: Revision) -> str:
-        """Return the identity of a revision's tree: git's id, or those of the selected files, with submodules."""
+        """Return the content key of a revision's tree: git's id, or those of the selected files, with submodules."""
         return self._contents.of(revision.id)
 
     def content_without(self, revision: Revision, globs: tuple[str, ...]) -> str:
-        """Return the identity of a revision's files without those that match `globs`, as in `source.sparse`."""
+        """Return the content key of a revision's files without those that match `globs`, as in `source.sparse`."""
         return self._contents.of(revision.id, without=globs)
 
     def materialise(self, revision: Revision, directory: str, log: str) -> None:

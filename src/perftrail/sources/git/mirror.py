@@ -100,9 +100,10 @@ class _Origin:
 
 
 class Mirror:
-    """A bare clone in the cache: a path's is updated at first use, a remote one's if something is missing.
+    """A bare clone in the cache of a study.
 
-    A remote one is made from the user's shared clone, see `_supplier`.
+    perftrail updates the clone of a local repository at first use, and the clone of a remote one if a revision is
+    missing. It clones a remote repository through the user's shared clone; see `_supplier`.
     """
 
     def __init__(self, location: str, *, cache: Path, starter: Starter) -> None:

@@ -153,7 +153,7 @@ class Crates(SemanticRegistry):
     """The releases of a crate; its dependencies are part of its build, as its manifest says."""
 
     def content(self, id: str) -> str:
-        """Return the identity of a crate's archive: its checksum."""
+        """Return the content key of a crate's archive: its checksum."""
         return content_key("archive", self._checksum(id))
 
     def write_release(self, id: str, directory: Path, log: str) -> None:

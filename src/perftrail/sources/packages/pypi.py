@@ -293,7 +293,7 @@ class PythonPackages:
         return find_releases(pip, self.package.name, index=self._table.index, form=form)
 
     def content(self, id: str) -> str:
-        """Return the identity of an installation: release, requirements, interpreter, index."""
+        """Return the content key of an installation: release, requirements, interpreter, index."""
         requires = [str(each) for each in self._requires]
         interpreter = f"{sys.implementation.cache_tag} {platform.python_version()} {platform.machine()}"
         form = [self._table.distribution] if self._table.distribution else []

@@ -63,7 +63,7 @@ class Registry(Protocol):
         ...
 
     def content(self, id: str) -> str:
-        """Return the identity of a release's content: equal identities, equal trees. Downloads nothing."""
+        """Return the content key of a release's content: equal identities, equal trees. Downloads nothing."""
         ...
 
     def write_release(self, id: str, directory: Path, log: str) -> None:

@@ -81,7 +81,7 @@ def _place_wrong(place: str) -> str | None:
     if parts == ["."] or place.endswith("/"):
         return f"{quoted(place)} is a directory; name the file in it"
     if parts[0] == ".git":
-        return f"{quoted(place)} belongs to git; no repair may go there"
+        return f"{quoted(place)} belongs to git; choose another path"
     return None
 
 

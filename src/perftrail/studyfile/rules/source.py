@@ -118,7 +118,7 @@ def check_skips(study: Study, problems: Problems) -> None:
 
 def _check_skip(skip: Skip, path: KeyPath, problems: Problems) -> None:
     if not skip.reason.strip():
-        problems.add((*path, "reason"), "is empty; write why to skip these")
+        problems.add((*path, "reason"), "is empty; write why perftrail must skip these revisions")
     elif wrong := control_wrong(skip.reason):
         problems.add((*path, "reason"), wrong)
     if skip.range is None and skip.revision is None:

@@ -43,7 +43,7 @@ class BackportEffectJson(TypedDict):
     value: float
     low: float
     high: float
-    interval: Annotated[float, "confidence of the interval"]
+    confidence: Annotated[float, "confidence of the interval"]
 
 
 class BackportComparisonJson(TypedDict):
@@ -69,7 +69,7 @@ class RetainedGainJson(TypedDict):
     value: float
     low: Annotated[float | None, "null: unbounded"]
     high: Annotated[float | None, "null: unbounded"]
-    interval: Annotated[float, "confidence of the interval"]
+    confidence: Annotated[float, "confidence of the interval"]
     share: Share
 
 
@@ -157,7 +157,7 @@ class PassageJson(TypedDict):
     last: int
     marker: Annotated[int, "line of git's conflict marker; 0: unknown"]
     since: list[str]
-    apart: list[str]
+    only_on_old_branch: list[str]
 
 
 class ObstacleJson(TypedDict):
@@ -174,9 +174,9 @@ class BackportConflictJson(BackportedJson):
 
     verdict: Literal["conflict"]
     conflicts: list[ObstacleJson]
-    carry_first: Annotated[list[str], "revisions that would remove the conflict"]
+    prerequisites: Annotated[list[str], "revisions that would remove the conflict"]
     directory: Annotated[str, "the files with the conflict"]
-    kept: bool
+    directory_existed: Annotated[bool, "whether the directory existed already, with possible edits"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -277,7 +277,7 @@ class MetricResult:
                 "value": compared.effect,
                 "low": compared.low,
                 "high": compared.high,
-                "interval": compared.confidence,
+                "confidence": compared.confidence,
             },
             "verdict": self.judged(compared),
             "minimum_detectable": compared.minimum_detectable,
@@ -386,9 +386,9 @@ def conflict_json(blocked: BackportConflict) -> BackportConflictJson:
         "verdict": "conflict",
         **_revisions_json(blocked.onto, blocked.fix),
         "conflicts": [_obstacle(each) for each in conflict.obstacles],
-        "carry_first": [revision.id for revision in conflict.first],
+        "prerequisites": [revision.id for revision in conflict.first],
         "directory": conflict.directory,
-        "kept": conflict.kept,
+        "directory_existed": conflict.kept,
     }
 
 
@@ -403,7 +403,7 @@ def _obstacle(obstacle: Obstacle) -> ObstacleJson:
                 "last": each.last,
                 "marker": each.marker,
                 "since": _ids(each.since),
-                "apart": _ids(each.only_on_old_branch),
+                "only_on_old_branch": _ids(each.only_on_old_branch),
             }
             for each in obstacle.passages
         ],
@@ -432,7 +432,7 @@ def _retained_json(found: RetainedGain | None) -> RetainedGainJson | None:
         "value": found.value,
         "low": found.low if math.isfinite(found.low) else None,
         "high": found.high if math.isfinite(found.high) else None,
-        "interval": found.confidence,
+        "confidence": found.confidence,
         "share": found.share,
     }
 

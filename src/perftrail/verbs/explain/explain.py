@@ -58,7 +58,7 @@ class ExplainedMetricJson(TypedDict):
     name: str
     unit: str
     method: str
-    starts: Annotated[int, "number of invocations of each revision"]
+    invocations: Annotated[int, "number of invocations of each revision"]
     before: float
     after: float
     log_ratio: float
@@ -135,7 +135,7 @@ class CellReport:
                     "name": each.name,
                     "unit": each.unit,
                     "method": each.method,
-                    "starts": each.starts,
+                    "invocations": each.starts,
                     "before": each.difference.before,
                     "after": each.difference.after,
                     "log_ratio": each.difference.size,

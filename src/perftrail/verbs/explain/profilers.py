@@ -74,7 +74,7 @@ FLOORS: Mapping[str, float] = {"": 5.0, "s": 1e-4, "B": 65536.0}
 
 SHARE_OF_CALLS = 0.01
 SHARE_OF_INSTRUCTIONS = 0.5
-"""Negligible difference of one function or call, as a share of the total."""
+"""The same constant for one function or system call, as a share of the total."""
 
 TIMES_SLOWER = 60.0
 """Typical worst slowdown of a program under Valgrind or strace."""

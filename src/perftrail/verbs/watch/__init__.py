@@ -2,5 +2,5 @@
 
 - `watch`: check the branch once for new revisions.
 - `batch`: measure new revisions, detect changes, and store the state.
-- `delivery`: write messages and send them.
+- `messages`: write messages and send them.
 """
