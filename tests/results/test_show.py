@@ -96,7 +96,8 @@ def test_show_says_that_it_tells_how_some_of_many_revisions_scale(
     titles = [line.split(": ")[1].split()[0] for line in told.splitlines() if line.startswith("Scaling of")]
     assert titles == ["r0", "r2", "r5"]
     assert told.endswith(
-        "Scaling is described for 3 of 6 revisions: the first and the last that were measured and what a search named; "
+        "Scaling is described for 3 of 6 revisions: the first and the last that were measured and those that a search "
+        "named; "
         "--json has every one.\n"
     )
     rows = shown.as_json()

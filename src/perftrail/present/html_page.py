@@ -338,7 +338,7 @@ def _start(title: str) -> None:
 def svg(figure: Figure) -> str:
     """Return a chart as SVG, for a white page.
 
-    Descriptions of single marks are left out: they are half of a large image, which has its caption's instead.
+    It contains no description of each mark: these would be half of a large file. Its caption describes the chart.
     """
     spec = themed(figure.spec, "light")
     silent = {**spec, "config": {**config("light"), "aria": False}}

@@ -90,7 +90,7 @@ def described_words(what: str, *, described: int, measured: int) -> str:
     """
     if described == measured:
         return ""
-    named = " and what a search named" if described > 2 else ""
+    named = " and those that a search named" if described > 2 else ""
     which = "the first and the last that were measured"
     return f"{what} is described for {described} of {measured} revisions: {which}{named}"
 
@@ -232,5 +232,5 @@ def _reached(found: Interval) -> str:
     return (
         " (one pair of samples, no interval)"
         if found.pairs == 1
-        else f" (only {found.confidence * 100:.0f} %)"
+        else f" ({found.confidence * 100:.0f} % interval)"
     )

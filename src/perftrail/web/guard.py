@@ -205,7 +205,7 @@ def host_name(host: str) -> str:
 
 
 def _known_host(host: str, access: Access) -> bool:
-    """Return whether a request names this server correctly, or by a number: other sites can only fake names."""
+    """Return whether a request names this server correctly, or by an IP address: other sites can only fake names."""
     name = host_name(host)
     if name and name in access.hosts:
         return True

@@ -119,7 +119,7 @@ async def figure(request: Request) -> Response:
     drawn = {} if snapshot.page is None else {each.name: each for each in snapshot.page.figures}
     found = drawn.get(request.path_params["name"])
     if found is None:
-        raise HTTPException(404, "no such metric")
+        raise HTTPException(404, "no such chart")
     return drawing(found)
 
 

@@ -66,11 +66,11 @@ class Progress:
         """The remaining work in words."""
         if not self.left_most and not self.builds:
             return "nothing is left to measure"
-        of = " of the whole plan; this command covers a part of it" if self.partly else ""
+        whole = " (of the whole plan; this command covers only a part of it)" if self.partly else ""
         least = "" if self.left_least == self.left_most else f"{self.left_least:,} to "
         starts = f"{least}{counted(self.left_most, 'invocation')}" if self.left_most else ""
         builds = counted(self.builds, "build") if self.builds else ""
-        left = f"left{of}: {' and '.join(each for each in (starts, builds) if each)}"
+        left = f"left: {' and '.join(each for each in (starts, builds) if each)}{whole}"
         if self.seconds is None:
             return f"{left}; the remaining time is not known yet"
         spans = dict.fromkeys(duration(each) for each in self.seconds)

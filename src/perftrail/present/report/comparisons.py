@@ -164,9 +164,9 @@ MOST_ROWS = 20
 class SideBySide:
     """A subject compared with the reference in one metric of one benchmark, over every common point.
 
-    Over several points the effect is the geometric mean. Without `in_turns` the comparison is at one point, of all
-    values of both. `decides` is false for times from noisy samples. `in_question`: it is the metric of the study's
-    question.
+    Over several points the effect is the geometric mean. If the values are not `in_turns`
+    (interleaved), all values of both subjects at one point are compared. `decides` is false for times from noisy
+    samples. `in_question`: whether this is the metric of the study's question.
     """
 
     name: str

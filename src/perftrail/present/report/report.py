@@ -88,8 +88,8 @@ def _imported(gathered: Gathered) -> Section:
             f"Variants: {escaped(', '.join(view.study.variants))}. "
             f"Benchmarks: {escaped(', '.join(view.study.benchmarks), longest=300)}.",
             "Warm-ups, order and other load of the machine are unknown. A value is the "
-            "median; its interval assumes that the values are independent. Where a file keeps only a mean or a median "
-            "it is flagged as summary, counts as one value and has no interval.",
+            "median; its interval assumes that the values are independent. If a file has only a mean or a median, "
+            "that value is flagged as a summary, counts as one value, and has no interval.",
             *_flags(gathered),
             "perftrail never combines samples of different machines, or imported samples with its own:",
         ),

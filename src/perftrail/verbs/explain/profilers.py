@@ -70,7 +70,7 @@ def read_calls(text: str) -> dict[str, int]:
 
 
 FLOORS: Mapping[str, float] = {"": 5.0, "s": 1e-4, "B": 65536.0}
-"""Negligible difference of a metric, by unit: 5 of a count, 100 µs, 64 KiB."""
+"""Constant added to both values before their ratio is computed, by unit: 5 of a count, 100 µs, 64 KiB."""
 
 SHARE_OF_CALLS = 0.01
 SHARE_OF_INSTRUCTIONS = 0.5
