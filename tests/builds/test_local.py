@@ -128,7 +128,9 @@ def test_a_failed_build_leaves_its_log_and_nothing_else(place: Place) -> None:
     assert failure.message == "exit code 3: mkdir deep; touch deep/file; chmod 500 deep; exit 3"
     assert Path(failure.log).is_file()
     assert [
-        path.name for path in place.builds.iterdir() if path.name not in {"locks", "ccache", "sccache.sh"}
+        path.name
+        for path in place.builds.iterdir()
+        if path.name not in {"locks", "ccache", "sccache-wrapper"}
     ] == []
 
 

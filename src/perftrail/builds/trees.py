@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import tempfile
 from dataclasses import dataclass
 from itertools import islice
@@ -164,8 +165,11 @@ class Caches:
                 "CCACHE_NOHASHDIR": "1",
             }
         if self.sccache is not None:
+            wrapper = _wrapper(self.sccache)
             found |= {
-                "RUSTC_WRAPPER": str(_wrapper(self.sccache)),
+                # Meson and CMake look for sccache themselves.
+                "PATH": f"{wrapper.parent}{os.pathsep}{found.get('PATH', '')}",
+                "RUSTC_WRAPPER": str(wrapper),
                 "SCCACHE_DIR": str(self.sccache),
                 "SCCACHE_CONF": os.devnull,
                 # A private server, which ends with the recipe line that started it. Names of sockets must be short.
@@ -186,20 +190,20 @@ def has_ccache() -> bool:
     return (_CCACHE_LINKS / "cc").exists()
 
 
-def write_wrapper(sccache: Path) -> None:
-    """Write a script that starts sccache with a short path: its socket does not fit into a build's long TMPDIR."""
+def write_wrapper(sccache: Path, program: str) -> None:
+    """Write a script that starts the program sccache with a short path: its socket does not fit into a long TMPDIR."""
     wrapper = _wrapper(sccache)
     if not wrapper.is_file():
         wrapper.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=wrapper.parent, delete=False) as ours:
-            ours.write('#!/bin/sh\nTMPDIR=/tmp exec sccache "$@"\n')
+            ours.write(f'#!/bin/sh\nTMPDIR=/tmp exec {shlex.quote(program)} "$@"\n')
         Path(ours.name).chmod(0o755)
         Path(ours.name).replace(wrapper)
 
 
 def _wrapper(sccache: Path) -> Path:
     """Return the script's path next to the cache; inside, sccache would consider it an entry."""
-    return sccache.with_name("sccache.sh")
+    return sccache.with_name("sccache-wrapper") / "sccache"
 
 
 def fits_sccache(version: str) -> bool:

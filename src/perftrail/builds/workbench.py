@@ -294,9 +294,10 @@ class Workbench:
     @property
     def caches(self) -> Caches:
         """The compiler caches of this machine, and their directories."""
-        sccache = self._builds / "sccache" if self._has_sccache else None
-        if sccache is not None:
-            write_wrapper(sccache)
+        program = self._sccache_program
+        sccache = self._builds / "sccache" if program else None
+        if program and sccache is not None:
+            write_wrapper(sccache, program)
         return Caches(
             ccache=self._builds / "ccache" if has_ccache() else None,
             sccache=sccache,
@@ -304,10 +305,10 @@ class Workbench:
         )
 
     @cached_property
-    def _has_sccache(self) -> bool:
-        """Whether sccache is usable: not in a sandbox, where a build writes nothing that another build reads."""
+    def _sccache_program(self) -> str:
+        """The path of a usable sccache, or empty: in a sandbox, a build writes nothing that another build reads."""
         program = None if self._isolation is not None else shutil.which("sccache", path=search_path())
-        return program is not None and fits_sccache(self._version(program, "--version"))
+        return program if program is not None and fits_sccache(self._version(program, "--version")) else ""
 
     def values(self, tree: Path) -> dict[str, str]:
         """Return the values of placeholders in a build in this tree."""
