@@ -11,7 +11,8 @@ from perftrail.model.subject import Revision, Subject
 from perftrail.present.tables import print_changes
 from perftrail.results.changes import CorrelatedSeries, HistoryChange, HistoryChanges
 from perftrail.results.rows import Row
-from perftrail.stats.changepoints import ChangePoint, Correlation
+from perftrail.stats.changepoints import ChangePoint
+from perftrail.stats.series_noise import Correlation
 
 HISTORY = tuple(Revision(id=f"r{number}", summary=f"change {number}") for number in range(8))
 

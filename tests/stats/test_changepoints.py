@@ -13,14 +13,13 @@ from hypothesis import strategies as st
 from perftrail.stats.changepoints import (
     ALERT_SIZE,
     FALSE_ALARMS,
-    FEWEST,
     SHORT,
     ChangePoint,
-    by_columns,
     change_points,
     changes_of,
     search_weights,
 )
+from perftrail.stats.series_noise import FEWEST, by_columns
 
 Levels = list[tuple[int, tuple[float, ...]]]
 

@@ -16,7 +16,8 @@ from perftrail.local_engine import LocalEngine
 from perftrail.model.recipe import PLAIN
 from perftrail.model.target import TargetError, parse_metric, resolve
 from perftrail.results.rows import ValueWithIntervalJson, interval_json
-from perftrail.stats.changepoints import SampleColumns, changes_of
+from perftrail.stats.changepoints import changes_of
+from perftrail.stats.series_noise import SampleColumns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
     from perftrail.model.subject import Revision
     from perftrail.ports import Engine, Pending
     from perftrail.results.rows import Row
-    from perftrail.stats.changepoints import ChangePoint, Changes, Correlation
+    from perftrail.stats.changepoints import ChangePoint, Changes
+    from perftrail.stats.series_noise import Correlation
 
 
 class HistoryChangeJson(TypedDict):

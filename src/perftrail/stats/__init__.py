@@ -4,7 +4,7 @@
 - `comparison`: two subjects from interleaved pairs.
 - `ratios`: geometric means over points, unpaired samples, differences of many metrics.
 - `trial`: schedule and results of a measurement without a study.
-- `changepoints`: changes along a measured history.
+- `changepoints`: changes along a measured history. `series_noise`: its levels and their correlated noise.
 - `curves`, `growth`, `memory`: a metric along a numeric axis.
 - `scaling`, `contention`: speed-up with threads, and why it falls short.
 - `retained_gain`: share of a gain that a back-port keeps.

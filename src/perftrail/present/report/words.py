@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
     from perftrail.model.subject import Revision
     from perftrail.results.rows import Row
-    from perftrail.stats.changepoints import ChangePoint, Correlation
+    from perftrail.stats.changepoints import ChangePoint
+    from perftrail.stats.series_noise import Correlation
 
 
 def revision_mark(revision: Revision) -> str:
