@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from perftrail.measure.events import BuildFinished, HistoryRead
+import pytest
+
+from perftrail.measure.events import BuildFinished, HistoryRead, Stepped
 from perftrail.model.build import Failure
 from perftrail.model.subject import Revision, Subject
 from perftrail.present.console import Watcher
 
 if TYPE_CHECKING:
     from collections.abc import Generator
-
-    import pytest
 
     from perftrail.measure.events import Event
 
@@ -57,3 +57,16 @@ def test_what_is_known_of_many_is_counted_beyond_the_first_few(capsys: pytest.Ca
         "r4 does not build, as in an earlier run: the same reason (log: 4.log)",
         "and 4 more failed builds of earlier runs",
     ]
+
+
+@pytest.mark.parametrize(("blocks", "said"), [(2, "and 1 more such step"), (4, "and 3 more such steps")])
+def test_steps_with_equal_words_are_counted(
+    capsys: pytest.CaptureFixture[str], blocks: int, said: str
+) -> None:
+    def steps() -> Generator[Event, None, None]:
+        for number in range(blocks):
+            yield Stepped(number=number, words="ran a block", progress=f"block {number}")
+
+    with Watcher() as watcher:
+        watcher.follow(steps())
+    assert capsys.readouterr().err.splitlines() == ["  0  ran a block (block 0)", said]

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 WARNING = "yellow"
 """Style of warnings, which --quiet also prints."""
 
-SAME_STEPS = "such steps"
+SAME_STEPS = "such step"
 
 FEW = 3
 """Number of similar lines in a row that are printed; further ones are counted."""
@@ -149,7 +149,7 @@ class Watcher:
                     f"{names}{f' and {more} more' if more > 0 else ''} have the same build for {event.benchmark}:"
                     " measured once"
                 )
-                self._print_similar(text, kind="groups with one build each, measured once", style="dim")
+                self._print_similar(text, kind="group, of one build each", style="dim")
             case Invoked():
                 self._invoked(event)
             case GivenUp():
@@ -202,7 +202,7 @@ class Watcher:
             said = f"{shown} (log: {event.outcome.log})"
             if event.known:
                 text = f"{event.subject} {failed}, as in an earlier run: {said}"
-                self._print_similar(text, kind="failed builds of earlier runs", style=WARNING)
+                self._print_similar(text, kind="failed build, of earlier runs", style=WARNING)
             else:
                 self._print_now(f"{event.subject} {failed}: {said}", style=WARNING)
         elif not event.known:
@@ -263,7 +263,10 @@ class Watcher:
             self._console.print(Text(text, style=style))
 
     def _print_similar(self, text: str, *, kind: str, style: str) -> None:
-        """Print a line of which many may follow, for example after a restart; after a few, count them."""
+        """Print a line of which many may follow, for example after a restart; after a few, count them.
+
+        `kind` names them in the singular, and after a comma what follows the noun.
+        """
         if self._similar[0] != kind:
             self._end_similar()
         count = self._similar[1] + 1
@@ -274,7 +277,10 @@ class Watcher:
     def _end_similar(self) -> None:
         (kind, count), self._similar = self._similar, ("", 0)
         if count > FEW:
-            self._print(f"and {count - FEW} more {kind}", style="dim")
+            noun, _, rest = kind.partition(", ")
+            self._print(
+                f"and {counted(count - FEW, f'more {noun}')}{f' {rest}' if rest else ''}", style="dim"
+            )
 
 
 def plain_table(columns: Sequence[str], *, right: Collection[str] = ()) -> Table:

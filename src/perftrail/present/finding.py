@@ -127,8 +127,7 @@ def pins_words(pins: Pins) -> Iterator[str]:
 def noise_words(answer: FindAnswer) -> Iterator[str]:
     """Yield how noisy samples were treated."""
     if answer.discarded:
-        after = "; later, the machine stayed busy" if answer.noisy else ""
-        yield f"discarded and repeated {counted(answer.discarded, 'noisy sample')}{after}"
+        yield f"discarded and repeated {counted(answer.discarded, 'noisy sample')}"
     yield from noisy_words(answer.noisy, none=answer.answer.verdict == "none")
 
 

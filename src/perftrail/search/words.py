@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 SPREADS_DIFFER = 2.0
 """A change that multiplies or divides the spread of the samples by this is reported."""
 
+FORECAST_BLOCKS = 3
+"""Fewer blocks show no pace from which the number of further blocks could be forecast."""
+
 _TIMES = ("never", "once", "twice", "three times", "four times", "five times", "six times", "seven times")
 
 
@@ -106,7 +109,7 @@ def certified(summary: Summary) -> str:
 
 
 LARGEST_LAYOUT_EFFECT = 1.5
-"""Memory layouts are not named as the cause of a larger factor: those of equal source differed by at most 13 % (Go)."""
+"""Memory layouts are not named as the cause of a larger factor: measured code layouts differed by at most 13 % (Go)."""
 
 
 def reservations(summary: Summary, factor: float = 1.0) -> tuple[str, ...]:
@@ -161,10 +164,13 @@ def claim_progress(progress: ClaimProgress) -> str:
     """Return how far a certificate is, and what it is for.
 
     >>> from perftrail.search.posterior import ClaimProgress
-    >>> claim_progress(ClaimProgress(blocks=2, blocks_left=6, equal_ends=True))
-    'block 2 of about 8, to certify that the ends are equal'
+    >>> claim_progress(ClaimProgress(blocks=4, blocks_left=4, equal_ends=True))
+    'block 4 of about 8, to certify that the ends are equal'
+    >>> claim_progress(ClaimProgress(blocks=1, blocks_left=2, equal_ends=False))
+    'block 1, to certify the change'
     """
-    total = "" if progress.blocks_left is None else f" of about {progress.blocks + progress.blocks_left}"
+    known = progress.blocks >= FORECAST_BLOCKS and progress.blocks_left is not None
+    total = f" of about {progress.blocks + (progress.blocks_left or 0)}" if known else ""
     claim = "that the ends are equal" if progress.equal_ends else "the change"
     return f"block {progress.blocks}{total}, to certify {claim}"
 
