@@ -3,7 +3,7 @@
 `makespan` builds the same subjects with one worker and with more. `rounds` lets searches over simulated histories have
 several things done at once, on a simulated clock. `kills` kills workers of a running study with -9 at random instants
 and compares what is in the store with what one process alone puts there. `namespaces` searches a history on machines
-that only a network connects, each in a network namespace of its own, and here; it needs root. `engines` searches
+that only a network connects, each in a separate network namespace, and here; it needs root. `engines` searches
 planted histories on a busy machine with each engine.
 """
 

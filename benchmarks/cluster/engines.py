@@ -73,7 +73,7 @@ class Search:
 
 
 def table(trials: int, *, seed: int, scratch: Path) -> str:
-    """Search so many planted histories with each engine, and return the results as a table."""
+    """Search planted histories with each engine, and return the results as a table."""
     chance = random.Random(seed)
     found: dict[str, list[Search]] = {name: [] for name in ENGINES}
     with load():

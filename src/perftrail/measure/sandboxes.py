@@ -94,11 +94,11 @@ class Sandboxes:
         view = self.view(phase, writable, also=shown)
         logs = self._results / "logs"
         logs.mkdir(parents=True, exist_ok=True)
-        with PrivateDirectories(self._sandbox_directory) as room:
+        with PrivateDirectories(self._sandbox_directory) as private:
             enclosure = SandboxedLauncher(
-                prefix=bubblewrap(view, room),
+                prefix=bubblewrap(view, private),
                 outputs=str(logs),
-                exchange=str(room.exchange),
+                exchange=str(private.exchange),
                 outside=self._outside,
             )
             with entered(Launcher(enclosure=enclosure)) as launcher:
@@ -106,7 +106,7 @@ class Sandboxes:
                 try:
                     yield SandboxedStarter(
                         launcher,
-                        room,
+                        private,
                         sandbox=self._sandbox,
                         phase=phase,
                         view=view,
@@ -139,8 +139,8 @@ class Sandboxes:
         refuse_whole_home(self._study)
         for directory in self._made:
             directory.mkdir(parents=True, exist_ok=True)
-        with PrivateDirectories(self._sandbox_directory) as room:
-            program, *words = bubblewrap(self.view(phase, writable), room)
+        with PrivateDirectories(self._sandbox_directory) as private:
+            program, *words = bubblewrap(self.view(phase, writable), private)
             yield (program, "--die-with-parent", *words)
 
     def view(self, phase: Phase, writable: Sequence[str], *, also: Sequence[str] = ()) -> View:
@@ -176,11 +176,11 @@ def entered(launcher: Launcher) -> Iterator[Launcher]:
 def why_no_sandbox() -> str:
     """Return why this machine cannot create sandboxes, empty if it can; creates one to find out."""
     try:
-        with Launcher() as outside, PrivateDirectories(SHORT_LIVED) as room:
+        with Launcher() as outside, PrivateDirectories(SHORT_LIVED) as private:
             enclosure = SandboxedLauncher(
-                prefix=bubblewrap(View(shown=(str(launcher_path().parent.resolve()),)), room),
-                outputs=str(room.exchange),
-                exchange=str(room.exchange),
+                prefix=bubblewrap(View(shown=(str(launcher_path().parent.resolve()),)), private),
+                outputs=str(private.exchange),
+                exchange=str(private.exchange),
                 outside=outside.start(),
             )
             with entered(Launcher(enclosure=enclosure)):

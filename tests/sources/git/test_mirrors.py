@@ -126,7 +126,7 @@ def test_studies_of_one_address_share_one_clone_and_survive_its_removal(
     assert ids(opened(address, cache="three").history()) == [*made, later]
 
 
-def test_without_a_cache_of_the_user_a_study_has_a_clone_of_its_own(
+def test_without_a_cache_of_the_user_a_study_clones_an_address_itself(
     opened: Open, repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = line(repository, 3)

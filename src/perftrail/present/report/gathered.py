@@ -283,12 +283,16 @@ def _main_search(study: Study, known: Sequence[SearchRecord]) -> SearchRecord | 
     asked = {parse_metric(text).name for text in study.find.metric}
 
     def rank(record: SearchRecord) -> tuple[bool, bool]:
-        names = str(record.question["metric"]).split(", ")
-        return record.answer is not None, any(
-            name.rpartition(".")[2].split("[")[0] in asked for name in names
-        )
+        return record.answer is not None, not asked.isdisjoint(_searched_metrics(record))
 
-    return max(reversed(known), key=rank, default=None) if known else None
+    return max(reversed(known), key=rank, default=None)
+
+
+def _searched_metrics(record: SearchRecord) -> Iterator[str]:
+    """Yield the names of a search's metrics, without those that cannot be read."""
+    for text in str(record.question["metric"]).split(", "):
+        with suppress(TargetError):
+            yield parse_metric(text).name
 
 
 def _along(
@@ -304,10 +308,5 @@ def _metrics(view: View, known: Sequence[SearchRecord]) -> list[str]:
     """Return the metrics of a report: those that tables show, and those of searches."""
     study = view.study
     names = [name for benchmark in study.benchmarks for name in shown_metrics(study, benchmark)]
-    for record in known:
-        for text in str(record.question["metric"]).split(", "):
-            try:
-                names.append(parse_metric(text).name)
-            except TargetError:
-                continue
-    return list(dict.fromkeys([*names, *study.derived]))
+    searched = (name for record in known for name in _searched_metrics(record))
+    return list(dict.fromkeys([*names, *searched, *study.derived]))
