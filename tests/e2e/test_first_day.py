@@ -35,6 +35,7 @@ def test_a_recipe_with_a_typo_ends_after_three_builds(study: Path, command: str)
     assert done.stderr.count("does not build") + done.stderr.count("failed") <= 8
     assert "all failed for one reason: build: " in " ".join(done.stderr.split())
     assert "biuld.sh" in done.stderr
+    assert "perftrail.toml:6 (build.steps), then test it with" in " ".join(done.stderr.split())
     assert "continue with --keep-going" in " ".join(done.stderr.split())
 
 
@@ -59,6 +60,30 @@ def test_a_pattern_that_matches_several_times_is_named_once(study: Path) -> None
     done = perftrail("run", study, "--only", "revision=" + "*")
     said = " ".join(done.stderr.split())
     assert said.count('work.cost uses the last of 2 values; choose with pick = "last", "sum" or another') == 1
+
+
+def test_a_pattern_without_a_match_names_its_line_and_what_the_output_has(study: Path) -> None:
+    study = replaced(study, "cost ([-0-9.]+)", "price ([-0-9.]+)")
+    said = " ".join(perftrail("find", study, "--metric", "cost", expect=1).stderr.split())
+    assert "work.metrics.cost), then test it with: perftrail check --try 3" in said
+    assert "perftrail.toml:12 (benchmark." in said
+    assert "the output has no match for 'price ([-0-9.]+)'; its last line is \"" in said
+    done = perftrail("run", study, expect=1)
+    assert "perftrail.toml:12 (benchmark.work.metrics.cost)" in " ".join((done.stdout + done.stderr).split())
+
+
+def test_an_output_with_a_typo_names_its_line(study: Path) -> None:
+    said = " ".join(perftrail("run", replaced(study, '"program"', '"porgram"'), expect=1).stderr.split())
+    assert 'outputs matched no file: porgram; did you mean "program"?' in said
+    assert "perftrail.toml:7 (build.outputs)" in said
+
+
+def test_a_unit_that_is_spelt_otherwise_is_named(study: Path) -> None:
+    study = replaced(study, "cost ([-0-9.]+)'", 'cost ([-0-9.]+)\', unit = "msec"')
+    done = perftrail("check", study)
+    assert 'benchmark.work.metrics.cost.unit: "msec" is no standard unit; did you mean "ms"?' in " ".join(
+        (done.stdout + done.stderr).split()
+    )
 
 
 def test_a_range_that_does_not_exist_is_named_with_its_line(study: Path) -> None:

@@ -181,3 +181,28 @@ def test_a_benchmark_cannot_have_a_name_that_is_no_good_directory(name: str, tmp
 @pytest.mark.parametrize("name", ["mt", "MT-2.3", "2d", "a.b", "gcc-13.2+lto", "_x"])
 def test_a_benchmark_may_be_named_as_people_name_things(name: str, tmp_path: Path) -> None:
     assert complaints(tmp_path, SMALL.replace("benchmark.it", f'benchmark."{name}"')) == []
+
+
+def test_a_misspelt_table_hides_no_mistake_in_it(tmp_path: Path) -> None:
+    text = SMALL + '[fnid]\nmetrci = "wall"\nbudget = "soon"\n'
+    assert complaints(tmp_path, text) == [
+        'perftrail.toml:7: fnid: unknown key; did you mean "find"?',
+        'perftrail.toml:8: find.metrci: unknown key; did you mean "metric"?',
+        'perftrail.toml:9: find.budget: "soon" is not a duration; write seconds, or "500ms", "60s", "10min", "1h30min"',
+    ]
+
+
+def test_a_misspelt_key_beside_the_right_one_is_reported_alone(tmp_path: Path) -> None:
+    text = SMALL + '[find]\nmetric = "wall"\nmetrci = "wa"\n'
+    assert complaints(tmp_path, text) == [
+        'perftrail.toml:9: find.metrci: unknown key; did you mean "metric"?'
+    ]
+
+
+def test_a_key_that_people_expect_is_answered_with_the_right_ones(tmp_path: Path) -> None:
+    text = spoiled('kind = "directory"', 'git = "."', text=SMALL) + '[find]\ngood = "v1"\n'
+    assert complaints(tmp_path, text) == [
+        "perftrail.toml:1: source.kind: missing; kind of the history",
+        'perftrail.toml:2: source.git: unknown key; write kind = "git" and location = "…"',
+        'perftrail.toml:8: find.good: unknown key; the two ends of the search are source.range = "OLD..NEW"',
+    ]

@@ -139,5 +139,5 @@ def test_no_parameter_and_no_part_is_called_as_the_seed(tmp_path: Path) -> None:
 
 
 def test_a_key_that_is_misspelt_is_suggested(tmp_path: Path) -> None:
-    (said,) = complaints(tmp_path, study(build='relnik = ["make {layout}"]'))
+    (said,) = complaints(tmp_path, study(build='outputs = ["a"]\nrelnik = ["make {layout}"]'))
     assert 'did you mean "relink"?' in said

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from perftrail.builds.artefact import Content, content_of
 from perftrail.file_tree import entries_below, remove_tree
-from perftrail.model.build import content_key
+from perftrail.model.build import NO_OUTPUT, content_key
 from perftrail.model.placeholders import source_placeholder
 from perftrail.model.wording import nearest, quoted
 from perftrail.ports import PartialSource, Source
@@ -99,7 +99,7 @@ def without_outputs(tree: Path, outputs: Sequence[str]) -> str:
     files = [entry.path for entry in islice(entries_below(tree), MOST_CANDIDATES) if not entry.is_directory]
     near = next((found for output in outputs if (found := nearest(output, files))), None)
     remedy = f"did you mean {quoted(near)}?" if near else "correct the recipe's outputs"
-    return f"outputs matched no file: {', '.join(outputs)}; {remedy}"
+    return f"{NO_OUTPUT}{', '.join(outputs)}; {remedy}"
 
 
 def values_of(directory: Path) -> dict[str, str]:

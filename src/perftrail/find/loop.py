@@ -286,9 +286,9 @@ class Loop:
                 Subject(revision=sampler.revisions[position], variant=sampler.variant): failure
                 for position, failure in sampler.failures(name).items()
             }
-            if not same_reason(failures):
+            if not same_reason(failures, self._session.study, sampler.benchmark):
                 return ""
-        return same_reason(failures)
+        return same_reason(failures, self._session.study, sampler.benchmark)
 
     def _is_study_mistake(self, sampler: Sampler, name: str) -> bool:
         """Whether a failure belongs to the study and not to a revision: its own program or input file is missing."""

@@ -105,11 +105,23 @@ def read_metrics(
     return values
 
 
+_LONGEST_SHOWN = 100
+
+
+def _shown(output: str) -> str:
+    """Return what an output without a match contains: its last line, or that it is empty."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    if not lines:
+        return "it is empty"
+    last = lines[-1][:_LONGEST_SHOWN]
+    return f"its only line is {quoted(last)}" if len(lines) == 1 else f"its last line is {quoted(last)}"
+
+
 def _matches(metric: Metric, output: str) -> Sequence[float]:
     """Return every number that the pattern finds. Raises `FormatError` if there is none."""
     found = re.findall(metric.pattern, output, flags=re.MULTILINE)
     if not found:
-        raise FormatError(f"the output has no match for {metric.pattern!r}")
+        raise FormatError(f"the output has no match for {metric.pattern!r}; {_shown(output)}")
     try:
         return [float(text) for text in found]
     except ValueError:

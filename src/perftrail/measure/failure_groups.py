@@ -9,15 +9,18 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, TypedDict
 
-from perftrail.model.build import Stage
+from perftrail.model.build import NO_OUTPUT, Stage
 from perftrail.model.wording import listed
+from perftrail.studyfile.reading import mistake
 from perftrail.studyfile.writing import toml
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from perftrail.model.build import Failure, Recipe
+    from perftrail.model.study import Study
     from perftrail.model.subject import Revision, Subject
+    from perftrail.studyfile.problems import KeyPath
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,10 +116,11 @@ SAME_FAILURES = 3
 """After this number of failures for one reason, and without a success, perftrail stops."""
 
 
-def same_reason(failures: Mapping[Subject, Failure]) -> str:
+def same_reason(failures: Mapping[Subject, Failure], study: Study, benchmark: str | None = None) -> str:
     """Return why all subjects fail, if they are enough and the reason is the same; else an empty text.
 
-    The reason must not name a revision: a message that does is about that revision.
+    The text names the line of the study file. The reason must not name a revision: a message that does is about that
+    revision. `benchmark` is the one that failed; `None` for builds.
     """
     reasons = {(each.stage, without_details(_first_excerpt_line(each))) for each in failures.values()}
     if len(failures) < SAME_FAILURES or len(reasons) > 1:
@@ -131,9 +135,20 @@ def same_reason(failures: Mapping[Subject, Failure]) -> str:
     log = f" (log: {failure.log})" if failure.log else ""
     return (
         f"{listed((subject.revision.short for subject in subjects[:SAME_FAILURES]), 'and')} all failed for one reason: "
-        f"{failure.stage}: {_first_excerpt_line(failure)}{log}. Correct the study, then test it with: perftrail check "
-        "--try 3; or continue with --keep-going"
+        f"{failure.stage}: {_first_excerpt_line(failure)}{log}. Correct {study_line(failure, study, benchmark)}, then "
+        "test it with: perftrail check --try 3; or continue with --keep-going"
     )
+
+
+def study_line(failure: Failure, study: Study, benchmark: str | None) -> str:
+    """Return the line of the study file that a failure is about: ``perftrail.toml:7 (build.steps)``."""
+    path: KeyPath = ("build", "outputs" if failure.message.startswith(NO_OUTPUT) else "steps")
+    if benchmark is not None and failure.stage not in ("build", "checkout"):
+        path = ("benchmark", benchmark, "command")
+        if failure.stage == "metric":
+            path = ("benchmark", benchmark, "metrics", failure.message.partition(":")[0])
+    found = mistake(study.file, path, "")
+    return f"{found.file}:{found.line} ({found.key})"
 
 
 def without_details(line: str) -> str:
@@ -148,6 +163,8 @@ def without_details(line: str) -> str:
 
 
 _DIFFERS = (
+    # What the output of a program contains instead of a metric.
+    (re.compile(r"; its (?:only|last) line is .*"), ""),
     # Equal failures of several builds differ in paths, in the names of temporary files of compilers, in content
     # names, and in counts.
     (re.compile(r"(?:[\w.@+-]*/)+([\w.@+-]+)"), r"\1"),

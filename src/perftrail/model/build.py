@@ -24,6 +24,10 @@ Stage = Literal[
 """
 
 
+NO_OUTPUT = "outputs matched no file: "
+"""Start of the message of a build that lacks an output."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repairs:
     """Changes to a revision's tree before its recipe: files copied into it, then patches.

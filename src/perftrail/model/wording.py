@@ -41,6 +41,28 @@ def quantity(value: float, unit: str, *, low: float | None = None, high: float |
     return f"{value / divisor:.{digits}f}{suffix} [{low / divisor:.{digits}f}, {high / divisor:.{digits}f}]"
 
 
+def likely_unit(unit: str) -> str | None:
+    """Return the standard unit that another spelling means; `None` for standard and unknown ones.
+
+    >>> likely_unit("msec"), likely_unit("KB"), likely_unit("ms"), likely_unit("requests/s")
+    ('ms', 'kB', None, None)
+    """
+    return _LIKELY_UNITS.get(unit.lower().removesuffix("s")) if unit not in _STANDARD_UNITS else None
+
+
+_STANDARD_UNITS = frozenset(
+    ("s", "ms", "us", "µs", "ns", "ps", "min", "B", "kB", "MB", "GB", "KiB", "MiB", "GiB")
+)
+_LIKELY_UNITS = {
+    **dict.fromkeys(("sec", "second"), "s"),
+    **dict.fromkeys(("msec", "milli", "millisec", "millisecond"), "ms"),
+    **dict.fromkeys(("usec", "micro", "microsec", "microsecond"), "us"),
+    **dict.fromkeys(("nsec", "nano", "nanosec", "nanosecond"), "ns"),
+    **dict.fromkeys(("b", "byte"), "B"),
+    **{prefix.lower() + end: f"{prefix}B" for prefix in ("k", "M", "G") for end in ("b", "byte")},
+}
+
+
 def number(value: float) -> str:
     """Format a number with three significant digits, without decimals above a hundred.
 

@@ -301,7 +301,13 @@ def print_run(report: RunReport, *, repeat: Sequence[str]) -> None:
         console.print(Text(f"  and {len(report.failures) - MOST_NAMED} more; --json names all"))
     for left_out in report.left_out:
         console.print(Text(f"skipped {left_out_words(left_out)}"))
-    console.print(Text(f"Next: perftrail show{after(repeat)}    the results", style="dim"))
+    following, does = "show", "the results"
+    if report.to_correct and not report.measured:
+        following, does = (
+            "check --try 3",
+            f"builds and runs three revisions, after you correct {report.to_correct}",
+        )
+    console.print(Text(f"Next: perftrail {following}{after(repeat)}    {does}", style="dim"))
 
 
 def _disagreement(found: Disagreement) -> str:

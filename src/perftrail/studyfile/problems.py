@@ -67,6 +67,15 @@ class Problems:
         self._unreadable.add(path)
         self._suspect.add(path)
 
+    def relocate(self, written: KeyPath, meant: KeyPath) -> None:
+        """Use the lines of a misspelt key for the key that it probably means."""
+        below = {
+            (*meant, *path[len(written) :]): line
+            for path, line in self._lines.items()
+            if path[: len(written)] == written
+        }
+        self._lines = {**self._lines, **below}
+
     def trusts(self, path: KeyPath) -> bool:
         """Return whether there is no mistake at a path or above it."""
         return not self._within(self._suspect, path)

@@ -155,25 +155,33 @@ def _document(data: dict[str, Any], problems: Problems) -> Document | None:
         if not isinstance(result, tuple):
             return result
         meant = {(*misfit.path[:-1], misfit.meant) for misfit in result if misfit.meant is not None}
-        for misfit in result:
-            if misfit.path not in meant:
-                problems.add_unreadable(misfit.path, misfit.message)
-            _repair(data, misfit)
-        for path in meant:
-            problems.distrust(path)
+        # A required key that is missing may be a misspelt one.
+        for misfit in (each for each in result if each.path not in meant):
+            problems.add_unreadable(misfit.path, misfit.message)
+            _repair(data, misfit, problems)
     return None
 
 
-def _repair(data: dict[str, Any], misfit: Misfit) -> None:
+def _repair(data: dict[str, Any], misfit: Misfit, problems: Problems) -> None:
+    """Replace or remove a value that does not fit. A misspelt key moves to the probable one, so that it is checked."""
     within: Any = data  # Any: tables and lists of unknown values
-    for part in misfit.path[:-1]:
+    *parents, name = misfit.path
+    for part in parents:
         if isinstance(within, dict) and part not in within:
             return
         within = within[part]
-    if misfit.stand_in is not None:
-        within[misfit.path[-1]] = misfit.stand_in
+    if misfit.meant is not None:
+        meant = (*parents, misfit.meant)
+        value = within.pop(name)
+        if misfit.meant in within:
+            problems.distrust(meant)
+        else:
+            within[misfit.meant] = value
+            problems.relocate(misfit.path, meant)
+    elif misfit.stand_in is not None:
+        within[name] = misfit.stand_in
     else:
-        within.pop(misfit.path[-1], None)
+        within.pop(name, None)
 
 
 def _study(document: Document, file: Path) -> Study:

@@ -528,6 +528,17 @@ RENAMED = {"smallest": "threshold"}
 """Keys of older study files, and their current names."""
 
 
+_RANGE = 'the two ends of the search are source.range = "OLD..NEW"'
+_WRITTEN_ELSEWHERE = {
+    **dict.fromkeys(("good", "bad", "old", "new", "from", "to"), _RANGE),
+    **{
+        kind: f'write kind = "{kind}" and location = "…"'
+        for kind in ("git", "fossil", "release", "directory")
+    },
+}
+"""Keys that people expect, and how a study file says it."""
+
+
 def _unknown_keys(error: Exception, path: KeyPath) -> Iterator[Misfit]:
     assert isinstance(error, ForbiddenExtraKeysError), error
     known = [key.name for key in keys_of(error.cl)]
@@ -538,6 +549,8 @@ def _unknown_keys(error: Exception, path: KeyPath) -> Iterator[Misfit]:
             if name in RENAMED and near == RENAMED[name]
             else f"did you mean {quoted(near)}?"
             if near
+            else _WRITTEN_ELSEWHERE[name]
+            if name in _WRITTEN_ELSEWHERE and path in (("source",), ("find",))
             else f"the known keys are {listed(known, 'and')}"
         )
         yield Misfit(path=(*path, name), message=f"unknown key; {hint}", meant=near)

@@ -20,6 +20,7 @@ from perftrail.model.measurement import FailedInvocation, Quiet, Runnable
 from perftrail.model.plan import cells, same_everywhere, subjects
 from perftrail.model.source import NO_PINS, PinsJson
 from perftrail.model.subject import Subject
+from perftrail.model.wording import likely_unit, quoted
 from perftrail.results.outlook import Outlook, Span
 
 if TYPE_CHECKING:
@@ -252,6 +253,12 @@ def _warnings(study: Study) -> Iterator[str]:
         every = [same_everywhere(study, name, variant) for variant in study.variants]
         if all(every):
             yield f"benchmark.{name}.command: {every[0]}"
+        for metric, measured in study.benchmarks[name].metrics.items():
+            if likely := likely_unit(measured.unit):
+                yield (
+                    f"benchmark.{name}.metrics.{metric}.unit: {quoted(measured.unit)} is no standard unit; "
+                    f"did you mean {quoted(likely)}?"
+                )
 
 
 def _left(study: Study, standings: Mapping[Cell, RunnableOutcomes]) -> Left:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, TypedDict
 from perftrail.errors import NoAnswer, UsageError
 from perftrail.measure.bench import DisagreementJson, ReadyOutcomes, disagreements
 from perftrail.measure.events import GivenUp, HistoryRead, Invoked, Progress, SameArtefact, Skipped
-from perftrail.measure.failure_groups import same_reason
+from perftrail.measure.failure_groups import same_reason, study_line
 from perftrail.measure.invocation import invocation_seed
 from perftrail.measure.sources import SkippedRevisionJson, skips_json
 from perftrail.model.build import Failure, Stage
@@ -62,7 +62,8 @@ class RunReport:
     """The result of a run: numbers of cells with samples, and failed subjects.
 
     `skipped` is the number of cells with a larger point than one that reached a limit. `left_out` are revisions that
-    the study skips. `disagreements` are printed answers that should be equal and differ.
+    the study skips. `disagreements` are printed answers that should be equal and differ. `to_correct` is the line of
+    the study file that the first failed program is about; empty without one.
     """
 
     revisions: int
@@ -74,6 +75,7 @@ class RunReport:
     left_out: tuple[SkippedRevisions, ...] = ()
     pins: Pins = NO_PINS
     disagreements: tuple[Disagreement, ...] = ()
+    to_correct: str = ""
 
     def as_json(self) -> RunReportJson:
         """Return the report as `run --json` prints it."""
@@ -105,6 +107,7 @@ class Run:
         self._outlook = Outlook(session.study.benchmarks)
         self._planned = 0
         self._failed_to_run: dict[Subject, Failure] = {}
+        self._to_correct = ""
         self._any_ran = False
 
     def events(self) -> Generator[Event, None, RunReport]:
@@ -144,6 +147,7 @@ class Run:
             left_out=left_out,
             pins=self._session.pins,
             disagreements=disagreements(self._session.study, self._outcomes()),
+            to_correct=self._to_correct,
         )
 
     def _outcomes(self) -> Iterator[tuple[Cell, Sequence[Outcome]]]:
@@ -176,19 +180,22 @@ class Run:
             if not isinstance(outcome, Failure):
                 return
             failures[subject] = outcome
-        if reason := same_reason(failures):
+        if reason := same_reason(failures, self._session.study):
             raise NoAnswer(reason)
 
     def _stop_if_all_fail(self, cell: Cell, outcome: Outcome) -> None:
         """Raise `NoAnswer` if every subject so far failed to run for one reason."""
         if isinstance(outcome, FailedInvocation):
             self._failed_to_run[cell.subject] = outcome.failure
+            self._to_correct = self._to_correct or study_line(
+                outcome.failure, self._session.study, cell.benchmark
+            )
         else:
             self._any_ran = True
         if (
             not self._any_ran
             and not self._session.keep_going
-            and (reason := same_reason(self._failed_to_run))
+            and (reason := same_reason(self._failed_to_run, self._session.study, cell.benchmark))
         ):
             raise NoAnswer(reason)
 
