@@ -167,13 +167,13 @@ def history_of(row: Row, rng: np.random.Generator) -> History:
     """Draw a history."""
     count = row.revisions
     if row.plateau:
-        places = [round(0.3 * count), round(0.7 * count)]
+        positions = [round(0.3 * count), round(0.7 * count)]
     else:
-        places = sorted(rng.choice(np.arange(1, count), size=row.changes, replace=False).tolist())
+        positions = sorted(rng.choice(np.arange(1, count), size=row.changes, replace=False).tolist())
     has_any = row.change != 0 or row.slow_share > 0
     levels = np.zeros(count)
-    for number, place in enumerate(places if row.change else ()):
-        levels[place:] += math.log1p(row.change) * (1 if number % 2 == 0 else -1)
+    for number, position in enumerate(positions if row.change else ()):
+        levels[position:] += math.log1p(row.change) * (1 if number % 2 == 0 else -1)
     unbuildable: set[int] = set()
     while len(unbuildable) < row.unbuildable * count:
         start = int(rng.integers(1, count - 1))
@@ -181,7 +181,7 @@ def history_of(row: Row, rng: np.random.Generator) -> History:
     return History(
         levels=tuple(levels.tolist()),
         unbuildable=frozenset(unbuildable),
-        changes=tuple(places) if has_any else (),
+        changes=tuple(positions) if has_any else (),
         equal_ends=row.plateau,
     )
 

@@ -310,7 +310,7 @@ def _session(
     )
     logs = root / "logs"
     invoker = stack.enter_context(
-        open_invoker(study, builder, starter, isolation=isolation, place=root, logs=logs, on_noise=on_noise)
+        open_invoker(study, builder, starter, isolation=isolation, root=root, logs=logs, on_noise=on_noise)
     )
     if fleet is not None:
         fleet.set_study(

@@ -21,7 +21,7 @@ PROJECT: Mapping[str, str] = {"program.c": PROGRAM, "Makefile": MAKEFILE, "READM
 
 
 @dataclass
-class Place:
+class Project:
     """A repository, and everything that a builder for it takes."""
 
     root: Path

@@ -227,7 +227,7 @@ class JobRunner:
                 open_builder(study, root, sources, starter, isolation=self._isolation),
                 self._launcher,
                 isolation=self._isolation,
-                place=scratch,
+                root=scratch,
                 logs=root / LOGS,
             )
         )

@@ -132,7 +132,7 @@ class Trials:
         subject = Subject(revision=self.revisions[position], variant=self._working.variant)
         ordinal = self._next.get(position, 0)
         self._next[position] = ordinal + 1
-        for benchmark, point in self._working.places:
+        for benchmark, point in self._working.benchmark_points:
             ready = yield from self._ledger.ready(Cell(subject=subject, benchmark=benchmark, point=point))
             if isinstance(ready, Failure):
                 self._ledger.count_build(subject.revision, subject.variant, ready.seconds)

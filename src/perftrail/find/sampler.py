@@ -121,16 +121,16 @@ class Sampler:
         """Return the first position with an equal artefact."""
         return self._same_as.get(position, position)
 
-    def known_batches(self, target: str, places: Mapping[str, int]) -> Iterator[Batch]:
+    def known_batches(self, target: str, positions: Mapping[str, int]) -> Iterator[Batch]:
         """Yield existing samples of some revisions, by their ids, as batches at the positions given for them.
 
         They cost nothing, and are not blocks of a certificate.
         """
         for ids, batches in self._taken:
             samples = tuple(
-                replace(sample, position=places[id_])
+                replace(sample, position=positions[id_])
                 for id_, sample in zip(ids, batches[target].samples, strict=True)
-                if id_ in places
+                if id_ in positions
             )
             if samples:
                 yield replace(

@@ -178,8 +178,8 @@ def print_table(table: FindTable) -> None:
     for column in COLUMNS:
         rows.add_column(column)
     for changes in gathered.values():
-        for place, (answer, number) in enumerate(changes):
-            rows.add_row(*map(Text, _row(answer, number, named=place == 0)))
+        for index, (answer, number) in enumerate(changes):
+            rows.add_row(*map(Text, _row(answer, number, named=index == 0)))
         if (both := two_sided(changes)) is not None:
             rows.add_row("", Text(both, style="yellow"))
     if gathered:

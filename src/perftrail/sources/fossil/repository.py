@@ -152,7 +152,7 @@ _NAMES = "SELECT json_array(substr(tagname, 5)) FROM tag WHERE tagname GLOB 'sym
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Place:
+class _LocalRepository:
     """Location of a local repository, and the check-in of its check-out, if it was named by one."""
 
     file: Path
@@ -176,7 +176,7 @@ class FossilCopy:
         shared = shared_directory(name) if _ADDRESS.match(location) else None
         self._home = shared or cache.absolute() / name
         self._fossil = query_fossil(starter, settings=self._settings)
-        self._place: _Place | None = None
+        self._local_repository: _LocalRepository | None = None
         self._fresh = False
 
     @property
@@ -244,19 +244,19 @@ class FossilCopy:
             self._fresh = True
         return True
 
-    def _local(self) -> _Place | None:
+    def _local(self) -> _LocalRepository | None:
         """Return the local location of a repository; `None` if it is remote."""
-        if self._place is None and self._address.startswith(("/", "file://")):
-            self._place = self._found(Path(self._address.removeprefix("file://")))
-        elif self._place is None and _ADDRESS.match(self._address) is None:
+        if self._local_repository is None and self._address.startswith(("/", "file://")):
+            self._local_repository = self._found(Path(self._address.removeprefix("file://")))
+        elif self._local_repository is None and _ADDRESS.match(self._address) is None:
             raise SourceError(
                 f"{self.location}: is not an allowed address for Fossil; use https://, ssh:// or a path"
             )
-        return self._place
+        return self._local_repository
 
-    def _found(self, path: Path) -> _Place:
+    def _found(self, path: Path) -> _LocalRepository:
         if path.is_file():
-            return _Place(file=path, current="")
+            return _LocalRepository(file=path, current="")
         if not path.is_dir():
             raise SourceError(f"{path}: no such file; source.location must be a Fossil repository")
         for directory in (path, *path.parents):
@@ -267,7 +267,7 @@ class FossilCopy:
             f"{path}: is not a Fossil check-out; source.location must be a repository, a check-out or an address"
         )
 
-    def _of_checkout(self, file: Path) -> _Place:
+    def _of_checkout(self, file: Path) -> _LocalRepository:
         """Return the repository of a check-out, from its own database."""
         with exclusive_lock(self._home / "lock"):
             copy = self._home / "checkout.db"
@@ -284,7 +284,7 @@ class FossilCopy:
             raise SourceError(
                 f"{file.parent}: its repository {repository} does not exist; name another as source.location"
             )
-        return _Place(file=repository, current=str(known.get("checkout-hash", "")))
+        return _LocalRepository(file=repository, current=str(known.get("checkout-hash", "")))
 
     def _copy_repository(self, file: Path) -> None:
         """Copy a repository unless the copy is up to date."""

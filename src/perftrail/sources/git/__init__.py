@@ -66,13 +66,13 @@ class GitSource:
         """
         if self._mirror.own_copy is None:
             return ""
-        git, place = self._mirror.git, self._table.location
-        index = git.run("rev-parse", "--path-format=absolute", "--git-path", "index", repository=place)
+        git, repository = self._mirror.git, self._table.location
+        index = git.run("rev-parse", "--path-format=absolute", "--git-path", "index", repository=repository)
         if index.failed or not Path(index.lines()[0]).is_file():
             return ""  # nothing is checked out
         staged = ("diff-index", "--cached", "--name-only", "--ignore-submodules=all", "HEAD")
         files = ("diff-files", "--name-only", "--ignore-submodules=all")
-        answers = [git.run(*words, repository=place) for words in (staged, files)]
+        answers = [git.run(*words, repository=repository) for words in (staged, files)]
         changed = any(answer.output.strip() for answer in answers if not answer.failed)
         return self._mirror.resolve("HEAD") if changed else ""
 

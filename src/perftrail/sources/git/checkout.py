@@ -360,9 +360,9 @@ class Checkouts:
         if not self._table.submodules:
             return
         for submodule in submodules(part.mirror, part.commit):
-            place = part.directory / submodule.path
+            directory = part.directory / submodule.path
             # A submodule that the study excludes has no directory; one without an address stays empty.
-            if place.is_dir() and submodule.address:
+            if directory.is_dir() and submodule.address:
                 self._add(part, submodule, log)
 
     def _add(self, part: _Part, submodule: Submodule, log: str) -> None:

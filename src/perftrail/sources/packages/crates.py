@@ -84,9 +84,11 @@ def read_index(starter: Starter, name: str, *, index: str | None, cache: Path) -
         return _kept(home / "registry" / "index", name, answer)
 
 
-def _kept(place: Path, name: str, answer: Answer) -> CrateIndex:
+def _kept(index_directory: Path, name: str, answer: Answer) -> CrateIndex:
     """Read cargo's cache of a registry's index below a directory."""
-    files = [path for path in place.glob("*/.cache/**/*") if path.is_file() and path.name == name.lower()]
+    files = [
+        path for path in index_directory.glob("*/.cache/**/*") if path.is_file() and path.name == name.lower()
+    ]
     if not files:
         if "no matching package" in answer.errors:
             raise SourceError(f"source.location {quoted(f'crates:{name}')}: the registry has no such crate")
@@ -95,11 +97,11 @@ def _kept(place: Path, name: str, answer: Answer) -> CrateIndex:
             f"{_why(answer)}; check the network, cargo's settings and source.index. "
             "A directory of vendored crates has no index"
         )
-    settings = files[0].relative_to(place).parts[0]
+    settings = files[0].relative_to(index_directory).parts[0]
     lines = tuple(_lines(files[0].read_bytes()))
     if not lines:
         raise SourceError("cargo caches its index in an unknown format; use the archives table")
-    return CrateIndex(lines=lines, settings=_json_of(place / settings / "config.json"))
+    return CrateIndex(lines=lines, settings=_json_of(index_directory / settings / "config.json"))
 
 
 def _lines(kept: bytes) -> Iterator[Mapping[str, Any]]:

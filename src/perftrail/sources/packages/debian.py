@@ -88,14 +88,14 @@ def is_prerelease(text: str) -> bool:
 
 def _parts(text: str) -> tuple[_Part, ...]:
     found = [
-        ((*map(_place, letters), 0), int(digits or 0))
+        ((*map(_rank, letters), 0), int(digits or 0))
         for letters, digits in _PARTS.findall(text)
         if letters or digits
     ]
     return (*(found or [_END]), _END)
 
 
-def _place(letter: str) -> int:
+def _rank(letter: str) -> int:
     """Return the rank of a character that is not a digit."""
     if letter == "~":
         return -1
@@ -104,7 +104,7 @@ def _place(letter: str) -> int:
 
 _OF_PROGRAMS = re.compile(r"^[ \t]*deb(?=[ \t])", re.MULTILINE)
 _TYPES = re.compile(r"^Types[ \t]*:.*$", re.MULTILINE | re.IGNORECASE)
-_LINE = re.compile(r"(?:deb-src\s+)?(?P<options>\[[^\]]*\]\s*)?(?P<place>.*)")
+_LINE = re.compile(r"(?:deb-src\s+)?(?P<options>\[[^\]]*\]\s*)?(?P<address>.*)")
 
 
 def lists_sources(apt: Apt) -> bool:
@@ -148,10 +148,10 @@ def _with_sources(text: str, suffix: str) -> str:
 def _source_line(line: str, machine: Apt) -> str:
     found = _LINE.fullmatch(line)
     assert found is not None  # every part of it may be empty
-    place = found["place"]
-    if ":" not in place.partition(" ")[0]:
-        place = f"{_machine_address(line, machine)} {place}"
-    return f"deb-src {found['options'] or ''}{place}"
+    address = found["address"]
+    if ":" not in address.partition(" ")[0]:
+        address = f"{_machine_address(line, machine)} {address}"
+    return f"deb-src {found['options'] or ''}{address}"
 
 
 def _machine_address(line: str, machine: Apt) -> str:
@@ -230,37 +230,37 @@ def update_archives(apt: Apt) -> None:
     """Query the archives again; the machine's own lists do not change. Raises `SourceError`."""
     if not apt.archives:
         return
-    place = apt.directory
-    with exclusive_lock(place.with_name(f"{place.name}.lock")):
+    directory = apt.directory
+    with exclusive_lock(directory.with_name(f"{directory.name}.lock")):
         for name in ("lists/partial", "cache/archives/partial", "archives"):
-            (place / name).mkdir(parents=True, exist_ok=True)
-        (place / "status").touch()
+            (directory / name).mkdir(parents=True, exist_ok=True)
+        (directory / "status").touch()
         for name, text in apt.archives.items():
-            (place / "archives" / name).write_text(text, encoding="utf-8")
+            (directory / "archives" / name).write_text(text, encoding="utf-8")
         answer = apt.run("apt-get", "update", "-q")
         # Some of the machine's archives may have no sources; one archive with sources is enough.
-        if answer.failed and (apt.named or not any((place / "lists").glob("*Sources*"))):
+        if answer.failed and (apt.named or not any((directory / "lists").glob("*Sources*"))):
             whose = "source.index: apt cannot read these archives"
             own = "apt cannot read the sources of this machine's archives"
             raise SourceError(f"{whose if apt.named else own}: {why_apt_failed(answer)}")
-        (place / _UPDATED).touch()
+        (directory / _UPDATED).touch()
 
 
 def _with_archives(machine: Apt, archives: Mapping[str, str], *, named: bool) -> Apt:
     """Return an apt that knows only these archives, lists of them by file name."""
-    place = (machine.directory / f"apt-{content_key(archives)[:16]}").absolute()
+    directory = (machine.directory / f"apt-{content_key(archives)[:16]}").absolute()
     options = {
-        "Dir::State": place,
-        "Dir::State::status": place / "status",
-        "Dir::Cache": place / "cache",
+        "Dir::State": directory,
+        "Dir::State::status": directory / "status",
+        "Dir::Cache": directory / "cache",
         "Dir::Etc::sourcelist": "/dev/null",
-        "Dir::Etc::sourceparts": place / "archives",
+        "Dir::Etc::sourceparts": directory / "archives",
         "Acquire::Languages": "none",
     }
     return Apt(
         client=machine.client,
         options=tuple(word for name, value in options.items() for word in ("-o", f"{name}={value}")),
-        directory=place,
+        directory=directory,
         archives=archives,
         named=named,
     )

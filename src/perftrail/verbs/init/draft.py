@@ -324,8 +324,8 @@ def script_benchmark(tree: Tree, suffixes: Sequence[str]) -> BenchmarkDraft | No
     interpreter = INTERPRETERS.get(PurePosixPath(path).suffix, "")
     command = f"{interpreter} {tree.word(path)}".lstrip()
     why = "a benchmark script of this tree; add the arguments that it needs"
-    place = str(PurePosixPath(path).parent)
-    uses = tree.path(path if place == "." else place)
+    directory = str(PurePosixPath(path).parent)
+    uses = tree.path(path if directory == "." else directory)
     return BenchmarkDraft(name="bench", command=command, why=why, uses=(uses,))
 
 
