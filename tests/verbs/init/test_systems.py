@@ -12,7 +12,7 @@ from tests.verbs.init.projects import MAIN_C, PROJECTS, Project
 
 
 def tree_of(files: Mapping[str, str], *, runnable: frozenset[str] = frozenset(), name: str = "tiny") -> Tree:
-    return Tree(name=name, programs={path: path in runnable for path in files}, texts=files)
+    return Tree(name=name, is_executable={path: path in runnable for path in files}, texts=files)
 
 
 def best(files: Mapping[str, str], *, runnable: frozenset[str] = frozenset()) -> BuildDraft:
