@@ -236,7 +236,7 @@ MOST_NUMBERED = 60
 CLOSEST = 0.025
 """Numbers closer than this share of the history would overlap; then only the earlier step has one."""
 
-ROOM = 18
+NUMBER_SPACE = 18
 """Space in pixels for a step's number: above its point, below the labels of changes."""
 
 POINTS = "points"
@@ -251,7 +251,7 @@ def history(points: Sequence[HistoryPoint], events: Events, *, labels: Labels, p
         measured_axis(
             labels.metric, labels.unit, [end for point in points for end in (point.low, point.high)]
         ),
-        padding=ROOM if numbered else 0,
+        padding=NUMBER_SPACE if numbered else 0,
     )
     shown = palette.ordered(point.subject for point in points)
     values: list[Json] = [plain(point, measured.divisor) for point in drawn]
