@@ -26,7 +26,7 @@ from benchmarks.search.goals import interval
 from perftrail.find.answer import FindAnswer, FindRequest
 from perftrail.find.find import Find
 from perftrail.local_engine import LocalEngine
-from perftrail.measure.bench import Bench
+from perftrail.measure.invocation_runner import InvocationRunner
 from perftrail.measure.session import Session
 from perftrail.measure.subjects import SubjectBuilder
 from perftrail.model.benchmark import Benchmark
@@ -401,7 +401,7 @@ def search(row: Row, seed: int) -> Outcome:
         source=source,
         store=store,
         subject_builder=subject_builder,
-        bench=Bench(store=store, engine=LocalEngine(), invoker=machine, machine=here),  # type: ignore[arg-type] # simulated
+        runner=InvocationRunner(store=store, engine=LocalEngine(), invoker=machine, machine=here),  # type: ignore[arg-type] # simulated
     )
     request = FindRequest(
         goal=(resolve(study, "wall"),),

@@ -281,7 +281,7 @@ def test_ccache_is_used_said_and_changes_nothing(project: Project, monkeypatch: 
     assert "through ccache" in Path(cached.log).read_text()
     assert any((project.builds / "ccache").iterdir())
     docs = project.made(project.commit({**PROJECT, "README": "two\n"}), how)
-    monkeypatch.setattr("perftrail.builds.workbench.has_ccache", lambda: False)
+    monkeypatch.setattr("perftrail.builds.build_runner.has_ccache", lambda: False)
     shutil.rmtree(Path(docs.directory).parent)
     plain = project.made(Revision(id=project.repository.git("rev-parse", "main")), how)
     assert "through ccache" not in Path(plain.log).read_text()

@@ -12,7 +12,7 @@ from perftrail.measure.subjects import Ready
 from perftrail.model.measurement import Measurement
 from perftrail.model.plan import cells, subjects
 from perftrail.opening import open_session
-from tests.measure.bench import drain
+from tests.measure.fake_session import drain
 from tests.sources.repositories import Repository
 
 if TYPE_CHECKING:
@@ -60,10 +60,10 @@ def apart(study: Path, engine: str) -> list[float]:
         for layout in (0, 1, 2):
             _, ready = drain(session.subject_builder.ready(cell, layout=layout))
             assert isinstance(ready, Ready), ready
-            session.bench.recall((ready,))
-            start = session.bench.plan(ready, "sample", layout)
-            drain(session.bench.perform((start,)))
-            outcome = session.bench.known(ready)["sample", layout]
+            session.runner.recall((ready,))
+            start = session.runner.plan(ready, "sample", layout)
+            drain(session.runner.perform((start,)))
+            outcome = session.runner.known(ready)["sample", layout]
             assert isinstance(outcome, Measurement), outcome
             assert outcome.draw.layout == layout
             found.append(outcome.values["apart"])

@@ -18,8 +18,8 @@ from perftrail.model.process import Command, Exited, Ran
 from perftrail.model.study import Invocations, MeasurePolicy
 from tests.fakes.subject_builder import RAN, FakeBuilder, FakeSource
 from tests.fakes.watcher import FakeWatcher
-from tests.measure.bench import a_session, a_study
-from tests.measure.test_bench import fails, ready_in
+from tests.measure.fake_session import a_session, a_study
+from tests.measure.test_invocation_runner import fails, ready_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -85,7 +85,7 @@ class EqualBuilds:
 
     def invoke(self, name: str, *, draw: Draw, ordinal: int = 0) -> Outcome:
         ready = self.ready(name)
-        return self.invoker.invoke(self.session.bench.plan(ready, "sample", ordinal, draw=draw))
+        return self.invoker.invoke(self.session.runner.plan(ready, "sample", ordinal, draw=draw))
 
 
 def test_both_builds_of_a_pair_are_seen_at_one_path(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from perftrail.search.answer import Answer, Change, Verdict
 from perftrail.verbs.check import Attempt, study_plan
 from perftrail.verbs.run import Run
 from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter, number_of
-from tests.measure.bench import a_session, a_study, drain
+from tests.measure.fake_session import a_session, a_study, drain
 
 ALL = Selection()
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from perftrail.measure.events import LinkFailed, Relinked, RelinkedWithoutEffect
+from perftrail.measure.events import BenchmarkBuildFailed, Relinked, RelinkedWithoutEffect
 from perftrail.measure.subjects import Ready
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.build import Built, Failure, Prepared
@@ -16,7 +16,7 @@ from perftrail.model.plan import Cell, cells, subjects
 from perftrail.model.recipe import Build
 from perftrail.store.memory import MemoryStore
 from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter
-from tests.measure.bench import a_session, a_study, drain
+from tests.measure.fake_session import a_session, a_study, drain
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -96,10 +96,10 @@ def test_every_layout_has_the_runnable_of_the_build_as_linked(tmp_path: Path) ->
 def test_an_invocation_is_stored_with_the_layout_that_ran(tmp_path: Path) -> None:
     session, _ = relinking_session(tmp_path)
     _, found = ready(session, cells_of(session)[0], layout=5)
-    start = session.bench.plan(found, "sample", 0, draw=Draw(block="b", seed=3))
-    session.bench.recall((found,))
-    drain(session.bench.perform((start,)))
-    outcome = session.bench.known(found)["sample", 0]
+    start = session.runner.plan(found, "sample", 0, draw=Draw(block="b", seed=3))
+    session.runner.recall((found,))
+    drain(session.runner.perform((start,)))
+    outcome = session.runner.known(found)["sample", 0]
     assert isinstance(outcome, Measurement)
     assert outcome.draw == Draw(block="b", seed=3, layout=5)
 
@@ -210,7 +210,7 @@ def test_a_benchmark_that_cannot_be_relinked_fails_at_that_stage(tmp_path: Path)
     session, _ = relinking_session(tmp_path, OWN, builder=Linking(FakeSource(2)))
     events, failure = drain(session.subject_builder.ready(cells_of(session)[0], layout=13))
     assert failure == Failure(stage="relink", message="ld: unlucky", log="/logs/link.log")
-    assert [each.benchmark for each in events if isinstance(each, LinkFailed)] == ["work"]
+    assert [each.benchmark for each in events if isinstance(each, BenchmarkBuildFailed)] == ["work"]
 
 
 def test_both_the_build_and_the_benchmark_are_relinked_where_both_say_how(tmp_path: Path) -> None:

@@ -22,14 +22,14 @@ from perftrail.builds.artefact import (
     read_finished,
     write_finished,
 )
+from perftrail.builds.build_runner import BuildRunner, Workspace, artefact_of, manual_build
 from perftrail.builds.in_use import BuildsInUse
 from perftrail.builds.incremental import Job, ReusedTrees
 from perftrail.builds.quota import Disk, bytes_below
 from perftrail.builds.relinking import keep_outputs, restore_trees, working_copy
 from perftrail.builds.repairs import repairs_key
 from perftrail.builds.steps import Log
-from perftrail.builds.trees import NO_SOURCES, NO_TREES, Trees, link_source_trees
-from perftrail.builds.workbench import Workbench, Workspace, artefact_of, manual_build
+from perftrail.builds.trees import NO_SOURCES, NO_TREES, Trees, benchmark_source_trees
 from perftrail.errors import StaleBuilds
 from perftrail.file_tree import exclusive_lock, remove_tree
 from perftrail.model.build import Built, Failure, Prepared, content_key
@@ -118,7 +118,7 @@ class LocalBuilder:
         self._builds = Path(builds).absolute()
         self._logs = Path(logs).absolute()
         self._study = Path(study_directory).absolute()
-        self._bench = Workbench(
+        self._runner = BuildRunner(
             Trees(source, others=others, folders=folders),
             starter,
             builds=self._builds,
@@ -138,7 +138,7 @@ class LocalBuilder:
         names_revision = any("revision" in names(text) for text in (*recipe.steps, *recipe.env.values()))
         return content_key(
             _FORM,
-            self._bench.trees.content_of(subject.revision, recipe),
+            self._runner.trees.content_of(subject.revision, recipe),
             subject.revision.id if names_revision else "",
             *self._inputs(recipe),
         )
@@ -151,10 +151,10 @@ class LocalBuilder:
             list(recipe.steps),
             dict(recipe.env),
             list(recipe.outputs),
-            self._bench.named_files(texts),
-            self._bench.tools.fingerprint(texts),
+            self._runner.named_files(texts),
+            self._runner.tools.fingerprint(texts),
             *repairs_key(recipe.repairs, self._study),
-            *self._bench.trees.content(recipe.sources),
+            *self._runner.trees.content(recipe.sources),
             *(["only outputs"] if recipe.incremental else []),
             *(self._isolation.visible_settings("build") if self._isolation is not None else ()),
         )
@@ -207,7 +207,7 @@ class LocalBuilder:
 
         The build's artefact counts, too: layouts of a discarded build are not layouts of its replacement.
         """
-        named, tools = self._bench.named_files(recipe.relink), self._bench.tools.fingerprint(recipe.relink)
+        named, tools = self._runner.named_files(recipe.relink), self._runner.tools.fingerprint(recipe.relink)
         return content_key(
             _FORM, "layout", built.key, built.artefact, list(recipe.relink), named, tools, layout
         )
@@ -263,8 +263,8 @@ class LocalBuilder:
         log.begin()
         log.note(f"# {subject.revision.id} as {subject.variant}, relinked with layout {layout}")
         began = time.monotonic()
-        failure = self._bench.run(
-            self._bench.filled(subject, recipe, at, layout=layout), replace(at, log=workspace.log)
+        failure = self._runner.run(
+            self._runner.filled(subject, recipe, at, layout=layout), replace(at, log=workspace.log)
         )
         message = failure.message if failure is not None else ""
         artefact = ""
@@ -311,10 +311,10 @@ class LocalBuilder:
     ) -> str:
         """Return the content key of a built subject, a benchmark's build lines with their files, and their tools."""
         texts = (*steps, *env.values())
-        named = self._bench.named_files(texts)
+        named = self._runner.named_files(texts)
         used = content_of_files(files, below=self._study)
-        tools = self._bench.tools.fingerprint(texts) if steps else []
-        beside = self._bench.trees.content(sources)
+        tools = self._runner.tools.fingerprint(texts) if steps else []
+        beside = self._runner.trees.content(sources)
         return content_key(_FORM, built.key, list(steps), dict(env), named, used, tools, *beside)
 
     def prepare(
@@ -327,14 +327,14 @@ class LocalBuilder:
         timeout_seconds: float,
         sources: Mapping[str, Revision] = NO_SOURCES,
     ) -> Prepared | Failure:
-        """Run a benchmark's build lines with ``{out}`` at ``builds/KEY/bench/LINK``, or return the existing result."""
+        """Run a benchmark's build lines with ``{out}`` at ``builds/KEY/bench/BENCHMARK_KEY``, or return that result."""
         key = self.benchmark_build_key(built, steps=steps, env=env, files=files, sources=sources)
-        bench = Path(built.directory).parent / "bench"
+        directory = Path(built.directory).parent / "bench"
         workspace = Workspace(
-            home=bench / key,
-            marker=bench / f"{key}.json",
+            home=directory / key,
+            marker=directory / f"{key}.json",
             log=self._logs / f"{built.key}-{key}.log",
-            temporary=bench / f"{key}.tmp",
+            temporary=directory / f"{key}.tmp",
         )
         with exclusive_lock(self._lock(built.key)):
             finished = read_finished(workspace.marker)
@@ -342,21 +342,21 @@ class LocalBuilder:
                 began = time.monotonic()
                 if steps or sources:
                     Log(path=workspace.log).begin()
-                failure = self._bench.check_out_other_sources(
+                failure = self._runner.check_out_other_sources(
                     built, workspace, sources
-                ) or self._bench.run_benchmark_build(
+                ) or self._runner.run_benchmark_build(
                     built, workspace, steps=steps, env=env, timeout_seconds=timeout_seconds
                 )
                 seconds = time.monotonic() - began
                 if failure is not None:
                     remove_tree(workspace.home)
-                    remove_tree(link_source_trees(workspace.home))
+                    remove_tree(benchmark_source_trees(workspace.home))
                     return Failure(
                         stage=failure.stage, message=failure.message, log=str(workspace.log), seconds=seconds
                     )
                 try:
-                    artefact = self._link_artefact(built, key, workspace, files)
-                    size = bytes_below(workspace.home) + bytes_below(link_source_trees(workspace.home))
+                    artefact = self._benchmark_artefact(built, key, workspace, files)
+                    size = bytes_below(workspace.home) + bytes_below(benchmark_source_trees(workspace.home))
                 except OSError as error:
                     remove_tree(workspace.home)
                     message = _path_too_long(error)
@@ -409,24 +409,24 @@ class LocalBuilder:
 
     def command_placeholders(self, prepared: Prepared) -> Mapping[str, str]:
         """Return the values of the machine's placeholders and ``{out}`` in the benchmark's command."""
-        return self._bench.link_values(Path(prepared.built.directory), Path(prepared.out))
+        return self._runner.benchmark_values(Path(prepared.built.directory), Path(prepared.out))
 
     def check_out(self, subject: Subject, recipe: Recipe, directory: str) -> ManualBuild:
         """Write a subject's repaired tree into ``DIRECTORY/tree`` and its log into ``DIRECTORY/log``; store nothing."""
         home = Path(directory).absolute()
         workspace = Workspace(home=home, marker=home / "built.json", log=home / "log", temporary=home / "tmp")
-        tree = self._bench.tree(workspace, subject, recipe)
+        tree = self._runner.tree(workspace, subject, recipe)
         workspace.temporary.mkdir()
-        return manual_build(self._bench.filled(subject, recipe, workspace), workspace, tree)
+        return manual_build(self._runner.filled(subject, recipe, workspace), workspace, tree)
 
     def _build(self, key: str, workspace: Workspace, subject: Subject, recipe: Recipe) -> str | Failure:
         """Build a subject and return its artefact."""
         if (outcome := self._build_in_reused_tree(key, workspace, subject, recipe)) is not None:
             return outcome
-        tree = self._bench.tree(workspace, subject, recipe)
+        tree = self._runner.tree(workspace, subject, recipe)
         if isinstance(tree, Failure):
             return tree
-        failure = self._bench.run(self._bench.filled(subject, recipe, workspace), workspace)
+        failure = self._runner.run(self._runner.filled(subject, recipe, workspace), workspace)
         if failure is not None:
             return Failure(stage="build", message=failure.message)
         return artefact_of(key, tree, recipe.outputs, Log(path=workspace.log))
@@ -443,7 +443,7 @@ class LocalBuilder:
 
     def _job(self, key: str, workspace: Workspace, subject: Subject, recipe: Recipe) -> Job:
         def build(at: Workspace) -> str:
-            failure = self._bench.run(self._bench.filled(subject, recipe, at), at)
+            failure = self._runner.run(self._runner.filled(subject, recipe, at), at)
             return failure.message if failure else ""
 
         return Job(
@@ -451,11 +451,13 @@ class LocalBuilder:
             recipe=content_key(_FORM, recipe.root, *self._inputs(recipe)),
             outputs=recipe.outputs,
             log=workspace.log,
-            check_out=lambda at: self._bench.tree(at, subject, recipe),
+            check_out=lambda at: self._runner.tree(at, subject, recipe),
             build=build,
         )
 
-    def _link_artefact(self, built: Built, key: str, workspace: Workspace, files: Collection[str]) -> str:
+    def _benchmark_artefact(
+        self, built: Built, key: str, workspace: Workspace, files: Collection[str]
+    ) -> str:
         """Return the artefact of a benchmark build; it includes the subject's outputs if the program refers to them.
 
         A program linked against a shared library is the same for every subject: only the library's path in it shows

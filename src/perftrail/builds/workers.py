@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Unpack
 
-    from perftrail.builds.workbench import Workspace
+    from perftrail.builds.build_runner import Workspace
     from perftrail.model.build import Built, Failure, Recipe
     from perftrail.model.process import Command, Ran
     from perftrail.model.study import Phase

@@ -138,7 +138,7 @@ class Trials:
                 self._ledger.count_build(subject.revision, subject.variant, ready.seconds)
                 return ready
             self._ledger.count_build(subject.revision, subject.variant, ready.prepared.built.seconds)
-            outcome = yield from self._session.bench.outcome(ready, "sample", ordinal)
+            outcome = yield from self._session.runner.outcome(ready, "sample", ordinal)
             self._ledger.count(outcome.key, outcome.seconds)
             self._running += outcome.seconds
             if isinstance(outcome, FailedInvocation):

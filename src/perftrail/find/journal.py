@@ -150,7 +150,7 @@ class Ledger:
     @property
     def done(self) -> tuple[int, int]:
         """Builds and invocations that this process performed, without those known before."""
-        return (self._built, self._session.bench.started)
+        return (self._built, self._session.runner.started)
 
     def count(self, key: InvocationKey, seconds: float) -> None:
         """Count an invocation."""

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from perftrail.find.answer import FindAnswer, InsideMerge
-    from perftrail.measure.bench import Disagreement
+    from perftrail.measure.invocation_runner import Disagreement
     from perftrail.model.source import Pins
     from perftrail.search import Change
     from perftrail.verbs.run import RunReport

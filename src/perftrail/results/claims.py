@@ -134,8 +134,8 @@ def judge(view: View, *, measured: MeasuredHere | None = None) -> tuple[Judgemen
     """
     known = MeasuredHere(view) if measured is None else measured
     last = next((cell.subject.revision for cell, _ in reversed(known.cells)), None)
-    bench = _ClaimJudge(view=view, measured=known, revision=last, rows=_claimed_rows(view, known, last))
-    return tuple(bench.judged(name, claim) for name, claim in view.study.claims.items())
+    claim_judge = _ClaimJudge(view=view, measured=known, revision=last, rows=_claimed_rows(view, known, last))
+    return tuple(claim_judge.judged(name, claim) for name, claim in view.study.claims.items())
 
 
 def _claimed_rows(view: View, measured: MeasuredHere, revision: Revision | None) -> ClaimedRows:

@@ -16,7 +16,7 @@ from perftrail.cluster.study_copy import STUDY, StudyCopy, pack_study, study_dig
 from perftrail.cluster.values import PackedFiles, RemoteStudy
 from perftrail.errors import ClusterError
 from perftrail.model.source import Source
-from tests.measure.bench import a_study
+from tests.measure.fake_session import a_study
 
 
 def site(home: Path, source: Source, *, token: str = "one") -> RemoteStudy:

@@ -23,11 +23,11 @@ from perftrail.builds.steps import Log, Steps, build_environment, search_path, v
 from perftrail.builds.trees import (
     CACHE_SHARE,
     Caches,
+    benchmark_source_trees,
     build_source_trees,
     content_of_outputs,
     fits_sccache,
     has_ccache,
-    link_source_trees,
     values_of,
     without_outputs,
     write_wrapper,
@@ -173,7 +173,7 @@ class StepFailure:
     stage: Stage = "link"
 
 
-class Workbench:
+class BuildRunner:
     """Checks out trees and runs shell lines in them, for one study on this machine."""
 
     def __init__(
@@ -222,7 +222,7 @@ class Workbench:
         existing = build_source_trees(Path(built.directory))
         wanted = {name: revision for name, revision in sources.items() if not (existing / name).is_dir()}
         try:
-            self.trees.check_out(wanted, link_source_trees(workspace.home), workspace.log)
+            self.trees.check_out(wanted, benchmark_source_trees(workspace.home), workspace.log)
         except CheckoutFailed as error:
             Log(path=workspace.log).note(f"[{error}]")
             return StepFailure(message=str(error), stage="checkout")
@@ -243,7 +243,7 @@ class Workbench:
         if not steps:
             return None
         tree = Path(built.directory)
-        values = self.link_values(tree, workspace.home)
+        values = self.benchmark_values(tree, workspace.home)
         lines = Lines(steps=steps, env=env, directory=workspace.home, timeout_seconds=timeout_seconds)
         return self.run(lines.filled(workspace, values, caches=self.caches), workspace)
 
@@ -284,9 +284,9 @@ class Workbench:
         """
         if self._isolation is None:
             return nullcontext(self._starter)
-        link = directory == workspace.home
-        tree = (workspace.home.parent.parent if link else workspace.home) / "tree"
-        own = (workspace.home, link_source_trees(workspace.home)) if link else ()
+        is_benchmark_build = directory == workspace.home
+        tree = (workspace.home.parent.parent if is_benchmark_build else workspace.home) / "tree"
+        own = (workspace.home, benchmark_source_trees(workspace.home)) if is_benchmark_build else ()
         directories = (tree, build_source_trees(tree), *own, workspace.temporary)
         writable = [str(each) for each in directories if each.is_dir() and not each.is_symlink()]
         return self._isolation.around("build", writable)
@@ -315,9 +315,9 @@ class Workbench:
         beside = values_of(build_source_trees(tree))
         return {"build": str(tree), "study": str(self._study), "cpus": str(self._cpus), **beside}
 
-    def link_values(self, tree: Path, out: Path) -> dict[str, str]:
+    def benchmark_values(self, tree: Path, out: Path) -> dict[str, str]:
         """Return the values of placeholders in a benchmark's build lines and command."""
-        return {**self.values(tree), **values_of(link_source_trees(out)), "out": str(out)}
+        return {**self.values(tree), **values_of(benchmark_source_trees(out)), "out": str(out)}
 
     def named_files(self, texts: Iterable[str]) -> str:
         """Return the digest of the study's files that texts name."""
