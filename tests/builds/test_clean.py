@@ -10,7 +10,7 @@ from perftrail.builds.trees import CACHE_SHARE
 from perftrail.builds.workers import RemoteBuilder
 from perftrail.local_engine import LocalEngine
 from perftrail.model.build import Built
-from perftrail.model.source import Source as Asked
+from perftrail.model.source import Source as SourceTable
 from perftrail.model.subject import Subject
 from perftrail.sources.git import GitSource
 from tests.builds.subject_builder import PROJECT, Project
@@ -88,9 +88,9 @@ def test_what_others_make_is_used_by_who_asked_and_makes_room_here(project: Proj
 
 
 def away(project: Project, *, disk_mib: float) -> RemoteBuilder:
-    asked = Asked(kind="git", location=str(project.repository.path))
+    table = SourceTable(kind="git", location=str(project.repository.path))
     return RemoteBuilder(
-        GitSource(asked, cache=str(project.root / "cache"), starter=project.launcher),
+        GitSource(table, cache=str(project.root / "cache"), starter=project.launcher),
         project.launcher,
         workers=Others(project),
         builds=str(project.builds),

@@ -14,7 +14,7 @@ from perftrail.builds.builder import LocalBuilder
 from perftrail.builds.quota import Disk, RemovableBuild, Shrunk, bytes_below, items_to_remove, worth
 from perftrail.builds.trees import CACHE_SHARE
 from perftrail.model.build import Built, Recipe
-from perftrail.model.source import Source as Asked
+from perftrail.model.source import Source as SourceTable
 from perftrail.model.subject import Revision, Subject
 from perftrail.process.launcher import Launcher
 from perftrail.sources.git import GitSource
@@ -39,9 +39,9 @@ def kept(
 
 
 def builder(project: Project, *, disk_bytes: float) -> LocalBuilder:
-    asked = Asked(kind="git", location=str(project.repository.path))
+    table = SourceTable(kind="git", location=str(project.repository.path))
     return LocalBuilder(
-        GitSource(asked, cache=str(project.root / "cache"), starter=project.launcher),
+        GitSource(table, cache=str(project.root / "cache"), starter=project.launcher),
         project.launcher,
         builds=str(project.builds),
         logs=str(project.root / "logs"),

@@ -18,7 +18,7 @@ from perftrail.builds.relinking import ORIGINALS, working_copy
 from perftrail.builds.workers import BuildWorkers, CleanBuilder, ParallelBuilder
 from perftrail.errors import StaleBuilds
 from perftrail.model.build import Built, Failure, Prepared, Recipe
-from perftrail.model.source import Source as Asked
+from perftrail.model.source import Source as SourceTable
 from perftrail.model.subject import Revision, Subject
 from perftrail.process.launcher import Launcher
 from perftrail.sources.git import GitSource
@@ -345,7 +345,7 @@ def test_layouts_of_a_removed_build_do_not_belong_to_the_new_one(project: Projec
 
 
 def test_a_build_that_others_made_is_relinked_by_who_leads(project: Project) -> None:
-    asked = Asked(kind="git", location=str(project.repository.path))
+    table = SourceTable(kind="git", location=str(project.repository.path))
     options = {
         "builds": str(project.builds),
         "logs": str(project.root / "logs"),
@@ -358,7 +358,7 @@ def test_a_build_that_others_made_is_relinked_by_who_leads(project: Project) -> 
     }
     revision = project.commit(PROJECT)
     with Launcher() as other:
-        source = GitSource(asked, cache=str(project.root / "cache"), starter=other)
+        source = GitSource(table, cache=str(project.root / "cache"), starter=other)
         hand = CleanBuilder(source, other, **options)  # type: ignore[arg-type] # put together loosely
         workers = BuildWorkers([_Stopping(hand)], announcement="")
         leading = ParallelBuilder(source, project.launcher, workers=workers, **options)  # type: ignore[arg-type] # as above
@@ -392,7 +392,7 @@ class _Stopping:
 
 def test_layouts_count_for_the_quota_and_go_before_the_build(project: Project) -> None:
     source = GitSource(
-        Asked(kind="git", location=str(project.repository.path)),
+        SourceTable(kind="git", location=str(project.repository.path)),
         cache=str(project.root / "cache"),
         starter=project.launcher,
     )

@@ -10,7 +10,7 @@ import pytest
 
 from perftrail.builds.builder import LocalBuilder
 from perftrail.model.build import Built, Failure, Prepared, Recipe
-from perftrail.model.source import Source as Asked
+from perftrail.model.source import Source as SourceTable
 from perftrail.model.subject import Revision, Subject
 from perftrail.sources.directory import DirectorySource
 from perftrail.sources.git import GitSource
@@ -32,13 +32,13 @@ class Beside:
 
     @property
     def folder(self) -> DirectorySource:
-        return DirectorySource(Asked(kind="directory", location=str(self.project.root / "folder")))
+        return DirectorySource(SourceTable(kind="directory", location=str(self.project.root / "folder")))
 
     @property
     def builder(self) -> LocalBuilder:
         root, starter = self.project.root, self.project.launcher
         main, app = (
-            GitSource(Asked(kind="git", location=str(path)), cache=str(root / "cache"), starter=starter)
+            GitSource(SourceTable(kind="git", location=str(path)), cache=str(root / "cache"), starter=starter)
             for path in (self.project.repository.path, self.application.path)
         )
         return LocalBuilder(

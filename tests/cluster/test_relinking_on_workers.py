@@ -70,14 +70,14 @@ def apart(study: Path, engine: str) -> list[float]:
         return found
 
 
-@pytest.mark.parametrize("place", [(), ("--apart",)], ids=["one directory", "directories of their own"])
-def test_layouts_made_by_workers_run_on_workers(tmp_path: Path, place: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("options", [(), ("--apart",)], ids=["one directory", "directories of their own"])
+def test_layouts_made_by_workers_run_on_workers(tmp_path: Path, options: tuple[str, ...]) -> None:
     repository = Repository(tmp_path / "repository")
     repository.commit(FILES)
     study = tmp_path / "study" / "perftrail.toml"
     study.parent.mkdir()
     study.write_text(STUDY.format(location=repository.path))
-    with machines(tmp_path / "machines", ("one", "two"), *place) as two:
+    with machines(tmp_path / "machines", ("one", "two"), *options) as two:
         linked, first, second = apart(study, two.address.replace("tcp://", "dask://"))
     assert first > 0 > second
     assert linked < 0

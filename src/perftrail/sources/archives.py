@@ -104,10 +104,10 @@ def _download(address: str, to: Path) -> str:
         for scheme in ("https://", "http://"):
             session.mount(scheme, HTTPAdapter(max_retries=_RETRIES))
         session.headers["Accept-Encoding"] = "identity"
-        with session.get(address, stream=True, timeout=_TIMEOUT_SECONDS) as answer, to.open("wb") as file:
-            answer.raise_for_status()
+        with session.get(address, stream=True, timeout=_TIMEOUT_SECONDS) as response, to.open("wb") as file:
+            response.raise_for_status()
             # The checksum is that of the stored file: an encoding of the transfer must not change it.
-            for piece in answer.raw.stream(_PIECE_BYTES, decode_content=False):
+            for piece in response.raw.stream(_PIECE_BYTES, decode_content=False):
                 size += len(piece)
                 if size > LARGEST_ARCHIVE_BYTES:
                     raise CheckoutFailed(f"{address}: is larger than {LARGEST_ARCHIVE_BYTES} bytes")

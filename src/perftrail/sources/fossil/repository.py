@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from perftrail.ports import Starter
-    from perftrail.sources.client import Answer
+    from perftrail.sources.client import ToolResult
 
 
 _USER = "perftrail"
@@ -45,7 +45,7 @@ _BATCH = 2000
 """Maximum number of ids in one statement: SQLite accepts at most a million characters."""
 
 Row = tuple[str, ...]
-"""A row of an answer, all as text; missing values are empty."""
+"""A row of a result, all as text; missing values are empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,19 +56,19 @@ class Fossil:
     program: str
 
     def rows(self, repository: Path, sql: str) -> list[Row]:
-        """Query a repository; every row of the answer is one ``json_array(…)``. Raises `SourceError`.
+        """Query a repository; every row of the result is one ``json_array(…)``. Raises `SourceError`.
 
         The query is read-only, but Fossil itself opens the file before: pass a private copy.
         """
-        answer = self.client.run(
+        result = self.client.run(
             [self.program, "sql", "--readonly", "-R", str(repository)],
             directory=repository.parent,
             stdin=f"{_BEGIN}{sql.rstrip(';')};\nSELECT json_array('{_END}');\n".encode(),
             timeout_seconds=LONG_SECONDS,
         )
-        found = list(_parsed(answer))
+        found = list(_parsed(result))
         if found[-1:] != [(_END,)]:
-            raise SourceError(f"{repository}: fossil cannot read it: {answer.why}")
+            raise SourceError(f"{repository}: fossil cannot read it: {result.why}")
         return found[:-1]
 
     def rows_about(self, repository: Path, names: Sequence[str], sql: str) -> list[Row]:
@@ -116,8 +116,8 @@ def _fossil(starter: Starter, own: Mapping[str, str]) -> Fossil:
     return Fossil(client=Client(starter=starter, environment=environment), program=program)
 
 
-def _parsed(answer: Answer) -> Iterator[Row]:
-    for line in answer.output.decode("utf-8", errors="replace").split("\n"):
+def _parsed(result: ToolResult) -> Iterator[Row]:
+    for line in result.output.decode("utf-8", errors="replace").split("\n"):
         try:
             values = json.loads(line) if line else None
         except ValueError:
@@ -205,7 +205,7 @@ class FossilCopy:
         return self.path
 
     def rows(self, sql: str) -> list[Row]:
-        """Query the copy; each row of the answer is one ``json_array(…)``."""
+        """Query the copy; each row of the result is one ``json_array(…)``."""
         return self._fossil.rows(self.ready(), sql)
 
     def rows_about(self, names: Sequence[str], sql: str) -> list[Row]:
@@ -309,11 +309,11 @@ class FossilCopy:
 
     def _transfer(self, *words: str) -> None:
         fossil = transfer_fossil(self._starter, settings=self._home)
-        answer = fossil.client.run(
+        result = fossil.client.run(
             [fossil.program, *words], directory=self._home, timeout_seconds=LONG_SECONDS
         )
-        if answer.failed or _NOTHING_RECEIVED in answer.output:
-            why = _PASSWORD.sub(r"\1@", answer.why)
+        if result.failed or _NOTHING_RECEIVED in result.output:
+            why = _PASSWORD.sub(r"\1@", result.why)
             raise SourceError(f"{self.location}: fossil cannot {words[0]} it: {why}")
 
     def _named(self, name: str) -> str:

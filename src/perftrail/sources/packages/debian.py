@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from perftrail.model.source import Package
     from perftrail.model.source import Source as SourceTable
     from perftrail.ports import Starter
-    from perftrail.sources.client import Answer
+    from perftrail.sources.client import ToolResult
 
 
 _VERSION = re.compile(
@@ -190,7 +190,7 @@ class Apt:
         *words: str,
         directory: Path | None = None,
         log: str | Path | None = None,
-    ) -> Answer:
+    ) -> ToolResult:
         """Run a program of apt. Raises `SourceError` if it is not installed."""
         return self.client.run(
             [find_program(program), *self.options, *words],
@@ -237,12 +237,12 @@ def update_archives(apt: Apt) -> None:
         (directory / "status").touch()
         for name, text in apt.archives.items():
             (directory / "archives" / name).write_text(text, encoding="utf-8")
-        answer = apt.run("apt-get", "update", "-q")
+        result = apt.run("apt-get", "update", "-q")
         # Some of the machine's archives may have no sources; one archive with sources is enough.
-        if answer.failed and (apt.named or not any((directory / "lists").glob("*Sources*"))):
+        if result.failed and (apt.named or not any((directory / "lists").glob("*Sources*"))):
             whose = "source.index: apt cannot read these archives"
             own = "apt cannot read the sources of this machine's archives"
-            raise SourceError(f"{whose if apt.named else own}: {why_apt_failed(answer)}")
+            raise SourceError(f"{whose if apt.named else own}: {why_apt_failed(result)}")
         (directory / _UPDATED).touch()
 
 
@@ -278,12 +278,12 @@ def find_program(name: str) -> str:
     return program
 
 
-def why_apt_failed(answer: Answer) -> str:
+def why_apt_failed(result: ToolResult) -> str:
     """Return the first complaint of apt or dpkg."""
-    lines: Sequence[str] = [line.strip() for line in answer.errors.splitlines()]
+    lines: Sequence[str] = [line.strip() for line in result.errors.splitlines()]
     complaints = [line for line in lines if line.startswith("E: ") or ": error: " in line]
-    result = complaints[0].removeprefix("E: ") if complaints else answer.why
-    return result or answer.ended
+    reason = complaints[0].removeprefix("E: ") if complaints else result.why
+    return reason or result.ended
 
 
 _DESCRIPTION = re.compile(r"^ (?P<sha256>[0-9a-f]{64}) +\d+ +(?P<name>\S+\.dsc)$", re.MULTILINE)
@@ -342,16 +342,16 @@ class DebianSources:
             if not kept.is_dir():
                 self._download(id, sha256, kept, log)
         (description,) = kept.glob("*.dsc")
-        answer = self._apt.client.run(
+        result = self._apt.client.run(
             [
                 find_program("dpkg-source"), "--no-copy", "--require-strong-checksums",
                 "--extract", str(description.absolute()), str(directory.absolute()),
             ],
             directory=kept, timeout_seconds=LONG_SECONDS, log=log,
         )  # fmt: skip
-        if answer.failed:
+        if result.failed:
             raise CheckoutFailed(
-                f"dpkg-source cannot unpack {self.package.name} {id}: {why_apt_failed(answer)}"
+                f"dpkg-source cannot unpack {self.package.name} {id}: {why_apt_failed(result)}"
             )
         set_same_date(directory)
 
@@ -360,7 +360,7 @@ class DebianSources:
         with tempfile.TemporaryDirectory(dir=self._cache, prefix="making-") as scratch:
             made = Path(scratch).absolute() / "made"
             made.mkdir()
-            answer = self._apt.run(
+            result = self._apt.run(
                 "apt-get",
                 "source",
                 "--only-source",
@@ -371,8 +371,8 @@ class DebianSources:
                 directory=made,
                 log=log,
             )
-            if answer.failed:
-                raise CheckoutFailed(f"apt cannot fetch {spec}: {why_apt_failed(answer)}")
+            if result.failed:
+                raise CheckoutFailed(f"apt cannot fetch {spec}: {why_apt_failed(result)}")
             _copy_linked_files(made)
             found = list(made.glob("*.dsc"))
             if len(found) != 1 or hashlib.sha256(found[0].read_bytes()).hexdigest() != sha256:
@@ -398,16 +398,16 @@ class DebianSources:
         return self._known
 
     def _query_versions(self) -> Mapping[str, str]:
-        answer = self._apt.run("apt-cache", "showsrc", "--only-source", "--", self.package.name)
+        result = self._apt.run("apt-cache", "showsrc", "--only-source", "--", self.package.name)
         where = f"source.location {quoted(str(self.package))}"
-        if "deb-src" in answer.errors:
+        if "deb-src" in result.errors:
             raise SourceError(
                 f"{where}: apt has no archives of sources; add lines that begin with deb-src to its "
                 "sources.list and run apt-get update, or name archives in source.index"
             )
-        if answer.failed:
-            raise SourceError(f"{where}: apt cannot list the versions: {why_apt_failed(answer)}")
-        text = answer.output.decode("utf-8", errors="replace")
+        if result.failed:
+            raise SourceError(f"{where}: apt cannot list the versions: {why_apt_failed(result)}")
+        text = result.output.decode("utf-8", errors="replace")
         found = dict(self._read(text))
         if not found:
             raise SourceError(f"{where}: no such source package {self.limits}")
