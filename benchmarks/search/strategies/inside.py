@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, assert_never
 
-from benchmarks.search.strategies.asking import Asked, question, report, settle
+from benchmarks.search.strategies.asking import SettledSearch, question, report, settle
 from perftrail.search import Batch, BootSession, Budget, Built, CannotRelink, MergeSearch, Search, Unusable
 
 if TYPE_CHECKING:
@@ -62,7 +62,9 @@ def search(machine: Machine) -> Report:
         if moved is not None:
             inside.tell(moved)
     inner = settle(inside, view)
-    said = report(Asked(answer=inner.answer, milliseconds=outer.milliseconds + inner.milliseconds), view)
+    said = report(
+        SettledSearch(answer=inner.answer, milliseconds=outer.milliseconds + inner.milliseconds), view
+    )
     both = outer.answer.confidence * inner.answer.confidence
     # To have named the merge stands, whatever is found inside it.
     return replace(said, confidence=both) if said.named else report(outer, machine)
