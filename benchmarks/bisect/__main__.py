@@ -46,10 +46,10 @@ def _where(answer: Said, history: History) -> str:
     if not answer.commits:
         return answer.verdict
     numbers = [history.commits.index(commit) for commit in answer.commits]
-    place = str(numbers[0]) if len(numbers) == 1 else f"one of {numbers[0]} to {numbers[-1]}"
+    position = str(numbers[0]) if len(numbers) == 1 else f"one of {numbers[0]} to {numbers[-1]}"
     if answer.accuses(history):
-        return f"{place} (wrong)"
-    return f"{place} (right)" if answer.is_right(history) else f"{place} (it is among them)"
+        return f"{position} (wrong)"
+    return f"{position} (right)" if answer.is_right(history) else f"{position} (it is among them)"
 
 
 def _sum(results: list[tuple[History, Said]]) -> str:

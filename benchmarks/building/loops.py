@@ -16,7 +16,7 @@ from perftrail.measure.build_workers import open_build_workers, open_builder
 from perftrail.measure.sources import open_sources
 from perftrail.model.build import Built, Recipe
 from perftrail.model.placeholders import fill
-from perftrail.model.source import Source as Asked
+from perftrail.model.source import Source as SourceTable
 from perftrail.model.study import Study
 from perftrail.model.subject import Revision, Subject
 
@@ -119,8 +119,8 @@ class OurLoop:
         self._launcher = launcher
         self._recipe = recipe
         self._root = directory
-        asked = Asked(kind="git", location=str(repository), submodules=False)
-        self._study = Study(title="", file="", directory=str(directory), source=asked, benchmarks={})
+        table = SourceTable(kind="git", location=str(repository), submodules=False)
+        self._study = Study(title="", file="", directory=str(directory), source=table, benchmarks={})
         self._sources = open_sources(
             self._study, cache=str(directory / "sources"), starter=launcher, patched=None
         )

@@ -46,7 +46,7 @@ PEERS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Detection:
     """The points that a detector reported, and how long the call took."""
 
     points: tuple[int, ...]
@@ -77,7 +77,7 @@ class Detector:
         self._process.wait()
         self._process.stdout.close()
 
-    def ask(self, values: list[float]) -> Answer:
+    def ask(self, values: list[float]) -> Detection:
         """Find the change points of a series."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -87,7 +87,7 @@ class Detector:
         if not line:
             raise RuntimeError(f"{self._peer.title} ended with exit code {self._process.wait()}")
         told = json.loads(line)
-        return Answer(points=tuple(told["points"]), seconds=told["seconds"])
+        return Detection(points=tuple(told["points"]), seconds=told["seconds"])
 
 
 def python_of(peer: Peer, directory: Path) -> str:

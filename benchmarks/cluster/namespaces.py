@@ -76,7 +76,9 @@ def play(count: int, *, revisions: int, scratch: Path) -> Found:
         away = _find(study, "--engine", engine, inside=inside[HEAD])
         here = _find(study, "--store", str(home / "here"))
         log = (home / "scheduler.log").read_text()
-        there, alone = (_kept(place / "results.db") for place in (study / ".perftrail", home / "here"))
+        there, alone = (
+            _kept(directory / "results.db") for directory in (study / ".perftrail", home / "here")
+        )
         return Found(
             addresses=tuple(sorted(set(REGISTERED.findall(log)))),
             sent={name: _sent(inside[name]) for name in names},

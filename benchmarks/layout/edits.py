@@ -85,16 +85,16 @@ def with_dead_code(text: str, rng: random.Random) -> str | None:
 
 def with_longer_text(text: str, rng: random.Random) -> str | None:
     """Put more letters between two words of a text constant."""
-    places = [
+    boundaries = [
         start + found.start()
         for start, end in read_source(text).texts
         for found in _BETWEEN_WORDS.finditer(text[start:end])
     ]
-    if not places:
+    if not boundaries:
         return None
-    place = rng.choice(places)
+    at = rng.choice(boundaries)
     letters = "".join(rng.choices("abcdefghijklmnopqrstuvwxyz", k=rng.randrange(1, MOST_LETTERS)))
-    return f"{text[:place]} {letters}{text[place:]}"
+    return f"{text[:at]} {letters}{text[at:]}"
 
 
 KINDS: dict[str, Edit] = {

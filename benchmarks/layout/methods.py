@@ -110,11 +110,11 @@ class Perftrail:
 
     def prepare(self, pair: Pair) -> None:
         """Write the study and build both commits."""
-        place = self._place(pair.history)
+        directory = self._results_directory(pair.history)
         self._study(pair.history).write_text(self._text(pair.history))
         for commit in (pair.base, pair.head):
-            self._run(["build", commit, str(self._study(pair.history)), "--store", str(place)])
-        for file in place.glob("results.db*"):
+            self._run(["build", commit, str(self._study(pair.history)), "--store", str(directory)])
+        for file in directory.glob("results.db*"):
             file.unlink()
 
     def judge(self, pair: Pair) -> Judged:
@@ -123,7 +123,7 @@ class Perftrail:
             self._run(
                 [
                     "compare", pair.base, pair.head, str(self._study(pair.history)), "--json",
-                    "--store", str(self._place(pair.history)), "--metric", self.metric,
+                    "--store", str(self._results_directory(pair.history)), "--metric", self.metric,
                 ]
             )
         )  # fmt: skip
@@ -133,11 +133,11 @@ class Perftrail:
         layouts = max((each.get("layouts", 0) for each in told["comparisons"]), default=0)
         return Judged(verdict=verdict, runs=told["invocations"] // 2, layouts=layouts)
 
-    def _place(self, history: History) -> Path:
+    def _results_directory(self, history: History) -> Path:
         return history.directory / ("relinked" if self.relink else "linked")
 
     def _study(self, history: History) -> Path:
-        return self._place(history).with_suffix(".toml")
+        return self._results_directory(history).with_suffix(".toml")
 
     def _text(self, history: History) -> str:
         project = history.project

@@ -12,7 +12,7 @@ from sqlalchemy import insert
 
 from benchmarks.store.filling import keep_runnables
 from perftrail import studyfile
-from perftrail.builds.workbench import local_tools
+from perftrail.builds.build_runner import local_tools
 from perftrail.measure.build_workers import open_builder
 from perftrail.measure.sources import NO_ERAS, open_sources
 from perftrail.measure.subjects import BuildInputs

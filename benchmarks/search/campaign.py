@@ -36,7 +36,7 @@ START_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class CampaignOptions:
     """How often, from which seed, by how many processes; `trials` caps those of each case."""
 
     trials: int | None
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str]) -> None:
         rows = chosen(options.only_row)
     except ValueError as error:
         _parser().error(str(error))
-    asked = Asked(trials=options.trials, seed=options.seed, processes=options.processes)
+    asked = CampaignOptions(trials=options.trials, seed=options.seed, processes=options.processes)
     _say(f"about {seconds(rows, asked) / 60:.0f} minutes if none of it is done yet")
     results = [
         (row, tuple(_cell(row, number, asked, options.into) for number in range(len(row.cells))))
@@ -68,7 +68,7 @@ def main(arguments: Sequence[str]) -> None:
         page.write(tables)
 
 
-def seconds(rows: Sequence[Row], asked: Asked) -> float:
+def seconds(rows: Sequence[Row], asked: CampaignOptions) -> float:
     """Return about how long the rows take."""
     total = 0.0
     for cell in (cell for row in rows for cell in row.cells):
@@ -77,7 +77,7 @@ def seconds(rows: Sequence[Row], asked: Asked) -> float:
     return total
 
 
-def _cell(row: Row, number: int, asked: Asked, into: Path) -> page.Result:
+def _cell(row: Row, number: int, asked: CampaignOptions, into: Path) -> page.Result:
     """Run one case, or take what is there of it."""
     cell = row.cells[number]
     ours, peers = asked.of(cell)
@@ -92,7 +92,9 @@ def _cell(row: Row, number: int, asked: Asked, into: Path) -> page.Result:
     )
 
 
-def _done(cell: Cell, names: Sequence[str], trials: int, asked: Asked, file: Path) -> tuple[Summary, ...]:
+def _done(
+    cell: Cell, names: Sequence[str], trials: int, asked: CampaignOptions, file: Path
+) -> tuple[Summary, ...]:
     """Run some strategies in a case and keep what came of it, or take what is kept."""
     key = {"settings": asdict(cell.settings), "names": names, "seed": asked.seed, "trials": trials}
     key = json.loads(json.dumps(key | {"code": _code(names)}))

@@ -26,7 +26,7 @@ from benchmarks.search.goals import interval
 from perftrail.find.answer import FindAnswer, FindRequest
 from perftrail.find.find import Find
 from perftrail.local_engine import LocalEngine
-from perftrail.measure.bench import Bench
+from perftrail.measure.invocation_runner import InvocationRunner
 from perftrail.measure.session import Session
 from perftrail.measure.subjects import SubjectBuilder
 from perftrail.model.benchmark import Benchmark
@@ -167,13 +167,13 @@ def history_of(row: Row, rng: np.random.Generator) -> History:
     """Draw a history."""
     count = row.revisions
     if row.plateau:
-        places = [round(0.3 * count), round(0.7 * count)]
+        positions = [round(0.3 * count), round(0.7 * count)]
     else:
-        places = sorted(rng.choice(np.arange(1, count), size=row.changes, replace=False).tolist())
+        positions = sorted(rng.choice(np.arange(1, count), size=row.changes, replace=False).tolist())
     has_any = row.change != 0 or row.slow_share > 0
     levels = np.zeros(count)
-    for number, place in enumerate(places if row.change else ()):
-        levels[place:] += math.log1p(row.change) * (1 if number % 2 == 0 else -1)
+    for number, position in enumerate(positions if row.change else ()):
+        levels[position:] += math.log1p(row.change) * (1 if number % 2 == 0 else -1)
     unbuildable: set[int] = set()
     while len(unbuildable) < row.unbuildable * count:
         start = int(rng.integers(1, count - 1))
@@ -181,7 +181,7 @@ def history_of(row: Row, rng: np.random.Generator) -> History:
     return History(
         levels=tuple(levels.tolist()),
         unbuildable=frozenset(unbuildable),
-        changes=tuple(places) if has_any else (),
+        changes=tuple(positions) if has_any else (),
         equal_ends=row.plateau,
     )
 
@@ -401,7 +401,7 @@ def search(row: Row, seed: int) -> Outcome:
         source=source,
         store=store,
         subject_builder=subject_builder,
-        bench=Bench(store=store, engine=LocalEngine(), invoker=machine, machine=here),  # type: ignore[arg-type] # simulated
+        runner=InvocationRunner(store=store, engine=LocalEngine(), invoker=machine, machine=here),  # type: ignore[arg-type] # simulated
     )
     request = FindRequest(
         goal=(resolve(study, "wall"),),

@@ -81,16 +81,18 @@ def main(arguments: Sequence[str]) -> None:
     verdicts: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as directory:
         for number in range(asked.searches):
-            place = Path(directory, str(number))
-            answer = _search(place, commits=asked.commits, metric=asked.metric, vary=not asked.fixed)
+            search_directory = Path(directory, str(number))
+            answer = _search(
+                search_directory, commits=asked.commits, metric=asked.metric, vary=not asked.fixed
+            )
             verdicts[str(answer["verdict"])] += 1
             print(f"{number + 1}: {answer['verdict']}, {answer['invocations']} runs", flush=True)
     named = sum(count for verdict, count in verdicts.items() if verdict not in {"none", "unclear"})
     print(f"a change that does not exist was named in {named} of {asked.searches} searches; {dict(verdicts)}")
 
 
-def _search(place: Path, *, commits: int, metric: str, vary: bool) -> dict[str, object]:
-    repository, study = place / "repository", place / "study"
+def _search(directory: Path, *, commits: int, metric: str, vary: bool) -> dict[str, object]:
+    repository, study = directory / "repository", directory / "study"
     repository.mkdir(parents=True)
     study.mkdir()
     _git(repository, "init", "--quiet")

@@ -55,7 +55,7 @@ PIPE_BYTES = 1 << 20
 SWITCH_SECONDS = 0.0005
 """Time slice of the worker, in seconds: Python's own 5 ms would delay the sender at each piece."""
 
-Answer = tuple[Any, Exception | None]
+JobOutcome = tuple[Any, Exception | None]
 """The result of a job, or the exception that it raised."""
 
 
@@ -102,7 +102,7 @@ class SecondProcessEngine:
         assert process.stdout is not None
         self._jobs, self._results = process.stdin, process.stdout
         self._begun = self._read = 0
-        self._answers: dict[int, Answer] = {}
+        self._outcomes: dict[int, JobOutcome] = {}
 
     def map(self, perform: Callable[[Job], Done], jobs: Iterable[Job]) -> Iterator[Done]:
         """Perform jobs lazily: each is sent after the previous outcome was handled."""
@@ -119,16 +119,16 @@ class SecondProcessEngine:
         self._begun += 1
         return _Sent(self, self._begun, perform, job)
 
-    def answer(self, number: int) -> Answer | None:
+    def outcome_of(self, number: int) -> JobOutcome | None:
         """Wait for the result of a job by its number; `None` if the process died."""
         while self._read < number:
             try:
-                result: Answer = pickle.load(self._results)  # noqa: S301 - our own process wrote it
+                result: JobOutcome = pickle.load(self._results)  # noqa: S301 - our own process wrote it
             except (EOFError, OSError, pickle.UnpicklingError):
                 return None
             self._read += 1
-            self._answers[self._read] = result
-        return self._answers.pop(number)
+            self._outcomes[self._read] = result
+        return self._outcomes.pop(number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ class _Sent(Generic[Job, Done]):
     job: Job
 
     def outcome(self) -> Done:
-        result = self.engine.answer(self.number)
+        result = self.engine.outcome_of(self.number)
         if result is None:
             return self.perform(self.job)
         value, raised = result
@@ -160,15 +160,15 @@ def serve() -> None:
     sys.setswitchinterval(SWITCH_SECONDS)
     jobs: SimpleQueue[tuple[Callable[[Any], Any], Any]] = SimpleQueue()
     threading.Thread(target=_receive, args=(sys.stdin.buffer, jobs), daemon=True).start()
-    with os.fdopen(os.dup(1), "wb") as answers:
-        os.dup2(2, 1)  # output of libraries must not mix with the answers
+    with os.fdopen(os.dup(1), "wb") as results:
+        os.dup2(2, 1)  # output of libraries must not mix with the results
         while True:
             perform, job = jobs.get()
-            pickle.dump(_performed(perform, job), answers, protocol=pickle.HIGHEST_PROTOCOL)
-            answers.flush()
+            pickle.dump(_performed(perform, job), results, protocol=pickle.HIGHEST_PROTOCOL)
+            results.flush()
 
 
-def _performed(perform: Callable[[Any], Any], job: object) -> Answer:
+def _performed(perform: Callable[[Any], Any], job: object) -> JobOutcome:
     try:
         return perform(job), None
     except Exception as error:  # raised again by `outcome`

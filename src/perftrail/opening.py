@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perftrail.builds.workbench import local_tools
+from perftrail.builds.build_runner import local_tools
 from perftrail.errors import ClusterError, LauncherError, SourceError, StoreError, StudyError, UsageError
 from perftrail.local_engine import LocalEngine
-from perftrail.measure.bench import Bench
 from perftrail.measure.build_workers import open_build_workers, open_builder, sandboxes
 from perftrail.measure.invocation import open_invoker
+from perftrail.measure.invocation_runner import InvocationRunner
 from perftrail.measure.sandboxes import remove_leftovers
 from perftrail.measure.session import BuildView, Session, View
 from perftrail.measure.sources import NO_ERAS, eras_of, open_sources
@@ -280,11 +280,13 @@ class _Resources:
     results: Store
     fleet: Fleet | None
 
-    def bench(self, invoker: Invoker) -> Bench:
-        """Return the bench of the session; `invoker` starts benchmarks on this machine."""
+    def runner(self, invoker: Invoker) -> InvocationRunner:
+        """Return the invocation runner of the session; `invoker` starts benchmarks on this machine."""
         if self.fleet is not None:
-            return self.fleet.bench(self.machine, self.results, invoker)
-        return Bench(store=self.results, engine=LocalEngine(), invoker=invoker, machine=self.machine)
+            return self.fleet.runner(self.machine, self.results, invoker)
+        return InvocationRunner(
+            store=self.results, engine=LocalEngine(), invoker=invoker, machine=self.machine
+        )
 
 
 def _session(
@@ -310,7 +312,7 @@ def _session(
     )
     logs = root / "logs"
     invoker = stack.enter_context(
-        open_invoker(study, builder, starter, isolation=isolation, place=root, logs=logs, on_noise=on_noise)
+        open_invoker(study, builder, starter, isolation=isolation, root=root, logs=logs, on_noise=on_noise)
     )
     if fleet is not None:
         fleet.set_study(
@@ -327,7 +329,7 @@ def _session(
         subject_builder=subject_builder,
         inputs=subject_builder.build_inputs,
         pins=sources.pins,
-        bench=resources.bench(invoker),
+        runner=resources.runner(invoker),
         at_once=1 if fleet is None else fleet.parallel_builds,
     )
 

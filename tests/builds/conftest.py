@@ -1,4 +1,4 @@
-"""What the builder's tests share: a launcher and a place to build in."""
+"""What the builder's tests share: a launcher and a project to build in."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from perftrail.process.launcher import Launcher
-from tests.builds.subject_builder import Place
+from tests.builds.subject_builder import Project
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Iterator[Place]:
+def project(tmp_path: Path) -> Iterator[Project]:
     with Launcher() as launcher:
-        yield Place(tmp_path, launcher)
+        yield Project(tmp_path, launcher)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from perftrail.builds.builder import LocalBuilder
 from perftrail.model.build import Built, Failure, Recipe
-from perftrail.model.source import Source as Asked
+from perftrail.model.source import Source as SourceTable
 from perftrail.model.subject import Revision, Subject
 from perftrail.ports import Source
 from perftrail.process.launcher import Launcher
@@ -21,7 +21,7 @@ PROJECT: Mapping[str, str] = {"program.c": PROGRAM, "Makefile": MAKEFILE, "READM
 
 
 @dataclass
-class Place:
+class Project:
     """A repository, and everything that a builder for it takes."""
 
     root: Path
@@ -36,9 +36,9 @@ class Place:
 
     def builder(self, *, launcher: Launcher | None = None, source: Source | None = None) -> LocalBuilder:
         starter = launcher or self.launcher
-        asked = Asked(kind="git", location=str(self.repository.path))
+        table = SourceTable(kind="git", location=str(self.repository.path))
         return LocalBuilder(
-            source or GitSource(asked, cache=str(self.root / "cache"), starter=starter),
+            source or GitSource(table, cache=str(self.root / "cache"), starter=starter),
             starter,
             builds=str(self.builds),
             logs=str(self.root / "logs"),

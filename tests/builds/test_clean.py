@@ -10,10 +10,10 @@ from perftrail.builds.trees import CACHE_SHARE
 from perftrail.builds.workers import RemoteBuilder
 from perftrail.local_engine import LocalEngine
 from perftrail.model.build import Built
-from perftrail.model.source import Source as Asked
+from perftrail.model.source import Source as SourceTable
 from perftrail.model.subject import Subject
 from perftrail.sources.git import GitSource
-from tests.builds.subject_builder import PROJECT, Place
+from tests.builds.subject_builder import PROJECT, Project
 from tests.builds.test_eviction import BIG, MIB, make, there
 
 if TYPE_CHECKING:
@@ -28,12 +28,12 @@ class Others:
 
     parallel_builds = 2
 
-    def __init__(self, place: Place) -> None:
-        self._place = place
+    def __init__(self, project: Project) -> None:
+        self._project = project
 
     def begin(self, key: str, subject: Subject, recipe: Recipe) -> Pending[Built | Failure]:
         def perform(asked: Subject) -> Built | Failure:
-            own = self._place.builder()
+            own = self._project.builder()
             assert own.key(asked, recipe) == key
             made = own.build(asked, recipe)
             own.close()
@@ -45,7 +45,7 @@ class Others:
         self, built: Built, subject: Subject, recipe: Recipe, layouts: Mapping[int, str]
     ) -> Pending[Mapping[int, Built | Failure]]:
         def perform(asked: Subject) -> Mapping[int, Built | Failure]:
-            own = self._place.builder()
+            own = self._project.builder()
             made = own.relink(asked, recipe, built, tuple(layouts))
             own.close()
             return made
@@ -53,10 +53,10 @@ class Others:
         return LocalEngine().begin(perform, subject)
 
 
-def test_what_others_relink_is_there_as_if_it_had_been_relinked_here(place: Place) -> None:
+def test_what_others_relink_is_there_as_if_it_had_been_relinked_here(project: Project) -> None:
     how = replace(BIG, relink=("make -B && echo {layout} >> big",))
-    subject = Subject(revision=place.commit(PROJECT), variant="plain")
-    builder = away(place, disk_mib=100)
+    subject = Subject(revision=project.commit(PROJECT), variant="plain")
+    builder = away(project, disk_mib=100)
     built = builder.build(subject, how)
     assert isinstance(built, Built)
     found = builder.relink(subject, how, built, (1, 2))
@@ -68,15 +68,15 @@ def test_what_others_relink_is_there_as_if_it_had_been_relinked_here(place: Plac
     assert all(isinstance(each, Built) and each.reused for each in again.values())
 
 
-def test_what_others_make_is_used_by_who_asked_and_makes_room_here(place: Place) -> None:
+def test_what_others_make_is_used_by_who_asked_and_makes_room_here(project: Project) -> None:
     old, new = (
-        Subject(revision=place.commit({**PROJECT, "README": f"{number}\n"}), variant="plain")
+        Subject(revision=project.commit({**PROJECT, "README": f"{number}\n"}), variant="plain")
         for number in range(2)
     )
-    earlier = make(place, old.revision, BIG, disk_mib=100)
-    builder = away(place, disk_mib=1.5)
+    earlier = make(project, old.revision, BIG, disk_mib=100)
+    builder = away(project, disk_mib=1.5)
     builder.begin([(new, BIG)])
-    assert BuildsInUse(place.builds).claimed() == {builder.key(new, BIG)}
+    assert BuildsInUse(project.builds).claimed() == {builder.key(new, BIG)}
     built = builder.build(new, BIG)
     assert isinstance(built, Built)
     assert (there(earlier), there(built)) == (False, True)
@@ -84,18 +84,18 @@ def test_what_others_make_is_used_by_who_asked_and_makes_room_here(place: Place)
     assert news.startswith("1 build removed to free disk space (")
     assert "build.disk is " in news
     builder.close()
-    assert not BuildsInUse(place.builds).claimed()
+    assert not BuildsInUse(project.builds).claimed()
 
 
-def away(place: Place, *, disk_mib: float) -> RemoteBuilder:
-    asked = Asked(kind="git", location=str(place.repository.path))
+def away(project: Project, *, disk_mib: float) -> RemoteBuilder:
+    table = SourceTable(kind="git", location=str(project.repository.path))
     return RemoteBuilder(
-        GitSource(asked, cache=str(place.root / "cache"), starter=place.launcher),
-        place.launcher,
-        workers=Others(place),
-        builds=str(place.builds),
-        logs=str(place.root / "logs"),
-        study_directory=str(place.root),
+        GitSource(table, cache=str(project.root / "cache"), starter=project.launcher),
+        project.launcher,
+        workers=Others(project),
+        builds=str(project.builds),
+        logs=str(project.root / "logs"),
+        study_directory=str(project.root),
         cpus=2,
         others={},
         folders={},

@@ -14,11 +14,11 @@ from perftrail.builds.builder import LocalBuilder
 from perftrail.builds.quota import Disk, RemovableBuild, Shrunk, bytes_below, items_to_remove, worth
 from perftrail.builds.trees import CACHE_SHARE
 from perftrail.model.build import Built, Recipe
-from perftrail.model.source import Source as Asked
+from perftrail.model.source import Source as SourceTable
 from perftrail.model.subject import Revision, Subject
 from perftrail.process.launcher import Launcher
 from perftrail.sources.git import GitSource
-from tests.builds.subject_builder import PROJECT, Place, recipe
+from tests.builds.subject_builder import PROJECT, Project, recipe
 
 BIG = recipe("head -c 1000000 /dev/zero > big; cp README copy", outputs=("big", "copy"))
 MIB = 1 << 20
@@ -38,21 +38,21 @@ def kept(
     )
 
 
-def builder(place: Place, *, disk_bytes: float) -> LocalBuilder:
-    asked = Asked(kind="git", location=str(place.repository.path))
+def builder(project: Project, *, disk_bytes: float) -> LocalBuilder:
+    table = SourceTable(kind="git", location=str(project.repository.path))
     return LocalBuilder(
-        GitSource(asked, cache=str(place.root / "cache"), starter=place.launcher),
-        place.launcher,
-        builds=str(place.builds),
-        logs=str(place.root / "logs"),
-        study_directory=str(place.root),
+        GitSource(table, cache=str(project.root / "cache"), starter=project.launcher),
+        project.launcher,
+        builds=str(project.builds),
+        logs=str(project.root / "logs"),
+        study_directory=str(project.root),
         cpus=2,
         disk_bytes=disk_bytes,
     )
 
 
-def make(place: Place, revision: Revision, how: Recipe, *, disk_mib: float) -> Built:
-    own = builder(place, disk_bytes=disk_mib * MIB / (1 - CACHE_SHARE))
+def make(project: Project, revision: Revision, how: Recipe, *, disk_mib: float) -> Built:
+    own = builder(project, disk_bytes=disk_mib * MIB / (1 - CACHE_SHARE))
     built = own.build(Subject(revision=revision, variant="plain"), how)
     assert isinstance(built, Built), built
     own.close()
@@ -79,33 +79,33 @@ def test_nothing_goes_that_fits_and_nothing_that_is_needed() -> None:
     assert items_to_remove([replace(each, needed=True) for each in some], budget_bytes=0, now=0.0) == []
 
 
-def test_builds_of_earlier_runs_make_room_and_the_last_used_stays(place: Place) -> None:
-    revisions = [place.commit({**PROJECT, "README": f"{number}\n"}) for number in range(3)]
-    first, second = (make(place, each, BIG, disk_mib=100) for each in revisions[:2])
+def test_builds_of_earlier_runs_make_room_and_the_last_used_stays(project: Project) -> None:
+    revisions = [project.commit({**PROJECT, "README": f"{number}\n"}) for number in range(3)]
+    first, second = (make(project, each, BIG, disk_mib=100) for each in revisions[:2])
     for built, day in ((first, 86400 * 30), (second, 86400 * 31)):
         os.utime(Path(built.directory).parent / "built.json", (day, day))
-    make(place, revisions[0], BIG, disk_mib=100)  # used again
-    third = make(place, revisions[2], BIG, disk_mib=2.2)
+    make(project, revisions[0], BIG, disk_mib=100)  # used again
+    third = make(project, revisions[2], BIG, disk_mib=2.2)
     assert [there(each) for each in (first, second, third)] == [True, False, True]
-    assert bytes_below(place.builds / "trash") == 0
-    again = make(place, revisions[1], BIG, disk_mib=100)
+    assert bytes_below(project.builds / "trash") == 0
+    again = make(project, revisions[1], BIG, disk_mib=100)
     assert not again.reused
     assert there(again)
 
 
-def test_what_sccache_keeps_is_no_room_for_builds(place: Place) -> None:
-    revisions = [place.commit({**PROJECT, "README": f"{number}\n"}) for number in range(2)]
-    first = make(place, revisions[0], BIG, disk_mib=2.2)
-    (place.builds / "sccache").mkdir()
-    (place.builds / "sccache" / "entry").write_bytes(b"x" * MIB)
-    make(place, revisions[1], BIG, disk_mib=2.2)
+def test_what_sccache_keeps_is_no_room_for_builds(project: Project) -> None:
+    revisions = [project.commit({**PROJECT, "README": f"{number}\n"}) for number in range(2)]
+    first = make(project, revisions[0], BIG, disk_mib=2.2)
+    (project.builds / "sccache").mkdir()
+    (project.builds / "sccache" / "entry").write_bytes(b"x" * MIB)
+    make(project, revisions[1], BIG, disk_mib=2.2)
     assert not there(first)
 
 
-def test_what_this_run_made_or_needs_stays_however_little_room_there_is(place: Place) -> None:
-    revisions = [place.commit({**PROJECT, "README": f"{number}\n"}) for number in range(3)]
-    earlier = make(place, revisions[0], BIG, disk_mib=100)
-    own = builder(place, disk_bytes=0.5 * MIB)
+def test_what_this_run_made_or_needs_stays_however_little_room_there_is(project: Project) -> None:
+    revisions = [project.commit({**PROJECT, "README": f"{number}\n"}) for number in range(3)]
+    earlier = make(project, revisions[0], BIG, disk_mib=100)
+    own = builder(project, disk_bytes=0.5 * MIB)
     own.protect([(Subject(revision=revisions[0], variant="plain"), BIG)])
     made = [own.build(Subject(revision=each, variant="plain"), BIG) for each in revisions[1:]]
     assert there(earlier)
@@ -115,8 +115,8 @@ def test_what_this_run_made_or_needs_stays_however_little_room_there_is(place: P
     own.close()
 
 
-def test_what_another_perftrail_uses_stays_until_that_one_is_gone(place: Place) -> None:
-    one, two, three = (place.commit({**PROJECT, "README": f"{number}\n"}) for number in range(3))
+def test_what_another_perftrail_uses_stays_until_that_one_is_gone(project: Project) -> None:
+    one, two, three = (project.commit({**PROJECT, "README": f"{number}\n"}) for number in range(3))
     code = """
 import sys
 from pathlib import Path
@@ -124,39 +124,39 @@ from perftrail.process import Launcher
 from perftrail.model.subject import Revision
 from perftrail.model.subject import Subject
 from tests.builds.test_eviction import BIG, builder
-from tests.builds.subject_builder import Place
-place = Place.__new__(Place)
-place.root, place.launcher = Path(sys.argv[1]), Launcher()
-place.repository = type("There", (), {"path": Path(sys.argv[1]) / "repository"})
-own = builder(place, disk_bytes=1e9)
+from tests.builds.subject_builder import Project
+project = Project.__new__(Project)
+project.root, project.launcher = Path(sys.argv[1]), Launcher()
+project.repository = type("There", (), {"path": Path(sys.argv[1]) / "repository"})
+own = builder(project, disk_bytes=1e9)
 built = own.build(Subject(revision=Revision(id=sys.argv[2]), variant="plain"), BIG)
 print(built.directory, flush=True)
 sys.stdin.read()
 """
     other = subprocess.Popen(
-        [sys.executable, "-c", code, place.root, one.id],
+        [sys.executable, "-c", code, project.root, one.id],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2],
     )  # fmt: skip
     assert other.stdout is not None
     used = Path(other.stdout.readline().strip()) / "big"
-    make(place, two, BIG, disk_mib=0.5)
+    make(project, two, BIG, disk_mib=0.5)
     assert used.is_file()
     other.kill()
     other.communicate()
-    make(place, three, BIG, disk_mib=0.5)
+    make(project, three, BIG, disk_mib=0.5)
     assert not used.exists()
 
 
-def test_an_artefact_goes_with_the_last_build_that_leads_to_it(place: Place) -> None:
+def test_an_artefact_goes_with_the_last_build_that_leads_to_it(project: Project) -> None:
     how = replace(recipe("head -c 1000000 /dev/zero > big", outputs=("big",)), incremental=True)
-    one, two, other = (place.commit({**PROJECT, "README": f"{number}\n"}) for number in range(3))
-    shared = [make(place, each, how, disk_mib=100) for each in (one, two)]
-    (artefact,) = (place.builds / "artefacts").iterdir()
+    one, two, other = (project.commit({**PROJECT, "README": f"{number}\n"}) for number in range(3))
+    shared = [make(project, each, how, disk_mib=100) for each in (one, two)]
+    (artefact,) = (project.builds / "artefacts").iterdir()
     assert [Path(each.directory).resolve() for each in shared] == [artefact / "tree"] * 2
-    make(place, other, BIG, disk_mib=0.1)
+    make(project, other, BIG, disk_mib=0.1)
     assert not artefact.exists()
     assert [Path(each.directory).is_symlink() for each in shared] == [False, False]
-    assert there(make(place, one, how, disk_mib=100))
+    assert there(make(project, one, how, disk_mib=100))
 
 
 KILLED = """
@@ -166,7 +166,7 @@ from perftrail.builds import artefact, quota
 from perftrail.process import Launcher
 from perftrail.model.subject import Revision
 from tests.builds.test_eviction import BIG, make
-from tests.builds.subject_builder import Place
+from tests.builds.subject_builder import Project
 root, revision, at = sys.argv[1:]
 left = int(at)
 def counted(act):
@@ -177,54 +177,56 @@ def counted(act):
             os.kill(os.getpid(), signal.SIGKILL)
         return act(*words, **more)
     return acting
-place = Place.__new__(Place)
-place.root, place.launcher = Path(root), Launcher()
-place.repository = type("There", (), {"path": Path(root) / "repository"})
+project = Project.__new__(Project)
+project.root, project.launcher = Path(root), Launcher()
+project.repository = type("There", (), {"path": Path(root) / "repository"})
 quota.remove_tree = counted(quota.remove_tree)
 quota.sync_directory = counted(quota.sync_directory)
 Path.rename = counted(Path.rename)
-make(place, Revision(id=revision), BIG, disk_mib=0.5)
+make(project, Revision(id=revision), BIG, disk_mib=0.5)
 """
 """Makes a build with too little room, and is killed at the n-th step of removing what does not fit."""
 
 
-def test_a_kill_while_making_room_leaves_no_half_build_that_looks_finished(place: Place) -> None:
-    revisions = [place.commit({**PROJECT, "README": f"{number}\n"}) for number in range(4)]
+def test_a_kill_while_making_room_leaves_no_half_build_that_looks_finished(project: Project) -> None:
+    revisions = [project.commit({**PROJECT, "README": f"{number}\n"}) for number in range(4)]
     half = 0
     for moment, revision in enumerate(revisions[1:]):
-        make(place, revisions[0], BIG, disk_mib=100)
+        make(project, revisions[0], BIG, disk_mib=100)
         killed = subprocess.run(
-            [sys.executable, "-c", KILLED, place.root, revision.id, str(moment)],
+            [sys.executable, "-c", KILLED, project.root, revision.id, str(moment)],
             cwd=Path(__file__).parents[2], capture_output=True, check=False,
         )  # fmt: skip
         assert killed.returncode == -9, killed.stderr
-        homes = [each for each in place.builds.iterdir() if len(each.name) == 32]
+        homes = [each for each in project.builds.iterdir() if len(each.name) == 32]
         finished = [each for each in homes if (each / "built.json").is_file()]
         assert all((each / "tree" / "big").stat().st_size == 1_000_000 for each in finished)
-        trash = place.builds / "trash"
+        trash = project.builds / "trash"
         half += len(homes) - len(finished) + (len(list(trash.iterdir())) if trash.is_dir() else 0)
     assert half > 0
-    assert all(there(make(place, each, BIG, disk_mib=100)) for each in revisions)
-    assert list((place.builds / "trash").iterdir()) == []
+    assert all(there(make(project, each, BIG, disk_mib=100)) for each in revisions)
+    assert list((project.builds / "trash").iterdir()) == []
 
 
-def test_the_compiler_cache_is_given_its_share(place: Place) -> None:
+def test_the_compiler_cache_is_given_its_share(project: Project) -> None:
     with Launcher():
-        builder(place, disk_bytes=8 * MIB)
-    assert (place.builds / "ccache" / "ccache.conf").read_text() == "max_size = 2048Ki\n"
+        builder(project, disk_bytes=8 * MIB)
+    assert (project.builds / "ccache" / "ccache.conf").read_text() == "max_size = 2048Ki\n"
 
 
-def test_builds_that_fit_are_not_added_up_each_time(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    revisions = [place.commit({**PROJECT, "README": f"{number}\n"}) for number in range(4)]
+def test_builds_that_fit_are_not_added_up_each_time(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    revisions = [project.commit({**PROJECT, "README": f"{number}\n"}) for number in range(4)]
     shrunk: list[Path] = []
     shrink = Disk.shrink
 
     def counted(disk: Disk) -> Shrunk | None:
-        shrunk.append(place.builds)
+        shrunk.append(project.builds)
         return shrink(disk)
 
     monkeypatch.setattr(Disk, "shrink", counted)
-    own = builder(place, disk_bytes=100 * MIB)
+    own = builder(project, disk_bytes=100 * MIB)
     for revision in revisions:
         assert isinstance(own.build(Subject(revision=revision, variant="plain"), BIG), Built)
     assert len(shrunk) == 1

@@ -16,7 +16,7 @@ from perftrail.errors import CheckoutFailed
 from perftrail.model.build import Built, Failure
 from perftrail.model.subject import Revision, Subject
 from perftrail.process.launcher import Launcher, launcher_path
-from tests.builds.subject_builder import MAKEFILE, PROGRAM, PROJECT, Place, recipe
+from tests.builds.subject_builder import MAKEFILE, PROGRAM, PROJECT, Project, recipe
 from tests.fakes.source import InMemorySource
 
 MAKE = recipe("make", outputs=("program",))
@@ -26,64 +26,64 @@ def output_of(program: Path) -> str:
     return subprocess.run([program], check=True, capture_output=True, text=True).stdout.strip()
 
 
-def test_a_subject_is_built_and_then_reused(place: Place) -> None:
-    revision = place.commit()
-    first = place.made(revision, MAKE)
+def test_a_subject_is_built_and_then_reused(project: Project) -> None:
+    revision = project.commit()
+    first = project.made(revision, MAKE)
     assert output_of(Path(first.directory) / "program") == "7"
     assert not first.reused
-    again = place.made(revision, MAKE)
+    again = project.made(revision, MAKE)
     assert again.reused
     assert (again.key, again.artefact, again.seconds) == (first.key, first.artefact, first.seconds)
 
 
-def test_the_log_shows_each_line_with_its_time(place: Place) -> None:
-    built = place.made(place.commit(), recipe("echo one; echo two >&2", "make"))
+def test_the_log_shows_each_line_with_its_time(project: Project) -> None:
+    built = project.made(project.commit(), recipe("echo one; echo two >&2", "make"))
     log = Path(built.log).read_text()
     assert "$ echo one; echo two >&2\none\ntwo\n[done, " in log
     assert "$ make\n" in log
     assert log.count(" s]") == 2
 
 
-def test_a_commit_that_only_changed_the_docs_gives_an_equal_artefact(place: Place) -> None:
-    one = place.made(place.commit(), MAKE)
-    docs = place.made(place.commit({**PROJECT, "README": "two\n"}), MAKE)
-    faster = place.made(place.commit({**PROJECT, "program.c": PROGRAM.replace("7", "8")}), MAKE)
+def test_a_commit_that_only_changed_the_docs_gives_an_equal_artefact(project: Project) -> None:
+    one = project.made(project.commit(), MAKE)
+    docs = project.made(project.commit({**PROJECT, "README": "two\n"}), MAKE)
+    faster = project.made(project.commit({**PROJECT, "program.c": PROGRAM.replace("7", "8")}), MAKE)
     assert one.key != docs.key
     assert one.artefact == docs.artefact != faster.artefact
 
 
-def test_debug_information_in_archives_does_not_tell_builds_apart(place: Place) -> None:
+def test_debug_information_in_archives_does_not_tell_builds_apart(project: Project) -> None:
     how = recipe("cc -g -c program.c", "ar cr libprogram.a program.o", outputs=("lib*.a",))
-    one = place.made(place.commit(), how)
-    docs = place.made(place.commit({**PROJECT, "README": "two\n"}), how)
+    one = project.made(project.commit(), how)
+    docs = project.made(project.commit({**PROJECT, "README": "two\n"}), how)
     assert one.artefact == docs.artefact
 
 
-def test_a_path_that_matters_when_a_program_runs_distinguishes_builds(place: Place) -> None:
+def test_a_path_that_matters_when_a_program_runs_distinguishes_builds(project: Project) -> None:
     how = recipe("cc -Wl,-rpath,{build} -o program program.c", outputs=("program",))
-    one = place.made(place.commit(), how)
-    docs = place.made(place.commit({**PROJECT, "README": "two\n"}), how)
+    one = project.made(project.commit(), how)
+    docs = project.made(project.commit({**PROJECT, "README": "two\n"}), how)
     assert one.artefact != docs.artefact
 
 
-def test_without_outputs_the_artefact_is_the_content_that_went_in(place: Place) -> None:
-    built = place.made(place.commit(), recipe("make"))
+def test_without_outputs_the_artefact_is_the_content_that_went_in(project: Project) -> None:
+    built = project.made(project.commit(), recipe("make"))
     assert built.artefact == built.key
 
 
-def test_a_tree_that_came_back_is_not_built_twice(place: Place) -> None:
-    first = place.commit()
-    place.commit({**PROJECT, "README": "two\n"})
-    reverted = place.commit()
-    assert place.made(first, MAKE).key == place.made(reverted, MAKE).key
-    assert place.made(reverted, MAKE).reused
+def test_a_tree_that_came_back_is_not_built_twice(project: Project) -> None:
+    first = project.commit()
+    project.commit({**PROJECT, "README": "two\n"})
+    reverted = project.commit()
+    assert project.made(first, MAKE).key == project.made(reverted, MAKE).key
+    assert project.made(reverted, MAKE).reused
 
 
-def test_everything_that_may_change_a_build_changes_its_key(place: Place) -> None:
-    builder, revision = place.builder(), place.commit()
-    other = place.commit({**PROJECT, "README": "two\n"})
+def test_everything_that_may_change_a_build_changes_its_key(project: Project) -> None:
+    builder, revision = project.builder(), project.commit()
+    other = project.commit({**PROJECT, "README": "two\n"})
     subject, plain = Subject(revision=revision, variant="plain"), recipe("make -C .")
-    (place.root / "fix.diff").write_text("one")
+    (project.root / "fix.diff").write_text("one")
     keys = [
         builder.key(subject, plain),
         builder.key(Subject(revision=other, variant="plain"), plain),
@@ -95,27 +95,27 @@ def test_everything_that_may_change_a_build_changes_its_key(place: Place) -> Non
         builder.key(subject, recipe("echo {revision}")),
         builder.key(Subject(revision=other, variant="plain"), recipe("echo {revision}")),
     ]
-    (place.root / "fix.diff").write_text("two")
+    (project.root / "fix.diff").write_text("two")
     keys.append(builder.key(subject, recipe("patch < {study}/fix.diff")))
     assert len(set(keys)) == len(keys)
     assert {len(key) for key in keys} == {32}
     assert builder.key(Subject(revision=revision, variant="other"), plain) == keys[0]
 
 
-def test_another_compiler_is_another_key(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    subject = Subject(revision=place.commit(), variant="plain")
-    before = place.builder().key(subject, recipe("./configure"))
-    tools = place.root / "tools"
+def test_another_compiler_is_another_key(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    subject = Subject(revision=project.commit(), variant="plain")
+    before = project.builder().key(subject, recipe("./configure"))
+    tools = project.root / "tools"
     tools.mkdir()
     (tools / "cc").write_text("#!/bin/sh\necho 'cc 99.9'\n")
     (tools / "cc").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
-    assert place.builder().key(subject, recipe("./configure")) != before
+    assert project.builder().key(subject, recipe("./configure")) != before
 
 
-def test_the_first_error_is_quoted_and_not_the_last_line(place: Place) -> None:
-    broken = place.commit({**PROJECT, "program.c": '#include "gone.h"\nint main(void) { return 0; }\n'})
-    failure = place.failed(broken, recipe("make -k; echo 'a long tail of talk'; false"))
+def test_the_first_error_is_quoted_and_not_the_last_line(project: Project) -> None:
+    broken = project.commit({**PROJECT, "program.c": '#include "gone.h"\nint main(void) { return 0; }\n'})
+    failure = project.failed(broken, recipe("make -k; echo 'a long tail of talk'; false"))
     assert failure.stage == "build"
     assert "gone.h: No such file or directory" in failure.message.splitlines()[0]
     assert "make: ***" in failure.message
@@ -123,13 +123,13 @@ def test_the_first_error_is_quoted_and_not_the_last_line(place: Place) -> None:
     assert "gone.h" in Path(failure.log).read_text()
 
 
-def test_a_failed_build_leaves_its_log_and_nothing_else(place: Place) -> None:
-    failure = place.failed(place.commit(), recipe("mkdir deep; touch deep/file; chmod 500 deep; exit 3"))
+def test_a_failed_build_leaves_its_log_and_nothing_else(project: Project) -> None:
+    failure = project.failed(project.commit(), recipe("mkdir deep; touch deep/file; chmod 500 deep; exit 3"))
     assert failure.message == "exit code 3: mkdir deep; touch deep/file; chmod 500 deep; exit 3"
     assert Path(failure.log).is_file()
     assert [
         path.name
-        for path in place.builds.iterdir()
+        for path in project.builds.iterdir()
         if path.name not in {"locks", "ccache", "sccache-wrapper"}
     ] == []
 
@@ -141,42 +141,42 @@ class Gone(InMemorySource):
         raise CheckoutFailed(f"{revision.id}: the index has no file for it any more")
 
 
-def test_a_revision_that_cannot_be_had_is_a_failure_of_the_checkout(place: Place) -> None:
-    builder = place.builder(source=Gone([("1.0", PROJECT)]))
+def test_a_revision_that_cannot_be_had_is_a_failure_of_the_checkout(project: Project) -> None:
+    builder = project.builder(source=Gone([("1.0", PROJECT)]))
     failure = builder.build(Subject(revision=Revision(id="1.0"), variant="plain"), MAKE)
     assert isinstance(failure, Failure)
     assert (failure.stage, failure.message) == ("checkout", "1.0: the index has no file for it any more")
     assert failure.message in Path(failure.log).read_text()
 
 
-def test_outputs_that_match_nothing_are_a_failure(place: Place) -> None:
-    failure = place.failed(place.commit(), recipe("make", outputs=("lib*.so", "bin/**")))
+def test_outputs_that_match_nothing_are_a_failure(project: Project) -> None:
+    failure = project.failed(project.commit(), recipe("make", outputs=("lib*.so", "bin/**")))
     assert (failure.stage, failure.message) == (
         "build",
         "outputs matched no file: lib*.so, bin/**; correct the recipe's outputs",
     )
 
 
-def test_a_directory_that_a_revision_lacks_is_a_failure(place: Place) -> None:
-    assert "no such directory" in place.failed(place.commit(), recipe("make", directory="unix")).message
-    linked = place.commit({**PROJECT, "unix": "link:/tmp"})
-    assert "no such directory" in place.failed(linked, recipe("touch here", directory="unix")).message
+def test_a_directory_that_a_revision_lacks_is_a_failure(project: Project) -> None:
+    assert "no such directory" in project.failed(project.commit(), recipe("make", directory="unix")).message
+    linked = project.commit({**PROJECT, "unix": "link:/tmp"})
+    assert "no such directory" in project.failed(linked, recipe("touch here", directory="unix")).message
 
 
-def test_a_step_runs_in_its_directory_with_unset_variables_refused(place: Place) -> None:
-    revision = place.commit({**PROJECT, "unix/here": "x"})
-    place.made(revision, recipe("test -f here", directory="unix"))
-    assert "UNSET" in place.failed(revision, recipe("echo $UNSET_THING")).message
-    assert "exit code 1" in place.failed(revision, recipe("false; touch went-on")).message
+def test_a_step_runs_in_its_directory_with_unset_variables_refused(project: Project) -> None:
+    revision = project.commit({**PROJECT, "unix/here": "x"})
+    project.made(revision, recipe("test -f here", directory="unix"))
+    assert "UNSET" in project.failed(revision, recipe("echo $UNSET_THING")).message
+    assert "exit code 1" in project.failed(revision, recipe("false; touch went-on")).message
 
 
 def test_the_environment_is_small_and_the_same_for_everybody(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CFLAGS", "-O0")
     monkeypatch.setenv("LD_PRELOAD_NOT", "x")
-    built = place.made(
-        place.commit(), recipe("env > seen; touch $TMPDIR/private", env={"WHERE": "{build}:{cpus}:${HOME}"})
+    built = project.made(
+        project.commit(), recipe("env > seen; touch $TMPDIR/private", env={"WHERE": "{build}:{cpus}:${HOME}"})
     )
     lines = (Path(built.directory) / "seen").read_text().splitlines()
     seen = dict(line.split("=", 1) for line in lines)
@@ -190,31 +190,33 @@ def test_the_environment_is_small_and_the_same_for_everybody(
 
 def test_placeholders_are_single_words_whatever_their_value(tmp_path: Path) -> None:
     with Launcher() as launcher:
-        place = Place(tmp_path / "it's $(touch pwned) `x`", launcher)
-        built = place.made(place.commit(), recipe("cp {build}/program.c {build}/copy.c && echo {revision}"))
+        project = Project(tmp_path / "it's $(touch pwned) `x`", launcher)
+        built = project.made(
+            project.commit(), recipe("cp {build}/program.c {build}/copy.c && echo {revision}")
+        )
         assert (Path(built.directory) / "copy.c").read_text() == PROGRAM
     assert not list(tmp_path.rglob("pwned"))
 
 
-def test_a_timeout_covers_all_steps_and_kills_the_whole_tree(place: Place) -> None:
-    revision = place.commit()
+def test_a_timeout_covers_all_steps_and_kills_the_whole_tree(project: Project) -> None:
+    revision = project.commit()
     forks = "(setsid sh -c 'echo $$ > pid; while :; do sleep 100; done' &) ; while ! test -s pid; do :; done"
-    how = recipe(f"cd {place.root}; {forks}", f"cd {place.root}; {forks}; sleep 100", timeout_seconds=1.5)
-    failure = place.failed(revision, how)
+    how = recipe(f"cd {project.root}; {forks}", f"cd {project.root}; {forks}; sleep 100", timeout_seconds=1.5)
+    failure = project.failed(revision, how)
     assert failure.stage == "build"
     assert failure.message.startswith("timed out after 1.5 s: ")
     assert 1.0 < failure.seconds < 10
-    assert not Path(f"/proc/{(place.root / 'pid').read_text().strip()}").exists()
+    assert not Path(f"/proc/{(project.root / 'pid').read_text().strip()}").exists()
 
 
-def test_a_build_killed_half_way_is_wiped_and_redone(place: Place) -> None:
-    revision = place.commit()
-    built = place.made(revision, MAKE)
+def test_a_build_killed_half_way_is_wiped_and_redone(project: Project) -> None:
+    revision = project.commit()
+    built = project.made(revision, MAKE)
     home = Path(built.directory).parent
     (home / "built.json").unlink()
     (home / "tree" / "program").write_text("half a program")
     (home / "tree" / "stray").write_text("left over")
-    again = place.made(revision, MAKE)
+    again = project.made(revision, MAKE)
     assert not again.reused
     assert again.artefact == built.artefact
     assert not (home / "tree" / "stray").exists()
@@ -225,21 +227,21 @@ import sys
 from pathlib import Path
 from perftrail.process import Launcher
 from perftrail.model.subject import Revision, Subject
-from tests.builds.subject_builder import Place, recipe
+from tests.builds.subject_builder import Project, recipe
 root, fifo, revision, launcher = sys.argv[1:]
-place = Place.__new__(Place)
-place.root, place.launcher = Path(root), Launcher(Path(launcher))
-place.repository = type("There", (), {"path": Path(root) / "repository"})
+project = Project.__new__(Project)
+project.root, project.launcher = Path(root), Launcher(Path(launcher))
+project.repository = type("There", (), {"path": Path(root) / "repository"})
 how = recipe(f"exec 3> {fifo}; echo started >&3; (setsid sleep 1000 &); sleep 1000")
-place.make(Revision(id=revision), how)
+project.make(Revision(id=revision), how)
 """
 
 
-def test_a_build_dies_with_perftrail_however_it_dies(place: Place) -> None:
-    revision, fifo = place.commit(), place.root / "fifo"
+def test_a_build_dies_with_perftrail_however_it_dies(project: Project) -> None:
+    revision, fifo = project.commit(), project.root / "fifo"
     os.mkfifo(fifo)
     killed = subprocess.Popen(
-        [sys.executable, "-c", KILLED, place.root, fifo, revision.id, launcher_path()],
+        [sys.executable, "-c", KILLED, project.root, fifo, revision.id, launcher_path()],
         cwd=Path(__file__).parents[2],
     )
     with fifo.open() as told:
@@ -249,60 +251,60 @@ def test_a_build_dies_with_perftrail_however_it_dies(place: Place) -> None:
         assert told.read() == ""  # the end of the file comes when the last writer is gone
         assert time.monotonic() - began < 2.0
     killed.wait()
-    assert not place.made(revision, MAKE).reused
+    assert not project.made(revision, MAKE).reused
 
 
-def test_a_marker_that_was_cut_short_counts_for_nothing(place: Place) -> None:
-    revision = place.commit()
-    built = place.made(revision, MAKE)
+def test_a_marker_that_was_cut_short_counts_for_nothing(project: Project) -> None:
+    revision = project.commit()
+    built = project.made(revision, MAKE)
     (Path(built.directory).parent / "built.json").write_text('{"artefact": "abc", "sec')
-    assert not place.made(revision, MAKE).reused
+    assert not project.made(revision, MAKE).reused
 
 
-def test_two_builders_at_once_make_a_build_once(place: Place) -> None:
-    revision, how = place.commit(), recipe(f"echo made >> {place.root}/count; make", outputs=("program",))
+def test_two_builders_at_once_make_a_build_once(project: Project) -> None:
+    revision, how = project.commit(), recipe(f"echo made >> {project.root}/count; make", outputs=("program",))
 
     def make(_: int) -> Built | Failure:
         with Launcher() as own:
-            return place.builder(launcher=own).build(Subject(revision=revision, variant="plain"), how)
+            return project.builder(launcher=own).build(Subject(revision=revision, variant="plain"), how)
 
     with ThreadPoolExecutor(3) as pool:
         outcomes = list(pool.map(make, range(3)))
-    assert (place.root / "count").read_text() == "made\n"
+    assert (project.root / "count").read_text() == "made\n"
     assert sorted(outcome.reused for outcome in outcomes if isinstance(outcome, Built)) == [False, True, True]
 
 
 @pytest.mark.skipif(not Path("/usr/lib/ccache/cc").exists(), reason="ccache is not installed")
-def test_ccache_is_used_said_and_changes_nothing(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ccache_is_used_said_and_changes_nothing(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     how = recipe("cc -g -O1 -c program.c", outputs=("program.o",))
-    cached = place.made(place.commit(), how)
+    cached = project.made(project.commit(), how)
     assert "through ccache" in Path(cached.log).read_text()
-    assert any((place.builds / "ccache").iterdir())
-    docs = place.made(place.commit({**PROJECT, "README": "two\n"}), how)
-    monkeypatch.setattr("perftrail.builds.workbench.has_ccache", lambda: False)
+    assert any((project.builds / "ccache").iterdir())
+    docs = project.made(project.commit({**PROJECT, "README": "two\n"}), how)
+    monkeypatch.setattr("perftrail.builds.build_runner.has_ccache", lambda: False)
     shutil.rmtree(Path(docs.directory).parent)
-    plain = place.made(Revision(id=place.repository.git("rev-parse", "main")), how)
+    plain = project.made(Revision(id=project.repository.git("rev-parse", "main")), how)
     assert "through ccache" not in Path(plain.log).read_text()
     assert cached.artefact == docs.artefact == plain.artefact
 
 
-def test_a_missing_program_and_a_missing_header_are_both_told(place: Place) -> None:
-    assert "no-such-tool" in place.failed(place.commit(), recipe("no-such-tool --build")).message
-    bad = place.commit({**PROJECT, "Makefile": MAKEFILE.replace("program.c", "programme.c")})
-    assert "No rule to make target 'programme.c'" in place.failed(bad, recipe("make")).message
+def test_a_missing_program_and_a_missing_header_are_both_told(project: Project) -> None:
+    assert "no-such-tool" in project.failed(project.commit(), recipe("no-such-tool --build")).message
+    bad = project.commit({**PROJECT, "Makefile": MAKEFILE.replace("program.c", "programme.c")})
+    assert "No rule to make target 'programme.c'" in project.failed(bad, recipe("make")).message
 
 
-def test_a_path_in_the_tree_is_printed_as_its_name_alone(place: Place) -> None:
-    broken = place.commit({**PROJECT, "lib/a.c": "this is no C\n"})
-    failure = place.failed(broken, recipe("cc -c {build}/lib/a.c"))
+def test_a_path_in_the_tree_is_printed_as_its_name_alone(project: Project) -> None:
+    broken = project.commit({**PROJECT, "lib/a.c": "this is no C\n"})
+    failure = project.failed(broken, recipe("cc -c {build}/lib/a.c"))
     assert failure.message.startswith("lib/a.c:1:1: error: ")
-    assert str(place.builds) in Path(failure.log).read_text()
+    assert str(project.builds) in Path(failure.log).read_text()
 
 
 DEEP = 'python3 -c \'import os\nfor n in range(1200): os.mkdir("d" * 50); os.chdir("d" * 50)\''
 
 
-def test_a_build_of_a_tree_without_end_fails_and_leaves_nothing(place: Place) -> None:
-    failure = place.failed(place.commit(), recipe(DEEP))
+def test_a_build_of_a_tree_without_end_fails_and_leaves_nothing(project: Project) -> None:
+    failure = project.failed(project.commit(), recipe(DEEP))
     assert failure.message == "its tree cannot be used: more than 500 levels of directories"
-    assert not [path for path in place.builds.iterdir() if len(path.name) == 32]
+    assert not [path for path in project.builds.iterdir() if len(path.name) == 32]

@@ -18,11 +18,11 @@ from perftrail.builds.relinking import ORIGINALS, working_copy
 from perftrail.builds.workers import BuildWorkers, CleanBuilder, ParallelBuilder
 from perftrail.errors import StaleBuilds
 from perftrail.model.build import Built, Failure, Prepared, Recipe
-from perftrail.model.source import Source as Asked
+from perftrail.model.source import Source as SourceTable
 from perftrail.model.subject import Revision, Subject
 from perftrail.process.launcher import Launcher
 from perftrail.sources.git import GitSource
-from tests.builds.subject_builder import Place, recipe
+from tests.builds.subject_builder import Project, recipe
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -84,8 +84,8 @@ def state_of(tree: Path) -> dict[str, tuple[int, bytes]]:
     return {str(each.relative_to(tree)): (each.stat().st_mtime_ns, each.read_bytes()) for each in files}
 
 
-def test_layouts_differ_in_the_order_of_functions_and_run_alike(place: Place) -> None:
-    found = all_built(relinked(place.builder(), place.commit(PROJECT), range(1, 9)))
+def test_layouts_differ_in_the_order_of_functions_and_run_alike(project: Project) -> None:
+    found = all_built(relinked(project.builder(), project.commit(PROJECT), range(1, 9)))
     orders = {tuple(functions(program(each))) for each in found}
     assert len(orders) >= 3
     assert len({each.artefact for each in found}) == len(orders)
@@ -93,8 +93,8 @@ def test_layouts_differ_in_the_order_of_functions_and_run_alike(place: Place) ->
     assert [each.layout for each in found] == list(range(1, 9))
 
 
-def test_the_build_as_linked_stays_as_it_was_with_its_dates(place: Place) -> None:
-    builder, revision = place.builder(), place.commit(PROJECT)
+def test_the_build_as_linked_stays_as_it_was_with_its_dates(project: Project) -> None:
+    builder, revision = project.builder(), project.commit(PROJECT)
     built = builder.build(subject(revision), HOW)
     assert isinstance(built, Built)
     before = state_of(Path(built.directory))
@@ -105,26 +105,26 @@ def test_the_build_as_linked_stays_as_it_was_with_its_dates(place: Place) -> Non
     assert again == replace(built, reused=True)
 
 
-def test_a_recipe_that_relinks_gives_the_same_build_as_one_that_does_not(place: Place) -> None:
-    revision = place.commit(PROJECT)
-    one = place.builder().key(subject(revision), HOW)
-    assert one == place.builder().key(subject(revision), replace(HOW, relink=()))
+def test_a_recipe_that_relinks_gives_the_same_build_as_one_that_does_not(project: Project) -> None:
+    revision = project.commit(PROJECT)
+    one = project.builder().key(subject(revision), HOW)
+    assert one == project.builder().key(subject(revision), replace(HOW, relink=()))
 
 
-def test_only_outputs_are_kept_and_each_layout_once(place: Place) -> None:
-    builder, revision = place.builder(), place.commit(PROJECT)
+def test_only_outputs_are_kept_and_each_layout_once(project: Project) -> None:
+    builder, revision = project.builder(), project.commit(PROJECT)
     (first,) = all_built(relinked(builder, revision, (1,)))
     assert [each.name for each in Path(first.directory).iterdir()] == ["program"]
     log = Path(first.log)
     assert "relinked with layout 1" in log.read_text()
     log.unlink()
-    (again,) = all_built(relinked(place.builder(), revision, (1,)))
+    (again,) = all_built(relinked(project.builder(), revision, (1,)))
     assert again == replace(first, reused=True)
     assert not log.exists()
 
 
-def test_a_layout_that_was_removed_is_made_again(place: Place) -> None:
-    builder, revision = place.builder(), place.commit(PROJECT)
+def test_a_layout_that_was_removed_is_made_again(project: Project) -> None:
+    builder, revision = project.builder(), project.commit(PROJECT)
     first, second = all_built(relinked(builder, revision, (1, 2)))
     shutil.rmtree(Path(first.directory).parent)
     again, kept = all_built(relinked(builder, revision, (1, 2)))
@@ -134,27 +134,30 @@ def test_a_layout_that_was_removed_is_made_again(place: Place) -> None:
     assert kept.artefact == second.artefact
 
 
-def test_layouts_in_one_visit_share_its_cost(place: Place) -> None:
-    found = all_built(relinked(place.builder(), place.commit(PROJECT), (1, 2, 3)))
+def test_layouts_in_one_visit_share_its_cost(project: Project) -> None:
+    found = all_built(relinked(project.builder(), project.commit(PROJECT), (1, 2, 3)))
     assert all(0.0 < each.seconds < 60.0 for each in found)
     markers = [read_finished(Path(each.directory).with_name("built.json")) for each in found]
     assert all(marker is not None and marker.bytes > 0 for marker in markers)
 
 
-def test_other_lines_are_other_layouts(place: Place) -> None:
-    builder, revision = place.builder(), place.commit(PROJECT)
+def test_other_lines_are_other_layouts(project: Project) -> None:
+    builder, revision = project.builder(), project.commit(PROJECT)
     other = replace(HOW, relink=("cc -o program two.o one.o main.o -DX={layout}",))
     (one,), (two,) = (all_built(relinked(builder, revision, (1,), how)) for how in (HOW, other))
     assert one.key != two.key
 
 
-def test_a_benchmark_s_program_is_linked_with_each_layout_of_a_library(place: Place) -> None:
-    builder, revision = place.builder(), place.commit({**PROJECT, "Makefile": "all:\n\tcc -c one.c two.c\n"})
+def test_a_benchmark_s_program_is_linked_with_each_layout_of_a_library(project: Project) -> None:
+    builder, revision = (
+        project.builder(),
+        project.commit({**PROJECT, "Makefile": "all:\n\tcc -c one.c two.c\n"}),
+    )
     how = replace(
         recipe("make", "ar rc lib.a one.o two.o", outputs=("lib.a",)),
         relink=(SHUFFLED.replace("main.o ", ""), "rm lib.a", "ar rc lib.a $(cat order)"),
     )
-    (place.root / "bench.c").write_text(PROJECT["main.c"].replace('#include "number.h"', "#define N 1"))
+    (project.root / "bench.c").write_text(PROJECT["main.c"].replace('#include "number.h"', "#define N 1"))
     found = all_built(relinked(builder, revision, range(1, 7), how))
     orders = set()
     for each in found:
@@ -175,8 +178,8 @@ def test_a_benchmark_s_program_is_linked_with_each_layout_of_a_library(place: Pl
 # What goes wrong
 
 
-def test_a_relink_that_fails_says_why_and_ends_the_visit(place: Place) -> None:
-    builder, revision = place.builder(), place.commit(PROJECT)
+def test_a_relink_that_fails_says_why_and_ends_the_visit(project: Project) -> None:
+    builder, revision = project.builder(), project.commit(PROJECT)
     how = replace(HOW, relink=("test {layout} != 2 || cc -o program missing.o", *RELINK))
     found = relinked(builder, revision, (1, 2, 3), how)
     assert isinstance(found[1], Built)
@@ -188,8 +191,8 @@ def test_a_relink_that_fails_says_why_and_ends_the_visit(place: Place) -> None:
     assert said(builder.build(subject(revision), how)) == "8\n"  # type: ignore[arg-type] # it is built
 
 
-def test_a_relink_that_takes_too_long_is_a_failure(place: Place) -> None:
-    builder, revision = place.builder(), place.commit(PROJECT)
+def test_a_relink_that_takes_too_long_is_a_failure(project: Project) -> None:
+    builder, revision = project.builder(), project.commit(PROJECT)
     how = replace(HOW, relink=("sleep 30 # {layout}",), timeout_seconds=1.0)
     built = builder.build(subject(revision), replace(how, timeout_seconds=60.0))
     assert isinstance(built, Built)
@@ -200,35 +203,35 @@ def test_a_relink_that_takes_too_long_is_a_failure(place: Place) -> None:
     )
 
 
-def test_outputs_that_relinking_removed_are_a_failure(place: Place) -> None:
+def test_outputs_that_relinking_removed_are_a_failure(project: Project) -> None:
     how = replace(HOW, relink=("rm program # {layout}",))
-    failure = relinked(place.builder(), place.commit(PROJECT), (1,), how)[1]
+    failure = relinked(project.builder(), project.commit(PROJECT), (1,), how)[1]
     assert isinstance(failure, Failure)
     assert failure.message == "outputs matched no file: program; correct the recipe's outputs"
 
 
-def test_a_program_that_would_load_the_library_as_linked_is_refused(place: Place) -> None:
+def test_a_program_that_would_load_the_library_as_linked_is_refused(project: Project) -> None:
     steps = ("cc -shared -fPIC -o liball.so one.c two.c", "cc -o program main.c -L. -lall -Wl,-rpath,$PWD")
     how = replace(recipe(*steps, outputs=("program", "liball.so")), relink=(*steps, ": {layout}"))
-    failure = relinked(place.builder(), place.commit(PROJECT), (1,), how)[1]
+    failure = relinked(project.builder(), project.commit(PROJECT), (1,), how)[1]
     assert isinstance(failure, Failure)
     assert failure.message.startswith("program contains the name of its build directory")
     own = tuple(each.replace("$PWD", "'$ORIGIN'") for each in steps)
     how = replace(recipe(*own, outputs=("program", "liball.so")), relink=(*own, ": {layout}"))
-    (found,) = all_built(relinked(place.builder(), place.commit(PROJECT), (1,), how))
+    (found,) = all_built(relinked(project.builder(), project.commit(PROJECT), (1,), how))
     assert said(found) == "8\n"
 
 
-def test_a_program_that_only_prints_where_its_source_was_is_kept(place: Place) -> None:
+def test_a_program_that_only_prints_where_its_source_was_is_kept(project: Project) -> None:
     main = PROJECT["main.c"].replace("return 0", "puts(__FILE__); return 0")
     how = replace(HOW, steps=("cc -c $PWD/main.c one.c two.c", "cc -o program main.o one.o two.o"))
-    (found,) = all_built(relinked(place.builder(), place.commit({**PROJECT, "main.c": main}), (1,), how))
+    (found,) = all_built(relinked(project.builder(), project.commit({**PROJECT, "main.c": main}), (1,), how))
     assert said(found).startswith("8\n/")
     assert said(found).endswith("/tree/main.c\n")
 
 
-def test_what_a_killed_relink_left_is_undone_before_the_build_is_used(place: Place) -> None:
-    builder, revision = place.builder(), place.commit(PROJECT)
+def test_what_a_killed_relink_left_is_undone_before_the_build_is_used(project: Project) -> None:
+    builder, revision = project.builder(), project.commit(PROJECT)
     built = builder.build(subject(revision), HOW)
     assert isinstance(built, Built)
     tree = Path(built.directory)
@@ -240,14 +243,14 @@ def test_what_a_killed_relink_left_is_undone_before_the_build_is_used(place: Pla
             os._exit(0)  # as a kill would: nothing is put back
     os.waitpid(child, 0)
     assert (tree / "program").read_text() == "relinked"
-    again = place.builder().build(subject(revision), HOW)
+    again = project.builder().build(subject(revision), HOW)
     assert again == replace(built, reused=True)
     assert state_of(tree) == before
 
 
-def test_special_files_and_unreadable_ones_do_not_stop_a_relink(place: Place) -> None:
+def test_special_files_and_unreadable_ones_do_not_stop_a_relink(project: Project) -> None:
     how = replace(HOW, steps=("make", "mkfifo pipe", "ln -s nowhere dangling", "mkdir -p d; ln -s .. d/up"))
-    (found,) = all_built(relinked(place.builder(), place.commit(PROJECT), (1,), how))
+    (found,) = all_built(relinked(project.builder(), project.commit(PROJECT), (1,), how))
     assert said(found) == "8\n"
 
 
@@ -256,28 +259,28 @@ def test_special_files_and_unreadable_ones_do_not_stop_a_relink(place: Place) ->
 INCREMENTAL = replace(HOW, incremental=True)
 
 
-def test_the_objects_of_a_used_tree_are_relinked_and_the_tree_stays_as_it_was(place: Place) -> None:
-    builder = place.builder()
-    revisions = [place.commit({**PROJECT, "number.h": f"#define N {n}\n"}) for n in (1, 2, 3, 4)]
+def test_the_objects_of_a_used_tree_are_relinked_and_the_tree_stays_as_it_was(project: Project) -> None:
+    builder = project.builder()
+    revisions = [project.commit({**PROJECT, "number.h": f"#define N {n}\n"}) for n in (1, 2, 3, 4)]
     for revision in revisions[:3]:
         assert isinstance(builder.build(subject(revision), INCREMENTAL), Built)
     found = all_built(relinked(builder, revisions[0], range(1, 5), INCREMENTAL))
     assert {said(each) for each in found} == {"8\n"}
     assert len({each.artefact for each in found}) >= 2
-    (state,) = (place.builds / "worktrees").glob("*/state.json")
+    (state,) = (project.builds / "worktrees").glob("*/state.json")
     assert read_state(state).usable
     fourth = builder.build(subject(revisions[3]), INCREMENTAL)
     assert isinstance(fourth, Built)
     assert Path(fourth.log).read_text().count(" -c ") == 1
-    clean = place.made(Revision(id=revisions[0].id), replace(INCREMENTAL, incremental=False))
+    clean = project.made(Revision(id=revisions[0].id), replace(INCREMENTAL, incremental=False))
     assert clean.artefact == builder.build(subject(revisions[0]), INCREMENTAL).artefact  # type: ignore[union-attr]
 
 
-def test_a_used_tree_is_checked_as_if_nothing_had_been_relinked_in_it(place: Place) -> None:
-    builder = place.builder()
-    revisions = [place.commit({**PROJECT, "number.h": f"#define N {n}\n"}) for n in (1, 2, 3)]
+def test_a_used_tree_is_checked_as_if_nothing_had_been_relinked_in_it(project: Project) -> None:
+    builder = project.builder()
+    revisions = [project.commit({**PROJECT, "number.h": f"#define N {n}\n"}) for n in (1, 2, 3)]
     builts = [builder.build(subject(revision), INCREMENTAL) for revision in revisions]
-    (state,) = (place.builds / "worktrees").glob("*/state.json")
+    (state,) = (project.builds / "worktrees").glob("*/state.json")
     before = read_state(state)
     assert before.unchecked == tuple(each.key for each in builts[1:] if isinstance(each, Built))
     all_built(relinked(builder, revisions[0], (1,), INCREMENTAL))
@@ -286,10 +289,10 @@ def test_a_used_tree_is_checked_as_if_nothing_had_been_relinked_in_it(place: Pla
     assert read_state(state).unchecked == ()
 
 
-def test_a_kill_while_a_used_tree_is_relinked_costs_nothing_but_the_relink(place: Place) -> None:
-    builder, revision = place.builder(), place.commit(PROJECT)
+def test_a_kill_while_a_used_tree_is_relinked_costs_nothing_but_the_relink(project: Project) -> None:
+    builder, revision = project.builder(), project.commit(PROJECT)
     assert isinstance(builder.build(subject(revision), INCREMENTAL), Built)
-    (state,) = (place.builds / "worktrees").glob("*/state.json")
+    (state,) = (project.builds / "worktrees").glob("*/state.json")
     tree = state.with_name("tree")
     before = state_of(tree)
     child = os.fork()
@@ -304,13 +307,13 @@ def test_a_kill_while_a_used_tree_is_relinked_costs_nothing_but_the_relink(place
     assert read_state(state).usable
 
 
-def test_objects_are_built_in_a_clean_tree_where_used_ones_are_not_trusted(place: Place) -> None:
-    builder, revision = place.builder(), place.commit(PROJECT)
+def test_objects_are_built_in_a_clean_tree_where_used_ones_are_not_trusted(project: Project) -> None:
+    builder, revision = project.builder(), project.commit(PROJECT)
     built = builder.build(subject(revision), INCREMENTAL)
     assert isinstance(built, Built)
-    (state,) = (place.builds / "worktrees").glob("*/state.json")
+    (state,) = (project.builds / "worktrees").glob("*/state.json")
     recipe_key = state.parent.name.rpartition("-")[0]
-    (place.builds / "worktrees" / f"{recipe_key}.distrusted").write_text("for this test")
+    (project.builds / "worktrees" / f"{recipe_key}.distrusted").write_text("for this test")
     (found,) = all_built(builder.relink(subject(revision), INCREMENTAL, built, (1,)))
     assert said(found) == "8\n"
 
@@ -318,20 +321,20 @@ def test_objects_are_built_in_a_clean_tree_where_used_ones_are_not_trusted(place
 FORGETFUL = {**PROJECT, "Makefile": PROJECT["Makefile"].replace(" number.h", "")}
 
 
-def test_stale_objects_of_a_used_tree_are_not_relinked(place: Place) -> None:
-    builder = place.builder()
-    first, second = (place.commit({**FORGETFUL, "number.h": f"#define N {number}\n"}) for number in (1, 2))
+def test_stale_objects_of_a_used_tree_are_not_relinked(project: Project) -> None:
+    builder = project.builder()
+    first, second = (project.commit({**FORGETFUL, "number.h": f"#define N {number}\n"}) for number in (1, 2))
     for revision in (first, second):  # the second is linked from the objects of the first
         assert isinstance(builder.build(subject(revision), INCREMENTAL), Built)
     with pytest.raises(StaleBuilds):
         builder.confirm()
-    found = all_built(relinked(place.builder(), second, (1, 2), INCREMENTAL))
+    found = all_built(relinked(project.builder(), second, (1, 2), INCREMENTAL))
     assert {said(each) for each in found} == {"16\n"}
 
 
-def test_layouts_of_a_removed_build_do_not_belong_to_the_new_one(place: Place) -> None:
-    builder = place.builder()
-    first, second = (place.commit({**FORGETFUL, "number.h": f"#define N {number}\n"}) for number in (1, 2))
+def test_layouts_of_a_removed_build_do_not_belong_to_the_new_one(project: Project) -> None:
+    builder = project.builder()
+    first, second = (project.commit({**FORGETFUL, "number.h": f"#define N {number}\n"}) for number in (1, 2))
     assert isinstance(builder.build(subject(first), INCREMENTAL), Built)
     (stale,) = all_built(relinked(builder, second, (1,), INCREMENTAL))
     assert said(stale) == "8\n"
@@ -341,24 +344,24 @@ def test_layouts_of_a_removed_build_do_not_belong_to_the_new_one(place: Place) -
     assert said(right) == "16\n"
 
 
-def test_a_build_that_others_made_is_relinked_by_who_leads(place: Place) -> None:
-    asked = Asked(kind="git", location=str(place.repository.path))
-    places = {
-        "builds": str(place.builds),
-        "logs": str(place.root / "logs"),
-        "study_directory": str(place.root),
+def test_a_build_that_others_made_is_relinked_by_who_leads(project: Project) -> None:
+    table = SourceTable(kind="git", location=str(project.repository.path))
+    options = {
+        "builds": str(project.builds),
+        "logs": str(project.root / "logs"),
+        "study_directory": str(project.root),
         "cpus": 1,
         "others": {},
         "folders": {},
         "isolation": None,
         "disk_bytes": None,
     }
-    revision = place.commit(PROJECT)
+    revision = project.commit(PROJECT)
     with Launcher() as other:
-        source = GitSource(asked, cache=str(place.root / "cache"), starter=other)
-        hand = CleanBuilder(source, other, **places)  # type: ignore[arg-type] # put together loosely
+        source = GitSource(table, cache=str(project.root / "cache"), starter=other)
+        hand = CleanBuilder(source, other, **options)  # type: ignore[arg-type] # put together loosely
         workers = BuildWorkers([_Stopping(hand)], announcement="")
-        leading = ParallelBuilder(source, place.launcher, workers=workers, **places)  # type: ignore[arg-type] # as above
+        leading = ParallelBuilder(source, project.launcher, workers=workers, **options)  # type: ignore[arg-type] # as above
         leading.begin([(subject(revision), HOW)])
         found = all_built(relinked(leading, revision, (1, 2, 3)))
         workers.close()
@@ -387,25 +390,25 @@ class _Stopping:
         self._builder.close()
 
 
-def test_layouts_count_for_the_quota_and_go_before_the_build(place: Place) -> None:
+def test_layouts_count_for_the_quota_and_go_before_the_build(project: Project) -> None:
     source = GitSource(
-        Asked(kind="git", location=str(place.repository.path)),
-        cache=str(place.root / "cache"),
-        starter=place.launcher,
+        SourceTable(kind="git", location=str(project.repository.path)),
+        cache=str(project.root / "cache"),
+        starter=project.launcher,
     )
 
     def builder(disk_bytes: float) -> LocalBuilder:
         return LocalBuilder(
             source,
-            place.launcher,
-            builds=str(place.builds),
-            logs=str(place.root / "logs"),
-            study_directory=str(place.root),
+            project.launcher,
+            builds=str(project.builds),
+            logs=str(project.root / "logs"),
+            study_directory=str(project.root),
             cpus=2,
             disk_bytes=disk_bytes,
         )
 
-    revision = place.commit(PROJECT)
+    revision = project.commit(PROJECT)
     roomy = builder(1e9)
     found = all_built(relinked(roomy, revision, range(1, 9)))
     roomy.close()
@@ -421,6 +424,6 @@ def test_paths_with_blanks_relink(tmp_path: Path, name: str) -> None:
     with Launcher() as launcher:
         root = tmp_path / name
         root.mkdir()
-        place = Place(root, launcher)
-        (found,) = all_built(relinked(place.builder(), place.commit(PROJECT), (1,)))
+        project = Project(root, launcher)
+        (found,) = all_built(relinked(project.builder(), project.commit(PROJECT), (1,)))
         assert said(found) == "8\n"

@@ -9,7 +9,7 @@ import pytest
 
 from perftrail.model.build import Recipe, Repairs
 from perftrail.model.subject import Revision, Subject
-from tests.builds.subject_builder import PROGRAM, PROJECT, Place
+from tests.builds.subject_builder import PROGRAM, PROJECT, Project
 
 OLD = {**PROJECT, "program.c": '#include "sys/old.h"\n' + PROGRAM}
 FIX = """\
@@ -22,59 +22,59 @@ FIX = """\
 """
 
 
-def study_file(place: Place, name: str, text: str, *, program: bool = False) -> None:
-    file = place.root / name
+def study_file(project: Project, name: str, text: str, *, program: bool = False) -> None:
+    file = project.root / name
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text)
     file.chmod(0o755 if program else 0o644)
 
 
-def placed(place: str, file: str) -> Recipe:
-    return Recipe(directory=".", steps=("true",), repairs=Repairs(overlay={place: file}))
+def placed(project: str, file: str) -> Recipe:
+    return Recipe(directory=".", steps=("true",), repairs=Repairs(overlay={project: file}))
 
 
 def patched(*files: str) -> Recipe:
     return Recipe(directory=".", steps=("cat program.c",), repairs=Repairs(patches=files))
 
 
-def test_a_missing_header_is_put_in_and_the_revision_builds(place: Place) -> None:
-    revision = place.commit(OLD)
-    study_file(place, "compat/old.h", "#define OLD 1\n")
+def test_a_missing_header_is_put_in_and_the_revision_builds(project: Project) -> None:
+    revision = project.commit(OLD)
+    study_file(project, "compat/old.h", "#define OLD 1\n")
     lines = ("make CFLAGS=-I.",)
-    assert "old.h" in place.failed(revision, Recipe(directory=".", steps=lines)).message
+    assert "old.h" in project.failed(revision, Recipe(directory=".", steps=lines)).message
     header = Repairs(overlay={"sys/old.h": "compat/old.h"})
-    built = place.made(revision, Recipe(directory=".", steps=lines, repairs=header))
+    built = project.made(revision, Recipe(directory=".", steps=lines, repairs=header))
     assert (Path(built.directory) / "program").exists()
 
 
-def test_a_program_stays_one_and_what_was_there_is_replaced(place: Place) -> None:
-    study_file(place, "configure", "#!/bin/sh\ntouch made\n", program=True)
-    revision = place.commit({**PROJECT, "configure": "exit 1\n"})
+def test_a_program_stays_one_and_what_was_there_is_replaced(project: Project) -> None:
+    study_file(project, "configure", "#!/bin/sh\ntouch made\n", program=True)
+    revision = project.commit({**PROJECT, "configure": "exit 1\n"})
     recipe = Recipe(
         directory=".",
         steps=("./configure",),
         outputs=("made",),
         repairs=Repairs(overlay={"configure": "configure"}),
     )
-    place.made(revision, recipe)
+    project.made(revision, recipe)
 
 
-def test_no_link_of_a_revision_leads_a_repair_out_of_its_tree(place: Place) -> None:
-    outside = place.root / "outside"
+def test_no_link_of_a_revision_leads_a_repair_out_of_its_tree(project: Project) -> None:
+    outside = project.root / "outside"
     outside.mkdir()
     (outside / "kept").write_text("kept")
-    study_file(place, "file", "ours")
-    revision = place.commit(
+    study_file(project, "file", "ours")
+    revision = project.commit(
         {**PROJECT, "sys": f"link:{outside}", "kept": f"link:{outside}/kept", "in": "link:lib", "lib/a": "a"}
     )
     assert (
         "a link of this revision that leads out of its tree"
-        in place.failed(revision, placed("sys/new", "file")).message
+        in project.failed(revision, placed("sys/new", "file")).message
     )
-    assert "leads out" in place.failed(revision, placed("sys/deep/new", "file")).message
-    built = place.made(revision, placed("kept", "file"))
+    assert "leads out" in project.failed(revision, placed("sys/deep/new", "file")).message
+    built = project.made(revision, placed("kept", "file"))
     assert (Path(built.directory) / "kept").read_text() == "ours"
-    within = place.made(revision, placed("in/b", "file"))
+    within = project.made(revision, placed("in/b", "file"))
     assert (Path(within.directory) / "lib/b").read_text() == "ours"
     assert {file.name: file.read_text() for file in outside.iterdir()} == {"kept": "kept"}
 
@@ -86,25 +86,25 @@ def test_no_link_of_a_revision_leads_a_repair_out_of_its_tree(place: Place) -> N
         ("README/x", "a directory of the path is a file in this revision"),
     ],
 )
-def test_a_place_that_a_tree_cannot_have_is_reported(place: Place, where: str, said: str) -> None:
-    study_file(place, "file", "ours")
-    failure = place.failed(place.commit({**PROJECT, "lib/a": "a"}), placed(where, "file"))
+def test_a_place_that_a_tree_cannot_have_is_reported(project: Project, where: str, said: str) -> None:
+    study_file(project, "file", "ours")
+    failure = project.failed(project.commit({**PROJECT, "lib/a": "a"}), placed(where, "file"))
     assert failure.stage == "build"
     assert said in failure.message
     assert said in Path(failure.log).read_text()
 
 
-def test_a_patch_is_applied_whatever_its_paths_begin_with(place: Place) -> None:
-    revision = place.commit()
-    study_file(place, "git.patch", FIX)
-    study_file(place, "fossil.patch", FIX.replace("a/", "").replace("b/", ""))
+def test_a_patch_is_applied_whatever_its_paths_begin_with(project: Project) -> None:
+    revision = project.commit()
+    study_file(project, "git.patch", FIX)
+    study_file(project, "fossil.patch", FIX.replace("a/", "").replace("b/", ""))
     for name in ("git.patch", "fossil.patch"):
-        built = place.made(revision, patched(name))
+        built = project.made(revision, patched(name))
         assert "8" in (Path(built.directory) / "program.c").read_text()
-    assert len(list(place.builds.glob("*/built.json"))) == 2
+    assert len(list(project.builds.glob("*/built.json"))) == 2
 
 
-def test_a_patch_that_does_not_apply_says_which_hunk_and_why(place: Place) -> None:
+def test_a_patch_that_does_not_apply_says_which_hunk_and_why(project: Project) -> None:
     lines = [f"line {number}" for number in range(40)]
     text = "\n".join([*lines, ""])
     patch = (
@@ -113,8 +113,8 @@ def test_a_patch_that_does_not_apply_says_which_hunk_and_why(place: Place) -> No
         "--- a/gone.c\n+++ b/gone.c\n@@ -1 +1 @@\n-a\n+b\n"
         "--- /dev/null\n+++ b/README\n@@ -0,0 +1 @@\n+new\n"
     )
-    study_file(place, "fixes/old.patch", patch)
-    failure = place.failed(place.commit({**PROJECT, "text": text}), patched("fixes/old.patch"))
+    study_file(project, "fixes/old.patch", patch)
+    failure = project.failed(project.commit({**PROJECT, "text": text}), patched("fixes/old.patch"))
     assert failure.stage == "build"
     assert failure.message.splitlines() == [
         'fixes/old.patch: hunk 2 of "text" does not apply: this revision has no line "line thirty" '
@@ -126,10 +126,10 @@ def test_a_patch_that_does_not_apply_says_which_hunk_and_why(place: Place) -> No
     assert "error: while searching for:\nline 29\nline thirty\nline 31\n" in log
 
 
-def test_a_change_that_a_revision_has_already_is_reported(place: Place) -> None:
-    study_file(place, "fix.patch", FIX)
-    later = place.commit({**PROJECT, "program.c": PROGRAM.replace("7", "8")})
-    said = place.failed(later, patched("fix.patch")).message
+def test_a_change_that_a_revision_has_already_is_reported(project: Project) -> None:
+    study_file(project, "fix.patch", FIX)
+    later = project.commit({**PROJECT, "program.c": PROGRAM.replace("7", "8")})
+    said = project.failed(later, patched("fix.patch")).message
     assert said == "fix.patch: this revision already has the change; end the patch's range before it"
 
 
@@ -138,41 +138,41 @@ def test_a_change_that_a_revision_has_already_is_reported(place: Place) -> None:
     ["b/../../evil", "/{root}/evil", "b/sys/evil", "b/.git/evil"],
     ids=["up", "absolute", "link", "git"],
 )
-def test_no_patch_leaves_the_tree(place: Place, path: str) -> None:
-    outside = place.root / "outside"
+def test_no_patch_leaves_the_tree(project: Project, path: str) -> None:
+    outside = project.root / "outside"
     outside.mkdir()
-    where = path.format(root=place.root)
+    where = path.format(root=project.root)
     text = f"--- /dev/null\n+++ {where}\n@@ -0,0 +1 @@\n+evil\n"
-    study_file(place, "evil.patch", text)
-    revision = place.commit({**PROJECT, "sys": f"link:{outside}"})
-    failure = place.failed(revision, patched("evil.patch"))
+    study_file(project, "evil.patch", text)
+    revision = project.commit({**PROJECT, "sys": f"link:{outside}"})
+    failure = project.failed(revision, patched("evil.patch"))
     assert failure.message.startswith("evil.patch: ")
-    assert not list(place.root.rglob("evil"))
+    assert not list(project.root.rglob("evil"))
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [("hello\n", "No valid patches in input"), (FIX.replace("@@ -1,2", "@@ -1,9"), "corrupt patch")],
 )
-def test_text_that_is_not_a_patch_is_reported(place: Place, text: str, said: str) -> None:
-    study_file(place, "no.patch", text)
-    assert said in place.failed(place.commit(), patched("no.patch")).message
+def test_text_that_is_not_a_patch_is_reported(project: Project, text: str, said: str) -> None:
+    study_file(project, "no.patch", text)
+    assert said in project.failed(project.commit(), patched("no.patch")).message
 
 
-def test_the_users_own_git_settings_do_not_count(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    home = place.root / "home"
+def test_the_users_own_git_settings_do_not_count(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = project.root / "home"
     home.mkdir()
     (home / ".gitconfig").write_text("[apply]\n\twhitespace = error-all\n")
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("GIT_DIR", str(home))
-    study_file(place, "fix.patch", FIX.replace("8);", "8);  "))
-    place.made(place.commit(), patched("fix.patch"))
+    study_file(project, "fix.patch", FIX.replace("8);", "8);  "))
+    project.made(project.commit(), patched("fix.patch"))
 
 
-def test_repairs_are_part_of_what_a_build_is_named_by(place: Place) -> None:
-    builder, subject = place.builder(), Subject(revision=place.commit(), variant="plain")
+def test_repairs_are_part_of_what_a_build_is_named_by(project: Project) -> None:
+    builder, subject = project.builder(), Subject(revision=project.commit(), variant="plain")
     for name in ("one", "two", "same-as-one"):
-        study_file(place, name, name.removeprefix("same-as-"))
+        study_file(project, name, name.removeprefix("same-as-"))
 
     def key(repairs: Repairs) -> str:
         return builder.key(subject, Recipe(directory=".", steps=("make",), repairs=repairs))
@@ -187,33 +187,33 @@ def test_repairs_are_part_of_what_a_build_is_named_by(place: Place) -> None:
     ]
     assert len(set(keys)) == len(keys)
     assert key(Repairs(overlay={"a": "same-as-one"})) == keys[1]
-    os.chmod(place.root / "one", 0o755)  # noqa: PTH101 - what is tested is that a mode counts
+    os.chmod(project.root / "one", 0o755)  # noqa: PTH101 - what is tested is that a mode counts
     assert key(Repairs(overlay={"a": "one"})) not in keys
 
 
-def test_a_tree_is_laid_out_repaired_with_nothing_stored(place: Place) -> None:
-    study_file(place, "fix.patch", FIX)
-    revision = place.commit()
+def test_a_tree_is_laid_out_repaired_with_nothing_stored(project: Project) -> None:
+    study_file(project, "fix.patch", FIX)
+    revision = project.commit()
     recipe = Recipe(
         directory=".",
         steps=("make -C {build}",),
         env={"WHERE": "{build}"},
         repairs=Repairs(patches=("fix.patch",)),
     )
-    home = place.root / "by hand"
-    laid = place.builder().check_out(Subject(revision=revision, variant="plain"), recipe, str(home))
+    home = project.root / "by hand"
+    laid = project.builder().check_out(Subject(revision=revision, variant="plain"), recipe, str(home))
     assert laid.directory == str(home / "tree")
     assert laid.lines == (f"make -C '{home}/tree'",)
     assert laid.environment["WHERE"] == str(home / "tree")
     assert "8" in (home / "tree/program.c").read_text()
     assert laid.failure is None
-    assert not place.builds.exists() or not list(place.builds.glob("*/built.json"))
+    assert not project.builds.exists() or not list(project.builds.glob("*/built.json"))
 
 
-def test_a_tree_that_cannot_be_repaired_is_laid_out_as_far_as_it_got(place: Place) -> None:
-    study_file(place, "fix.patch", FIX.replace("7", "9"))
-    subject = Subject(revision=Revision(id=place.commit().id), variant="plain")
-    laid = place.builder().check_out(subject, patched("fix.patch"), str(place.root / "hand"))
+def test_a_tree_that_cannot_be_repaired_is_laid_out_as_far_as_it_got(project: Project) -> None:
+    study_file(project, "fix.patch", FIX.replace("7", "9"))
+    subject = Subject(revision=Revision(id=project.commit().id), variant="plain")
+    laid = project.builder().check_out(subject, patched("fix.patch"), str(project.root / "hand"))
     assert laid.failure is not None
     assert "hunk 1" in laid.failure.message
     assert (Path(laid.directory) / "program.c.rej").exists()

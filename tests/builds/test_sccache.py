@@ -14,7 +14,7 @@ import pytest
 
 from perftrail.builds.trees import Caches, fits_sccache
 from perftrail.model.build import Built
-from tests.builds.subject_builder import Place, recipe
+from tests.builds.subject_builder import Project, recipe
 
 BESIDE_PYTHON = str(Path(sys.executable).parent)
 MISSING = [
@@ -59,15 +59,15 @@ def hits(built: Built) -> int:
 @pytest.mark.slow
 @pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}")
 def test_what_one_build_compiled_of_a_dependency_another_finds(
-    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     vendor = vendored(tmp_path / "vendor")
     how = recipe(f"{BUILD}; {STATS}", outputs=("target/release/program",))
     monkeypatch.setenv("PATH", f"{BESIDE_PYTHON}{os.pathsep}{os.environ['PATH']}")
-    first = place.made(place.commit(crate(vendor, 1)), how)
-    second = place.made(place.commit(crate(vendor, 2)), how)
+    first = project.made(project.commit(crate(vendor, 1)), how)
+    second = project.made(project.commit(crate(vendor, 2)), how)
     assert (hits(first), hits(second)) == (0, 1)
-    assert f"rustc through sccache, stored in {place.builds / 'sccache'}" in Path(second.log).read_text()
+    assert f"rustc through sccache, stored in {project.builds / 'sccache'}" in Path(second.log).read_text()
     program = Path(second.directory, "target/release/program")
     assert subprocess.run([program], check=True, capture_output=True, text=True).stdout == "3\n"
 

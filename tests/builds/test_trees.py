@@ -10,41 +10,41 @@ import pytest
 
 from perftrail.builds.builder import LocalBuilder
 from perftrail.model.build import Built, Failure, Prepared, Recipe
-from perftrail.model.source import Source as Asked
+from perftrail.model.source import Source as SourceTable
 from perftrail.model.subject import Revision, Subject
 from perftrail.sources.directory import DirectorySource
 from perftrail.sources.git import GitSource
-from tests.builds.subject_builder import Place, recipe
+from tests.builds.subject_builder import Project, recipe
 from tests.sources.repositories import Repository
 
 
 class Beside:
-    """A builder of the place's project with an application's history and a folder beside it."""
+    """A builder of the project with an application's history and a folder beside it."""
 
-    def __init__(self, place: Place) -> None:
-        self.place = place
-        self.application = Repository(place.root / "app")
-        (place.root / "folder").mkdir()
-        (place.root / "folder" / "only").write_text("here")
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        self.application = Repository(project.root / "app")
+        (project.root / "folder").mkdir()
+        (project.root / "folder" / "only").write_text("here")
 
     def commit(self, text: str) -> Revision:
         return Revision(id=self.application.commit({"app": text}))
 
     @property
     def folder(self) -> DirectorySource:
-        return DirectorySource(Asked(kind="directory", location=str(self.place.root / "folder")))
+        return DirectorySource(SourceTable(kind="directory", location=str(self.project.root / "folder")))
 
     @property
     def builder(self) -> LocalBuilder:
-        root, starter = self.place.root, self.place.launcher
+        root, starter = self.project.root, self.project.launcher
         main, app = (
-            GitSource(Asked(kind="git", location=str(path)), cache=str(root / "cache"), starter=starter)
-            for path in (self.place.repository.path, self.application.path)
+            GitSource(SourceTable(kind="git", location=str(path)), cache=str(root / "cache"), starter=starter)
+            for path in (self.project.repository.path, self.application.path)
         )
         return LocalBuilder(
             main,
             starter,
-            builds=str(self.place.builds),
+            builds=str(self.project.builds),
             logs=str(root / "logs"),
             study_directory=str(root),
             cpus=2,
@@ -64,13 +64,13 @@ class Beside:
 
 
 @pytest.fixture
-def beside(place: Place) -> Beside:
-    return Beside(place)
+def beside(project: Project) -> Beside:
+    return Beside(project)
 
 
 @pytest.fixture
-def subject(place: Place) -> Subject:
-    return Subject(revision=place.commit(), variant="plain")
+def subject(project: Project) -> Subject:
+    return Subject(revision=project.commit(), variant="plain")
 
 
 def with_app(how: Recipe, app: Revision) -> Recipe:
@@ -83,7 +83,9 @@ def test_only_a_recipe_that_names_another_source_depends_on_it(beside: Beside, s
     keys = [beside.builder.key(subject, with_app(how, app)) for app in (one, two, same)]
     assert keys[0] != keys[1]
     assert keys[0] == keys[2]
-    assert beside.builder.key(subject, recipe("true")) == beside.place.builder().key(subject, recipe("true"))
+    assert beside.builder.key(subject, recipe("true")) == beside.project.builder().key(
+        subject, recipe("true")
+    )
 
 
 def test_a_build_finds_the_tree_and_may_change_its_own_copy(beside: Beside, subject: Subject) -> None:
@@ -117,7 +119,7 @@ def test_a_benchmark_has_trees_of_its_own_and_leaves_the_build_alone(
         named: Mapping[str, str] = beside.builder.command_placeholders(prepared)
         assert (Path(named["source.app"]) / "app").read_text() == text
     assert outs == ["1", "2"]
-    assert len(list(beside.place.builds.glob("*/built.json"))) == 1
+    assert len(list(beside.project.builds.glob("*/built.json"))) == 1
 
 
 def test_a_benchmark_uses_the_tree_that_the_build_was_made_in(beside: Beside, subject: Subject) -> None:
@@ -129,14 +131,14 @@ def test_a_benchmark_uses_the_tree_that_the_build_was_made_in(beside: Beside, su
 
 
 def test_a_revision_that_cannot_be_had_fails_at_checkout(beside: Beside) -> None:
-    folder, place = beside.folder, beside.place
+    folder, project = beside.folder, beside.project
     subject = Subject(revision=folder.history()[0], variant="plain")
     builder = LocalBuilder(
         folder,
-        place.launcher,
-        builds=str(place.builds),
-        logs=str(place.root / "logs"),
-        study_directory=str(place.root),
+        project.launcher,
+        builds=str(project.builds),
+        logs=str(project.root / "logs"),
+        study_directory=str(project.root),
         cpus=2,
         others={"app": folder},
     )

@@ -95,8 +95,8 @@ def test_words_of_many_points_given_up_do_not_cover_each_other() -> None:
 
 
 def test_speed_up_starts_at_one_thread_not_at_none() -> None:
-    places = [replace(point, at=point.at - 1.0) for point in points("plain", 6.0, 4.0, 3.0, 2.0)]
-    drawn = json.dumps(speed_up(places, labels=LABELS, palette=PALETTE).spec)
+    shifted = [replace(point, at=point.at - 1.0) for point in points("plain", 6.0, 4.0, 3.0, 2.0)]
+    drawn = json.dumps(speed_up(shifted, labels=LABELS, palette=PALETTE).spec)
     assert "times as fast as at threads = 1" in drawn
     assert '"at": 0.0' not in drawn
 
@@ -183,7 +183,7 @@ def test_of_very_many_pairs_those_of_every_point_are_drawn() -> None:
 
 
 def test_labels_of_neighbouring_changes_do_not_overlap() -> None:
-    marks = [Mark(position=place, word="a1b2c3d4e5 Merge it") for place in (5, 31, 33, 35, 36, 58)]
+    marks = [Mark(position=position, word="a1b2c3d4e5 Merge it") for position in (5, 31, 33, 35, 36, 58)]
     rises = label_rises(marks, 60)
     assert rises[0] == rises[-1] == 0
     near = rises[1:5]

@@ -26,9 +26,9 @@ def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 MEETING = """\
-touch {place}/$$
+touch {meeting}/$$
 deadline=$(($(date +%s) + 60))
-until [ "$(ls {place} | wc -l)" -ge 2 ]; do
+until [ "$(ls {meeting} | wc -l)" -ge 2 ]; do
   [ "$(date +%s)" -lt $deadline ]
   sleep 0.05
 done
@@ -37,10 +37,10 @@ done
 
 
 def test_a_gate_on_workers_builds_both_at_once_and_says_what_it_says_here(tmp_path: Path) -> None:
-    place = tmp_path / "begun"
-    place.mkdir()
+    meeting = tmp_path / "begun"
+    meeting.mkdir()
     repository = Repository(tmp_path / "repository")
-    build = MEETING.format(place=place)
+    build = MEETING.format(meeting=meeting)
     base, head = (repository.commit(program(cost, build=build)) for cost in (100, 130))
     file = write(tmp_path / "study", repository)
     words = (base, head, file, "--metric", "cost", "--fail-on", "slower", "--json")

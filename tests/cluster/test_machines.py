@@ -28,7 +28,7 @@ from perftrail.search.question import Budget
 from perftrail.store import open_store
 from perftrail.verbs.run import Run, RunReport
 from tests.e2e.printing import program, write
-from tests.measure.bench import drain
+from tests.measure.fake_session import drain
 from tests.sources.repositories import Repository
 
 pytestmark = pytest.mark.slow

@@ -12,7 +12,7 @@ from perftrail.measure.subjects import Ready
 from perftrail.model.measurement import Measurement
 from perftrail.model.plan import cells, subjects
 from perftrail.opening import open_session
-from tests.measure.bench import drain
+from tests.measure.fake_session import drain
 from tests.sources.repositories import Repository
 
 if TYPE_CHECKING:
@@ -60,24 +60,24 @@ def apart(study: Path, engine: str) -> list[float]:
         for layout in (0, 1, 2):
             _, ready = drain(session.subject_builder.ready(cell, layout=layout))
             assert isinstance(ready, Ready), ready
-            session.bench.recall((ready,))
-            start = session.bench.plan(ready, "sample", layout)
-            drain(session.bench.perform((start,)))
-            outcome = session.bench.known(ready)["sample", layout]
+            session.runner.recall((ready,))
+            start = session.runner.plan(ready, "sample", layout)
+            drain(session.runner.perform((start,)))
+            outcome = session.runner.known(ready)["sample", layout]
             assert isinstance(outcome, Measurement), outcome
             assert outcome.draw.layout == layout
             found.append(outcome.values["apart"])
         return found
 
 
-@pytest.mark.parametrize("place", [(), ("--apart",)], ids=["one directory", "directories of their own"])
-def test_layouts_made_by_workers_run_on_workers(tmp_path: Path, place: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("options", [(), ("--apart",)], ids=["one directory", "directories of their own"])
+def test_layouts_made_by_workers_run_on_workers(tmp_path: Path, options: tuple[str, ...]) -> None:
     repository = Repository(tmp_path / "repository")
     repository.commit(FILES)
     study = tmp_path / "study" / "perftrail.toml"
     study.parent.mkdir()
     study.write_text(STUDY.format(location=repository.path))
-    with machines(tmp_path / "machines", ("one", "two"), *place) as two:
+    with machines(tmp_path / "machines", ("one", "two"), *options) as two:
         linked, first, second = apart(study, two.address.replace("tcp://", "dask://"))
     assert first > 0 > second
     assert linked < 0

@@ -11,7 +11,7 @@ import perftrail
 from perftrail.cli.commands.worker import command
 from perftrail.errors import ClusterError, UsageError
 from perftrail.opening import open_session
-from tests.measure.bench import a_study
+from tests.measure.fake_session import a_study
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from perftrail.model.source import Source as Asked
+from perftrail.model.source import Source as SourceTable
 from perftrail.ports import Engine, Source
 from perftrail.process.launcher import Launcher
 from perftrail.sources import open_table
@@ -26,7 +26,7 @@ def case(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
         planted = KINDS[request.param][0](tmp_path, stack)
 
         def opened() -> Source:
-            if isinstance(planted, Asked):
+            if isinstance(planted, SourceTable):
                 return open_table(planted, cache=str(tmp_path / "cache"), starter=launcher)
             return planted()
 

@@ -29,12 +29,12 @@ def note(path: Path) -> int:
     return len(path.read_text().splitlines())
 
 
-def overlapping(place: Path) -> int:
+def overlapping(directory: Path) -> int:
     """Return how many jobs run while this one does."""
-    own = place / uuid.uuid4().hex
+    own = directory / uuid.uuid4().hex
     own.touch()
     time.sleep(SECONDS_OF_A_JOB)
-    running = sum(1 for _ in place.iterdir())
+    running = sum(1 for _ in directory.iterdir())
     own.unlink()
     return running
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from perftrail.model.source import Archive
-from perftrail.model.source import Source as Asked
+from perftrail.model.source import Source as SourceTable
 from perftrail.ports import Source
 from tests.contracts.pages import example
 from tests.fakes.source import InMemorySource
@@ -47,83 +47,83 @@ class Case:
         return self.open()
 
 
-def in_git(tmp_path: Path, _: ExitStack) -> Asked:
+def in_git(tmp_path: Path, _: ExitStack) -> SourceTable:
     repository = Repository(tmp_path / "repository")
     for name, text in PLANTED:
         repository.tag(name, repository.commit({FILE: text}, subject=name))
-    return Asked(kind="git", location=str(repository.path))
+    return SourceTable(kind="git", location=str(repository.path))
 
 
-def in_git_elsewhere(tmp_path: Path, _: ExitStack) -> Asked:
+def in_git_elsewhere(tmp_path: Path, _: ExitStack) -> SourceTable:
     """At an address, and only the one file of it."""
     repository = Repository(tmp_path / "repository")
     for name, text in PLANTED:
         repository.tag(name, repository.commit({FILE: text, "docs/a": "a"}, subject=name))
-    return Asked(kind="git", location=f"file://{repository.path}", sparse=("*.py",))
+    return SourceTable(kind="git", location=f"file://{repository.path}", sparse=("*.py",))
 
 
-def in_fossil(tmp_path: Path, _: ExitStack) -> Asked:
+def in_fossil(tmp_path: Path, _: ExitStack) -> SourceTable:
     repository = FossilRepository(tmp_path / "project.fossil")
     for name, text in PLANTED:
         repository.commit({FILE: text}, subject=name, tags=[name])
-    return Asked(kind="fossil", location=str(repository.make()))
+    return SourceTable(kind="fossil", location=str(repository.make()))
 
 
-def in_archives(tmp_path: Path, _: ExitStack) -> Asked:
+def in_archives(tmp_path: Path, _: ExitStack) -> SourceTable:
     for name, text in PLANTED:
         (tmp_path / f"{name}.tar.gz").write_bytes(tar_of({f"planted-{name}/{FILE}": text}))
     archives = tuple(Archive(version=name, file=f"{name}.tar.gz") for name, _ in PLANTED)
-    return Asked(kind="release", location=str(tmp_path), archives=archives)
+    return SourceTable(kind="release", location=str(tmp_path), archives=archives)
 
 
-def in_an_index(_: Path, stack: ExitStack) -> Asked:
+def in_an_index(_: Path, stack: ExitStack) -> SourceTable:
     index = stack.enter_context(serving(PackageIndex()))
     for name, text in PLANTED:
         index.add("perftrail_planted", name, text)
-    return Asked(kind="release", location="pypi:perftrail-planted", index=index.url)
+    return SourceTable(kind="release", location="pypi:perftrail-planted", index=index.url)
 
 
-def in_crates(_: Path, stack: ExitStack) -> Asked:
+def in_crates(_: Path, stack: ExitStack) -> SourceTable:
     registry = stack.enter_context(serving_crates(CrateRegistry()))
     for name, text in PLANTED:
         registry.add("perftrail-planted", f"{name}.0", {FILE: text})
-    return Asked(kind="release", location="crates:perftrail-planted", index=registry.index)
+    return SourceTable(kind="release", location="crates:perftrail-planted", index=registry.index)
 
 
-def in_npm(_: Path, stack: ExitStack) -> Asked:
+def in_npm(_: Path, stack: ExitStack) -> SourceTable:
     registry = stack.enter_context(serving_npm(NpmRegistry()))
     for name, text in PLANTED:
         registry.add("perftrail-planted", f"{name}.0", {FILE: text})
-    return Asked(kind="release", location="npm:perftrail-planted", index=registry.url)
+    return SourceTable(kind="release", location="npm:perftrail-planted", index=registry.url)
 
 
-def in_debian(tmp_path: Path, _: ExitStack) -> Asked:
+def in_debian(tmp_path: Path, _: ExitStack) -> SourceTable:
     archive = DebianArchive(tmp_path / "archive")
     for name, text in PLANTED:
         archive.add("perftrail-planted", name, {FILE: text})
-    return Asked(kind="release", location="debian:perftrail-planted", index=archive.index)
+    return SourceTable(kind="release", location="debian:perftrail-planted", index=archive.index)
 
 
-def in_a_directory(tmp_path: Path, _: ExitStack) -> Asked:
+def in_a_directory(tmp_path: Path, _: ExitStack) -> SourceTable:
     (tmp_path / "tree").mkdir()
     (tmp_path / "tree" / FILE).write_text(PLANTED[0][1])
-    return Asked(kind="directory", location=str(tmp_path / "tree"))
+    return SourceTable(kind="directory", location=str(tmp_path / "tree"))
 
 
-def in_snapshots(tmp_path: Path, _: ExitStack) -> Asked:
+def in_snapshots(tmp_path: Path, _: ExitStack) -> SourceTable:
     """The example of docs/contributing/new-source.md."""
     example("new-source.md", "perftrail.sources.snapshots")
     for name, text in PLANTED:
         (tmp_path / "snapshots" / name).mkdir(parents=True)
         (tmp_path / "snapshots" / name / FILE).write_text(text)
-    return Asked(kind="snapshots", location=str(tmp_path / "snapshots"))  # type: ignore[arg-type] # not registered
+    return SourceTable(kind="snapshots", location=str(tmp_path / "snapshots"))  # type: ignore[arg-type] # not registered
 
 
 def in_memory(_path: Path, _: ExitStack) -> Callable[[], Source]:
     return lambda: InMemorySource([(name, {FILE: text}) for name, text in PLANTED])
 
 
-Make = Callable[[Path, ExitStack], Asked | Callable[[], Source]]
+Make = Callable[[Path, ExitStack], SourceTable | Callable[[], Source]]
 
 KINDS: Mapping[str, tuple[Make, *tuple[pytest.MarkDecorator, ...]]] = {
     "git": (in_git,),

@@ -15,9 +15,9 @@ every_source = cases()
 with_history = cases(without=ALONE)
 
 
-def written(place: Path, *, besides: tuple[str, ...]) -> dict[str, str]:
+def written(directory: Path, *, besides: tuple[str, ...]) -> dict[str, str]:
     """Every file below a directory, without what perftrail may write."""
-    return {name: told for name, told in files_below(place).items() if not name.startswith(besides)}
+    return {name: told for name, told in files_below(directory).items() if not name.startswith(besides)}
 
 
 @every_source

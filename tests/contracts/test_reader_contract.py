@@ -13,7 +13,7 @@ import pytest
 
 from perftrail.errors import FormatError
 from perftrail.formats import FORMATS, Read, read, read_file, recognise
-from perftrail.formats.document import Place
+from perftrail.formats.document import FileContext
 from tests.contracts.pages import code, example
 from tests.formats.fixtures import DATA
 from tests.formats.recorded import RECORDED, WHOLE, Recorded, content
@@ -42,7 +42,7 @@ def registered() -> Iterator[None]:
 def survives(held: bytes, format: str) -> Read | None:
     """Read content; what comes is sound, or perftrail's error with the file's name."""
     try:
-        found = read(held, name="file", format=format, place=Place(path=Path("a/new/sample.json")))
+        found = read(held, name="file", format=format, context=FileContext(path=Path("a/new/sample.json")))
     except FormatError as error:
         assert str(error).startswith("file: ")
         return None

@@ -216,7 +216,7 @@ def perftrail(*arguments: str) -> Any:
 
 
 @dataclass(frozen=True)
-class Asked:
+class FoundHistory:
     """The history in one of its ways, with the study and what perftrail said of it."""
 
     kept: Kept
@@ -236,7 +236,7 @@ WAYS = [
 
 
 @pytest.fixture(scope="module", params=WAYS)
-def asked(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asked]:
+def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FoundHistory]:
     make: Callable[[Path, ExitStack], Kept] = request.param
     directory = tmp_path_factory.mktemp(make.__name__)
     with ExitStack() as stack:
@@ -244,34 +244,34 @@ def asked(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         study = directory / "study"
         study.mkdir()
         (study / "perftrail.toml").write_text(STUDY.format(source=kept.source, python=sys.executable))
-        yield Asked(kept, study, perftrail("find", str(study)))
+        yield FoundHistory(kept, study, perftrail("find", str(study)))
 
 
-def test_it_has_the_same_revisions_in_the_same_order(asked: Asked, tmp_path: Path) -> None:
+def test_it_has_the_same_revisions_in_the_same_order(found: FoundHistory, tmp_path: Path) -> None:
     with Launcher() as launcher:
-        source = open_source(load(str(asked.study)), cache=str(tmp_path), starter=launcher)
+        source = open_source(load(str(found.study)), cache=str(tmp_path), starter=launcher)
         history = source.history()
-    assert [revision.label for revision in history] == [asked.kept.label.format(each) for each in VERSIONS]
-    assert [revision.id for revision in history] == [asked.kept.ids[each] for each in VERSIONS]
-    assert asked.answer["revisions"] == REVISIONS
+    assert [revision.label for revision in history] == [found.kept.label.format(each) for each in VERSIONS]
+    assert [revision.id for revision in history] == [found.kept.ids[each] for each in VERSIONS]
+    assert found.answer["revisions"] == REVISIONS
 
 
-def test_the_same_revision_is_found_with_the_same_effect(asked: Asked) -> None:
-    assert asked.answer["verdict"] == "found", asked.answer
-    [change] = asked.answer["changes"]
-    assert change["revisions"] == [asked.kept.ids[version(CULPRIT)]]
+def test_the_same_revision_is_found_with_the_same_effect(found: FoundHistory) -> None:
+    assert found.answer["verdict"] == "found", found.answer
+    [change] = found.answer["changes"]
+    assert change["revisions"] == [found.kept.ids[version(CULPRIT)]]
     assert change["before"] == pytest.approx(100)
     assert change["after"] == pytest.approx(130)
     assert change["effect"]["value"] == pytest.approx(1.3)
 
 
-def test_a_change_behind_what_does_not_build_is_the_same_range(asked: Asked) -> None:
-    answer = perftrail("find", str(asked.study), "--metric", "size")
+def test_a_change_behind_what_does_not_build_is_the_same_range(found: FoundHistory) -> None:
+    answer = perftrail("find", str(found.study), "--metric", "size")
     assert answer["verdict"] == "range", answer
     [change] = answer["changes"]
-    assert change["revisions"] == [asked.kept.ids[version(number)] for number in (*UNBUILDABLE, HIDDEN)]
-    assert set(answer["unbuildable"]) == {asked.kept.ids[version(number)] for number in UNBUILDABLE}
+    assert change["revisions"] == [found.kept.ids[version(number)] for number in (*UNBUILDABLE, HIDDEN)]
+    assert set(answer["unbuildable"]) == {found.kept.ids[version(number)] for number in UNBUILDABLE}
 
 
-def test_nothing_hostile_was_run(asked: Asked) -> None:
-    assert not list(asked.study.parent.rglob("pwned"))
+def test_nothing_hostile_was_run(found: FoundHistory) -> None:
+    assert not list(found.study.parent.rglob("pwned"))

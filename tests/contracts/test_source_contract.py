@@ -22,10 +22,12 @@ def test_every_kind_that_can_be_built_is_under_contract() -> None:
 @every_source
 def test_history_is_whole_and_puts_parents_before_children(case: Case) -> None:
     history = case.source.history()
-    places = {revision.id: place for place, revision in enumerate(history)}
-    assert len(places) == len(history) == len(case.texts)
+    positions = {revision.id: position for position, revision in enumerate(history)}
+    assert len(positions) == len(history) == len(case.texts)
     for revision in history:
-        assert all(places[parent] < places[revision.id] for parent in revision.parents if parent in places)
+        assert all(
+            positions[parent] < positions[revision.id] for parent in revision.parents if parent in positions
+        )
 
 
 @every_source

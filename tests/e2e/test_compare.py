@@ -175,8 +175,8 @@ def test_a_job_of_github_gets_a_summary_and_annotations_and_others_say_nothing_t
     assert stopped == 0
     commands = [line for line in said[resumed + 1 :] if line.startswith("::")]
     assert commands
-    place = study.relative_to(study.parent.parent)
-    assert all(line.startswith(f"::error file={place},line=1,title=") for line in commands)
+    relative = study.relative_to(study.parent.parent)
+    assert all(line.startswith(f"::error file={relative},line=1,title=") for line in commands)
     assert not any("::" in line.removeprefix("::").partition("::")[0] for line in commands)
 
 

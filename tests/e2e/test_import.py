@@ -17,14 +17,14 @@ def perftrail(*words: str) -> int:
     return int(str(ended.value.code))
 
 
-def nightly(place: Path) -> list[str]:
+def nightly(directory: Path) -> list[str]:
     """Write hyperfine's results of ten nights; from the seventh on the command takes a fifth longer."""
     names = []
     for night in range(1, 11):
         level = 0.1 if night < 7 else 0.12
         times = [level * (1.0 + 0.002 * ((run * 7 + night * 3) % 5 - 2)) for run in range(10)]
         result = {"command": "tool --all <b>", "mean": level, "user": 0.01, "system": 0.01, "times": times}
-        names.append(str(place / f"night-{night}.json"))
+        names.append(str(directory / f"night-{night}.json"))
         Path(names[-1]).write_text(json.dumps({"results": [result]}))
     return names
 

@@ -45,7 +45,7 @@ RIGHT = FORGETFUL.replace("main.c\n", "main.c cost.h\n")
 MAIN = '#include <stdio.h>\n#include "cost.h"\nint main(void) { printf("cost %d\\n", COST); return 0; }\n'
 
 MEET = (
-    "touch {place}/$$; n=0; until test $(ls {place} | wc -l) -ge 2; do n=$((n + 1)); test $n -lt 200; "
+    "touch {directory}/$$; n=0; until test $(ls {directory} | wc -l) -ge 2; do n=$((n + 1)); test $n -lt 200; "
     "sleep 0.05; done"
 )
 """A build that succeeds only when another one begins before it gives up."""
@@ -68,8 +68,8 @@ def study(path: Path, location: Path, *, first: str = "true", incremental: bool 
     return path
 
 
-def costs_of(place: Path) -> list[float]:
-    rows = json.loads(perftrail("show", place, "--json").stdout)
+def costs_of(study_directory: Path) -> list[float]:
+    rows = json.loads(perftrail("show", study_directory, "--json").stdout)
     return [row["estimate"]["value"] for row in rows if row["metric"] == "cost"]
 
 
@@ -77,15 +77,15 @@ def test_builds_overlap_share_the_cpus_and_give_what_one_at_a_time_gives(tmp_pat
     history(tmp_path / "repository", (1, 2, 3))
     meeting = tmp_path / "meeting"
     meeting.mkdir()
-    place = study(tmp_path / "study", tmp_path / "repository", first=MEET.format(place=meeting))
-    ran = perftrail("run", place, "--jobs", "2", "--json")
+    study_directory = study(tmp_path / "study", tmp_path / "repository", first=MEET.format(directory=meeting))
+    ran = perftrail("run", study_directory, "--jobs", "2", "--json")
     assert json.loads(ran.stdout)["measured"] == 3
     assert "2 parallel builds" in ran.stderr
-    assert costs_of(place) == [1.0, 2.0, 3.0]
+    assert costs_of(study_directory) == [1.0, 2.0, 3.0]
     share = max(1, len(os.sched_getaffinity(0)) // 2)
-    made = sorted(place.glob(".perftrail/builds/*/tree"))
+    made = sorted(study_directory.glob(".perftrail/builds/*/tree"))
     assert [(tree / "cpus").read_text() for tree in made] == [f"{share}\n"] * 3
-    perftrail("run", place, "--store", tmp_path / "other")
+    perftrail("run", study_directory, "--store", tmp_path / "other")
     alone = sorted((tmp_path / "other").glob("builds/*/tree"))
     assert [tree.parent.name for tree in alone] == [tree.parent.name for tree in made]
     assert [(tree / "program").read_bytes() for tree in alone] == [
@@ -95,27 +95,31 @@ def test_builds_overlap_share_the_cpus_and_give_what_one_at_a_time_gives(tmp_pat
 
 def test_incremental_builds_have_a_tree_each_and_stale_ones_are_still_found(tmp_path: Path) -> None:
     history(tmp_path / "repository", (1, 2, 3, 4), FORGETFUL)
-    place = study(tmp_path / "study", tmp_path / "repository", incremental=True)
-    ran = perftrail("run", place, "--jobs", "2", "--json")
+    study_directory = study(tmp_path / "study", tmp_path / "repository", incremental=True)
+    ran = perftrail("run", study_directory, "--jobs", "2", "--json")
     assert "incremental builds are off" in ran.stderr
-    assert costs_of(place) == [1.0, 2.0, 3.0, 4.0]
+    assert costs_of(study_directory) == [1.0, 2.0, 3.0, 4.0]
 
 
 def test_find_answers_the_same_and_counts_what_it_built_ahead(tmp_path: Path) -> None:
     commits = history(tmp_path / "repository", (1, 1, 1, 1, 9, 9, 9, 9, 9))
-    place = study(tmp_path / "study", tmp_path / "repository")
-    together = found(place, "--jobs", "3", "--no-prior")
-    alone = found(place, "--store", tmp_path / "other", "--no-prior")
+    study_directory = study(tmp_path / "study", tmp_path / "repository")
+    together = found(study_directory, "--jobs", "3", "--no-prior")
+    alone = found(study_directory, "--store", tmp_path / "other", "--no-prior")
     assert revisions(together) == revisions(alone) == [[commits[4]]]
-    assert len(list(place.glob(".perftrail/builds/*/built.json"))) == together["builds"] >= alone["builds"]
+    assert (
+        len(list(study_directory.glob(".perftrail/builds/*/built.json")))
+        == together["builds"]
+        >= alone["builds"]
+    )
 
 
 def test_jobs_are_for_what_builds(tmp_path: Path) -> None:
     history(tmp_path / "repository", (1,))
-    place = study(tmp_path / "study", tmp_path / "repository")
-    assert "--jobs" in perftrail("check", place, "--jobs", "2", expect=2).stderr
-    assert perftrail("run", place, "--jobs", "0", expect=2).stderr
-    tried = json.loads(perftrail("check", place, "--try", "1", "--jobs", "2", "--json").stdout)
+    study_directory = study(tmp_path / "study", tmp_path / "repository")
+    assert "--jobs" in perftrail("check", study_directory, "--jobs", "2", expect=2).stderr
+    assert perftrail("run", study_directory, "--jobs", "0", expect=2).stderr
+    tried = json.loads(perftrail("check", study_directory, "--try", "1", "--jobs", "2", "--json").stdout)
     assert tried["started"] == 1
 
 
@@ -123,8 +127,10 @@ def test_jobs_are_for_what_builds(tmp_path: Path) -> None:
 def test_a_kill_leaves_no_build_running_and_nothing_half_made(tmp_path: Path, how: signal.Signals) -> None:
     history(tmp_path / "repository", (1, 2))
     sleep = f"sleep 61.{os.getpid()}{how.value}"
-    place = study(tmp_path / "study", tmp_path / "repository", first=f"test -e {tmp_path}/go || {sleep}")
-    words = [sys.executable, "-m", "perftrail", "run", str(place), "--jobs", "2"]
+    study_directory = study(
+        tmp_path / "study", tmp_path / "repository", first=f"test -e {tmp_path}/go || {sleep}"
+    )
+    words = [sys.executable, "-m", "perftrail", "run", str(study_directory), "--jobs", "2"]
     process = subprocess.Popen(words, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     wait_for(lambda: alive(sleep))
     process.send_signal(how)
@@ -132,9 +138,9 @@ def test_a_kill_leaves_no_build_running_and_nothing_half_made(tmp_path: Path, ho
     process.wait(10)
     wait_for(lambda: not alive(sleep))
     assert time.monotonic() - begun < 4
-    assert list(place.glob(".perftrail/builds/*/built.json")) == []
+    assert list(study_directory.glob(".perftrail/builds/*/built.json")) == []
     (tmp_path / "go").touch()
-    assert json.loads(perftrail("run", place, "--jobs", "2", "--json").stdout)["measured"] == 2
+    assert json.loads(perftrail("run", study_directory, "--jobs", "2", "--json").stdout)["measured"] == 2
 
 
 def wait_for(happened: Callable[[], bool]) -> None:

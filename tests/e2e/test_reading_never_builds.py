@@ -56,7 +56,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def place(measured: Path, tmp_path: Path) -> Path:
+def copied(measured: Path, tmp_path: Path) -> Path:
     """A copy of the directory, which a test may change."""
     shutil.copytree(measured, tmp_path / "copy", symlinks=True)
     return tmp_path / "copy"
@@ -112,61 +112,61 @@ def newer_compiler(at: Path) -> dict[str, str]:
     return {"PATH": f"{at}:{os.environ['PATH']}"}
 
 
-def test_after_a_compiler_update_every_sample_is_shown_and_labelled(place: Path, tmp_path: Path) -> None:
+def test_after_a_compiler_update_every_sample_is_shown_and_labelled(copied: Path, tmp_path: Path) -> None:
     env = newer_compiler(tmp_path / "bin")
-    found = rows(place / "study", env=env)
+    found = rows(copied / "study", env=env)
     assert costs(found) == COSTS
     assert {row["outdated"] for row in found} == {"other toolchain"}
-    shown = perftrail("show", place / "study", env=env).stdout
+    shown = perftrail("show", copied / "study", env=env).stdout
     assert "All 3 measured points are from another toolchain (then “cc: " in shown
     assert "now “cc: cc 99.1.0”). Measure again with: perftrail run" in shown
-    report = perftrail("report", place / "study", "--format", "markdown", "-o", tmp_path / "r", env=env)
+    report = perftrail("report", copied / "study", "--format", "markdown", "-o", tmp_path / "r", env=env)
     assert report.returncode == 0
     page = next((tmp_path / "r").glob("*.md")).read_text()
     assert "another toolchain" in page
 
 
-def test_a_run_after_an_update_says_what_it_reuses_and_why(place: Path, tmp_path: Path) -> None:
+def test_a_run_after_an_update_says_what_it_reuses_and_why(copied: Path, tmp_path: Path) -> None:
     env = newer_compiler(tmp_path / "bin")
-    ran = perftrail("run", place / "study", "--json", env=env)
+    ran = perftrail("run", copied / "study", "--json", env=env)
     assert "all 3 measured points are from another toolchain (then “cc: " in ran.stderr
     assert "perftrail reuses these samples only if the new build is identical" in ran.stderr
     assert json.loads(ran.stdout)["invocations"] == 0, "this compiler writes the same bytes"
-    assert {row["outdated"] for row in rows(place / "study", env=env)} == {""}
+    assert {row["outdated"] for row in rows(copied / "study", env=env)} == {""}
 
 
-def test_samples_of_an_older_recipe_are_shown_until_there_are_new_ones(place: Path) -> None:
-    file = place / "study" / "perftrail.toml"
+def test_samples_of_an_older_recipe_are_shown_until_there_are_new_ones(copied: Path) -> None:
+    file = copied / "study" / "perftrail.toml"
     file.write_text(STUDY.replace("-O1", "-O1 -DNDEBUG -g"))
-    found = rows(place / "study")
+    found = rows(copied / "study")
     assert costs(found) == COSTS
     assert {row["outdated"] for row in found} == {"older recipe"}
-    shown = perftrail("show", place / "study").stdout
+    shown = perftrail("show", copied / "study").stdout
     assert "from an older recipe (then “cc -O1 -o program main.c”, now “cc -O1 -DNDEBUG -g -o" in shown
-    perftrail("run", place / "study")
-    assert {row["outdated"] for row in rows(place / "study")} == {""}
+    perftrail("run", copied / "study")
+    assert {row["outdated"] for row in rows(copied / "study")} == {""}
     assert (
-        "3 measured points also have samples of another recipe" in perftrail("show", place / "study").stdout
+        "3 measured points also have samples of another recipe" in perftrail("show", copied / "study").stdout
     )
     file.write_text(STUDY)
-    assert {row["outdated"] for row in rows(place / "study")} == {""}, "the first samples are valid again"
+    assert {row["outdated"] for row in rows(copied / "study")} == {""}, "the first samples are valid again"
 
 
-def test_without_a_compiler_every_sample_is_shown(place: Path, tmp_path: Path) -> None:
+def test_without_a_compiler_every_sample_is_shown(copied: Path, tmp_path: Path) -> None:
     env = path_of("git", "sh", at=tmp_path / "bin")
-    found = rows(place / "study", env=env)
+    found = rows(copied / "study", env=env)
     assert costs(found) == COSTS
     assert {row["outdated"] for row in found} == {""}
 
 
 def test_a_copied_directory_shows_every_sample(measured: Path, tmp_path: Path) -> None:
     shutil.copytree(measured / "study", tmp_path / "elsewhere" / "study", symlinks=True)
-    place = tmp_path / "elsewhere" / "study"
-    found = rows(place)
+    copied = tmp_path / "elsewhere" / "study"
+    found = rows(copied)
     assert costs(found) == COSTS
-    shown = perftrail("show", place).stdout
+    shown = perftrail("show", copied).stdout
     assert "This is the history of the stored samples, because perftrail cannot read the source:" in shown
-    exported = perftrail("export", place, "--format", "csv", "-o", tmp_path / "samples.csv")
+    exported = perftrail("export", copied, "--format", "csv", "-o", tmp_path / "samples.csv")
     assert exported.returncode == 0
     assert (tmp_path / "samples.csv").read_text().count(",cost,") == 2 * len(COSTS)
 

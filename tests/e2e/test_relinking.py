@@ -15,7 +15,7 @@ from perftrail.model.measurement import Measurement
 from perftrail.model.plan import cells, subjects
 from perftrail.opening import open_session
 from tests.e2e.printing import perftrail
-from tests.measure.bench import drain
+from tests.measure.fake_session import drain
 from tests.process.sandbox.sandboxes import needs_sandbox
 from tests.sources.repositories import Repository
 
@@ -106,11 +106,11 @@ def layouts_of(study: Path, layouts: range) -> list[tuple[Ready, Measurement]]:
         for layout in layouts:
             _, ready = drain(session.subject_builder.ready(cell, layout=layout))
             assert isinstance(ready, Ready), ready
-            session.bench.recall((ready,))
+            session.runner.recall((ready,))
             ordinal = 100 + layout
-            start = session.bench.plan(ready, "sample", ordinal)
-            drain(session.bench.perform((start,)))
-            outcome = session.bench.known(ready)["sample", ordinal]
+            start = session.runner.plan(ready, "sample", ordinal)
+            drain(session.runner.perform((start,)))
+            outcome = session.runner.known(ready)["sample", ordinal]
             assert isinstance(outcome, Measurement), outcome
             found.append((ready, outcome))
     return found

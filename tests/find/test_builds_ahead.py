@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from perftrail.find.journal import likely_next
 from tests.fakes.subject_builder import FakeBuilder, FakeSource
 from tests.find.test_find import STUDY, find, stepping_at
-from tests.measure.bench import a_session
+from tests.measure.fake_session import a_session
 
 
 def test_the_other_end_comes_first_and_then_the_middles_of_what_is_left() -> None:

@@ -11,13 +11,13 @@ from perftrail.present.finding import more_budget
 from perftrail.search.question import Budget
 from perftrail.store.memory import MemoryStore
 from tests.fakes.subject_builder import FakeSource, FakeStarter, number_of
-from tests.measure.bench import a_session, a_study, drain
+from tests.measure.fake_session import a_session, a_study, drain
 
 STUDY = a_study()
 CHANGED = 41
 
 
-class Place:
+class RepeatedFind:
     """A store that several calls of `find` share, and what the last one started."""
 
     def __init__(self, directory: Path) -> None:
@@ -38,54 +38,54 @@ class Place:
 
 
 def test_a_smaller_budget_gives_the_stored_answer_and_starts_nothing(tmp_path: Path) -> None:
-    place = Place(tmp_path)
-    first = place.find(Budget())
+    repeated = RepeatedFind(tmp_path)
+    first = repeated.find(Budget())
     assert first.answer.verdict == "found"
     for less in (Budget(seconds=0.01), Budget(invocations=3), Budget(builds=2)):
-        assert place.find(less).as_json() == first.as_json()
-        assert place.started == 0
+        assert repeated.find(less).as_json() == first.as_json()
+        assert repeated.started == 0
 
 
 def test_a_larger_budget_continues_where_the_search_stopped(tmp_path: Path) -> None:
-    place = Place(tmp_path)
-    short = place.find(Budget(invocations=12))
+    repeated = RepeatedFind(tmp_path)
+    short = repeated.find(Budget(invocations=12))
     assert (short.answer.verdict, short.answer.reason) == ("unclear", "the budget of invocations is spent")
-    spent = place.started
+    spent = repeated.started
     assert spent > 0
-    full = place.find(Budget())
+    full = repeated.find(Budget())
     assert full.answer.verdict == "found"
-    assert place.started == full.invocations - spent
+    assert repeated.started == full.invocations - spent
 
-    alone = Place(tmp_path / "other").find(Budget())
+    alone = RepeatedFind(tmp_path / "other").find(Budget())
     assert full.candidates(full.answer.changes[0]) == alone.candidates(alone.answer.changes[0])
 
 
 def test_the_same_budget_of_builds_repeats_each_step(tmp_path: Path) -> None:
-    place = Place(tmp_path)
-    first = place.find(Budget(builds=4, invocations=60))
-    again = place.find(Budget(builds=4, invocations=60))
-    assert place.started == 0
+    repeated = RepeatedFind(tmp_path)
+    first = repeated.find(Budget(builds=4, invocations=60))
+    again = repeated.find(Budget(builds=4, invocations=60))
+    assert repeated.started == 0
     assert again.as_json() == first.as_json()
-    assert place.find(Budget(builds=4, invocations=5)).as_json() == first.as_json()
-    assert place.started == 0
+    assert repeated.find(Budget(builds=4, invocations=5)).as_json() == first.as_json()
+    assert repeated.started == 0
 
 
 def test_what_works_is_resumed_with_any_budget(tmp_path: Path) -> None:
-    place = Place(tmp_path)
-    first = place.find(Budget(), metric="works")
-    assert place.find(Budget(invocations=1), metric="works").as_json() == first.as_json()
-    assert place.started == 0
+    repeated = RepeatedFind(tmp_path)
+    first = repeated.find(Budget(), metric="works")
+    assert repeated.find(Budget(invocations=1), metric="works").as_json() == first.as_json()
+    assert repeated.started == 0
 
 
 def test_a_search_that_a_budget_stopped_says_how_to_continue(tmp_path: Path) -> None:
-    place = Place(tmp_path)
-    short = place.find(Budget(invocations=12))
+    repeated = RepeatedFind(tmp_path)
+    short = repeated.find(Budget(invocations=12))
     assert short.invocations >= 12
     assert list(more_budget(short, ["study"])) == [
         f"Next: set budget_invocations under [find] above {short.invocations}, and run perftrail find study again: "
         "it continues"
     ]
-    assert list(more_budget(place.find(Budget(seconds=3)), [])) == [
+    assert list(more_budget(repeated.find(Budget(seconds=3)), [])) == [
         "Next: perftrail find --budget 1min    continue this search; its samples are kept"
     ]
-    assert list(more_budget(place.find(Budget()), [])) == []
+    assert list(more_budget(repeated.find(Budget()), [])) == []

@@ -36,7 +36,7 @@ from perftrail.present.sentence import change_found, headline_of, levels_of, sto
 from perftrail.search.question import Budget
 from perftrail.store.memory import MemoryStore
 from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter, number_of
-from tests.measure.bench import a_session, a_study, drain
+from tests.measure.fake_session import a_session, a_study, drain
 
 STUDY = a_study()
 TWO = a_study(benchmarks={name: Benchmark(command=f"{{build}}/{name}") for name in ("one", "two")})

@@ -24,7 +24,7 @@ from perftrail.store.memory import MemoryStore
 from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter, number_of
 from tests.fakes.watcher import NOISY, FakeWatcher
 from tests.find.test_find import STUDY, find, request, stepping_at
-from tests.measure.bench import a_session, a_study, drain
+from tests.measure.fake_session import a_session, a_study, drain
 
 RELINKED = a_study(build=Build(relink=("sh relink.sh {layout}",)))
 

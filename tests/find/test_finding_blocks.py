@@ -22,7 +22,7 @@ from perftrail.present.finding import reboot_words
 from perftrail.search.question import Budget
 from perftrail.store.memory import MemoryStore
 from tests.fakes.subject_builder import FakeSource, FakeStarter, number_of
-from tests.measure.bench import MACHINE, a_session, a_study, drain
+from tests.measure.fake_session import MACHINE, a_session, a_study, drain
 
 STUDY = a_study()
 WALL = (resolve(STUDY, "wall"),)

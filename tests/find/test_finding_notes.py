@@ -16,7 +16,7 @@ from perftrail.model.target import resolve
 from perftrail.present.finding import note_words
 from perftrail.search.question import Budget
 from tests.fakes.subject_builder import FakeSource, FakeStarter, number_of
-from tests.measure.bench import a_session, a_study, drain
+from tests.measure.fake_session import a_session, a_study, drain
 
 STUDY = a_study()
 NOTHING = RevisionPriors(weights=None, reasons=())

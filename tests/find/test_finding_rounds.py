@@ -14,7 +14,7 @@ from perftrail.model.target import resolve
 from perftrail.search.question import Budget
 from perftrail.store.memory import MemoryStore
 from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter, number_of
-from tests.measure.bench import a_session, a_study, drain
+from tests.measure.fake_session import a_session, a_study, drain
 
 STUDY = a_study()
 CULPRIT, REVISIONS = 77, 120

@@ -9,7 +9,7 @@ from typing import Any
 
 PIECES = (b"NaN", b"1e999", b"9" * 400, b"null", b"{}", b"[" * 5000, b'"', b"\0", b"\xff\xfe", b"")
 VALUES: tuple[Any, ...] = (None, True, -1, 10**400, float("nan"), "", "x", [], {}, [None], ["x"], {"x": None})
-MOST_PLACES = 150
+MOST_PATHS = 150
 
 
 def shortened(content: bytes) -> Iterator[bytes]:
@@ -20,9 +20,9 @@ def shortened(content: bytes) -> Iterator[bytes]:
 
 def overwritten(content: bytes) -> Iterator[bytes]:
     """Content with hostile bytes in many places."""
-    for place in range(0, len(content), max(1, len(content) // 20)):
+    for start in range(0, len(content), max(1, len(content) // 20)):
         for piece in PIECES:
-            yield content[:place] + piece + content[place + len(piece) % 7 :]
+            yield content[:start] + piece + content[start + len(piece) % 7 :]
 
 
 def with_other_json(content: bytes) -> Iterator[bytes]:
@@ -31,17 +31,17 @@ def with_other_json(content: bytes) -> Iterator[bytes]:
         document = json.loads(content)
     except ValueError:
         return
-    for path in list(places(document))[:MOST_PLACES]:
+    for path in list(paths(document))[:MOST_PATHS]:
         for value in VALUES:
             yield json.dumps(changed(copy.deepcopy(document), path, value)).encode()
 
 
-def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+def paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """The paths to every value, without most elements of long lists."""
     yield path
     inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, held in list(inside)[:6]:
-        yield from places(held, (*path, key))
+        yield from paths(held, (*path, key))
 
 
 def changed(value: Any, path: tuple[Any, ...], new: Any) -> Any:

@@ -11,7 +11,7 @@ import pytest
 
 from perftrail.errors import FormatError
 from perftrail.formats import FORMATS, files_in, read, read_file, recognise
-from perftrail.formats.document import Place
+from perftrail.formats.document import FileContext
 from tests.formats.fixtures import DATA, one, series
 from tests.formats.recorded import RECORDED, UNKNOWN, WRITTEN
 
@@ -206,9 +206,10 @@ def test_a_sample_of_criterion_needs_the_file_with_its_name() -> None:
         read(sample, name="sample.json")
     about = b'{"group_id":"g","function_id":"f","value_str":"10","directory_name":"g/f"}'
     for directory, subject in (("new", "target/criterion/new"), ("main", "target/criterion/main")):
-        place = Place(
-            path=Path(f"target/criterion/g/f/{directory}/sample.json"), beside={"benchmark.json": about}.get
+        context = FileContext(
+            path=Path(f"target/criterion/g/f/{directory}/sample.json"),
+            read_relative={"benchmark.json": about}.get,
         )
-        (found,) = read(sample, name="sample.json", place=place).series
+        (found,) = read(sample, name="sample.json", context=context).series
         assert (found.benchmark, found.point, found.values) == ("g/f", (("parameter", "10"),), (4e-9,))
         assert found.subject == subject

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from perftrail.errors import FormatError
 from perftrail.formats import FORMATS, read
-from perftrail.formats.document import Place
+from perftrail.formats.document import FileContext
 from tests.formats.fixtures import DATA
 from tests.formats.recorded import WHOLE
-from tests.formats.spoilt import changed, places
+from tests.formats.spoilt import changed, paths
 
 ABOUT = b'{"group_id":"g","function_id":null,"value_str":"10"}'
 JUNK: st.SearchStrategy[object] = (
@@ -27,9 +27,9 @@ JUNK: st.SearchStrategy[object] = (
 
 def survives(format: str, content: bytes, about: bytes | None = ABOUT) -> None:
     """Read it, and see that what comes is sound or refused."""
-    place = Place(path=Path("a/new/sample.json"), beside=lambda _: about)
+    context = FileContext(path=Path("a/new/sample.json"), read_relative=lambda _: about)
     with contextlib.suppress(FormatError):
-        for series in read(content, name="x", format=format, place=place).series:
+        for series in read(content, name="x", format=format, context=context).series:
             assert series.values
             assert all(map(math.isfinite, series.values))
 
@@ -60,8 +60,8 @@ def test_a_file_that_was_changed_somewhere_is_read_or_refused(format: str, data:
 @given(data=st.data())
 def test_a_table_with_other_words_is_read_or_refused(format: str, data: st.DataObject) -> None:
     words = re.split(r"(\s+|,)", WHOLE[format].decode()[:4000])
-    place = data.draw(st.integers(0, len(words) - 1))
-    words[place] = data.draw(
+    index = data.draw(st.integers(0, len(words) - 1))
+    words[index] = data.draw(
         st.sampled_from(["nan", "1e999", "", "{", "}", '"', "\\", "-", "=", "/", "\0", "\x85"])
     )
     survives(format, "".join(words).encode())
@@ -75,8 +75,8 @@ def test_a_table_with_other_words_is_read_or_refused(format: str, data: st.DataO
 @given(data=st.data())
 def test_json_of_other_types_is_read_or_refused(format: str, data: st.DataObject) -> None:
     document = json.loads(WHOLE[format])
-    place = data.draw(st.sampled_from(list(places(document))))
-    survives(format, json.dumps(changed(document, place, data.draw(JUNK))).encode())
+    path = data.draw(st.sampled_from(list(paths(document))))
+    survives(format, json.dumps(changed(document, path, data.draw(JUNK))).encode())
 
 
 @pytest.mark.parametrize("format", ["asv", "criterion"])
@@ -84,8 +84,8 @@ def test_json_of_other_types_is_read_or_refused(format: str, data: st.DataObject
 @given(data=st.data())
 def test_the_files_next_to_a_file_are_read_or_refused(format: str, data: st.DataObject) -> None:
     about = json.loads((DATA / "asv/benchmarks.json").read_text()) if format == "asv" else json.loads(ABOUT)
-    place = data.draw(st.sampled_from(list(places(about))))
-    survives(format, WHOLE[format], json.dumps(changed(about, place, data.draw(JUNK))).encode())
+    path = data.draw(st.sampled_from(list(paths(about))))
+    survives(format, WHOLE[format], json.dumps(changed(about, path, data.draw(JUNK))).encode())
 
 
 @pytest.mark.parametrize("format", FORMATS)

@@ -18,8 +18,8 @@ from perftrail.model.process import Command, Exited, Ran
 from perftrail.model.study import Invocations, MeasurePolicy
 from tests.fakes.subject_builder import RAN, FakeBuilder, FakeSource
 from tests.fakes.watcher import FakeWatcher
-from tests.measure.bench import a_session, a_study
-from tests.measure.test_bench import fails, ready_in
+from tests.measure.fake_session import a_session, a_study
+from tests.measure.test_invocation_runner import fails, ready_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,7 +54,7 @@ class BuilderOn(FakeBuilder):
         return {"build": prepared.built.directory, "out": prepared.out, "study": "/study", "cpus": "2"}
 
 
-class Place:
+class EqualBuilds:
     """Two equal builds on disk, and an invoker that starts them."""
 
     def __init__(self, root: Path, *, study: Study = STUDY, code: int = 0, varied: bool = True) -> None:
@@ -85,59 +85,59 @@ class Place:
 
     def invoke(self, name: str, *, draw: Draw, ordinal: int = 0) -> Outcome:
         ready = self.ready(name)
-        return self.invoker.invoke(self.session.bench.plan(ready, "sample", ordinal, draw=draw))
+        return self.invoker.invoke(self.session.runner.plan(ready, "sample", ordinal, draw=draw))
 
 
 def test_both_builds_of_a_pair_are_seen_at_one_path(tmp_path: Path) -> None:
-    place = Place(tmp_path)
+    equal_builds = EqualBuilds(tmp_path)
     for name in ("one", "other"):
-        place.invoke(name, draw=Draw(seed=5))
-    one, other = (command.arguments[0] for command in place.starter.commands)
-    assert one == other == str(place.links.joinpath(*circumstances(5).path, "tree", "work"))
-    assert place.starter.read == ["one", "other"]
+        equal_builds.invoke(name, draw=Draw(seed=5))
+    one, other = (command.arguments[0] for command in equal_builds.starter.commands)
+    assert one == other == str(equal_builds.links.joinpath(*circumstances(5).path, "tree", "work"))
+    assert equal_builds.starter.read == ["one", "other"]
 
 
 def test_every_seed_gives_another_path_environment_and_hash_seed(tmp_path: Path) -> None:
-    place = Place(tmp_path)
+    equal_builds = EqualBuilds(tmp_path)
     for seed in range(1, 9):
-        place.invoke("one", draw=Draw(seed=seed))
-    commands = place.starter.commands
+        equal_builds.invoke("one", draw=Draw(seed=seed))
+    commands = equal_builds.starter.commands
     assert len({len(command.arguments[0]) for command in commands}) >= 6
     assert len({len(command.environment[PADDING]) for command in commands}) == 8
     assert len({command.environment["PYTHONHASHSEED"] for command in commands}) == 8
 
 
 def test_the_seed_of_an_invocation_is_stored_also_where_none_was_drawn(tmp_path: Path) -> None:
-    place = Place(tmp_path)
-    outcome = place.invoke("one", draw=Draw(), ordinal=4)
+    equal_builds = EqualBuilds(tmp_path)
+    outcome = equal_builds.invoke("one", draw=Draw(), ordinal=4)
     assert isinstance(outcome, Measurement)
-    assert outcome.draw == Draw(seed=invocation_seed(place.study, "sample", 4))
-    assert place.invoke("other", draw=Draw(), ordinal=4).draw == outcome.draw
-    assert place.invoke("one", draw=Draw(), ordinal=5).draw != outcome.draw
+    assert outcome.draw == Draw(seed=invocation_seed(equal_builds.study, "sample", 4))
+    assert equal_builds.invoke("other", draw=Draw(), ordinal=4).draw == outcome.draw
+    assert equal_builds.invoke("one", draw=Draw(), ordinal=5).draw != outcome.draw
 
 
 def test_links_are_removed_after_each_invocation_and_builds_are_not(tmp_path: Path) -> None:
-    place = Place(tmp_path)
-    place.invoke("one", draw=Draw(seed=5))
-    assert list(place.links.iterdir()) == []
+    equal_builds = EqualBuilds(tmp_path)
+    equal_builds.invoke("one", draw=Draw(seed=5))
+    assert list(equal_builds.links.iterdir()) == []
     assert (tmp_path / "builds" / "one" / "tree" / "work").read_text() == "one"
 
 
 def test_what_a_killed_process_left_is_removed_and_never_the_build(tmp_path: Path) -> None:
-    place = Place(tmp_path)
-    place.ready("one")
-    place.links.mkdir()
-    (place.links / "left").symlink_to(tmp_path / "builds" / "one")
-    (place.links / "deep").mkdir()
-    (place.links / "deep" / "left").symlink_to(tmp_path / "builds" / "one")
-    place.invoke("one", draw=Draw(seed=5))
-    assert list(place.links.iterdir()) == []
+    equal_builds = EqualBuilds(tmp_path)
+    equal_builds.ready("one")
+    equal_builds.links.mkdir()
+    (equal_builds.links / "left").symlink_to(tmp_path / "builds" / "one")
+    (equal_builds.links / "deep").mkdir()
+    (equal_builds.links / "deep" / "left").symlink_to(tmp_path / "builds" / "one")
+    equal_builds.invoke("one", draw=Draw(seed=5))
+    assert list(equal_builds.links.iterdir()) == []
     assert (tmp_path / "builds" / "one" / "tree" / "work").read_text() == "one"
 
 
 def test_a_failure_names_the_build_by_its_own_path(tmp_path: Path) -> None:
-    place = Place(tmp_path, code=3)
-    outcomes = [place.invoke("one", draw=Draw(seed=seed), ordinal=seed) for seed in (5, 6)]
+    equal_builds = EqualBuilds(tmp_path, code=3)
+    outcomes = [equal_builds.invoke("one", draw=Draw(seed=seed), ordinal=seed) for seed in (5, 6)]
     failures = [each.failure for each in outcomes if isinstance(each, FailedInvocation)]
     assert [failure.message for failure in failures] == [
         f"exit code 3: {tmp_path}/builds/one/tree/work: broken"
@@ -145,9 +145,9 @@ def test_a_failure_names_the_build_by_its_own_path(tmp_path: Path) -> None:
 
 
 def test_a_build_runs_at_its_own_path_when_paths_are_not_varied(tmp_path: Path) -> None:
-    place = Place(tmp_path, varied=False)
-    outcome = place.invoke("one", draw=Draw(seed=5))
-    (command,) = place.starter.commands
+    equal_builds = EqualBuilds(tmp_path, varied=False)
+    outcome = equal_builds.invoke("one", draw=Draw(seed=5))
+    (command,) = equal_builds.starter.commands
     assert command.arguments[0] == str(tmp_path / "builds" / "one" / "tree" / "work")
     assert len(command.environment[PADDING]) == len(circumstances(5).environment[PADDING])
     assert outcome.draw == Draw(seed=5)
@@ -155,9 +155,9 @@ def test_a_build_runs_at_its_own_path_when_paths_are_not_varied(tmp_path: Path) 
 
 def test_a_study_that_sets_a_hash_seed_keeps_it(tmp_path: Path) -> None:
     benchmark = replace(STUDY.benchmarks["work"], env={"PYTHONHASHSEED": "0"})
-    place = Place(tmp_path, study=replace(STUDY, benchmarks={"work": benchmark}))
-    place.invoke("one", draw=Draw(seed=5))
-    assert place.starter.commands[0].environment["PYTHONHASHSEED"] == "0"
+    equal_builds = EqualBuilds(tmp_path, study=replace(STUDY, benchmarks={"work": benchmark}))
+    equal_builds.invoke("one", draw=Draw(seed=5))
+    assert equal_builds.starter.commands[0].environment["PYTHONHASHSEED"] == "0"
 
 
 def prepared_in(home: Path) -> Prepared:

@@ -21,7 +21,7 @@ from perftrail.search.answer import Answer, Change, Verdict
 from perftrail.verbs.check import Attempt, study_plan
 from perftrail.verbs.run import Run
 from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter, number_of
-from tests.measure.bench import a_session, a_study, drain
+from tests.measure.fake_session import a_session, a_study, drain
 
 ALL = Selection()
 
@@ -110,16 +110,16 @@ def answer(*positions: int) -> Answer:
 
 
 def test_what_is_skipped_before_a_culprit_may_be_the_culprit() -> None:
-    gaps = IncludedPositions(places=(0, 1, 4, 5))
+    gaps = IncludedPositions(positions=(0, 1, 4, 5))
     assert gaps.answer(answer(3)).changes[0].positions == (5,)
     assert gaps.answer(answer(3)).verdict is Verdict.FOUND
     between = gaps.answer(answer(2))
     assert (between.verdict, between.changes[0].positions) == (Verdict.RANGE, (2, 3, 4))
     assert "skips" in between.reason
-    assert replace(answer(1), reason="so") == IncludedPositions(places=(0, 1)).answer(answer(1))
+    assert replace(answer(1), reason="so") == IncludedPositions(positions=(0, 1)).answer(answer(1))
 
 
 def test_what_is_believed_of_skipped_revisions_counts_for_the_next_that_is_tried() -> None:
-    gaps = IncludedPositions(places=(0, 1, 4))
+    gaps = IncludedPositions(positions=(0, 1, 4))
     assert gaps.weights((0.0, 1.0, 2.0, 3.0, 4.0)) == (0.0, 1.0, 9.0)
-    assert IncludedPositions(places=(0, 1)).weights(None) is None
+    assert IncludedPositions(positions=(0, 1)).weights(None) is None

@@ -13,7 +13,7 @@ from perftrail.model.build import Failure
 from perftrail.model.target import resolve
 from perftrail.opening import open_session
 from perftrail.search import CannotRelink, Measure, Unusable
-from tests.measure.bench import drain
+from tests.measure.fake_session import drain
 from tests.sources.repositories import Repository
 
 pytestmark = pytest.mark.slow

@@ -34,7 +34,7 @@ SECONDS = {"slow": 2.0, "sh": 0.5}
 
 
 @dataclass
-class Room(FakeStarter):
+class TimedStarter(FakeStarter):
     """Keeps every command and lets time pass as long as each takes."""
 
     def __post_init__(self) -> None:
@@ -51,10 +51,10 @@ class Room(FakeStarter):
         return self.time
 
 
-def a_room(
+def a_starter(
     ended: Callable[[tuple[str, ...]], Ended] = lambda _: Exited(code=0), *, noise: float = 0.002
-) -> Room:
-    return Room(seconds=lambda arguments: SECONDS.get(arguments[0], 1.0), noise=noise, ended=ended)
+) -> TimedStarter:
+    return TimedStarter(seconds=lambda arguments: SECONDS.get(arguments[0], 1.0), noise=noise, ended=ended)
 
 
 def a_trial(
@@ -80,12 +80,12 @@ def drain(events: Generator[InvocationEnded, None, Findings]) -> Findings:
             return found
 
 
-def measured(trial: Trial, room: Room) -> Findings:
-    return drain(TrialRunner(trial, room, clock=room.clock).events())
+def measured(trial: Trial, starter: TimedStarter) -> Findings:
+    return drain(TrialRunner(trial, starter, clock=starter.clock).events())
 
 
 def test_a_slower_command_is_distinguished_from_a_faster_one() -> None:
-    found = measured(a_trial("fast", "slow"), a_room())
+    found = measured(a_trial("fast", "slow"), a_starter())
     wall = next(each for each in found.contrasts if each.metric == "wall")
     assert wall.comparison.verdict is Verdict.SLOWER
     assert wall.comparison.effect == pytest.approx(2.0, rel=0.01)
@@ -93,7 +93,7 @@ def test_a_slower_command_is_distinguished_from_a_faster_one() -> None:
 
 
 def test_hooks_run_around_the_runs_and_are_not_measured() -> None:
-    room = a_room()
+    starter = a_starter()
     trial = a_trial(
         "one",
         "two",
@@ -103,8 +103,8 @@ def test_hooks_run_around_the_runs_and_are_not_measured() -> None:
         cleanup=("cleanup",),
         pace=Pace(least=3, most=3, warmups=0),
     )
-    found = measured(trial, room)
-    order = [command.arguments[0] for command in room.commands]
+    found = measured(trial, starter)
+    order = [command.arguments[0] for command in starter.commands]
     first, second = order[2], order[6]
     assert {first, second} == {"one", "two"}
     assert order[:4] == ["setup", "prepare", first, "conclude"]
@@ -117,28 +117,28 @@ def test_hooks_run_around_the_runs_and_are_not_measured() -> None:
 
 
 def test_the_environment_changes_its_size_with_each_pair_and_for_both_alike() -> None:
-    room = a_room()
-    measured(a_trial("one", "two"), room)
-    sizes = [len(command.environment[PADDING]) for command in room.commands]
+    starter = a_starter()
+    measured(a_trial("one", "two"), starter)
+    sizes = [len(command.environment[PADDING]) for command in starter.commands]
     assert len(set(sizes)) > 5
     assert max(sizes) < 4096
     assert sizes[::2] == sizes[1::2]
-    again = a_room()
+    again = a_starter()
     measured(a_trial("one", "two"), again)
     assert [len(command.environment[PADDING]) for command in again.commands] == sizes
-    assert all(command.environment["A"] == "1" and command.aslr for command in room.commands)
+    assert all(command.environment["A"] == "1" and command.aslr for command in starter.commands)
 
 
 def test_both_commands_of_a_pair_hash_with_one_seed_unless_the_environment_has_its_own() -> None:
-    room = a_room()
-    measured(a_trial("one", "two"), room)
-    seeds = [command.environment["PYTHONHASHSEED"] for command in room.commands]
+    starter = a_starter()
+    measured(a_trial("one", "two"), starter)
+    seeds = [command.environment["PYTHONHASHSEED"] for command in starter.commands]
     assert seeds[::2] == seeds[1::2]
     assert len(set(seeds)) > 5
-    room, trial = a_room(), a_trial("one", "two")
+    starter, trial = a_starter(), a_trial("one", "two")
     surroundings = replace(trial.surroundings, environment={"PYTHONHASHSEED": "0"})
-    measured(replace(trial, surroundings=surroundings), room)
-    assert {command.environment["PYTHONHASHSEED"] for command in room.commands} == {"0"}
+    measured(replace(trial, surroundings=surroundings), starter)
+    assert {command.environment["PYTHONHASHSEED"] for command in starter.commands} == {"0"}
 
 
 @pytest.mark.parametrize(
@@ -152,39 +152,39 @@ def test_both_commands_of_a_pair_hash_with_one_seed_unless_the_environment_has_i
     ],
 )
 def test_a_command_that_fails_ends_it_with_a_message_and_is_cleaned_up(ended: Ended, told: str) -> None:
-    room = a_room(lambda arguments: Exited(code=0) if arguments[0] == "cleanup" else ended)
+    starter = a_starter(lambda arguments: Exited(code=0) if arguments[0] == "cleanup" else ended)
     trial = a_trial("broken", cleanup=("cleanup",), surroundings={"timeout_seconds": 5.0})
     with pytest.raises(CommandFailed, match=told) as raised:
-        measured(trial, room)
+        measured(trial, starter)
     assert '"broken"' in str(raised.value)
-    assert [command.arguments[0] for command in room.commands] == ["broken", "cleanup"]
+    assert [command.arguments[0] for command in starter.commands] == ["broken", "cleanup"]
 
 
 def test_failures_are_measured_when_asked_but_not_what_never_ended() -> None:
     trial = a_trial("broken", surroundings={"tolerant": True})
-    found = measured(trial, a_room(lambda _: Exited(code=3)))
+    found = measured(trial, a_starter(lambda _: Exited(code=3)))
     assert set(found.results[0].exit_codes) == {3}
     assert found.results[0].flags["failed"] == found.results[0].runs
     with pytest.raises(CommandFailed):
-        measured(trial, a_room(lambda _: TimedOut()))
+        measured(trial, a_starter(lambda _: TimedOut()))
 
 
 def test_a_failing_preparation_is_named() -> None:
     with pytest.raises(CommandFailed, match="--prepare of"):
         measured(
-            a_trial("one", prepare=("bad",)), a_room(lambda arguments: Exited(code=arguments[0] == "bad"))
+            a_trial("one", prepare=("bad",)), a_starter(lambda arguments: Exited(code=arguments[0] == "bad"))
         )
 
 
 def test_time_spent_preparing_counts_for_the_budget() -> None:
-    room = a_room()
-    found = measured(a_trial("one", prepare=("slow",), pace=Pace(budget_seconds=30.0)), room)
+    starter = a_starter()
+    found = measured(a_trial("one", prepare=("slow",), pace=Pace(budget_seconds=30.0)), starter)
     assert found.results[0].why is Why.BUDGET
     assert found.results[0].runs <= 10
 
 
 def test_the_shells_own_time_is_measured_and_nothing_is_subtracted() -> None:
-    found = measured(a_trial("one; two", shell=("sh",)), a_room())
+    found = measured(a_trial("one; two", shell=("sh",)), a_starter())
     assert found.shell is not None
     assert found.shell.runs >= 10
     assert found.shell.metrics["wall"].estimate.value == pytest.approx(0.5, rel=0.02)
@@ -192,9 +192,9 @@ def test_the_shells_own_time_is_measured_and_nothing_is_subtracted() -> None:
 
 
 def test_an_interruption_leaves_what_was_measured() -> None:
-    room = a_room()
+    starter = a_starter()
     measure = TrialRunner(
-        a_trial("one", cleanup=("cleanup",), pace=Pace(least=30, most=30)), room, clock=room.clock
+        a_trial("one", cleanup=("cleanup",), pace=Pace(least=30, most=30)), starter, clock=starter.clock
     )
     events = measure.events()
     for _ in range(12):
@@ -204,16 +204,16 @@ def test_an_interruption_leaves_what_was_measured() -> None:
     found = measure.findings()
     assert found.stopped
     assert found.results[0].runs == 12
-    assert room.commands[-1].arguments == ("cleanup",)
+    assert starter.commands[-1].arguments == ("cleanup",)
 
 
 def test_whoever_watches_the_machine_marks_runs() -> None:
-    room = a_room()
+    starter = a_starter()
 
     def observe(run: Callable[[], Ran]) -> ObservedRun:
         return ObservedRun(ran=run(), flags=("busy",), values={"foreign_cpu": 0.7})
 
-    found = drain(TrialRunner(a_trial("one"), room, observe=observe, clock=room.clock).events())
+    found = drain(TrialRunner(a_trial("one"), starter, observe=observe, clock=starter.clock).events())
     assert found.results[0].flags == {"busy": found.results[0].runs}
 
 

@@ -18,7 +18,7 @@ from perftrail.store.memory import MemoryStore
 from perftrail.verbs.run import Run
 from tests.fakes.subject_builder import FakeSource, FakeStarter
 from tests.fakes.watcher import NOISY, QUIET, FakeWatcher
-from tests.measure.bench import a_session, a_study, drain
+from tests.measure.fake_session import a_session, a_study, drain
 
 COMMAND = Command(arguments=("/work",), environment={}, directory="/")
 

@@ -40,7 +40,7 @@ from perftrail.verbs.compare import Compare, CompareRequest
 from perftrail.verbs.run import Run
 from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter
 from tests.fakes.watcher import NOISY, QUIET, FakeWatcher
-from tests.measure.bench import a_session, a_study, drain
+from tests.measure.fake_session import a_session, a_study, drain
 
 POLICY = MeasurePolicy(invocations=Invocations(least=3, most=30), warmups=1, precision=0.01)
 WALL = Choice(metrics=(parse_metric("wall"),))
@@ -117,18 +117,18 @@ def search(session: Session, order: list[int], *, samples: int) -> None:
         _, ready = drain(session.subject_builder.ready(cell))
         assert not isinstance(ready, Failure)
         for ordinal in range(samples):
-            drain(session.bench.outcome(ready, "sample", ordinal))
+            drain(session.runner.outcome(ready, "sample", ordinal))
 
 
 def test_samples_of_a_search_are_no_pairs(tmp_path: Path) -> None:
     """The machine was slower by a fifth while the search measured the first revision."""
     session = session_of(tmp_path, machine(lambda _r, _l, at: 1.2 if at < 30 else 1.0, noise=0.01))
     search(session, [0, 1], samples=30)
-    before = session.bench.started
+    before = session.runner.started
     found = compared(session)
     assert not is_sure(found)
     assert only(found).comparison is not None
-    assert session.bench.started - before >= 2 * only(found).pairs
+    assert session.runner.started - before >= 2 * only(found).pairs
     assert found.fresh - before >= found.invocations
 
 
@@ -137,15 +137,15 @@ def test_pairs_of_an_earlier_comparison_are_used_again(tmp_path: Path) -> None:
     first = compared(session_of(tmp_path, machine(lambda r, _l, _a: 1.0 + 0.1 * r, noise=0.01), store=store))
     again = session_of(tmp_path, machine(lambda *_: 1.0, noise=0.01), store=store)
     assert compared(again).as_json()["comparisons"] == first.as_json()["comparisons"]
-    assert again.bench.started == 0
+    assert again.runner.started == 0
 
 
 def test_the_blocks_of_a_run_are_pairs(tmp_path: Path) -> None:
     session = session_of(tmp_path, machine(lambda r, _l, _a: 1.0 + 0.1 * r, noise=0.01))
     drain(Run(replace(session, study=a_study(measure=replace(POLICY, precision=1e-6))), Selection()).events())
-    before = session.bench.started
+    before = session.runner.started
     found = compared(session)
-    assert session.bench.started == before
+    assert session.runner.started == before
     assert found.verdict is Verdict.SLOWER
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from perftrail.measure.events import LinkFailed, Relinked, RelinkedWithoutEffect
+from perftrail.measure.events import BenchmarkBuildFailed, Relinked, RelinkedWithoutEffect
 from perftrail.measure.subjects import Ready
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.build import Built, Failure, Prepared
@@ -16,7 +16,7 @@ from perftrail.model.plan import Cell, cells, subjects
 from perftrail.model.recipe import Build
 from perftrail.store.memory import MemoryStore
 from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter
-from tests.measure.bench import a_session, a_study, drain
+from tests.measure.fake_session import a_session, a_study, drain
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -53,7 +53,7 @@ class Linking(FakeBuilder):
         return Prepared(built=built, out=f"{built.directory}/out", artefact=" ".join(steps))
 
 
-def a_place(
+def relinking_session(
     tmp_path: Path, study: Study = STUDY, *, builder: FakeBuilder | None = None, **kept: object
 ) -> tuple[Session, FakeBuilder]:
     source = FakeSource(2)
@@ -81,7 +81,7 @@ def ready(session: Session, cell: Cell, *, layout: int = 0) -> tuple[list[Event]
 
 
 def test_every_layout_has_the_runnable_of_the_build_as_linked(tmp_path: Path) -> None:
-    session, _ = a_place(tmp_path)
+    session, _ = relinking_session(tmp_path)
     cell = cells_of(session)[0]
     _, linked = ready(session, cell)
     _, first = ready(session, cell, layout=1)
@@ -94,18 +94,18 @@ def test_every_layout_has_the_runnable_of_the_build_as_linked(tmp_path: Path) ->
 
 
 def test_an_invocation_is_stored_with_the_layout_that_ran(tmp_path: Path) -> None:
-    session, _ = a_place(tmp_path)
+    session, _ = relinking_session(tmp_path)
     _, found = ready(session, cells_of(session)[0], layout=5)
-    start = session.bench.plan(found, "sample", 0, draw=Draw(block="b", seed=3))
-    session.bench.recall((found,))
-    drain(session.bench.perform((start,)))
-    outcome = session.bench.known(found)["sample", 0]
+    start = session.runner.plan(found, "sample", 0, draw=Draw(block="b", seed=3))
+    session.runner.recall((found,))
+    drain(session.runner.perform((start,)))
+    outcome = session.runner.known(found)["sample", 0]
     assert isinstance(outcome, Measurement)
     assert outcome.draw == Draw(block="b", seed=3, layout=5)
 
 
 def test_several_layouts_of_several_cells_are_made_in_one_visit_each(tmp_path: Path) -> None:
-    session, builder = a_place(tmp_path)
+    session, builder = relinking_session(tmp_path)
     both = cells_of(session)
     events, _ = drain(session.subject_builder.relink(both, range(1, 5)))
     assert builder.relinks == [("r0", (1, 2, 3, 4)), ("r1", (1, 2, 3, 4))]
@@ -116,7 +116,7 @@ def test_several_layouts_of_several_cells_are_made_in_one_visit_each(tmp_path: P
 
 
 def test_layouts_are_recorded_as_builds_with_their_time(tmp_path: Path) -> None:
-    session, _ = a_place(tmp_path)
+    session, _ = relinking_session(tmp_path)
     cell = cells_of(session)[0]
     _, found = ready(session, cell, layout=4)
     record = session.store.build(found.prepared.built.key)
@@ -129,17 +129,17 @@ def test_layouts_are_recorded_as_builds_with_their_time(tmp_path: Path) -> None:
 def test_a_layout_that_is_known_is_not_recorded_again(tmp_path: Path) -> None:
     store = MemoryStore()
     for _ in range(2):
-        session, _ = a_place(tmp_path, store=store)
+        session, _ = relinking_session(tmp_path, store=store)
         ready(session, cells_of(session)[0], layout=1)
         builds = store.mark().builds
-    again, _ = a_place(tmp_path, store=store)
+    again, _ = relinking_session(tmp_path, store=store)
     ready(again, cells_of(again)[0], layout=1)
     assert store.mark().builds == builds
 
 
 def test_a_relink_that_fails_is_a_recorded_failure(tmp_path: Path) -> None:
     store = MemoryStore()
-    session, builder = a_place(tmp_path, store=store)
+    session, builder = relinking_session(tmp_path, store=store)
     builder.unlinkable = (2,)
     cell = cells_of(session)[0]
     ready(session, cell, layout=1)
@@ -153,7 +153,7 @@ def test_a_relink_that_fails_is_a_recorded_failure(tmp_path: Path) -> None:
     assert [each.outcomes for each in events if isinstance(each, Relinked)] == [{2: failure}]
     _, linked = ready(session, cell)
     assert linked.layout == 0
-    again, untouched = a_place(tmp_path, store=store)
+    again, untouched = relinking_session(tmp_path, store=store)
     _, known = drain(again.subject_builder.ready(cell, layout=2))
     assert known == failure
     assert untouched.relinks == []
@@ -161,16 +161,16 @@ def test_a_relink_that_fails_is_a_recorded_failure(tmp_path: Path) -> None:
 
 def test_a_relink_that_failed_is_tried_again_when_asked(tmp_path: Path) -> None:
     store = MemoryStore()
-    session, builder = a_place(tmp_path, store=store)
+    session, builder = relinking_session(tmp_path, store=store)
     builder.unlinkable = (2,)
     cell = cells_of(session)[0]
     drain(session.subject_builder.ready(cell, layout=2))
-    again, _ = a_place(tmp_path, store=store, retry_failed=True)
+    again, _ = relinking_session(tmp_path, store=store, retry_failed=True)
     ready(again, cell, layout=2)
 
 
 def test_layouts_behind_one_that_failed_are_made_when_they_are_asked_for(tmp_path: Path) -> None:
-    session, builder = a_place(tmp_path)
+    session, builder = relinking_session(tmp_path)
     builder.unlinkable = (2,)
     cell = cells_of(session)[0]
     drain(session.subject_builder.relink([cell], (1, 2, 3)))
@@ -181,7 +181,7 @@ def test_layouts_behind_one_that_failed_are_made_when_they_are_asked_for(tmp_pat
 
 def test_a_subject_that_does_not_build_is_not_relinked(tmp_path: Path) -> None:
     source = FakeSource(2)
-    session, builder = a_place(tmp_path, builder=FakeBuilder(source, broken={"r0"}))
+    session, builder = relinking_session(tmp_path, builder=FakeBuilder(source, broken={"r0"}))
     cell = cells_of(session)[0]
     drain(session.subject_builder.relink([cell], (1, 2)))
     _, failure = drain(session.subject_builder.ready(cell, layout=1))
@@ -195,7 +195,7 @@ def test_a_subject_that_does_not_build_is_not_relinked(tmp_path: Path) -> None:
 
 def test_a_benchmark_that_relinks_needs_no_relinked_build(tmp_path: Path) -> None:
     source = FakeSource(2)
-    session, builder = a_place(tmp_path, OWN, builder=Linking(source))
+    session, builder = relinking_session(tmp_path, OWN, builder=Linking(source))
     cell = cells_of(session)[0]
     _, linked = ready(session, cell)
     _, found = ready(session, cell, layout=3)
@@ -207,15 +207,15 @@ def test_a_benchmark_that_relinks_needs_no_relinked_build(tmp_path: Path) -> Non
 
 
 def test_a_benchmark_that_cannot_be_relinked_fails_at_that_stage(tmp_path: Path) -> None:
-    session, _ = a_place(tmp_path, OWN, builder=Linking(FakeSource(2)))
+    session, _ = relinking_session(tmp_path, OWN, builder=Linking(FakeSource(2)))
     events, failure = drain(session.subject_builder.ready(cells_of(session)[0], layout=13))
     assert failure == Failure(stage="relink", message="ld: unlucky", log="/logs/link.log")
-    assert [each.benchmark for each in events if isinstance(each, LinkFailed)] == ["work"]
+    assert [each.benchmark for each in events if isinstance(each, BenchmarkBuildFailed)] == ["work"]
 
 
 def test_both_the_build_and_the_benchmark_are_relinked_where_both_say_how(tmp_path: Path) -> None:
     study = replace(STUDY, benchmarks=OWN.benchmarks)
-    session, builder = a_place(tmp_path, study, builder=Linking(FakeSource(2)))
+    session, builder = relinking_session(tmp_path, study, builder=Linking(FakeSource(2)))
     _, found = ready(session, cells_of(session)[0], layout=3)
     assert builder.relinks == [("r0", (3,))]
     assert found.prepared.built.layout == 3
@@ -227,12 +227,12 @@ def test_both_the_build_and_the_benchmark_are_relinked_where_both_say_how(tmp_pa
 
 def test_a_study_says_whether_it_can_relink(tmp_path: Path) -> None:
     for study, can in ((STUDY, True), (OWN, True), (a_study(), False)):
-        session, _ = a_place(tmp_path, study)
+        session, _ = relinking_session(tmp_path, study)
         assert session.subject_builder.can_relink(cells_of(session)[0]) is can
 
 
 def test_a_cell_that_nothing_relinks_has_no_layouts(tmp_path: Path) -> None:
-    session, builder = a_place(tmp_path, a_study())
+    session, builder = relinking_session(tmp_path, a_study())
     cell = cells_of(session)[0]
     drain(session.subject_builder.relink([cell], (1, 2)))
     with pytest.raises(ValueError, match="does not say how to relink it"):
@@ -241,7 +241,7 @@ def test_a_cell_that_nothing_relinks_has_no_layouts(tmp_path: Path) -> None:
 
 
 def test_layouts_that_come_out_the_same_are_reported_once(tmp_path: Path) -> None:
-    session, builder = a_place(tmp_path)
+    session, builder = relinking_session(tmp_path)
     builder.alike = True
     cell = cells_of(session)[0]
     told = [
@@ -254,7 +254,7 @@ def test_layouts_that_come_out_the_same_are_reported_once(tmp_path: Path) -> Non
 
 
 def test_layouts_that_differ_are_not_told(tmp_path: Path) -> None:
-    session, _ = a_place(tmp_path)
+    session, _ = relinking_session(tmp_path)
     cell = cells_of(session)[0]
     events = [event for layout in range(1, 6) for event in ready(session, cell, layout=layout)[0]]
     assert not any(isinstance(event, RelinkedWithoutEffect) for event in events)

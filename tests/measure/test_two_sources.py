@@ -13,7 +13,7 @@ from perftrail.model.source import MAIN, Pins, Source
 from perftrail.model.subject import Revision, Subject
 from perftrail.store.memory import MemoryStore
 from tests.fakes.subject_builder import FakeBuilder, FakeSource
-from tests.measure.bench import a_study, drain
+from tests.measure.fake_session import a_study, drain
 
 LIBRARY, APPLICATION = FakeSource(count=4), FakeSource(count=4, same_as={"r3": "r2"})
 

@@ -20,8 +20,8 @@ from perftrail.model.expression import (
     Reference,
     evaluate,
     parse,
-    placed,
     references,
+    replace_references,
 )
 
 _VALUES = st.one_of(
@@ -123,7 +123,7 @@ def test_an_expression_has_an_end() -> None:
 def test_the_longest_expression_can_be_computed_written_and_placed() -> None:
     expression = parse("a+" * 100 + "a")
     assert evaluate(expression, lambda _: 1.0) == 101.0
-    assert placed(expression, lambda reference: reference) == expression
+    assert replace_references(expression, lambda reference: reference) == expression
     assert parse(str(expression)) == expression
 
 

@@ -198,8 +198,8 @@ def test_a_change_is_drawn_on_its_side_of_the_middle(effect: float) -> None:
     drawn = strip(row(effect, Verdict.UNCLEAR), 0.25)
     assert len(drawn) == STRIP
     if effect != 1.0 and 0.8 <= effect <= 1.2:
-        place = drawn.index("●")
-        assert (place > STRIP // 2) == (effect > 1.0)
+        column = drawn.index("●")
+        assert (column > STRIP // 2) == (effect > 1.0)
 
 
 def test_nothing_hostile_leaves_its_place_in_markdown() -> None:

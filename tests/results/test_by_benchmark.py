@@ -18,7 +18,7 @@ from perftrail.results.measured import MeasuredHere
 from perftrail.results.pairs import Shifts, shifts, sides
 from perftrail.results.rows import Row
 from perftrail.stats.comparison import Verdict
-from tests.measure.bench import a_study
+from tests.measure.fake_session import a_study
 
 OLD, NEW = "old", "new"
 REVISION = Revision(id="r" * 40)
@@ -42,7 +42,7 @@ class Looked:
     study = a_study(variants={OLD: Variant(), NEW: Variant()})
 
 
-class Bench:
+class BenchmarkRows:
     """Puts together what two variants gave at points of benchmarks."""
 
     def __init__(self, unit: str = "s") -> None:
@@ -59,7 +59,7 @@ class Bench:
         scatter: float = 0.01,
         busy: int = 0,
         pairs: int = PAIRS,
-    ) -> Bench:
+    ) -> BenchmarkRows:
         """A point at which the new variant takes `ratio` times as much; the first `busy` rounds were disturbed."""
         rng = random.Random(f"{benchmark} {what}")
         for variant, factor in ((OLD, 1.0), (NEW, ratio)):
@@ -90,7 +90,7 @@ class Bench:
 
 
 def test_a_benchmark_is_the_geometric_mean_of_its_points() -> None:
-    found = Bench().add("text", "one", 2.0).add("text", "two", 0.5).add("text", "three", 8.0).shifts()
+    found = BenchmarkRows().add("text", "one", 2.0).add("text", "two", 0.5).add("text", "three", 8.0).shifts()
     [whole] = found.over
     assert whole.comparison.effect == pytest.approx(2.0, rel=0.02)
     assert [point["what"] for point in whole.points] == ["one", "two", "three"]
@@ -98,20 +98,20 @@ def test_a_benchmark_is_the_geometric_mean_of_its_points() -> None:
 
 
 def test_points_that_are_far_apart_do_not_widen_the_interval_of_their_mean() -> None:
-    near = Bench().add("text", "one", 1.1).add("text", "two", 1.1).shifts().over[0].comparison
-    far = Bench().add("text", "one", 11.0).add("text", "two", 0.11).shifts().over[0].comparison
+    near = BenchmarkRows().add("text", "one", 1.1).add("text", "two", 1.1).shifts().over[0].comparison
+    far = BenchmarkRows().add("text", "one", 11.0).add("text", "two", 0.11).shifts().over[0].comparison
     assert far.high / far.low == pytest.approx(near.high / near.low)
     assert far.low > 1.0
 
 
 def test_each_benchmark_is_a_group_of_its_own() -> None:
-    found = Bench().add("text", "one", 2.0).add("lists", "one", 1.0).add("lists", "two", 1.0).shifts()
+    found = BenchmarkRows().add("text", "one", 2.0).add("lists", "one", 1.0).add("lists", "two", 1.0).shifts()
     assert [(each.row.benchmark, len(each.points)) for each in found.over] == [("text", 1), ("lists", 2)]
     assert [each.differs for each in found.over] == [True, False]
 
 
 def test_times_of_a_disturbed_machine_decide_nothing_and_counts_do() -> None:
-    times, counts = (Bench(unit).add("text", "one", 2.0, busy=PAIRS) for unit in ("s", ""))
+    times, counts = (BenchmarkRows(unit).add("text", "one", 2.0, busy=PAIRS) for unit in ("s", ""))
     [shift] = times.shifts().at
     assert (shift.verdict, shift.differs) == (Verdict.UNCLEAR, False)
     assert shift.words == "unclear: the machine was busy"
@@ -119,19 +119,19 @@ def test_times_of_a_disturbed_machine_decide_nothing_and_counts_do() -> None:
 
 
 def test_disturbed_rounds_are_left_out_where_enough_were_quiet() -> None:
-    found = Bench().add("text", "one", 2.0, busy=4).add("text", "two", 2.0).shifts()
+    found = BenchmarkRows().add("text", "one", 2.0, busy=4).add("text", "two", 2.0).shifts()
     assert [each.comparison.pairs for each in found.at] == [PAIRS - 4, PAIRS]
     assert [each.comparison.pairs for each in found.over] == [2 * (PAIRS - 4)]
     assert found.over[0].differs
 
 
 def test_too_few_pairs_call_nothing_and_say_how_many_it_takes() -> None:
-    [shift] = Bench().add("text", "one", 2.0, pairs=5).shifts().at
+    [shift] = BenchmarkRows().add("text", "one", 2.0, pairs=5).shifts().at
     assert not shift.differs
     assert "a verdict needs" in shift.words
 
 
 def test_what_is_the_same_says_which_change_would_have_been_seen() -> None:
-    [shift] = Bench().add("text", "one", 1.0, scatter=0.002).shifts().at
+    [shift] = BenchmarkRows().add("text", "one", 1.0, scatter=0.002).shifts().at
     assert shift.verdict is Verdict.SAME
     assert shift.words.endswith(" % would have been detected")

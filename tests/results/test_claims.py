@@ -22,7 +22,7 @@ from perftrail.results.selection import Selection
 from perftrail.stats.comparison import Rule, compare
 from perftrail.verbs.run import Run
 from tests.fakes.subject_builder import FakeSource, FakeStarter
-from tests.measure.bench import a_session, a_study, drain
+from tests.measure.fake_session import a_session, a_study, drain
 
 CLAIM = Claim(says="twice as long", metric="wall", variant="new", against="old", ratio="1.5..")
 FOUND = Ratio(

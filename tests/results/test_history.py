@@ -24,7 +24,7 @@ from perftrail.results.show import show
 from perftrail.store.memory import MemoryStore
 from perftrail.verbs.run import Run
 from tests.fakes.subject_builder import FakeSource, FakeStarter, number_of
-from tests.measure.bench import a_session, a_study, drain
+from tests.measure.fake_session import a_session, a_study, drain
 
 REVISIONS = 40
 STEP = 25

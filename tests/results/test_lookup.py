@@ -19,7 +19,7 @@ from perftrail.results.rows import Row, in_order, rows, rows_by_benchmark
 from perftrail.results.selection import Selection
 from perftrail.verbs.run import Run
 from tests.fakes.subject_builder import FakeSource, FakeStarter
-from tests.measure.bench import a_session, a_study, drain
+from tests.measure.fake_session import a_session, a_study, drain
 
 BENCHMARKS = {
     "work": Benchmark(command="{build}/work", parameters={"threads": (1, 2)}),

@@ -28,7 +28,7 @@ from perftrail.results.show import show
 from perftrail.stats.growth import Order
 from perftrail.verbs.run import Run
 from tests.fakes.subject_builder import FakeSource, FakeStarter
-from tests.measure.bench import MACHINE, a_session, a_study, drain
+from tests.measure.fake_session import MACHINE, a_session, a_study, drain
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perftrail.measure.bench import RunnableOutcomes
+from perftrail.measure.invocation_runner import RunnableOutcomes
 from perftrail.model.benchmark import Benchmark, Point
 from perftrail.model.build import Failure, Stage
 from perftrail.model.measurement import FailedInvocation, InvocationKey, Measurement, Outcome

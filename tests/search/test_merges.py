@@ -43,7 +43,7 @@ def settle(
 
 
 def test_a_revision_of_the_branch_is_found() -> None:
-    answer, found, oracle = settle(lambda place: NEW if place >= 31 else OLD, (50,))
+    answer, found, oracle = settle(lambda position: NEW if position >= 31 else OLD, (50,))
     assert found.origin is Origin.BRANCH
     assert found.branch == 0
     assert answer.changes[0].positions == (31,)
@@ -52,27 +52,27 @@ def test_a_revision_of_the_branch_is_found() -> None:
 
 
 def test_what_only_the_merge_has_is_a_combination() -> None:
-    answer, found, oracle = settle(lambda place: NEW if place == 52 else OLD, (50,))
+    answer, found, oracle = settle(lambda position: NEW if position == 52 else OLD, (50,))
     assert found.origin is Origin.COMBINATION
     assert answer.changes[0].positions == (52,)
     assert oracle.builds <= 2
 
 
 def test_a_first_parent_at_the_new_level_contradicts_the_walk() -> None:
-    answer, found, _ = settle(lambda place: NEW, (50,))
+    answer, found, _ = settle(lambda position: NEW, (50,))
     assert found.origin is Origin.TRUNK
     assert answer.verdict is Verdict.NONE
 
 
 def test_a_trunk_that_moved_since_the_branch_left_is_no_fault_of_the_branch() -> None:
-    answer, found, _ = settle(lambda place: OLD if place == 0 else NEW, (8,))
+    answer, found, _ = settle(lambda position: OLD if position == 0 else NEW, (8,))
     assert found.origin is Origin.COMBINATION
     assert "changed after the branch left" in found.reason
     assert answer.changes[0].positions == (1,)
 
 
 def test_two_changes_inside_one_branch_are_both_named() -> None:
-    answer, found, _ = settle(lambda place: 1.0 + 0.2 * (place >= 10) + 0.2 * (place >= 40), (50,))
+    answer, found, _ = settle(lambda position: 1.0 + 0.2 * (position >= 10) + 0.2 * (position >= 40), (50,))
     assert found.origin is Origin.BRANCH
     assert [change.positions for change in answer.changes] == [(10,), (40,)]
 
@@ -81,9 +81,9 @@ def test_two_changes_inside_one_branch_are_both_named() -> None:
 def test_of_an_octopus_the_branch_with_the_change_is_searched(branch: int) -> None:
     starts = (1, 12, 23)
 
-    def level(place: int) -> float:
-        own = starts[branch] + 6 <= place <= starts[branch] + 10
-        return NEW if own or place == 34 else OLD
+    def level(position: int) -> float:
+        own = starts[branch] + 6 <= position <= starts[branch] + 10
+        return NEW if own or position == 34 else OLD
 
     answer, found, oracle = settle(level, (10, 10, 10))
     assert found.origin is Origin.BRANCH
@@ -93,20 +93,22 @@ def test_of_an_octopus_the_branch_with_the_change_is_searched(branch: int) -> No
 
 
 def test_an_octopus_of_which_no_branch_has_it_is_a_combination() -> None:
-    _, found, _ = settle(lambda place: NEW if place == 23 else OLD, (10, 10))
+    _, found, _ = settle(lambda position: NEW if position == 23 else OLD, (10, 10))
     assert found.origin is Origin.COMBINATION
 
 
 def test_a_branch_whose_end_cannot_be_built_is_not_distinguished_from_the_merge() -> None:
     answer, found, _ = settle(
-        lambda place: None if place >= 8 and place < 12 else NEW if place == 12 else OLD, (10,)
+        lambda position: None if position >= 8 and position < 12 else NEW if position == 12 else OLD, (10,)
     )
     assert found.origin is Origin.UNCLEAR
     assert set(answer.changes[0].positions) == {8, 9, 10, 11, 12}
 
 
 def test_a_spent_budget_is_unclear_and_says_so() -> None:
-    _, found, oracle = settle(lambda place: NEW if place >= 31 else OLD, (50,), budget=Budget(invocations=22))
+    _, found, oracle = settle(
+        lambda position: NEW if position >= 31 else OLD, (50,), budget=Budget(invocations=22)
+    )
     assert found.origin is Origin.UNCLEAR
     assert "invocations" in found.reason
     # Ten were told.
@@ -122,7 +124,9 @@ def test_results_from_outside_the_branch_count_as_cost_but_not_as_evidence() -> 
 
 
 def test_a_merge_without_a_merge_base_is_searched_from_its_first_parent() -> None:
-    answer, found, _ = settle(lambda place: None if place == 1 else NEW if place >= 5 else OLD, (10,))
+    answer, found, _ = settle(
+        lambda position: None if position == 1 else NEW if position >= 5 else OLD, (10,)
+    )
     assert found.origin is Origin.BRANCH
     assert answer.changes[0].positions == (5,)
 

@@ -202,14 +202,14 @@ def test_the_narrowest_range_contains_the_probability_with_the_fewest_revisions(
 
 def test_an_even_rise_is_a_ramp_and_a_step_is_none() -> None:
     question = Question(revisions=400)
-    places = [0, 50, 100, 150, 200, 250, 300, 350, 399]
-    rising = {place: 0.3 * min(max((place - 60) / 280, 0.0), 1.0) for place in places}
+    positions = [0, 50, 100, 150, 200, 250, 300, 350, 399]
+    rising = {position: 0.3 * min(max((position - 60) / 280, 0.0), 1.0) for position in positions}
     ramp = find_ramp(search_of(rising, question).posterior, question)
     assert ramp is not None
     assert ramp.probability > 0.8
     assert ramp.direction == 1
     step = find_ramp(
-        search_of({place: 0.3 * (place > 180) for place in places}, question).posterior, question
+        search_of({position: 0.3 * (position > 180) for position in positions}, question).posterior, question
     )
     assert step is not None
     assert step.probability < 0.1

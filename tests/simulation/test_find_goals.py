@@ -17,7 +17,7 @@ from perftrail.model.target import resolve
 from perftrail.search.answer import Verdict
 from perftrail.search.question import Budget
 from tests.fakes.subject_builder import FakeSource, FakeStarter, number_of
-from tests.measure.bench import a_session, a_study, drain
+from tests.measure.fake_session import a_session, a_study, drain
 
 SIGMA = 0.015
 REVISIONS = 200

@@ -44,8 +44,8 @@ class CrateRegistry:
         """Offer a crate; the n-th is dated the n-th of a month."""
         crate = tar_of({f"{name}-{version}/{path}": text for path, text in files.items()})
         self.files[f"crates/{name}/{version}.crate"] = crate
-        place = f"index/{name[:2]}/{name[2:4]}/{name}"
-        lines = self.files.get(place, b"")
+        path = f"index/{name[:2]}/{name[2:4]}/{name}"
+        lines = self.files.get(path, b"")
         line = {
             "name": name,
             "vers": version,
@@ -55,7 +55,7 @@ class CrateRegistry:
             "yanked": yanked,
             "pubtime": _DATES.format(lines.count(b"\n") + 1),
         }
-        self.files[place] = lines + json.dumps(line).encode() + b"\n"
+        self.files[path] = lines + json.dumps(line).encode() + b"\n"
         return crate
 
 

@@ -44,10 +44,10 @@ class NpmRegistry:
         manifest = {"name": name, "version": version, "scripts": scripts or {}}
         written = {"package.json": json.dumps(manifest), **files}
         tarball = tar_of({f"package/{path}": text for path, text in written.items()})
-        place = f"{name}/-/{name.rpartition('/')[2]}-{version}.tgz"
-        self.files[place] = tarball
+        path = f"{name}/-/{name.rpartition('/')[2]}-{version}.tgz"
+        self.files[path] = tarball
         dist = {
-            "tarball": f"{self.url}/{place}",
+            "tarball": f"{self.url}/{path}",
             "shasum": hashlib.sha1(tarball).hexdigest(),
             "integrity": f"sha512-{base64.b64encode(hashlib.sha512(tarball).digest()).decode()}",
         }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from perftrail.model.source import Source as Asked
+from perftrail.model.source import Source as SourceTable
 from perftrail.sources.packages.release import ReleaseSource
 
 if TYPE_CHECKING:
@@ -15,9 +15,11 @@ if TYPE_CHECKING:
     from perftrail.ports import Starter
 
 
-def open_releases(location: str, *, cache: Path, starter: Starter, **asked: Any) -> ReleaseSource:
+def open_releases(location: str, *, cache: Path, starter: Starter, **keys: Any) -> ReleaseSource:
     """Open a package; everything else as keys of the study's source."""
-    return ReleaseSource(Asked(kind="release", location=location, **asked), cache=str(cache), starter=starter)
+    return ReleaseSource(
+        SourceTable(kind="release", location=location, **keys), cache=str(cache), starter=starter
+    )
 
 
 def ids(revisions: Iterable[Revision]) -> list[str]:

@@ -13,7 +13,7 @@ import pytest
 
 from perftrail.errors import CheckoutFailed, SourceError
 from perftrail.model.source import Archive
-from perftrail.model.source import Source as Asked
+from perftrail.model.source import Source as SourceTable
 from perftrail.model.subject import Revision
 from perftrail.sources import unpacking
 from perftrail.sources.archives import ArchiveSource
@@ -28,7 +28,9 @@ def source_of(directory: Path | str, archives: dict[str, str], cache: Path, **su
         Archive(version=version, file=file, sha256=sums.get(version, ""))
         for version, file in archives.items()
     )
-    return ArchiveSource(Asked(kind="release", location=str(directory), archives=table), cache=str(cache))
+    return ArchiveSource(
+        SourceTable(kind="release", location=str(directory), archives=table), cache=str(cache)
+    )
 
 
 @pytest.fixture

@@ -133,17 +133,17 @@ def test_the_archives_are_asked_again_for_what_is_not_kept(opened: Open, archive
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The directory of a machine's apt, which knows no archive yet."""
-    place = tmp_path / "machine"
+    directory = tmp_path / "machine"
     for name in ("lists/partial", "cache/archives/partial", "parts"):
-        (place / name).mkdir(parents=True)
-    (place / "status").touch()
-    (place / "sources.list").touch()
-    (place / "apt.conf").write_text(
-        f'Dir::State "{place}";\nDir::State::status "{place}/status";\nDir::Cache "{place}/cache";\n'
-        f'Dir::Etc::sourcelist "{place}/sources.list";\nDir::Etc::sourceparts "{place}/parts";\n'
+        (directory / name).mkdir(parents=True)
+    (directory / "status").touch()
+    (directory / "sources.list").touch()
+    (directory / "apt.conf").write_text(
+        f'Dir::State "{directory}";\nDir::State::status "{directory}/status";\nDir::Cache "{directory}/cache";\n'
+        f'Dir::Etc::sourcelist "{directory}/sources.list";\nDir::Etc::sourceparts "{directory}/parts";\n'
     )
-    monkeypatch.setenv("APT_CONFIG", str(place / "apt.conf"))
-    return place
+    monkeypatch.setenv("APT_CONFIG", str(directory / "apt.conf"))
+    return directory
 
 
 def test_the_archives_are_those_of_apts_settings(opened: Open, archive: DebianArchive, machine: Path) -> None:

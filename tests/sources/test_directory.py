@@ -9,7 +9,7 @@ import pytest
 
 from perftrail.errors import CheckoutFailed, SourceError
 from perftrail.model.source import Label
-from perftrail.model.source import Source as Asked
+from perftrail.model.source import Source as SourceTable
 from perftrail.sources.directory import DirectorySource
 
 
@@ -24,7 +24,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def opened(root: Path, label: Label | None = None) -> DirectorySource:
-    return DirectorySource(Asked(kind="directory", location=str(root), label=label))
+    return DirectorySource(SourceTable(kind="directory", location=str(root), label=label))
 
 
 def test_an_edit_makes_another_revision(root: Path) -> None:
@@ -83,7 +83,7 @@ def test_only_the_folders_that_are_used_belong_to_it(root: Path, tmp_path: Path)
     (root / "other" / "b").write_text("b")
 
     def source() -> DirectorySource:
-        return DirectorySource(Asked(kind="directory", location=str(root)), folders=("src",))
+        return DirectorySource(SourceTable(kind="directory", location=str(root)), folders=("src",))
 
     before = source().history()
     (root / "other" / "b").write_text("c")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from perftrail.errors import CheckoutFailed, SourceError
-from perftrail.model.source import Source as Asked
+from perftrail.model.source import Source as SourceTable
 from perftrail.model.subject import Revision
 from perftrail.process.launcher import Launcher
 from perftrail.sources.packages.release import ReleaseSource
@@ -52,10 +52,10 @@ def opened(tmp_path: Path, launcher: Launcher, index: PackageIndex, monkeypatch:
     monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
     monkeypatch.delenv("PIP_FIND_LINKS", raising=False)
 
-    def open_it(**asked: object) -> ReleaseSource:
-        settings = {"location": "pypi:Perftrail.Planted", "index": index.url, **asked}
+    def open_it(**keys: object) -> ReleaseSource:
+        settings = {"location": "pypi:Perftrail.Planted", "index": index.url, **keys}
         return ReleaseSource(
-            Asked(kind="release", **settings),  # type: ignore[arg-type] # any keys, as a test wants them
+            SourceTable(kind="release", **settings),  # type: ignore[arg-type] # any keys, as a test wants them
             cache=str(tmp_path / "cache"),
             starter=launcher,
         )
@@ -223,8 +223,8 @@ def test_the_build_program_of_a_package_sees_no_secret_and_does_not_run_with_a_s
     with serving(PackageIndex()) as served:
         served.add(NAME, "1.0", "V = 'wheel'\n")
         served.add_source(NAME, "1.1", "V = 'source'\n", code=tell)
-        asked = Asked(kind="release", location="pypi:perftrail-planted", index=served.url)
-        sandboxed = ReleaseSource(asked, cache=str(tmp_path / "one"), starter=launcher, sandboxed=True)
+        table = SourceTable(kind="release", location="pypi:perftrail-planted", index=served.url)
+        sandboxed = ReleaseSource(table, cache=str(tmp_path / "one"), starter=launcher, sandboxed=True)
         assert ids(sandboxed.history()) == ["1.0"]
         sandboxed.materialise(Revision(id="1.0"), str(tmp_path / "wheel"), str(tmp_path / "log"))
         with pytest.raises(CheckoutFailed):
@@ -232,9 +232,9 @@ def test_the_build_program_of_a_package_sees_no_secret_and_does_not_run_with_a_s
         assert not ran.exists()
         with pytest.raises(SourceError, match='write "wheel", or use --no-sandbox'):
             ReleaseSource(
-                replace(asked, distribution="sdist"), cache=str(tmp_path), starter=launcher, sandboxed=True
+                replace(table, distribution="sdist"), cache=str(tmp_path), starter=launcher, sandboxed=True
             )
-        plain = ReleaseSource(asked, cache=str(tmp_path / "two"), starter=launcher)
+        plain = ReleaseSource(table, cache=str(tmp_path / "two"), starter=launcher)
         plain.materialise(Revision(id="1.1"), str(tmp_path / "source"), str(tmp_path / "log"))
     assert "PATH" in ran.read_text()
     assert "secret" not in ran.read_text()

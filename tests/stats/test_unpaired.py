@@ -59,7 +59,7 @@ def test_too_few_values_say_nothing() -> None:
 
 
 def test_samples_within_the_threshold_are_the_same() -> None:
-    values = [1.0 + 0.0001 * place for place in range(20)]
+    values = [1.0 + 0.0001 * index for index in range(20)]
     assert compare_unpaired(values, values, level=0.01).verdict == "same"
 
 

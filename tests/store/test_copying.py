@@ -47,7 +47,7 @@ KINDS = [("sqlite", "postgresql"), ("postgresql", "sqlite"), ("sqlite", "sqlite"
 
 
 @pytest.fixture
-def place(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[[str, str], str]:
+def location(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[[str, str], str]:
     """Give where a store of a kind and a name is; there is one of each server's database."""
 
     def located(kind: str, name: str) -> str:
@@ -63,8 +63,8 @@ def contents(location: str) -> Mapping[str, Digest]:
 
 
 @pytest.mark.parametrize("kinds", KINDS, ids="-".join)
-def test_a_copy_has_the_content_of_the_original(place: Callable[[str, str], str], kinds: Kinds) -> None:
-    one, other = place(kinds[0], "one.db"), place(kinds[1], "other.db")
+def test_a_copy_has_the_content_of_the_original(location: Callable[[str, str], str], kinds: Kinds) -> None:
+    one, other = location(kinds[0], "one.db"), location(kinds[1], "other.db")
     with open_store(one, access="write", machine=MACHINE.id) as store:
         fill(store)
     done = copy_store(one, other)
@@ -76,8 +76,8 @@ def test_a_copy_has_the_content_of_the_original(place: Callable[[str, str], str]
 
 
 @pytest.mark.parametrize("kinds", KINDS, ids="-".join)
-def test_what_was_drawn_is_copied(place: Callable[[str, str], str], kinds: Kinds) -> None:
-    one, other = place(kinds[0], "one.db"), place(kinds[1], "other.db")
+def test_what_was_drawn_is_copied(location: Callable[[str, str], str], kinds: Kinds) -> None:
+    one, other = location(kinds[0], "one.db"), location(kinds[1], "other.db")
     outcomes = (replace(measurement(key(0)), draw=DRAW), replace(measurement(key(1)), draw=Draw(seed=2)))
     with open_store(one, access="write") as store:
         acquaint(store)

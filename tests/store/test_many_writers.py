@@ -101,7 +101,7 @@ def test_new_metrics_in_opposite_orders_stop_nobody(postgresql: str) -> None:
     def measure(number: int) -> None:
         with open_store(postgresql, access="write") as store:
             for turn in range(10):
-                names = [f"metric {turn} {place}" for place in range(20)]
+                names = [f"metric {turn} {index}" for index in range(20)]
                 values = dict.fromkeys(names if number else reversed(names), 1.0)
                 begin.wait()
                 store.add(Measurement(key=key(2 * turn + number), started="", seconds=1.0, values=values))

@@ -27,20 +27,20 @@ def allocators(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path
     base = tmp_path_factory.getbasetemp()
     shared = (base if worker_id == "master" else base.parent) / "tcl"
     shared.mkdir(exist_ok=True)
-    place = shared / "study"
+    study = shared / "study"
     with exclusive_lock(shared / "lock"):
         if not (shared / "done").exists():
-            shutil.rmtree(place, ignore_errors=True)
-            _run(place)
+            shutil.rmtree(study, ignore_errors=True)
+            _run(study)
             (shared / "done").touch()
-    return place
+    return study
 
 
-def _run(place: Path) -> None:
+def _run(study: Path) -> None:
     shutil.copytree(
-        STUDIES / "tcl-thread-allocator", place, ignore=shutil.ignore_patterns(".perftrail", "answers")
+        STUDIES / "tcl-thread-allocator", study, ignore=shutil.ignore_patterns(".perftrail", "answers")
     )
-    file = place / "perftrail.toml"
+    file = study / "perftrail.toml"
     text = file.read_text().replace('"-O2"', '"-O0"').replace('"wait 5s"', '"mark"')
     text = text.replace("invocations = 12", "invocations = 1\nwarmups = 0").replace(
         "} 25 {study}", "} 5 {study}"
@@ -49,7 +49,7 @@ def _run(place: Path) -> None:
     with open_session(studyfile.load(str(file)), store=None) as session:
         try:
             [revision] = session.source.history()
-            session.source.materialise(revision, str(place.parent / "tree"), str(place.parent / "log"))
+            session.source.materialise(revision, str(study.parent / "tree"), str(study.parent / "log"))
         except SourceError as error:
             pytest.skip(f"Tcl's source cannot be measured here: {error}")
     perftrail("run", file, "--only=variant=shared", "--only=threads=?")

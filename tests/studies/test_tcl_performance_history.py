@@ -33,15 +33,15 @@ def output(*words: str | Path, home: Path, read: bytes = b"") -> str:
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The study with a short history and short runs."""
-    place = tmp_path_factory.mktemp("studies") / "history"
-    shutil.copytree(STUDY, place, ignore=shutil.ignore_patterns(".perftrail", "history", "answers"))
+    study = tmp_path_factory.mktemp("studies") / "history"
+    shutil.copytree(STUDY, study, ignore=shutil.ignore_patterns(".perftrail", "history", "answers"))
     for name in FILES:
-        text = (place / name).read_text()
+        text = (study / name).read_text()
         text = re.sub(r"numbers = \[\d+\]", "numbers = [4000]", text)
         text = re.sub(r'invocations = "8\.\.\d+"', "invocations = 2", text)
-        (place / name).write_text(text)
-    output(sys.executable, place / "write_history.py", "--length", "30", place / "history", home=place)
-    return place
+        (study / name).write_text(text)
+    output(sys.executable, study / "write_history.py", "--length", "30", study / "history", home=study)
+    return study
 
 
 def test_three_files_ask_one_question() -> None:
@@ -129,11 +129,11 @@ def test_every_thread_sees_what_was_written_and_none_waits(small: Path, tmp_path
 def test_a_wrong_back_port_is_reported(
     small: Path, tmp_path: Path, right: str, wrong: str, variant: str
 ) -> None:
-    place = tmp_path / "study"
-    shutil.copytree(small, place, ignore=shutil.ignore_patterns(".perftrail"))
-    patch = (place / PATCH).read_text()
+    study = tmp_path / "study"
+    shutil.copytree(small, study, ignore=shutil.ignore_patterns(".perftrail"))
+    patch = (study / PATCH).read_text()
     assert patch.count(right) == 1
-    (place / PATCH).write_text(patch.replace(right, wrong))
+    (study / PATCH).write_text(patch.replace(right, wrong))
     only = ["--only", "benchmark=sees", "--only", f"variant={variant}"]
-    ran = perftrail("run", place / "backport.toml", "--json", *only, expect=1)
+    ran = perftrail("run", study / "backport.toml", "--json", *only, expect=1)
     assert [failure["stage"] for failure in json.loads(ran.stdout)["failures"]] == ["crash"]

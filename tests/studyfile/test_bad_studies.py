@@ -161,8 +161,8 @@ def test_a_table_of_archives_is_checked_line_by_line(tmp_path: Path) -> None:
     ("location", "said"),
     [
         ("https://x.org/dist", 'source.archives[0].file: "a.tgz" is downloaded and needs sha256'),
-        ("ssh://x.org/dist", "is not a valid place of archives"),
-        ("pypi:x", "is not a valid place of archives"),
+        ("ssh://x.org/dist", "is not a valid location of archives"),
+        ("pypi:x", "is not a valid location of archives"),
         ("nowhere", "does not exist"),
     ],
 )

@@ -43,8 +43,8 @@ def test_any_toml_is_read_or_refused(text: str, tmp_path: Path) -> None:
 @given(data=st.data())
 def test_a_study_with_any_value_in_a_place_is_read_or_refused(data: st.DataObject, tmp_path: Path) -> None:
     lines = GOOD.splitlines()
-    places = [number for number, line in enumerate(lines) if "=" in line and line[0].isalpha()]
-    for number in data.draw(st.lists(st.sampled_from(places), min_size=1, max_size=4)):
+    candidates = [number for number, line in enumerate(lines) if "=" in line and line[0].isalpha()]
+    for number in data.draw(st.lists(st.sampled_from(candidates), min_size=1, max_size=4)):
         lines[number] = f"{lines[number].partition('=')[0]}= {data.draw(values())}"
     _refused_or_read(tmp_path, "\n".join(lines))
 

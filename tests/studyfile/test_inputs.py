@@ -66,10 +66,10 @@ def test_a_relative_standard_input_is_one_of_the_study(
     assert 'no such file: "{study}/7.txt"' in said
 
 
-@pytest.mark.parametrize("place", ["{build}/words", "{out}/words", "/dev/null"])
-def test_a_standard_input_elsewhere_stays_as_it_is(tmp_path: Path, place: str) -> None:
-    found = read(tmp_path, study('command = "cat {size}"', f'stdin = "{place}"'))
-    assert found.benchmarks["it"].stdin == place
+@pytest.mark.parametrize("path", ["{build}/words", "{out}/words", "/dev/null"])
+def test_a_standard_input_elsewhere_stays_as_it_is(tmp_path: Path, path: str) -> None:
+    found = read(tmp_path, study('command = "cat {size}"', f'stdin = "{path}"'))
+    assert found.benchmarks["it"].stdin == path
 
 
 def test_a_standard_input_is_a_file(tmp_path: Path) -> None:

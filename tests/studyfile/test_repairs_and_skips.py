@@ -97,7 +97,7 @@ rebuild = false
         ),
         (
             'overlay = { "compat/fcntl.h" = "a", "compat/other.h" = "./a" }',
-            'overlay."compat/other.h": has the same place as "compat/fcntl.h": "./a"',
+            'overlay."compat/other.h": has the same target as "compat/fcntl.h": "./a"',
         ),
         (
             'patch = ["odl.patch"]',

@@ -59,7 +59,7 @@ BEYOND = (
     "is not a valid address",
     "is not a valid archive",
     "is not a valid package",
-    "is not a valid place",
+    "is not a valid location",
     "is not a valid requirement",
     "is not a SHA-256",
     "is not a valid mail",

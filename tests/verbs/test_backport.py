@@ -26,7 +26,7 @@ from perftrail.verbs.backport.patch import FittedPatch
 from perftrail.verbs.backport.result import BackportReport, MetricResult, Role
 from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter, number_of
 from tests.fakes.watcher import NOISY, QUIET, FakeWatcher
-from tests.measure.bench import MACHINE, a_session, a_study, drain
+from tests.measure.fake_session import MACHINE, a_session, a_study, drain
 
 OLD, FIXED, PATCHED = (Revision(id=f"r{number}") for number in range(3))
 FITTED = FittedPatch(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from perftrail.model.source import Source
 from perftrail.verbs.backport.patch import BackportRequest, FittedPatch, fit_patch
-from tests.measure.bench import a_study
+from tests.measure.fake_session import a_study
 
 PATCH = b"--- a/f\n+++ b/f\n@@ -1 +1 @@\n-one\n+two\n"
 

@@ -11,7 +11,7 @@ from perftrail.present.plan import print_survey
 from perftrail.results.selection import Selection
 from perftrail.verbs.check import study_plan
 from tests.fakes.subject_builder import FakeSource, FakeStarter
-from tests.measure.bench import a_session, a_study
+from tests.measure.fake_session import a_session, a_study
 
 
 def test_a_program_that_no_revision_builds_is_a_warning(

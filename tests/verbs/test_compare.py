@@ -25,7 +25,7 @@ from perftrail.stats.comparison import Verdict
 from perftrail.store.memory import MemoryStore
 from perftrail.verbs.compare import Compare, CompareRequest
 from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter, number_of
-from tests.measure.bench import a_session, a_study, drain
+from tests.measure.fake_session import a_session, a_study, drain
 
 POLICY = MeasurePolicy(invocations=Invocations(least=3, most=60), warmups=1, precision=0.02)
 

@@ -18,7 +18,7 @@ from perftrail.results.selection import Selection
 from perftrail.store.memory import MemoryStore
 from perftrail.verbs.run import Run
 from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter, number_of
-from tests.measure.bench import a_session, a_study, drain
+from tests.measure.fake_session import a_session, a_study, drain
 
 if TYPE_CHECKING:
     from perftrail.measure.session import Session

@@ -20,7 +20,7 @@ from perftrail.store.memory import MemoryStore
 from perftrail.verbs.check import Attempt, spread, without_quiet_wait
 from perftrail.verbs.run import Run
 from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter, number_of
-from tests.measure.bench import a_session, a_study, drain
+from tests.measure.fake_session import a_session, a_study, drain
 
 ALL = Selection()
 

@@ -41,7 +41,7 @@ from perftrail.verbs.watch.watch import BranchCheck, Watched, state_on_branch, w
 from perftrail.webhook_and_mail import Message
 from tests.fakes.receivers import dripping_server
 from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter, number_of
-from tests.measure.bench import a_session, a_study, drain
+from tests.measure.fake_session import a_session, a_study, drain
 
 WALL = Target(
     text="wall",

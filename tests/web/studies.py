@@ -198,11 +198,11 @@ def _question(revisions: tuple[Revision, ...]) -> dict[str, Json]:
 
 
 def _steps(revisions: tuple[Revision, ...]) -> list[StepRecord]:
-    places = (0, 59, 30, 45, 37)
+    positions = (0, 59, 30, 45, 37)
     return [
         StepRecord(
             number=number,
-            action={"measure": revisions[place].id, "position": place, "readings": 3},
+            action={"measure": revisions[position].id, "position": position, "readings": 3},
             observation={"values": [1.0, 1.01, 0.99], "seconds": 3.0},
             belief={}
             if number < 2
@@ -211,12 +211,12 @@ def _steps(revisions: tuple[Revision, ...]) -> list[StepRecord]:
                 "candidates": 60 // number,
                 "built": [
                     {"revision": revisions[at].id, "position": at, "changed": at / 59}
-                    for at in sorted(places[:number])
+                    for at in sorted(positions[:number])
                 ],
             },
-            words=f"measured {place}: {SCRIPT}",
+            words=f"measured {position}: {SCRIPT}",
         )
-        for number, place in enumerate(places, 1)
+        for number, position in enumerate(positions, 1)
     ]
 
 

@@ -49,8 +49,8 @@ warmups = 0
 """
 
 WAIT = """\
-echo begun >> {place}/begun
-[ "$(wc -l < {place}/begun)" -lt 8 ] || until [ -e {place}/go ]; do sleep 0.05; done
+echo begun >> {root}/begun
+[ "$(wc -l < {root}/begun)" -lt 8 ] || until [ -e {root}/go ]; do sleep 0.05; done
 sleep 0.15
 n=$(od -An -N1 -tu1 /dev/urandom)
 echo "took $(($1 + ${{LONGER:-0}})).$((100 + n % 10))"
@@ -225,7 +225,7 @@ def test_a_stopped_server_is_reported(hostile: Hostile, browser: Browser) -> Non
 def test_a_run_is_watched_as_it_goes(tmp_path: Path, browser: Browser) -> None:
     root = tmp_path / "waiting"
     (root / "tree").mkdir(parents=True)
-    (root / "tree" / "wait.sh").write_text(WAIT.format(place=root))
+    (root / "tree" / "wait.sh").write_text(WAIT.format(root=root))
     (root / "perftrail.toml").write_text(LIVE)
     with serving(root) as served, visiting(browser, served.address, *LOCAL) as page:
         read(page, f"{served.address}/s/waiting")

@@ -118,7 +118,7 @@ def test_revisions_are_compared_in_the_same_variant_unless_others_are_named(
     request = Request({"type": "http", "query_string": asked.encode(), "headers": []})
     found = requested_subjects(request, replace(snapshot, gathered=gathered))
     assert found == tuple(
-        Subject(revision=gathered.measured[place], variant=variant) for place, variant in (first, second)
+        Subject(revision=gathered.measured[index], variant=variant) for index, variant in (first, second)
     )
 
 

@@ -27,7 +27,7 @@ class Searching(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class SettledSearch:
     """The answer of a search, and how long it took each time to say what is next."""
 
     answer: Answer
@@ -48,7 +48,7 @@ def question(machine: Machine) -> Question:
     )
 
 
-def settle(searching: Searching, machine: Machine) -> Asked:
+def settle(searching: Searching, machine: Machine) -> SettledSearch:
     """Ask and tell until the search is settled."""
     built: set[int] = set()
     times: list[float] = []
@@ -57,7 +57,7 @@ def settle(searching: Searching, machine: Machine) -> Asked:
         action = searching.ask()
         times.append(1000 * (perf_counter() - began))
         if not isinstance(action, Measure):
-            return Asked(answer=action.answer, milliseconds=tuple(times))
+            return SettledSearch(answer=action.answer, milliseconds=tuple(times))
         for observation in take(action, machine, built):
             searching.tell(observation)
 
@@ -84,17 +84,18 @@ def take(action: Measure, machine: Machine, built: set[int]) -> list[Observation
     return [*told, batch]
 
 
-def report(asked: Asked, machine: Machine) -> Report:
+def report(settled: SettledSearch, machine: Machine) -> Report:
     """Report an answer, its positions as the history numbers its revisions; what is unclear claims nothing."""
     changes = [
-        (change.kind, tuple(machine.ids[list(change.positions)].tolist())) for change in asked.answer.changes
+        (change.kind, tuple(machine.ids[list(change.positions)].tolist()))
+        for change in settled.answer.changes
     ]
     steps = [revisions for kind, revisions in changes if kind is Kind.STEP]
     return Report(
-        verdict=asked.answer.verdict.value,
+        verdict=settled.answer.verdict.value,
         candidates=steps[0] if steps else (),
         others=tuple(steps[1:]),
         ramps=tuple(revisions for kind, revisions in changes if kind is Kind.RAMP),
-        confidence=None if asked.answer.verdict is Verdict.UNCLEAR else asked.answer.confidence,
-        ask_milliseconds=asked.milliseconds,
+        confidence=None if settled.answer.verdict is Verdict.UNCLEAR else settled.answer.confidence,
+        ask_milliseconds=settled.milliseconds,
     )

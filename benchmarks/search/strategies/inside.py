@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, assert_never
 
-from benchmarks.search.strategies.asking import Asked, question, report, settle
+from benchmarks.search.strategies.asking import SettledSearch, question, report, settle
 from perftrail.search import Batch, BootSession, Budget, Built, CannotRelink, MergeSearch, Search, Unusable
 
 if TYPE_CHECKING:
@@ -51,32 +51,38 @@ def search(machine: Machine) -> Report:
     inside = MergeSearch(
         replace(asked, revisions=view.revisions, prior=None, budget=budget), branches=(view.revisions - 3,)
     )
-    places = {int(revision): place for place, revision in reversed(list(enumerate(view.ids.tolist())))}
-    known = {at: places[int(machine.ids[at])] for at in range(machine.revisions) if machine.ids[at] in places}
+    positions = {
+        int(revision): position for position, revision in reversed(list(enumerate(view.ids.tolist())))
+    }
+    known = {
+        at: positions[int(machine.ids[at])] for at in range(machine.revisions) if machine.ids[at] in positions
+    }
     for observation in line.heard:
         moved = _moved(observation, known)
         if moved is not None:
             inside.tell(moved)
     inner = settle(inside, view)
-    said = report(Asked(answer=inner.answer, milliseconds=outer.milliseconds + inner.milliseconds), view)
+    said = report(
+        SettledSearch(answer=inner.answer, milliseconds=outer.milliseconds + inner.milliseconds), view
+    )
     both = outer.answer.confidence * inner.answer.confidence
     # To have named the merge stands, whatever is found inside it.
     return replace(said, confidence=both) if said.named else report(outer, machine)
 
 
-def _moved(observation: Observation, places: Mapping[int, int]) -> Observation | None:
+def _moved(observation: Observation, positions: Mapping[int, int]) -> Observation | None:
     """Return what an observation of the main line says inside the merge; what it cost is not spent again."""
     match observation:
         case Batch():
             samples = tuple(
-                replace(sample, position=places[sample.position])
+                replace(sample, position=positions[sample.position])
                 for sample in observation.samples
-                if sample.position in places
+                if sample.position in positions
             )
             return replace(observation, samples=samples, seconds=0.0) if samples else None
         case Built() | Unusable():
-            place = places.get(observation.position)
-            return None if place is None else replace(observation, position=place, seconds=0.0)
+            position = positions.get(observation.position)
+            return None if position is None else replace(observation, position=position, seconds=0.0)
         case BootSession() | CannotRelink():
             return observation
         case _:

@@ -223,8 +223,8 @@ def content_of_files(paths: Collection[str], *, below: Path) -> str:
     Names are relative to `below`, so that a study that is moved or copied keeps its digests.
     """
     digest = hashlib.sha256()
-    places = {below / name for name in paths}
-    names = {str(path.relative_to(below) if path.is_relative_to(below) else path): path for path in places}
+    absolute = {below / name for name in paths}
+    names = {str(path.relative_to(below) if path.is_relative_to(below) else path): path for path in absolute}
     for name, path in sorted(names.items()):
         if path.is_dir():
             inside = content_of(path, None, keys=()).digest

@@ -22,14 +22,14 @@ from perftrail.builds.artefact import (
     read_finished,
     write_finished,
 )
+from perftrail.builds.build_runner import BuildRunner, Workspace, artefact_of, manual_build
 from perftrail.builds.in_use import BuildsInUse
 from perftrail.builds.incremental import Job, ReusedTrees
 from perftrail.builds.quota import Disk, bytes_below
 from perftrail.builds.relinking import keep_outputs, restore_trees, working_copy
 from perftrail.builds.repairs import repairs_key
 from perftrail.builds.steps import Log
-from perftrail.builds.trees import NO_SOURCES, NO_TREES, Trees, link_source_trees
-from perftrail.builds.workbench import Place, Workbench, artefact_of, manual_build
+from perftrail.builds.trees import NO_SOURCES, NO_TREES, Trees, benchmark_source_trees
 from perftrail.errors import StaleBuilds
 from perftrail.file_tree import exclusive_lock, remove_tree
 from perftrail.model.build import Built, Failure, Prepared, content_key
@@ -118,7 +118,7 @@ class LocalBuilder:
         self._builds = Path(builds).absolute()
         self._logs = Path(logs).absolute()
         self._study = Path(study_directory).absolute()
-        self._bench = Workbench(
+        self._runner = BuildRunner(
             Trees(source, others=others, folders=folders),
             starter,
             builds=self._builds,
@@ -138,7 +138,7 @@ class LocalBuilder:
         names_revision = any("revision" in names(text) for text in (*recipe.steps, *recipe.env.values()))
         return content_key(
             _FORM,
-            self._bench.trees.content_of(subject.revision, recipe),
+            self._runner.trees.content_of(subject.revision, recipe),
             subject.revision.id if names_revision else "",
             *self._inputs(recipe),
         )
@@ -151,10 +151,10 @@ class LocalBuilder:
             list(recipe.steps),
             dict(recipe.env),
             list(recipe.outputs),
-            self._bench.named_files(texts),
-            self._bench.tools.fingerprint(texts),
+            self._runner.named_files(texts),
+            self._runner.tools.fingerprint(texts),
             *repairs_key(recipe.repairs, self._study),
-            *self._bench.trees.content(recipe.sources),
+            *self._runner.trees.content(recipe.sources),
             *(["only outputs"] if recipe.incremental else []),
             *(self._isolation.visible_settings("build") if self._isolation is not None else ()),
         )
@@ -174,40 +174,40 @@ class LocalBuilder:
     def build(self, subject: Subject, recipe: Recipe) -> Built | Failure:
         """Build a subject in ``builds/KEY/tree``, or return its existing build."""
         key = self.key(subject, recipe)
-        place = self._place(key)
-        home = place.home
+        workspace = self._workspace(key)
+        home = workspace.home
         with exclusive_lock(self._lock(key)):
             self._builds_in_use.claim(key)
             restore_trees(home)
-            finished = read_finished(place.marker)
+            finished = read_finished(workspace.marker)
             if finished is not None and (home / "tree").is_dir():
-                os.utime(place.marker)
-                return built_of(key, finished, str(place.home / "tree"), reused=True)
+                os.utime(workspace.marker)
+                return built_of(key, finished, str(workspace.home / "tree"), reused=True)
             began = time.monotonic()
             outcome: str | Failure
             try:
-                outcome = self._build(key, place, subject, recipe)
-                size = bytes_below(place.home)
+                outcome = self._build(key, workspace, subject, recipe)
+                size = bytes_below(workspace.home)
             except OSError as error:
                 outcome = Failure(stage="build", message=_path_too_long(error))
             seconds = time.monotonic() - began
             if isinstance(outcome, Failure):
                 remove_tree(home)
                 return Failure(
-                    stage=outcome.stage, message=outcome.message, log=str(place.log), seconds=seconds
+                    stage=outcome.stage, message=outcome.message, log=str(workspace.log), seconds=seconds
                 )
-            finished = Finished(artefact=outcome, seconds=seconds, log=str(place.log), bytes=size)
-            write_finished(place.marker, finished)
+            finished = Finished(artefact=outcome, seconds=seconds, log=str(workspace.log), bytes=size)
+            write_finished(workspace.marker, finished)
         self._raise_if_stale()
         self._messages += self._quota.enforce(size)
-        return built_of(key, finished, str(place.home / "tree"), reused=False)
+        return built_of(key, finished, str(workspace.home / "tree"), reused=False)
 
     def layout_key(self, built: Built, recipe: Recipe, layout: int) -> str:
         """Return the content key of a built subject, its relink lines with their files and tools, and the seed.
 
         The build's artefact counts, too: layouts of a discarded build are not layouts of its replacement.
         """
-        named, tools = self._bench.named_files(recipe.relink), self._bench.tools.fingerprint(recipe.relink)
+        named, tools = self._runner.named_files(recipe.relink), self._runner.tools.fingerprint(recipe.relink)
         return content_key(
             _FORM, "layout", built.key, built.artefact, list(recipe.relink), named, tools, layout
         )
@@ -223,9 +223,9 @@ class LocalBuilder:
         found: dict[int, Built | Failure] = {}
         for layout, key in keys.items():
             self._builds_in_use.claim(key)
-            finished = read_finished(self._place(key).marker)
+            finished = read_finished(self._workspace(key).marker)
             if finished is not None:
-                tree = str(self._place(key).home / "tree")
+                tree = str(self._workspace(key).home / "tree")
                 found[layout] = built_of(key, finished, tree, reused=True, layout=layout)
         missing = {layout: key for layout, key in keys.items() if layout not in found}
         if missing:
@@ -242,10 +242,10 @@ class LocalBuilder:
         with exclusive_lock(self._lock(built.key)), self._objects(subject, recipe, built) as at:
             if isinstance(at, Failure):
                 layout, key = next(iter(missing.items()))
-                place = self._place(key)
-                Log(path=place.log).begin()
-                Log(path=place.log).note(f"[{at.message}]")
-                return {layout: replace(at, stage="relink", log=at.log or str(place.log))}
+                workspace = self._workspace(key)
+                Log(path=workspace.log).begin()
+                Log(path=workspace.log).note(f"[{at.message}]")
+                return {layout: replace(at, stage="relink", log=at.log or str(workspace.log))}
             share = (time.monotonic() - began) / len(missing)
             for layout, key in missing.items():
                 found[layout] = self._relinked_once(subject, recipe, at, key, layout, share)
@@ -254,47 +254,47 @@ class LocalBuilder:
         return found
 
     def _relinked_once(
-        self, subject: Subject, recipe: Recipe, at: Place, key: str, layout: int, share: float
+        self, subject: Subject, recipe: Recipe, at: Workspace, key: str, layout: int, share: float
     ) -> Built | Failure:
-        place = self._place(key)
-        remove_tree(place.home)
-        place.home.mkdir(parents=True)
-        log = Log(path=place.log)
+        workspace = self._workspace(key)
+        remove_tree(workspace.home)
+        workspace.home.mkdir(parents=True)
+        log = Log(path=workspace.log)
         log.begin()
         log.note(f"# {subject.revision.id} as {subject.variant}, relinked with layout {layout}")
         began = time.monotonic()
-        failure = self._bench.run(
-            self._bench.filled(subject, recipe, at, layout=layout), replace(at, log=place.log)
+        failure = self._runner.run(
+            self._runner.filled(subject, recipe, at, layout=layout), replace(at, log=workspace.log)
         )
         message = failure.message if failure is not None else ""
         artefact = ""
         if not message:
             try:
                 artefact = keep_outputs(
-                    at.home / "tree", recipe.outputs, below=place.home / "tree", key=at.home.name
+                    at.home / "tree", recipe.outputs, below=workspace.home / "tree", key=at.home.name
                 )
             except LookupError as error:
                 message = str(error.args[0])
                 log.note(f"[{message}]")
         seconds = time.monotonic() - began + share
         if message:
-            remove_tree(place.home)
-            return Failure(stage="relink", message=message, log=str(place.log), seconds=seconds)
+            remove_tree(workspace.home)
+            return Failure(stage="relink", message=message, log=str(workspace.log), seconds=seconds)
         finished = Finished(
-            artefact=artefact, seconds=seconds, log=str(place.log), bytes=bytes_below(place.home)
+            artefact=artefact, seconds=seconds, log=str(workspace.log), bytes=bytes_below(workspace.home)
         )
-        write_finished(place.marker, finished)
-        return built_of(key, finished, str(place.home / "tree"), reused=False, layout=layout)
+        write_finished(workspace.marker, finished)
+        return built_of(key, finished, str(workspace.home / "tree"), reused=False, layout=layout)
 
     @contextmanager
-    def _objects(self, subject: Subject, recipe: Recipe, built: Built) -> Iterator[Place | Failure]:
-        """Yield a place with a build's objects, which may be changed: its own, or a reused tree, built again."""
-        place = self._place(built.key)
-        if not (place.home / "tree").is_symlink():
-            with working_copy(place.home):
-                yield place
+    def _objects(self, subject: Subject, recipe: Recipe, built: Built) -> Iterator[Workspace | Failure]:
+        """Yield a workspace with a build's objects, which may be changed: its own, or a reused tree, built again."""
+        workspace = self._workspace(built.key)
+        if not (workspace.home / "tree").is_symlink():
+            with working_copy(workspace.home):
+                yield workspace
             return
-        job = self._job(built.key, place, subject, recipe)
+        job = self._job(built.key, workspace, subject, recipe)
         log = job.log.with_suffix(".objects.log")
         Log(path=log).begin()
         with self._reused.objects(replace(job, log=log), artefact=built.artefact) as at:
@@ -311,10 +311,10 @@ class LocalBuilder:
     ) -> str:
         """Return the content key of a built subject, a benchmark's build lines with their files, and their tools."""
         texts = (*steps, *env.values())
-        named = self._bench.named_files(texts)
+        named = self._runner.named_files(texts)
         used = content_of_files(files, below=self._study)
-        tools = self._bench.tools.fingerprint(texts) if steps else []
-        beside = self._bench.trees.content(sources)
+        tools = self._runner.tools.fingerprint(texts) if steps else []
+        beside = self._runner.trees.content(sources)
         return content_key(_FORM, built.key, list(steps), dict(env), named, used, tools, *beside)
 
     def prepare(
@@ -327,43 +327,43 @@ class LocalBuilder:
         timeout_seconds: float,
         sources: Mapping[str, Revision] = NO_SOURCES,
     ) -> Prepared | Failure:
-        """Run a benchmark's build lines with ``{out}`` at ``builds/KEY/bench/LINK``, or return the existing result."""
+        """Run a benchmark's build lines with ``{out}`` at ``builds/KEY/bench/BENCHMARK_KEY``, or return that result."""
         key = self.benchmark_build_key(built, steps=steps, env=env, files=files, sources=sources)
-        bench = Path(built.directory).parent / "bench"
-        place = Place(
-            home=bench / key,
-            marker=bench / f"{key}.json",
+        directory = Path(built.directory).parent / "bench"
+        workspace = Workspace(
+            home=directory / key,
+            marker=directory / f"{key}.json",
             log=self._logs / f"{built.key}-{key}.log",
-            temporary=bench / f"{key}.tmp",
+            temporary=directory / f"{key}.tmp",
         )
         with exclusive_lock(self._lock(built.key)):
-            finished = read_finished(place.marker)
+            finished = read_finished(workspace.marker)
             if finished is None:
                 began = time.monotonic()
                 if steps or sources:
-                    Log(path=place.log).begin()
-                failure = self._bench.check_out_other_sources(
-                    built, place, sources
-                ) or self._bench.run_benchmark_build(
-                    built, place, steps=steps, env=env, timeout_seconds=timeout_seconds
+                    Log(path=workspace.log).begin()
+                failure = self._runner.check_out_other_sources(
+                    built, workspace, sources
+                ) or self._runner.run_benchmark_build(
+                    built, workspace, steps=steps, env=env, timeout_seconds=timeout_seconds
                 )
                 seconds = time.monotonic() - began
                 if failure is not None:
-                    remove_tree(place.home)
-                    remove_tree(link_source_trees(place.home))
+                    remove_tree(workspace.home)
+                    remove_tree(benchmark_source_trees(workspace.home))
                     return Failure(
-                        stage=failure.stage, message=failure.message, log=str(place.log), seconds=seconds
+                        stage=failure.stage, message=failure.message, log=str(workspace.log), seconds=seconds
                     )
                 try:
-                    artefact = self._link_artefact(built, key, place, files)
-                    size = bytes_below(place.home) + bytes_below(link_source_trees(place.home))
+                    artefact = self._benchmark_artefact(built, key, workspace, files)
+                    size = bytes_below(workspace.home) + bytes_below(benchmark_source_trees(workspace.home))
                 except OSError as error:
-                    remove_tree(place.home)
+                    remove_tree(workspace.home)
                     message = _path_too_long(error)
-                    return Failure(stage="link", message=message, log=str(place.log), seconds=seconds)
-                finished = Finished(artefact=artefact, seconds=seconds, log=str(place.log), bytes=size)
-                write_finished(place.marker, finished)
-        return Prepared(built=built, out=str(place.home), artefact=finished.artefact)
+                    return Failure(stage="link", message=message, log=str(workspace.log), seconds=seconds)
+                finished = Finished(artefact=artefact, seconds=seconds, log=str(workspace.log), bytes=size)
+                write_finished(workspace.marker, finished)
+        return Prepared(built=built, out=str(workspace.home), artefact=finished.artefact)
 
     def confirm(self, witnesses: Iterable[tuple[Subject, Recipe]] = ()) -> None:
         """Compare unchecked builds in reused trees, and all witnesses, with clean builds."""
@@ -372,7 +372,7 @@ class LocalBuilder:
             if recipe.incremental:
                 key = self.key(subject, recipe)
                 with exclusive_lock(self._lock(key)):
-                    result = self._reused.check_build(self._job(key, self._place(key), subject, recipe))
+                    result = self._reused.check_build(self._job(key, self._workspace(key), subject, recipe))
                 self._record(result)
 
     def protect(self, subjects: Iterable[tuple[Subject, Recipe]]) -> None:
@@ -395,9 +395,9 @@ class LocalBuilder:
         self._messages += result.messages
         self._raise_if_stale()
 
-    def _place(self, key: str) -> Place:
+    def _workspace(self, key: str) -> Workspace:
         home, log = self._builds / key, self._logs / f"{key}.log"
-        return Place(home=home, marker=home / "built.json", log=log, temporary=home / "tmp")
+        return Workspace(home=home, marker=home / "built.json", log=log, temporary=home / "tmp")
 
     def _raise_if_stale(self) -> None:
         """Discard builds that a check found to be wrong. Raises `StaleBuilds` if there are any."""
@@ -409,59 +409,61 @@ class LocalBuilder:
 
     def command_placeholders(self, prepared: Prepared) -> Mapping[str, str]:
         """Return the values of the machine's placeholders and ``{out}`` in the benchmark's command."""
-        return self._bench.link_values(Path(prepared.built.directory), Path(prepared.out))
+        return self._runner.benchmark_values(Path(prepared.built.directory), Path(prepared.out))
 
     def check_out(self, subject: Subject, recipe: Recipe, directory: str) -> ManualBuild:
         """Write a subject's repaired tree into ``DIRECTORY/tree`` and its log into ``DIRECTORY/log``; store nothing."""
         home = Path(directory).absolute()
-        place = Place(home=home, marker=home / "built.json", log=home / "log", temporary=home / "tmp")
-        tree = self._bench.tree(place, subject, recipe)
-        place.temporary.mkdir()
-        return manual_build(self._bench.filled(subject, recipe, place), place, tree)
+        workspace = Workspace(home=home, marker=home / "built.json", log=home / "log", temporary=home / "tmp")
+        tree = self._runner.tree(workspace, subject, recipe)
+        workspace.temporary.mkdir()
+        return manual_build(self._runner.filled(subject, recipe, workspace), workspace, tree)
 
-    def _build(self, key: str, place: Place, subject: Subject, recipe: Recipe) -> str | Failure:
+    def _build(self, key: str, workspace: Workspace, subject: Subject, recipe: Recipe) -> str | Failure:
         """Build a subject and return its artefact."""
-        if (outcome := self._build_in_reused_tree(key, place, subject, recipe)) is not None:
+        if (outcome := self._build_in_reused_tree(key, workspace, subject, recipe)) is not None:
             return outcome
-        tree = self._bench.tree(place, subject, recipe)
+        tree = self._runner.tree(workspace, subject, recipe)
         if isinstance(tree, Failure):
             return tree
-        failure = self._bench.run(self._bench.filled(subject, recipe, place), place)
+        failure = self._runner.run(self._runner.filled(subject, recipe, workspace), workspace)
         if failure is not None:
             return Failure(stage="build", message=failure.message)
-        return artefact_of(key, tree, recipe.outputs, Log(path=place.log))
+        return artefact_of(key, tree, recipe.outputs, Log(path=workspace.log))
 
     def _build_in_reused_tree(
-        self, key: str, place: Place, subject: Subject, recipe: Recipe
+        self, key: str, workspace: Workspace, subject: Subject, recipe: Recipe
     ) -> str | Failure | None:
         """Build a subject in a reused tree; `None` if it needs a clean one."""
         if not recipe.incremental or recipe.sources:
             return None
-        result = self._reused.build(self._job(key, place, subject, recipe), place.home)
+        result = self._reused.build(self._job(key, workspace, subject, recipe), workspace.home)
         self._stale, self._messages = result.stale, [*self._messages, *result.messages]
         return result.outcome
 
-    def _job(self, key: str, place: Place, subject: Subject, recipe: Recipe) -> Job:
-        def build(at: Place) -> str:
-            failure = self._bench.run(self._bench.filled(subject, recipe, at), at)
+    def _job(self, key: str, workspace: Workspace, subject: Subject, recipe: Recipe) -> Job:
+        def build(at: Workspace) -> str:
+            failure = self._runner.run(self._runner.filled(subject, recipe, at), at)
             return failure.message if failure else ""
 
         return Job(
             key=key,
             recipe=content_key(_FORM, recipe.root, *self._inputs(recipe)),
             outputs=recipe.outputs,
-            log=place.log,
-            check_out=lambda at: self._bench.tree(at, subject, recipe),
+            log=workspace.log,
+            check_out=lambda at: self._runner.tree(at, subject, recipe),
             build=build,
         )
 
-    def _link_artefact(self, built: Built, key: str, place: Place, files: Collection[str]) -> str:
+    def _benchmark_artefact(
+        self, built: Built, key: str, workspace: Workspace, files: Collection[str]
+    ) -> str:
         """Return the artefact of a benchmark build; it includes the subject's outputs if the program refers to them.
 
         A program linked against a shared library is the same for every subject: only the library's path in it shows
         that it is a different program.
         """
-        content = content_of(place.home, None, keys=[built.key, key])
+        content = content_of(workspace.home, None, keys=[built.key, key])
         subject = built.artefact if content.mentions_build else ""
         return content_key(content.digest, content_of_files(files, below=self._study), subject)
 

@@ -1,7 +1,7 @@
 """Build subjects in the tree of an earlier revision, and compare some of them with clean builds.
 
 Outputs are stored in ``builds/artefacts/DIGEST``, outside the tree, which the next revision changes. `move` turns
-one revision's tree into another's in place, so that the build reuses objects. `TreeState` records which builds of a
+one revision's tree into another's in workspace, so that the build reuses objects. `TreeState` records which builds of a
 tree were checked.
 """
 
@@ -19,10 +19,10 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from perftrail.builds.artefact import content_of, write_durably
+from perftrail.builds.build_runner import Workspace
 from perftrail.builds.relinking import restore_trees, working_copy
 from perftrail.builds.steps import Log
 from perftrail.builds.trees import without_outputs
-from perftrail.builds.workbench import Place
 from perftrail.file_tree import exclusive_lock, publish, remove_tree, try_exclusive_lock
 from perftrail.model.build import Failure
 from perftrail.model.wording import counted
@@ -204,15 +204,15 @@ class Job:
     """A build in a reused tree.
 
     `recipe` is the content key of all inputs except the revision: builds with equal recipes share trees. `check_out`
-    checks the revision out into a place; `build` runs the recipe there and returns the reason of a failure.
+    checks the revision out into a workspace; `build` runs the recipe there and returns the reason of a failure.
     """
 
     key: str
     recipe: str
     outputs: Sequence[str]
     log: Path
-    check_out: Callable[[Place], Path | Failure]
-    build: Callable[[Place], str]
+    check_out: Callable[[Workspace], Path | Failure]
+    build: Callable[[Workspace], str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,37 +254,37 @@ class ReusedTrees:
         if self.distrusted(job.recipe):
             return JobResult(outcome=None)
         log = Log(path=job.log)
-        with self._tree(job) as place:
+        with self._tree(job) as workspace:
             try:
-                return JobResult(outcome=self._in_tree(job, place, home, log))
+                return JobResult(outcome=self._in_tree(job, workspace, home, log))
             except _Distrust as distrust:
-                self._end_trust(job, place, str(distrust), log)
+                self._end_trust(job, workspace, str(distrust), log)
                 return replace(distrust.result, messages=(_switched_off(str(distrust)),))
 
     @contextmanager
-    def objects(self, job: Job, *, artefact: str) -> Iterator[Place | Failure]:
-        """Yield a place whose tree contains a subject's objects, freshly built, which may be changed.
+    def objects(self, job: Job, *, artefact: str) -> Iterator[Workspace | Failure]:
+        """Yield a workspace whose tree contains a subject's objects, freshly built, which may be changed.
 
         They must be the objects from which `artefact` was linked, or the tree is not trusted. Afterwards the tree
         is as before, at the revision that was built in it last.
         """
         log = Log(path=job.log)
-        with self._tree(job) as place:
-            fresh = job.check_out(replace(place, home=place.home / "incoming"))
+        with self._tree(job) as workspace:
+            fresh = job.check_out(replace(workspace, home=workspace.home / "incoming"))
             if isinstance(fresh, Failure):
                 yield fresh
                 return
-            state = read_state(place.marker)
-            with working_copy(place.home):
+            state = read_state(workspace.marker)
+            with working_copy(workspace.home):
                 content: Content | Failure | None = None
                 if state.usable and not self.distrusted(job.recipe):
-                    move(place.home / "tree", fresh, before=state.files, now=listing(fresh))
-                    content = _attempt(job, place, log)
+                    move(workspace.home / "tree", fresh, before=state.files, now=listing(fresh))
+                    content = _attempt(job, workspace, log)
                 if content is None or isinstance(content, Failure) or _name(content, job) != artefact:
-                    content = _clean(job, place, log)
-                yield content if isinstance(content, Failure) else place
+                    content = _clean(job, workspace, log)
+                yield content if isinstance(content, Failure) else workspace
             if not state.usable:
-                remove_tree(place.home / "tree")
+                remove_tree(workspace.home / "tree")
 
     def confirm(self) -> JobResult:
         """Compare unchecked builds with clean ones; return those that may be wrong."""
@@ -294,7 +294,7 @@ class ReusedTrees:
             checked = replace(job, log=job.log.with_suffix(".check.log"))
             with try_exclusive_lock(self._lock(home)) as free:
                 if free:
-                    stale += self._confirmed(checked, _place(home, checked))
+                    stale += self._confirmed(checked, _workspace(home, checked))
         why = {self.distrusted(job.recipe) for job in last.values()} if stale else set()
         return JobResult(
             outcome=None, stale=tuple(stale), messages=tuple(map(_switched_off, sorted(why - {""})))
@@ -305,8 +305,8 @@ class ReusedTrees:
         if not (self._builds / job.key / UNCHECKED).is_file() or self.distrusted(job.recipe):
             return JobResult(outcome=None)
         checked = replace(job, log=job.log.with_suffix(".check.log"))
-        with self._tree(checked) as place:
-            why = self._checked_build(checked, place)
+        with self._tree(checked) as workspace:
+            why = self._checked_build(checked, workspace)
         if not why:
             return JobResult(outcome=None)
         used = sorted(path for path in self._builds.glob(f"*/{UNCHECKED}") if path.read_text() == job.recipe)
@@ -314,96 +314,96 @@ class ReusedTrees:
             outcome=None, stale=tuple(path.parent.name for path in used), messages=(_switched_off(why),)
         )
 
-    def _checked_build(self, job: Job, place: Place) -> str:
+    def _checked_build(self, job: Job, workspace: Workspace) -> str:
         """Build again in a clean tree; describe how the stored build differs, empty if it does not."""
-        state, log = read_state(place.marker), Log(path=job.log)
-        write_state(place.marker, replace(state, usable=False))
-        fresh = job.check_out(replace(place, home=place.home / "incoming"))
+        state, log = read_state(workspace.marker), Log(path=job.log)
+        write_state(workspace.marker, replace(state, usable=False))
+        fresh = job.check_out(replace(workspace, home=workspace.home / "incoming"))
         if isinstance(fresh, Failure):
             return ""
         now = listing(fresh)
-        clean = _clean(job, place, log)
+        clean = _clean(job, workspace, log)
         home = self._builds / job.key
         if why := _difference(content_of(home / "tree", job.outputs, keys=[]), clean):
-            self._end_trust(job, place, why, log)
+            self._end_trust(job, workspace, why, log)
             return why
-        write_state(place.marker, replace(state, usable=True, files=now))
+        write_state(workspace.marker, replace(state, usable=True, files=now))
         (home / UNCHECKED).unlink()
         return ""
 
-    def _in_tree(self, job: Job, place: Place, home: Path, log: Log) -> str | Failure:
-        incoming = replace(place, home=place.home / "incoming")
+    def _in_tree(self, job: Job, workspace: Workspace, home: Path, log: Log) -> str | Failure:
+        incoming = replace(workspace, home=workspace.home / "incoming")
         fresh = job.check_out(incoming)
         if isinstance(fresh, Failure):
             return fresh
-        now, state, tree = listing(fresh), read_state(place.marker), place.home / "tree"
+        now, state, tree = listing(fresh), read_state(workspace.marker), workspace.home / "tree"
         used = False
-        write_state(place.marker, replace(state, usable=False, files=now))
+        write_state(workspace.marker, replace(state, usable=False, files=now))
         if state.usable:
             changed = move(tree, fresh, before=state.files, now=now)
             log.note(f"# built in the reused tree {tree}: {counted(len(changed), 'changed file')}")
-            content = _attempt(job, place, log)
+            content = _attempt(job, workspace, log)
             if isinstance(content, Failure):
                 log.note("[built again in a clean tree, to confirm the failure]")
                 state = replace(state, usable=False)
             elif state.check_due:
-                content = self._checked(job, place, home, log, state=state, found=content)
+                content = self._checked(job, workspace, home, log, state=state, found=content)
                 state = state.checked()
             else:
                 state, used = state.built(job.key), True
         if not state.usable:
             began = time.monotonic()
-            content = _clean(job, place, log)
+            content = _clean(job, workspace, log)
             state = replace(state, seconds=time.monotonic() - began)
         if isinstance(content, Failure):
             return content
         if content.names_build:
             raise _Distrust("the outputs contain the name of their build directory", JobResult(outcome=None))
-        write_state(place.marker, replace(state, usable=True, files=now))
-        self._last[place.home] = job
+        write_state(workspace.marker, replace(state, usable=True, files=now))
+        self._last[workspace.home] = job
         name = self._keep(content, tree, home, digits=len(job.key))
         if used:
             (home / UNCHECKED).write_text(job.recipe)
         return name
 
     def _checked(
-        self, job: Job, place: Place, home: Path, log: Log, *, state: TreeState, found: Content
+        self, job: Job, workspace: Workspace, home: Path, log: Log, *, state: TreeState, found: Content
     ) -> Content:
-        """Build again in a clean tree at the same place. Raises `_Distrust` if the result differs."""
-        clean = _clean(job, place, log)
+        """Build again in a clean tree at the same workspace. Raises `_Distrust` if the result differs."""
+        clean = _clean(job, workspace, log)
         why = _difference(found, clean)
         if isinstance(clean, Failure):
             raise _Distrust(why, JobResult(outcome=clean, stale=state.unchecked))
         if not why:
             log.note("# checked: equal to the clean build")
             return clean
-        tree = place.home / "tree"
+        tree = workspace.home / "tree"
         outcome = None if clean.names_build else self._keep(clean, tree, home, digits=len(job.key))
         raise _Distrust(why, JobResult(outcome=outcome, stale=state.unchecked))
 
-    def _confirmed(self, job: Job, place: Place) -> tuple[str, ...]:
+    def _confirmed(self, job: Job, workspace: Workspace) -> tuple[str, ...]:
         """Compare the last build of a tree with a clean one; return the builds that may be wrong."""
-        state, tree = read_state(place.marker), place.home / "tree"
+        state, tree = read_state(workspace.marker), workspace.home / "tree"
         if not state.usable or job.key not in state.unchecked[-1:]:
             return ()
-        found = content_of(tree, job.outputs, keys=[place.home.name])
-        write_state(place.marker, replace(state, usable=False))
+        found = content_of(tree, job.outputs, keys=[workspace.home.name])
+        write_state(workspace.marker, replace(state, usable=False))
         log = Log(path=job.log)
-        fresh = job.check_out(replace(place, home=place.home / "incoming"))
-        clean = fresh if isinstance(fresh, Failure) else _clean(job, place, log)
+        fresh = job.check_out(replace(workspace, home=workspace.home / "incoming"))
+        clean = fresh if isinstance(fresh, Failure) else _clean(job, workspace, log)
         if isinstance(clean, Failure) and clean.stage == "checkout":
             return ()
         if why := _difference(found, clean):
-            self._end_trust(job, place, why, log)
+            self._end_trust(job, workspace, why, log)
             return state.unchecked
-        write_state(place.marker, state.checked())
+        write_state(workspace.marker, state.checked())
         (self._builds / job.key / UNCHECKED).unlink(missing_ok=True)
         return ()
 
-    def _end_trust(self, job: Job, place: Place, why: str, log: Log) -> None:
+    def _end_trust(self, job: Job, workspace: Workspace, why: str, log: Log) -> None:
         log.note(f"[{why}; from now on, perftrail builds each revision in a clean tree]")
         self._distrust(job.recipe).write_text(why, encoding="utf-8")
-        for path in (place.home / "tree", place.home / "incoming"):
+        for path in (workspace.home / "tree", workspace.home / "incoming"):
             remove_tree(path)
 
     def _keep(self, content: Content, tree: Path, home: Path, *, digits: int) -> str:
@@ -424,7 +424,7 @@ class ReusedTrees:
         return name
 
     @contextmanager
-    def _tree(self, job: Job) -> Iterator[Place]:
+    def _tree(self, job: Job) -> Iterator[Workspace]:
         """Yield the first of a recipe's trees that no other build uses."""
         for number in range(MOST_TREES):
             home = self._home / f"{job.recipe}-{number}"
@@ -433,7 +433,7 @@ class ReusedTrees:
                     self._builds_in_use.claim(home.name)
                     home.mkdir(parents=True, exist_ok=True)
                     restore_trees(home)
-                    yield _place(home, job)
+                    yield _workspace(home, job)
                     return
         raise OSError(f"{self._home}: more than {MOST_TREES} parallel builds of a recipe; lower --jobs")
 
@@ -448,25 +448,25 @@ def _switched_off(why: str) -> str:
     return f"incremental builds are off: {why}"
 
 
-def _place(home: Path, job: Job) -> Place:
-    return Place(home=home, marker=home / "state.json", log=job.log, temporary=home / "tmp")
+def _workspace(home: Path, job: Job) -> Workspace:
+    return Workspace(home=home, marker=home / "state.json", log=job.log, temporary=home / "tmp")
 
 
-def _clean(job: Job, place: Place, log: Log) -> Content | Failure:
-    tree = place.home / "tree"
-    replace_tree(tree, place.home / "incoming" / "tree")
+def _clean(job: Job, workspace: Workspace, log: Log) -> Content | Failure:
+    tree = workspace.home / "tree"
+    replace_tree(tree, workspace.home / "incoming" / "tree")
     log.note(f"# built in the clean tree {tree}")
-    return _attempt(job, place, log)
+    return _attempt(job, workspace, log)
 
 
-def _attempt(job: Job, place: Place, log: Log) -> Content | Failure:
-    message = job.build(place)
+def _attempt(job: Job, workspace: Workspace, log: Log) -> Content | Failure:
+    message = job.build(workspace)
     if message:
         return Failure(stage="build", message=message)
-    content = content_of(place.home / "tree", job.outputs, keys=[place.home.name])
+    content = content_of(workspace.home / "tree", job.outputs, keys=[workspace.home.name])
     if content.files:
         return content
-    message = without_outputs(place.home / "tree", job.outputs)
+    message = without_outputs(workspace.home / "tree", job.outputs)
     log.note(f"[{message}]")
     return Failure(stage="build", message=message)
 

@@ -219,14 +219,14 @@ def standard_input() -> Input:
 
 
 def run_shell(
-    place: ManualBuild, *, given: Literal["terminal", "commands"], prefix: Sequence[str] = ()
+    build: ManualBuild, *, given: Literal["terminal", "commands"], prefix: Sequence[str] = ()
 ) -> int:
     """Run a shell in the directory and environment of the steps, and return its exit code.
 
     It reads no start-up files of the user, stores no history and ends with perftrail. The words of `prefix` start it
     in a sandbox, where it has its own terminal. Raises `KeyboardInterrupt` if a stop is requested.
     """
-    environment = dict(place.environment)
+    environment = dict(build.environment)
     arguments = ["/bin/sh"]
     if given == "terminal":
         bash = shutil.which("bash", path=environment.get("PATH"))
@@ -235,10 +235,10 @@ def run_shell(
     words = [*prefix, *arguments]
     with _signal_handlers(given):
         if given == "commands":
-            return run_guarded(words, directory=place.directory, environment=environment)
+            return run_guarded(words, directory=build.directory, environment=environment)
         if prefix:
-            return run_on_own_terminal(words, directory=place.directory, environment=environment)
-        return _run_on_our_terminal(words, directory=place.directory, environment=environment)
+            return run_on_own_terminal(words, directory=build.directory, environment=environment)
+        return _run_on_our_terminal(words, directory=build.directory, environment=environment)
 
 
 def _run_on_our_terminal(words: Sequence[str], *, directory: str, environment: Mapping[str, str]) -> int:

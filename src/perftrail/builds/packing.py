@@ -30,7 +30,7 @@ SHARED_DIRECTORY = (
 """Remedy in messages."""
 
 _TIE = ".git"
-_BENCH = "bench"
+_BENCHMARK_BUILDS = "bench"
 _MARKER = "built.json"
 
 
@@ -77,21 +77,29 @@ def _extract(
         ) from error
 
 
-def pack_build(builds: Path, built: Built, *, links: Sequence[str], outputs: Sequence[str]) -> bytes:
+def pack_build(
+    builds: Path, built: Built, *, benchmark_builds: Sequence[str], outputs: Sequence[str]
+) -> bytes:
     """Pack a build with some of its benchmark builds. Raises `ClusterError` if other machines could not use it."""
     home = builds / built.key
     found = content_of_outputs(home / "tree", outputs, keys=[built.key]) if outputs else None
-    linked = [content_of(home / _BENCH / link, None, keys=[built.key]) for link in links]
-    if any(each.names_build for each in (*linked, *([found] if found else []))):
+    contents = [
+        content_of(home / _BENCHMARK_BUILDS / key, None, keys=[built.key]) for key in benchmark_builds
+    ]
+    if any(each.names_build for each in (*contents, *([found] if found else []))):
         raise ClusterError(
             f"build {built.key[:12]}: its outputs contain the name of the build directory, so they cannot be used in "
             f"another one; {SHARED_DIRECTORY}"
         )
-    own = [f"{built.key}/{each.name}" for each in sorted(home.iterdir()) if each.name not in {_BENCH, "tmp"}]
+    own = [
+        f"{built.key}/{each.name}"
+        for each in sorted(home.iterdir())
+        if each.name not in {_BENCHMARK_BUILDS, "tmp"}
+    ]
     beside = [
-        f"{built.key}/{_BENCH}/{each.name}"
-        for link in links
-        for each in sorted((home / _BENCH).glob(f"{link}*"))
+        f"{built.key}/{_BENCHMARK_BUILDS}/{each.name}"
+        for key in benchmark_builds
+        for each in sorted((home / _BENCHMARK_BUILDS).glob(f"{key}*"))
     ]
     return pack(builds, [*own, *beside], what=f"build {built.key[:12]}", exclude=(_TIE,))
 
@@ -112,18 +120,18 @@ def unpack_build(packed: bytes, builds: Path, built: Built, *, log: str) -> None
             remove_tree(home)
             publish(received, home)
         else:
-            _add_links(received / _BENCH, home / _BENCH)
+            _add_benchmark_builds(received / _BENCHMARK_BUILDS, home / _BENCHMARK_BUILDS)
         remove_tree(incoming)
 
 
 def has_build(builds: Path, prepared: Prepared) -> bool:
     """Return whether a finished build exists, with a benchmark build."""
     home = builds / prepared.built.key
-    link = Path(prepared.out).name
-    return (home / _MARKER).is_file() and (home / _BENCH / f"{link}.json").is_file()
+    key = Path(prepared.out).name
+    return (home / _MARKER).is_file() and (home / _BENCHMARK_BUILDS / f"{key}.json").is_file()
 
 
-def _add_links(received: Path, target: Path) -> None:
+def _add_benchmark_builds(received: Path, target: Path) -> None:
     target.mkdir(exist_ok=True)
     # The markers come last, so that a killed copy does not count as finished.
     for each in sorted(

@@ -147,12 +147,12 @@ class Disk:
         finished = read_finished(marker)
         shared = bytes_below(artefact) / sharing.count(artefact) if artefact else 0.0
         own = finished.bytes if finished and finished.bytes else bytes_below(home)
-        links = (read_finished(path) for path in (home / "bench").glob("*.json"))
+        benchmark_builds = (read_finished(path) for path in (home / "bench").glob("*.json"))
         return RemovableBuild(
             home=home,
             marker=marker,
             lock=self._builds / "locks" / f"{home.name}.lock",
-            bytes=own + shared + sum(link.bytes for link in links if link),
+            bytes=own + shared + sum(each.bytes for each in benchmark_builds if each),
             seconds=finished.seconds if finished else 0.0,
             used=marker.stat().st_mtime if finished else 0.0,
             needed=home.name in claimed,

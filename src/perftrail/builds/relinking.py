@@ -64,7 +64,7 @@ def restore_trees(home: Path) -> None:
 
 
 def keep_outputs(tree: Path, outputs: Sequence[str], *, below: Path, key: str) -> str:
-    """Copy outputs to the same places below another tree, and return their digest; `key` is the tree's directory name.
+    """Copy outputs to the same paths below another tree, and return their digest; `key` is the tree's directory name.
 
     Trees of other sources without outputs are linked. Raises `LookupError` with the reason if there is no output,
     or if a program would load files of the original tree instead of those of its layout.
@@ -78,9 +78,9 @@ def keep_outputs(tree: Path, outputs: Sequence[str], *, below: Path, key: str) -
         found = content_of(root, globs, keys=[key])
         _refuse_paths_into_tree(root, found, key)
         for each in found.parts:
-            place = target / each
-            place.parent.mkdir(parents=True, exist_ok=True)
-            _copy(str(root / each), str(place))
+            copy = target / each
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            _copy(str(root / each), str(copy))
     below.mkdir(parents=True, exist_ok=True)
     beside = build_source_trees(tree)
     for other in sorted(beside.iterdir()) if beside.is_dir() else ():

@@ -162,11 +162,11 @@ def _text(file: Path) -> str:
 def repairs_key(repairs: Repairs, study: Path) -> tuple[str, ...]:
     """Return the content key of repairs, from the content of the study's files; empty without repairs.
 
-    The name of a patch does not count; the place of a file and its executable bit do.
+    The name of a patch does not count; the path of a file and its executable bit do.
     """
     if not repairs:
         return ()
-    overlay = {place: _content(study / file) for place, file in repairs.overlay.items()}
+    overlay = {path: _content(study / file) for path, file in repairs.overlay.items()}
     return (content_key(overlay, [_content(study / file) for file in repairs.patches]),)
 
 
@@ -176,9 +176,9 @@ def repair(repairs: Repairs, tree: Path, *, study: Path, starter: Starter, log: 
     The first failure ends the work. The log has everything that was done. Hunks that fit stay applied, and the
     others are in ``.rej`` files for a person who inspects the tree.
     """
-    for place, file in repairs.overlay.items():
-        log.note(f"# {file} of the study, copied to {place}")
-        if failure := _copy_overlay(study / file, tree, place):
+    for path, file in repairs.overlay.items():
+        log.note(f"# {file} of the study, copied to {path}")
+        if failure := _copy_overlay(study / file, tree, path):
             log.note(f"[{failure}]")
             return failure
     for file in repairs.patches:
@@ -189,10 +189,10 @@ def repair(repairs: Repairs, tree: Path, *, study: Path, starter: Starter, log: 
     return ""
 
 
-def _copy_overlay(file: Path, tree: Path, place: str) -> str:
-    """Copy a file to its place and replace what is there; links on the way must stay inside the tree."""
-    target = tree / place
-    shown = f"overlay to {quoted(place)}"
+def _copy_overlay(file: Path, tree: Path, path: str) -> str:
+    """Copy a file to its path and replace what is there; links on the way must stay inside the tree."""
+    target = tree / path
+    shown = f"overlay to {quoted(path)}"
     if not target.parent.resolve().is_relative_to(tree.resolve()):
         return f"{shown}: the path contains a link of this revision that leads out of its tree"
     try:

@@ -85,7 +85,7 @@ def build_source_trees(tree: Path) -> Path:
     return tree.with_name(_SOURCES)
 
 
-def link_source_trees(out: Path) -> Path:
+def benchmark_source_trees(out: Path) -> Path:
     """Return the directory of other sources' trees that only a benchmark names; `out` is its output directory."""
     return out.with_name(f"{out.name}.{_SOURCES}")
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Unpack
 
-    from perftrail.builds.workbench import Place
+    from perftrail.builds.build_runner import Workspace
     from perftrail.model.build import Built, Failure, Recipe
     from perftrail.model.process import Command, Ran
     from perftrail.model.study import Phase
@@ -51,19 +51,19 @@ class BuildQueue(Generic[Work]):
     def take(self, number: int) -> Work:
         """Return the next work of a worker, by its number. Raises `LookupError` if nothing waits."""
         following = self._at.get(number, self._added) + 1
-        place = following if following in self._waiting else self._next_range()
-        self._at[number] = place
-        return self._waiting.pop(place)
+        index = following if following in self._waiting else self._next_range()
+        self._at[number] = index
+        return self._waiting.pop(index)
 
     def _next_range(self) -> int:
         if not self._waiting:
             raise LookupError("nothing waits")
         ranges: list[list[int]] = []
-        for place in self._waiting:
-            if ranges and place == ranges[-1][-1] + 1:
-                ranges[-1].append(place)
+        for index in self._waiting:
+            if ranges and index == ranges[-1][-1] + 1:
+                ranges[-1].append(index)
             else:
-                ranges.append([place])
+                ranges.append([index])
         longest = max(ranges, key=len)
         return longest[len(longest) // 2 if longest[0] - 1 in self._at.values() else 0]
 
@@ -201,9 +201,9 @@ class ParallelBuilder(LocalBuilder):
     """A builder whose workers build the started subjects; it builds the others itself."""
 
     def __init__(
-        self, source: Source, starter: Starter, *, workers: BuildWorkers, **places: Unpack[BuilderOptions]
+        self, source: Source, starter: Starter, *, workers: BuildWorkers, **options: Unpack[BuilderOptions]
     ) -> None:
-        super().__init__(source, starter, **places)
+        super().__init__(source, starter, **options)
         self._workers = workers
 
     @property
@@ -292,7 +292,7 @@ class CleanBuilder(LocalBuilder):
     def _build_in_reused_tree(
         self,
         key: str,  # noqa: ARG002 - the signature of the base class
-        place: Place,  # noqa: ARG002
+        workspace: Workspace,  # noqa: ARG002
         subject: Subject,  # noqa: ARG002
         recipe: Recipe,  # noqa: ARG002
     ) -> str | Failure | None:
@@ -330,9 +330,9 @@ class RemoteBuilder(LocalBuilder):
         starter: Starter,
         *,
         workers: RemoteBuildWorkers,
-        **places: Unpack[BuilderOptions],
+        **options: Unpack[BuilderOptions],
     ) -> None:
-        super().__init__(source, starter, **places)
+        super().__init__(source, starter, **options)
         self._workers = workers
         self._started: dict[str, Pending[Built | Failure]] = {}
 
@@ -357,7 +357,7 @@ class RemoteBuilder(LocalBuilder):
         if pending is None:
             return super().build(subject, recipe)
         outcome = pending.outcome()
-        finished = read_finished(self._place(key).marker)
+        finished = read_finished(self._workspace(key).marker)
         self._messages += self._quota.enforce(finished.bytes if finished is not None else 0.0)
         return outcome
 

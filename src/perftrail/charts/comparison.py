@@ -67,7 +67,7 @@ def against(
         "axis": {"format": ".3~g", "tickCount": 6, "labelOverlap": True},
     }
     colour = {**palette.encoding(palette.ordered(each.subject for each in rows)), "legend": None}
-    place: Spec = {"y": row, "x": along, "color": colour}
+    encoding: Spec = {"y": row, "x": along, "color": colour}
     many = any(len(each.ratios) > MOST_DOTS for each in rows)
     thinned = f" At most {MOST_DOTS} dots are drawn, evenly spaced in the order of size." if many else ""
     return Figure(
@@ -84,15 +84,15 @@ def against(
                     "mark": {"type": "rule", "color": MUTED, "strokeDash": [4, 4]},
                     "encoding": {"x": along},
                 },
-                _pairs(rows, place),
-                *_effects(rows, place, low={**along, "field": "low"}),
+                _pairs(rows, encoding),
+                *_effects(rows, encoding, low={**along, "field": "low"}),
             ],
             height=STEP * len(rows),
         ),
     )
 
 
-def _pairs(rows: Sequence[Against], place: Spec) -> Spec:
+def _pairs(rows: Sequence[Against], encoding: Spec) -> Spec:
     """Return a dot for each pair's ratio."""
     values: list[Json] = [
         {"row": each.row, "subject": each.subject, "value": ratio}
@@ -102,11 +102,11 @@ def _pairs(rows: Sequence[Against], place: Spec) -> Spec:
     return {
         "data": {"values": values},
         "mark": {"type": "point", "filled": True, "opacity": 0.35, "size": 22},
-        "encoding": place,
+        "encoding": encoding,
     }
 
 
-def _effects(rows: Sequence[Against], place: Spec, *, low: Spec) -> list[Spec]:
+def _effects(rows: Sequence[Against], encoding: Spec, *, low: Spec) -> list[Spec]:
     """Return each subject's effect with its interval, in the row of its dots."""
     values: list[Json] = [
         {
@@ -124,13 +124,13 @@ def _effects(rows: Sequence[Against], place: Spec, *, low: Spec) -> list[Spec]:
         {
             "data": data,
             "mark": {"type": "rule", "strokeWidth": 3},
-            "encoding": {**place, "x": low, "x2": {"field": "high"}},
+            "encoding": {**encoding, "x": low, "x2": {"field": "high"}},
         },
         {
             "data": data,
             "mark": {"type": "point", "filled": True, "shape": "diamond", "size": 110, "opacity": 1},
             "encoding": {
-                **place,
+                **encoding,
                 "tooltip": [tooltip("row", "subject"), *interval("times"), tooltip("verdict", "verdict")],
             },
         },

@@ -105,10 +105,10 @@ def speed_up(points: Sequence[CurvePoint], *, labels: Labels, palette: Palette) 
     subjects = palette.ordered(point.subject for point in points)
     ratios = [ratio for subject in subjects for ratio in _ratios(points, subject)]
     shown = palette.ordered(ratio.subject for ratio in ratios)
-    places = sorted({ratio.at for ratio in ratios})
-    along = _along(places, labels.axis)
-    ideal: list[Json] = [{"at": at, "value": at / places[0]} for at in places]
-    measured = measured_axis(f"times as fast as at {labels.axis} = {places[0]:g}", "", [1.0])
+    xs = sorted({ratio.at for ratio in ratios})
+    along = _along(xs, labels.axis)
+    ideal: list[Json] = [{"at": at, "value": at / xs[0]} for at in xs]
+    measured = measured_axis(f"times as fast as at {labels.axis} = {xs[0]:g}", "", [1.0])
     line: Spec = {
         "data": {"values": ideal},
         "mark": {"type": "line", "color": MUTED, "strokeDash": [4, 4]},
@@ -153,10 +153,10 @@ def _drawn(point: CurvePoint, divisor: float) -> Spec:
     }
 
 
-def _along(places: Sequence[float], name: str) -> Spec:
+def _along(xs: Sequence[float], name: str) -> Spec:
     """Return the horizontal axis with the measured values as ticks."""
-    distinct = sorted(set(places))
-    powers = len(distinct) > 2 and all(place in (1, *POWERS) for place in distinct)
+    distinct = sorted(set(xs))
+    powers = len(distinct) > 2 and all(x in (1, *POWERS) for x in distinct)
     scaling: Spec = {"zero": False, "nice": False, "padding": 12}
     if spans_decades(distinct) or powers:
         scaling = {"type": "log", "nice": False, "padding": 12, **({"base": 2} if powers else {})}
@@ -207,18 +207,22 @@ def _curves(
 
 
 def _limits(lost: list[Json], along: Spec, measured: Axis, palette: Palette, shown: list[str]) -> list[Spec]:
-    place: Spec = {"x": along, "y": {"field": "value", **measured.spec()}, "color": palette.encoding(shown)}
+    encoding: Spec = {
+        "x": along,
+        "y": {"field": "value", **measured.spec()},
+        "color": palette.encoding(shown),
+    }
     under: list[Json] = [tooltip("subject", "subject"), number("at", "at"), tooltip("why", "given up")]
     crosses: Spec = {
         "data": {"values": lost},
         "mark": {"type": "point", "shape": "M-1,-1L1,1M-1,1L1,-1", "size": 90, "strokeWidth": 2},
-        "encoding": {**place, "tooltip": under},
+        "encoding": {**encoding, "tooltip": under},
     }
     if len(lost) > MOST_WORDS:
         return [crosses]
     words: Spec = {
         "data": {"values": lost},
         "mark": {"type": "text", "dy": -12, "align": "center", "fontStyle": "italic", "limit": 120},
-        "encoding": {**place, "text": {"field": "why", "type": "nominal"}},
+        "encoding": {**encoding, "text": {"field": "why", "type": "nominal"}},
     }
     return [crosses, words]

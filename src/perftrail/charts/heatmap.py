@@ -49,7 +49,7 @@ def heat(cells: Sequence[Cell], *, reference: str, name: str, left_out: int = 0)
     """Return the chart of ratios to a reference by benchmark; `left_out` is the number of omitted rows."""
     rows = list(dict.fromkeys(cell.row for cell in cells))
     columns = list(dict.fromkeys(cell.column for cell in cells))
-    place: Spec = {
+    encoding: Spec = {
         "x": {
             "field": "column",
             "type": "nominal",
@@ -77,7 +77,7 @@ def heat(cells: Sequence[Cell], *, reference: str, name: str, left_out: int = 0)
             f"Times {reference}: blue is less, red is more, full colour from half or twice on. Pale is the same. "
             f"Cells without colour and with a question mark have no clear difference.{beyond}"
         ),
-        spec=drawing(_layers(known, lost, place), height=STEP * len(rows)),
+        spec=drawing(_layers(known, lost, encoding), height=STEP * len(rows)),
     )
 
 
@@ -100,7 +100,7 @@ def _values(cell: Cell, *, intervals: bool) -> dict[str, Json]:
     }
 
 
-def _layers(known: Sequence[dict[str, Json]], lost: list[Json], place: Spec) -> list[Spec]:
+def _layers(known: Sequence[dict[str, Json]], lost: list[Json], encoding: Spec) -> list[Spec]:
     """Return cells by their certainty, a line above summary rows, and text for missing cells."""
     sure: list[Json] = [each for each in known if each["standing"] != "unclear"]
     unclear: list[Json] = [each for each in known if each["standing"] == "unclear"]
@@ -108,30 +108,30 @@ def _layers(known: Sequence[dict[str, Json]], lost: list[Json], place: Spec) -> 
         {"row": row} for row in dict.fromkeys(str(each["row"]) for each in known if each["whole"])
     ]
     found: list[Spec] = [
-        _squares(sure, place, {"stroke": MUTED, "strokeWidth": 0.5}, color=_COLOUR),
+        _squares(sure, encoding, {"stroke": MUTED, "strokeWidth": 0.5}, color=_COLOUR),
         _squares(
-            unclear, place, {"fillOpacity": 0, "stroke": MUTED, "strokeWidth": 0.5, "strokeDash": [2, 2]}
+            unclear, encoding, {"fillOpacity": 0, "stroke": MUTED, "strokeWidth": 0.5, "strokeDash": [2, 2]}
         ),
         {
             "data": {"values": heads},
             "mark": {"type": "rule", "strokeWidth": 2},
-            "encoding": {"y": {**_field(place["y"]), "bandPosition": 0}},
+            "encoding": {"y": {**_field(encoding["y"]), "bandPosition": 0}},
         },
-        *_written(sure, place, colour=_ON_COLOUR),
-        *_written(unclear, place, colour={"value": MUTED}),
+        *_written(sure, encoding, colour=_ON_COLOUR),
+        *_written(unclear, encoding, colour={"value": MUTED}),
     ]
     if lost:
         found.append(
             {
                 "data": {"values": lost},
                 "mark": {"type": "text", "fontStyle": "italic", "limit": 90},
-                "encoding": {**place, "text": {"field": "words", "type": "nominal"}},
+                "encoding": {**encoding, "text": {"field": "words", "type": "nominal"}},
             }
         )
     return found
 
 
-def _squares(values: list[Json], place: Spec, mark: Spec, **channels: Json) -> Spec:
+def _squares(values: list[Json], encoding: Spec, mark: Spec, **channels: Json) -> Spec:
     """Return a square for each cell, with its tooltip."""
     under: list[Json] = [
         tooltip("row", "benchmark"),
@@ -144,18 +144,18 @@ def _squares(values: list[Json], place: Spec, mark: Spec, **channels: Json) -> S
     return {
         "data": {"values": values},
         "mark": {"type": "rect", **mark},
-        "encoding": {**place, **channels, "tooltip": under},
+        "encoding": {**encoding, **channels, "tooltip": under},
     }
 
 
-def _written(values: Sequence[Json], place: Spec, *, colour: Json) -> list[Spec]:
+def _written(values: Sequence[Json], encoding: Spec, *, colour: Json) -> list[Spec]:
     """Return the texts of cells, bold for summary rows."""
     return [
         {
             "data": {"values": [*values]},
             "transform": [{"filter": f"datum.whole === {whole}"}],
             "mark": {"type": "text", "fontWeight": weight},
-            "encoding": {**place, "text": {"field": "words", "type": "nominal"}, "color": colour},
+            "encoding": {**encoding, "text": {"field": "words", "type": "nominal"}, "color": colour},
         }
         for whole, weight in (("true", "bold"), ("false", "normal"))
     ]

@@ -182,7 +182,7 @@ LETTER, LINE, MOST_LINES = 7, 14, 3
 def label_rises(marks: Sequence[Mark], length: int) -> list[int | None]:
     """Return how many pixels each label of a change rises, so that no two overlap; `None` for no label.
 
-    A label without a place is left out: its line still shows it under the pointer, and the table has it.
+    A label that does not fit is left out: its line still shows it under the pointer, and the table has it.
 
     >>> label_rises([Mark(position=10, word="aaaaaaaaaa"), Mark(position=12, word="bbbbbbbbbb")], 100)
     [0, 14]
@@ -190,8 +190,8 @@ def label_rises(marks: Sequence[Mark], length: int) -> list[int | None]:
     taken: list[list[tuple[float, float]]] = [[] for _ in range(MOST_LINES)]
     rises: list[int | None] = []
     for mark in marks:
-        place, width = WIDTH * mark.position / max(length, 1), LETTER * min(len(mark.word), LONGEST) + 6
-        label = (place - width, place) if place > WIDTH / 2 else (place, place + width)
+        x, width = WIDTH * mark.position / max(length, 1), LETTER * min(len(mark.word), LONGEST) + 6
+        label = (x - width, x) if x > WIDTH / 2 else (x, x + width)
         free = (
             line
             for line, others in enumerate(taken)
@@ -236,7 +236,7 @@ MOST_NUMBERED = 60
 CLOSEST = 0.025
 """Numbers closer than this share of the history would overlap; then only the earlier step has one."""
 
-ROOM = 18
+NUMBER_SPACE = 18
 """Space in pixels for a step's number: above its point, below the labels of changes."""
 
 POINTS = "points"
@@ -251,7 +251,7 @@ def history(points: Sequence[HistoryPoint], events: Events, *, labels: Labels, p
         measured_axis(
             labels.metric, labels.unit, [end for point in points for end in (point.low, point.high)]
         ),
-        padding=ROOM if numbered else 0,
+        padding=NUMBER_SPACE if numbered else 0,
     )
     shown = palette.ordered(point.subject for point in points)
     values: list[Json] = [plain(point, measured.divisor) for point in drawn]
@@ -287,8 +287,8 @@ def sparkline(values: Sequence[float]) -> str:
     (width, height), low = SPARKLINE, min(values)
     span = max(values) - low or 1.0
     points = (
-        f"{width * place / (len(values) - 1):.4g},{2.0 + (height - 4.0) * (1.0 - (value - low) / span):.4g}"
-        for place, value in enumerate(values)
+        f"{width * index / (len(values) - 1):.4g},{2.0 + (height - 4.0) * (1.0 - (value - low) / span):.4g}"
+        for index, value in enumerate(values)
     )
     return f"M{' L'.join(points)}"
 

@@ -1,9 +1,9 @@
 """A cluster of Dask: its workers, and jobs on them.
 
-A perftrail worker offers the resources `bench` (one), `build` (its parallel builds) and one that names its machine.
-A build runs on any worker with a free `build`, a measurement on the bench of one machine. If a worker dies, Dask
-moves its jobs to another worker with the same resources; a job that was on too many dying workers is started again
-by perftrail.
+A perftrail worker offers the resources `measurement` (one), `build` (its parallel builds) and one that names its
+machine. A build runs on any worker with a free `build`, a measurement on a free worker of one machine. If a worker
+dies, Dask moves its jobs to another worker with the same resources; a job that was on too many dying workers is
+started again by perftrail.
 
 ``--engine`` names a scheduler that somebody started, or a number of workers on this machine: a scheduler in this
 process, and processes that end with it. Their connections are encrypted with a certificate of their own: without it,
@@ -139,7 +139,7 @@ class WorkerInfo:
 
     def resources(self) -> dict[str, float]:
         """Return it as Dask's resources."""
-        return {"bench": 1, "build": self.builds, resource_of(self.machine): 1}
+        return {"measurement": 1, "build": self.builds, resource_of(self.machine): 1}
 
 
 def machine_name(machine: Machine) -> str:
@@ -212,7 +212,7 @@ class Cluster:
 
     def measuring(self, machine: Machine) -> DaskEngine:
         """Return the engine that measures on one machine."""
-        return DaskEngine(self, {"bench": 1, resource_of(machine): 1}, machine=machine)
+        return DaskEngine(self, {"measurement": 1, resource_of(machine): 1}, machine=machine)
 
     def submit(
         self, perform: Callable[[Job], Done], job: Job, resources: Mapping[str, float]

@@ -1,4 +1,4 @@
-"""The command's side of a cluster: its machines, its build workers, and the bench that measures.
+"""The command's side of a cluster: its machines, its build workers, and the runner of its invocations.
 
 Jobs are values that run in the worker's state. The command submits them, sends what a worker lacks, and receives
 outcomes, builds and logs.
@@ -30,7 +30,7 @@ from perftrail.cluster.worker import StudyWorker
 from perftrail.errors import ClusterError
 from perftrail.file_tree import claimed_directory
 from perftrail.local_engine import LocalEngine
-from perftrail.measure.bench import Bench
+from perftrail.measure.invocation_runner import InvocationRunner
 from perftrail.measure.sandboxes import SHORT_LIVED, WORKERS
 from perftrail.model.build import Built
 
@@ -181,7 +181,7 @@ class JobSender:
             packed = pack_build(
                 self._root / "builds",
                 prepared.built,
-                links=(Path(prepared.out).name,),
+                benchmark_builds=(Path(prepared.out).name,),
                 outputs=self._outputs(start.ready.cell.subject),
             )
             wanted.append(PackedFiles(name=name, packed=packed))
@@ -302,9 +302,9 @@ class Fleet:
         before = [present[each] for each in known if each in present]
         return before[-1] if before else self.machines[0]
 
-    def bench(self, machine: Machine, store: Store, invoker: Invoker) -> Bench:
-        """Return the bench of the measuring machine; `invoker` is not used, because it starts benchmarks here."""
-        return Bench(
+    def runner(self, machine: Machine, store: Store, invoker: Invoker) -> InvocationRunner:
+        """Return the runner of the measuring machine; `invoker` is not used, because it starts benchmarks here."""
+        return InvocationRunner(
             store=store,
             engine=LocalEngine(),
             invoker=invoker,

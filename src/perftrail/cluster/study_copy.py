@@ -134,7 +134,9 @@ class StudyCopy:
     def _pack_builds(self, outcomes: Iterable[Built | Failure], recipe: Recipe) -> tuple[PackedFiles, ...]:
         builds = self.root / "builds"
         return tuple(
-            PackedFiles(name=each.key, packed=pack_build(builds, each, links=(), outputs=recipe.outputs))
+            PackedFiles(
+                name=each.key, packed=pack_build(builds, each, benchmark_builds=(), outputs=recipe.outputs)
+            )
             for each in outcomes
             if isinstance(each, Built)
         )

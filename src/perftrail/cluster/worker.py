@@ -108,7 +108,7 @@ class JobRunner:
         self._sandbox_directory = options.directory / SANDBOXES
         self._workers: list[LocalBuildWorker] = []
         self._idle: SimpleQueue[LocalBuildWorker] = SimpleQueue()
-        self._bench = ExitStack()
+        self._open_resources = ExitStack()
         self._stop = Event()
         self._launcher = Launcher()
         self._isolation: Sandboxes | None = None
@@ -209,25 +209,25 @@ class JobRunner:
 
     def close(self) -> None:
         """Remove temporary files, when nothing runs here any more."""
-        self._bench.close()
+        self._open_resources.close()
 
     def _open(self) -> Invoker:
         """Open the invoker, with its own scratch directory: others may measure in the same results directory."""
         study, root = self._copy.study, self._copy.root
         (root / LOGS).mkdir(parents=True, exist_ok=True)
-        scratch = self._bench.enter_context(claimed_directory(PREFIX, below=self._options.directory))
+        scratch = self._open_resources.enter_context(claimed_directory(PREFIX, below=self._options.directory))
         starter = Stoppable(self._launcher, self._stop)
         self._isolation = sandboxes(study, root, self._launcher, sandbox_directory=self._sandbox_directory)
         sources = open_sources(
             study, cache=str(root / "sources"), starter=starter, patched=self.remote_study.patched
         )
-        return self._bench.enter_context(
+        return self._open_resources.enter_context(
             open_invoker(
                 study,
                 open_builder(study, root, sources, starter, isolation=self._isolation),
                 self._launcher,
                 isolation=self._isolation,
-                place=scratch,
+                root=scratch,
                 logs=root / LOGS,
             )
         )

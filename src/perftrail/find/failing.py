@@ -132,13 +132,13 @@ class Trials:
         subject = Subject(revision=self.revisions[position], variant=self._working.variant)
         ordinal = self._next.get(position, 0)
         self._next[position] = ordinal + 1
-        for benchmark, point in self._working.places:
+        for benchmark, point in self._working.benchmark_points:
             ready = yield from self._ledger.ready(Cell(subject=subject, benchmark=benchmark, point=point))
             if isinstance(ready, Failure):
                 self._ledger.count_build(subject.revision, subject.variant, ready.seconds)
                 return ready
             self._ledger.count_build(subject.revision, subject.variant, ready.prepared.built.seconds)
-            outcome = yield from self._session.bench.outcome(ready, "sample", ordinal)
+            outcome = yield from self._session.runner.outcome(ready, "sample", ordinal)
             self._ledger.count(outcome.key, outcome.seconds)
             self._running += outcome.seconds
             if isinstance(outcome, FailedInvocation):

@@ -96,7 +96,9 @@ class Find:
         """Raise `StudyError` for benchmarks that run the same program at every revision: no change could be found."""
         study, goal = self._session.study, self._request.goal
         wanted = (
-            [name for name, _ in goal.places] if isinstance(goal, Working) else [t.benchmark for t in goal]
+            [name for name, _ in goal.benchmark_points]
+            if isinstance(goal, Working)
+            else [t.benchmark for t in goal]
         )
         variant = goal.variant if isinstance(goal, Working) else goal[0].variant
         mistakes = [
@@ -236,7 +238,7 @@ class Find:
             target=working,
             revisions=self._revisions,
             builds=len(self._ledger.attempted),
-            unusable=self._unusable({line.places[at]: why for at, why in trials.failures.items()}),
+            unusable=self._unusable({line.positions[at]: why for at, why in trials.failures.items()}),
             invocations=len(self._ledger.invocations),
             seconds=self._ledger.seconds,
             machine=self._session.machine.id,

@@ -141,16 +141,18 @@ class InsideMerges:
 
     def _begin(self, line: _BranchPositions, sampler: Sampler, known: Sequence[Sampler]) -> _OneMetricMerge:
         """Start a search with everything that is already known of its revisions."""
-        places = {
+        positions = {
             revision.id: position
             for position, revision in enumerate(line.revisions)
             if position not in line.absent
         }
-        batches = [batch for each in known for batch in each.known_batches(self._name, places)]
+        batches = [batch for each in known for batch in each.known_batches(self._name, positions)]
         failures = {id_: why for each in known for id_, why in each.known_failures(self._name).items()}
         measured = {sample.position for batch in batches for sample in batch.samples}
         broken = {
-            places[id_]: why for id_, why in failures.items() if id_ in places and places[id_] not in measured
+            positions[id_]: why
+            for id_, why in failures.items()
+            if id_ in positions and positions[id_] not in measured
         }
         samples = sum(len(batch.samples) for batch in batches)
         question = self._request.question(

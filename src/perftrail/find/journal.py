@@ -150,7 +150,7 @@ class Ledger:
     @property
     def done(self) -> tuple[int, int]:
         """Builds and invocations that this process performed, without those known before."""
-        return (self._built, self._session.bench.started)
+        return (self._built, self._session.runner.started)
 
     def count(self, key: InvocationKey, seconds: float) -> None:
         """Count an invocation."""
@@ -196,15 +196,15 @@ class Ledger:
             or subject_builder.known_build(_subject(revisions[position], variant)) is not None
         ):
             return
-        tried = {place for place, each in enumerate(revisions) if each.id in self.attempted}
+        tried = {index for index, each in enumerate(revisions) if each.id in self.attempted}
         named = islice(
             likely_next(position, tried, revisions=len(revisions)),
             MOST_CONSIDERED * subject_builder.parallel_builds,
         )
         fresh = (
             subject
-            for place in named
-            if subject_builder.known_build(subject := _subject(revisions[place], variant)) is None
+            for index in named
+            if subject_builder.known_build(subject := _subject(revisions[index], variant)) is None
         )
         chosen = (_subject(revisions[position], variant), *islice(fresh, subject_builder.parallel_builds - 1))
         yield from self._counted(subject_builder.ahead(chosen))

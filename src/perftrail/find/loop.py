@@ -310,20 +310,20 @@ class Loop:
 class IncludedPositions:
     """The positions in a history of the revisions that are not skipped, ascending."""
 
-    places: tuple[int, ...]
+    positions: tuple[int, ...]
 
     def weights(self, prior: Sequence[float] | None) -> tuple[float, ...] | None:
         """Return a prior over the whole history as one over these positions: a skipped revision adds to the next.
 
         Without a prior, all revisions of the history have equal weights.
 
-        >>> IncludedPositions(places=(0, 3, 4)).weights(None)
+        >>> IncludedPositions(positions=(0, 3, 4)).weights(None)
         (1.0, 3.0, 1.0)
         """
         if not self._any:
             return None if prior is None else tuple(prior)
-        each = prior or [1.0] * (self.places[-1] + 1)
-        ends = (-1, *self.places)
+        each = prior or [1.0] * (self.positions[-1] + 1)
+        ends = (-1, *self.positions)
         return tuple(sum(each[low + 1 : high + 1]) for low, high in pairwise(ends))
 
     def answer(self, found: Answer) -> Answer:
@@ -339,16 +339,16 @@ class IncludedPositions:
 
     @property
     def _any(self) -> bool:
-        return self.places != tuple(range(len(self.places)))
+        return self.positions != tuple(range(len(self.positions)))
 
     def _change(self, change: Change) -> Change:
-        before = (-1, *self.places)
+        before = (-1, *self.positions)
         return replace(
             change,
             positions=tuple(
-                place
-                for position in change.positions
-                for place in range(before[position] + 1, self.places[position] + 1)
+                position
+                for index in change.positions
+                for position in range(before[index] + 1, self.positions[index] + 1)
             ),
         )
 
@@ -356,7 +356,9 @@ class IncludedPositions:
 def included_positions(revisions: Sequence[Revision], wanted: Sequence[Revision]) -> IncludedPositions:
     """Return the positions of the wanted revisions in a history."""
     ids = {revision.id for revision in wanted}
-    return IncludedPositions(places=tuple(place for place, each in enumerate(revisions) if each.id in ids))
+    return IncludedPositions(
+        positions=tuple(position for position, each in enumerate(revisions) if each.id in ids)
+    )
 
 
 def witnesses(result: FindAnswer | FindTable, attempted: Collection[str]) -> tuple[Subject, ...]:

@@ -84,7 +84,7 @@ class Sampler:
         self.revisions = revisions
         self.variant, self.benchmark, self.points = first.variant, first.benchmark, first.points
         self._session = session
-        self._bench = session.bench
+        self._runner = session.runner
         self._ledger = ledger
         self._name = name
         benchmark = session.study.benchmarks[first.benchmark]
@@ -121,16 +121,16 @@ class Sampler:
         """Return the first position with an equal artefact."""
         return self._same_as.get(position, position)
 
-    def known_batches(self, target: str, places: Mapping[str, int]) -> Iterator[Batch]:
+    def known_batches(self, target: str, positions: Mapping[str, int]) -> Iterator[Batch]:
         """Yield existing samples of some revisions, by their ids, as batches at the positions given for them.
 
         They cost nothing, and are not blocks of a certificate.
         """
         for ids, batches in self._taken:
             samples = tuple(
-                replace(sample, position=places[id_])
+                replace(sample, position=positions[id_])
                 for id_, sample in zip(ids, batches[target].samples, strict=True)
-                if id_ in places
+                if id_ in positions
             )
             if samples:
                 yield replace(
@@ -230,7 +230,7 @@ class Sampler:
                 self._ran.add(position)
             elif position not in self._ran:
                 break
-        self._bench.withdraw()
+        self._runner.withdraw()
         if measure.certificate:
             self.blocks.append(_block(found))
         taken = {name: [self._read(name, *each) for each in found] for name in self.targets}
@@ -277,8 +277,8 @@ class Sampler:
             if outcome is None:
                 if stored:
                     raise _PartlyStored
-                ordinal = self._bench.next_ordinal(ready)
-                outcome = yield from self._bench.outcome(ready, "sample", ordinal, draw=draw)
+                ordinal = self._runner.next_ordinal(ready)
+                outcome = yield from self._runner.outcome(ready, "sample", ordinal, draw=draw)
             self._ledger.count(outcome.key, outcome.seconds)
             seconds += outcome.seconds
             if isinstance(outcome, FailedInvocation):
@@ -295,17 +295,17 @@ class Sampler:
         for turn, position in enumerate(measure.order):
             for number in _point_order(len(self.points), turn):
                 ready = readies[position][number]
-                ordinal = ordinals.get(ready.runnable.key, self._bench.next_ordinal(ready))
+                ordinal = ordinals.get(ready.runnable.key, self._runner.next_ordinal(ready))
                 ordinals[ready.runnable.key] = ordinal + 1
-                planned.append(self._bench.plan(ready, "sample", ordinal, draw=draws[turn]))
-        self._bench.submit(planned)
+                planned.append(self._runner.plan(ready, "sample", ordinal, draw=draws[turn]))
+        self._runner.submit(planned)
 
     def _stored(self, readies: Mapping[int, tuple[Ready, ...]], block: str) -> dict[tuple[int, int], Outcome]:
         """Return the stored outcomes of a block, by turn and number of the point, if it is of this boot session."""
         found: dict[tuple[int, int], Outcome] = {}
         for of_points in readies.values():
             for number, ready in enumerate(of_points):
-                for outcome in self._bench.known(ready).values():
+                for outcome in self._runner.known(ready).values():
                     if outcome.draw.block == block:
                         if outcome.started < self._boot.since:
                             raise _PartlyStored
@@ -321,7 +321,7 @@ class Sampler:
         """Run each point's warm-ups; return a failure if there is one."""
         for ready in readies:
             for number in range(self._session.study.measure.warmups):
-                outcome = yield from self._bench.outcome(ready, "warmup", number)
+                outcome = yield from self._runner.outcome(ready, "warmup", number)
                 self._ledger.count(outcome.key, outcome.seconds)
                 if isinstance(outcome, FailedInvocation):
                     return outcome.failure

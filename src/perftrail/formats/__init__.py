@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
 from perftrail.errors import FormatError
-from perftrail.formats.document import HEAD_BYTES, NOWHERE, Place
+from perftrail.formats.document import HEAD_BYTES, NO_FILE, FileContext
 from perftrail.model.wording import listed, quoted, suggestion
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Format(Protocol):
     def knows(self, head: bytes, name: str, /) -> bool:
         """Return whether a file with these first bytes and this name has the format."""
 
-    def read(self, content: bytes, place: Place = NOWHERE, /) -> tuple[Series, ...]:
+    def read(self, content: bytes, context: FileContext = NO_FILE, /) -> tuple[Series, ...]:
         """Read the content."""
 
 
@@ -74,7 +74,7 @@ def recognise(content: bytes, name: str = "") -> str | None:
     return next((each for each in FORMATS if _format(each).knows(head, name)), None)
 
 
-def read(content: bytes, *, name: str, format: str | None = None, place: Place = NOWHERE) -> Read:
+def read(content: bytes, *, name: str, format: str | None = None, context: FileContext = NO_FILE) -> Read:
     """Read content in a format, by default the recognised one.
 
     Raises `FormatError` that begins with `name`.
@@ -85,7 +85,7 @@ def read(content: bytes, *, name: str, format: str | None = None, place: Place =
     if chosen not in FORMATS:
         raise FormatError(f"no format {quoted(chosen)}{suggestion(chosen, FORMATS)}")
     try:
-        return Read(format=chosen, series=_format(chosen).read(content, place))
+        return Read(format=chosen, series=_format(chosen).read(content, context))
     except (FormatError, ValueError) as error:
         raise FormatError(f"{name}: {error}; the expected format is {FORMATS[chosen]}") from error
 
@@ -100,8 +100,8 @@ def read_file(path: Path, *, name: str | None = None, format: str | None = None)
         raise FormatError(f"{shown}: cannot be read: {why.lower()}") from error
     if len(content) > LARGEST_BYTES:
         raise FormatError(f"{shown}: is larger than {LARGEST_BYTES >> 20} MiB; split it")
-    place = Place(path=Path(shown), beside=lambda other: _beside(path, other))
-    return read(content, name=shown, format=format, place=place)
+    context = FileContext(path=Path(shown), read_relative=lambda other: _read_relative(path, other))
+    return read(content, name=shown, format=format, context=context)
 
 
 def files_in(directory: Path) -> tuple[Path, ...]:
@@ -131,7 +131,7 @@ def _content(path: Path) -> bytes:
         return packed.read(LARGEST_BYTES + 1)
 
 
-def _beside(path: Path, other: str) -> bytes | None:
+def _read_relative(path: Path, other: str) -> bytes | None:
     try:
         return _content(path.parent / other)
     except (OSError, EOFError, zlib.error):

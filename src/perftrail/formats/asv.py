@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from perftrail.errors import FormatError
-from perftrail.formats.document import NOWHERE, Node, begins_with, parse
+from perftrail.formats.document import NO_FILE, Node, begins_with, parse
 from perftrail.formats.rows import file_name
 from perftrail.formats.units import unit
 from perftrail.model.benchmark import Point
@@ -27,7 +27,7 @@ from perftrail.stats.estimate import estimate
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from perftrail.formats.document import Place
+    from perftrail.formats.document import FileContext
     from perftrail.model.benchmark import Value
     from perftrail.model.exchange import Exported
     from perftrail.model.search_record import Json
@@ -45,7 +45,7 @@ def knows(head: bytes, _name: str) -> bool:
     return begins_with(head, rb"\{") and b'"commit_hash"' in head and b'"result_columns"' in head
 
 
-def read(content: bytes, place: Place = NOWHERE) -> tuple[Series, ...]:
+def read(content: bytes, context: FileContext = NO_FILE) -> tuple[Series, ...]:
     """Read every benchmark: its samples if they were recorded, else asv's median.
 
     Failed and skipped benchmarks are left out. The environment is a parameter, so that results of several are not
@@ -58,7 +58,7 @@ def read(content: bytes, place: Place = NOWHERE) -> tuple[Series, ...]:
     version = document["version"]
     if version.number() != _VERSION:
         raise version.complaint(f"is not {_VERSION}; upgrade the results with `asv update`")
-    about = place.beside("../benchmarks.json")
+    about = context.read_relative("../benchmarks.json")
     known = {} if about is None else dict(parse(about).members())
     columns = [each.text() for each in document["result_columns"].elements()]
     result = _Commit(document)
@@ -113,7 +113,7 @@ def _points(row: Mapping[str, Node], about: Node | None, most: int) -> Iterator[
     """Return the points in asv's order, each value as asv writes it, texts without their quotes."""
     axes = [[each.scalar() for each in axis.elements()] for axis in _elements(row.get("params"))]
     names = [] if about is None else [each.text() for each in _elements(about.get("param_names"))]
-    names += ["arg" if place == 0 else f"arg{place + 1}" for place in range(len(names), len(axes))]
+    names += ["arg" if index == 0 else f"arg{index + 1}" for index in range(len(names), len(axes))]
     if len(set(names)) < len(names):
         raise FormatError(f"benchmarks.json: two parameters have one name in {names[:12]}")
     for values in itertools.islice(itertools.product(*axes), most):
@@ -292,10 +292,10 @@ def _interval(numbers: Sequence[float]) -> Estimate | None:
 
 def _quantile(numbers: Sequence[float], share: float) -> float:
     ordered = sorted(numbers)
-    place = share * (len(ordered) - 1)
-    below = int(place)
+    rank = share * (len(ordered) - 1)
+    below = int(rank)
     above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
+    return ordered[below] + (ordered[above] - ordered[below]) * (rank - below)
 
 
 def _milliseconds(moment: str) -> int | None:

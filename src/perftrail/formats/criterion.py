@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import PurePath, PurePosixPath
 from typing import TYPE_CHECKING
 
-from perftrail.formats.document import NOWHERE, begins_with, parse
+from perftrail.formats.document import NO_FILE, begins_with, parse
 from perftrail.formats.units import unit
 from perftrail.model.exchange import Series
 
 if TYPE_CHECKING:
-    from perftrail.formats.document import Node, Place
+    from perftrail.formats.document import FileContext, Node
 
 
 def knows(head: bytes, name: str) -> bool:
@@ -21,7 +21,7 @@ def knows(head: bytes, name: str) -> bool:
     return is_sample or begins_with(head, rb'\{\s*"reason"\s*:\s*"(benchmark|group)-complete"')
 
 
-def read(content: bytes, place: Place = NOWHERE) -> tuple[Series, ...]:
+def read(content: bytes, context: FileContext = NO_FILE) -> tuple[Series, ...]:
     """Read a sample, or every benchmark of messages: the time of one iteration in each of criterion's samples.
 
     A sample needs ``benchmark.json`` in the same directory for its name. The subject is a run: the sample's tree, and
@@ -32,7 +32,7 @@ def read(content: bytes, place: Place = NOWHERE) -> tuple[Series, ...]:
         messages = [parse(line, line=number) for number, line in enumerate(lines, start=1) if line.strip()]
         return tuple(_message(each) for each in messages if each["reason"].text() == "benchmark-complete")
     sample = parse(content)
-    about = place.beside("benchmark.json")
+    about = context.read_relative("benchmark.json")
     if about is None:
         raise sample.complaint(
             "benchmark.json, which has the benchmark's name, is not in its directory; keep criterion's tree"
@@ -42,7 +42,7 @@ def read(content: bytes, place: Place = NOWHERE) -> tuple[Series, ...]:
         _series(
             _name(known),
             _point(known),
-            subject=_run(known, place.path),
+            subject=_run(known, context.path),
             times=sample["times"],
             iterations=sample["iters"],
             time_unit="ns",

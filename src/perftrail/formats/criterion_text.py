@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from perftrail.formats.document import NOWHERE, decoded
+from perftrail.formats.document import NO_FILE, decoded
 from perftrail.formats.units import unit
 from perftrail.model.exchange import Series
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from perftrail.formats.document import Place
+    from perftrail.formats.document import FileContext
 
 
 NOTE = "criterion's estimate: the slope, or the mean"
@@ -26,7 +26,7 @@ def knows(head: bytes, _name: str) -> bool:
     return _ANY.search(head) is not None
 
 
-def read(content: bytes, _place: Place = NOWHERE) -> tuple[Series, ...]:
+def read(content: bytes, _context: FileContext = NO_FILE) -> tuple[Series, ...]:
     """Read every benchmark's estimate; its name is in the same line, or in the previous one if it is long."""
     return tuple(_series(decoded(content).splitlines()))
 

@@ -1,4 +1,4 @@
-"""JSON documents with a path to every value for error messages, and the place of content.
+"""JSON documents with a path to every value for error messages, and the location of content.
 
 A format may read a file's first bytes, its name, and other files of its directory.
 """
@@ -138,15 +138,15 @@ def _nothing(path: str) -> None:  # noqa: ARG001 - content without a file has no
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """Origin of content: its path, and `beside`, which reads other files by paths relative to it."""
+class FileContext:
+    """File that contains content: its path, and `read_relative`, which reads other files by paths relative to it."""
 
     path: PurePath
-    beside: Callable[[str], bytes | None] = _nothing
+    read_relative: Callable[[str], bytes | None] = _nothing
 
 
-NOWHERE = Place(path=PurePath())
-"""Place of content without a file, for example of a benchmark's output."""
+NO_FILE = FileContext(path=PurePath())
+"""Context of content without a file, for example of a benchmark's output."""
 
 
 def begins_with(head: bytes, pattern: bytes) -> bool:

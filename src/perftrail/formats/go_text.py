@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from perftrail.errors import FormatError
-from perftrail.formats.document import NOWHERE, decoded
+from perftrail.formats.document import NO_FILE, decoded
 from perftrail.formats.units import unit
 from perftrail.model.exchange import Series
 from perftrail.model.wording import quoted
@@ -16,7 +16,7 @@ from perftrail.model.wording import quoted
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from perftrail.formats.document import Place
+    from perftrail.formats.document import FileContext
     from perftrail.model.metrics import Better
 
 _RESULT = re.compile(r"Benchmark(\S*)\s+(\d+)((?:\s+\S+\s+\S+)+)\s*")
@@ -27,7 +27,7 @@ _TIME = "ns/op"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Place:
+class _SeriesKey:
     package: str
     name: str
     commit: str | None
@@ -40,7 +40,7 @@ class _Printed:
 
     settings: dict[str, str] = field(default_factory=dict)
     better: dict[str, Better] = field(default_factory=dict)
-    values: dict[_Place, list[float]] = field(default_factory=dict)
+    values: dict[_SeriesKey, list[float]] = field(default_factory=dict)
 
 
 def knows(head: bytes, _name: str) -> bool:
@@ -48,7 +48,7 @@ def knows(head: bytes, _name: str) -> bool:
     return _ANY.search(head) is not None
 
 
-def read(content: bytes, _place: Place = NOWHERE) -> tuple[Series, ...]:
+def read(content: bytes, _context: FileContext = NO_FILE) -> tuple[Series, ...]:
     """Read every line of a benchmark; equal names are one sample (``-count``). Other lines are skipped.
 
     `key=value` in a name is a parameter, and so is the number of threads at its end. ``commit:`` names the subject.
@@ -62,13 +62,13 @@ def read(content: bytes, _place: Place = NOWHERE) -> tuple[Series, ...]:
             printed.better[found[1]] = "higher" if found[2] == "higher" else "lower"
         elif found := _RESULT.fullmatch(line):
             _add_values(printed, found[1], found[3].split(), number)
-    packages = {place.package for place in printed.values}
+    packages = {key.package for key in printed.values}
     return tuple(_series(printed, with_package=len(packages) > 1))
 
 
 def _add_values(printed: _Printed, name: str, words: list[str], line: int) -> None:
     for text, metric in zip(words[::2], words[1::2], strict=True):
-        place = _Place(
+        key = _SeriesKey(
             package=printed.settings.get("pkg", ""),
             name=name,
             commit=printed.settings.get("commit"),
@@ -80,26 +80,26 @@ def _add_values(printed: _Printed, name: str, words: list[str], line: int) -> No
             value = math.nan
         if not math.isfinite(value):
             raise FormatError(f"line {line}: {quoted(text)} is not a finite number before {quoted(metric)}")
-        printed.values.setdefault(place, []).append(value)
+        printed.values.setdefault(key, []).append(value)
 
 
 def _series(printed: _Printed, *, with_package: bool) -> Iterator[Series]:
-    for place, values in printed.values.items():
-        benchmark, point = _split(place.name)
-        above, _, below = place.metric.partition("/")
+    for key, values in printed.values.items():
+        benchmark, point = _split(key.name)
+        above, _, below = key.metric.partition("/")
         known = unit(above)
         unit_name = known.name
         if below == "s":
             unit_name = f"{known.name}/s"
         elif below != "op":
-            known, unit_name = unit(""), place.metric
+            known, unit_name = unit(""), key.metric
         yield Series(
-            benchmark=f"{place.package}.{benchmark}" if with_package and place.package else benchmark,
+            benchmark=f"{key.package}.{benchmark}" if with_package and key.package else benchmark,
             point=point,
-            subject=place.commit,
-            metric="wall" if place.metric == _TIME else place.metric,
+            subject=key.commit,
+            metric="wall" if key.metric == _TIME else key.metric,
             unit=unit_name,
-            better=printed.better.get(place.metric, "higher" if below == "s" else "lower"),
+            better=printed.better.get(key.metric, "higher" if below == "s" else "lower"),
             values=known.scaled(values),
         )
 

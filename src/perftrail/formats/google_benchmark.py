@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from perftrail.formats.document import NOWHERE, begins_with, parse
+from perftrail.formats.document import NO_FILE, begins_with, parse
 from perftrail.formats.units import unit
 from perftrail.model.exchange import Series
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from datetime import datetime
 
-    from perftrail.formats.document import Node, Place
+    from perftrail.formats.document import FileContext, Node
 
 _RUN_OPTIONS = ("min_time", "min_warmup_time", "iterations", "repeats")
 _TIMES = {"real_time": "wall", "cpu_time": "cpu"}
@@ -37,7 +37,7 @@ def knows(head: bytes, _name: str) -> bool:
     )
 
 
-def read(content: bytes, _place: Place = NOWHERE) -> tuple[Series, ...]:
+def read(content: bytes, _context: FileContext = NO_FILE) -> tuple[Series, ...]:
     """Read every benchmark's metrics for one iteration: of all repetitions, or else of their aggregate.
 
     Fits of complexity, and benchmarks that ended in an error, are left out.

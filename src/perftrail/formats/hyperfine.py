@@ -10,7 +10,7 @@ import statistics
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from perftrail.formats.document import NOWHERE, begins_with, parse
+from perftrail.formats.document import NO_FILE, begins_with, parse
 from perftrail.formats.rows import each_revision
 from perftrail.model.exchange import Series
 from perftrail.model.recipe import PLAIN
@@ -18,7 +18,7 @@ from perftrail.model.recipe import PLAIN
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from perftrail.formats.document import Node, Place
+    from perftrail.formats.document import FileContext, Node
     from perftrail.model.exchange import Exported
     from perftrail.model.search_record import Json
     from perftrail.model.study import Study
@@ -34,7 +34,7 @@ def knows(head: bytes, _name: str) -> bool:
     return begins_with(head, rb'\{\s*"results"\s*:\s*\[\s*(\]|\{\s*"command"\s*:)')
 
 
-def read(content: bytes, _place: Place = NOWHERE) -> tuple[Series, ...]:
+def read(content: bytes, _context: FileContext = NO_FILE) -> tuple[Series, ...]:
     """Read the times of every command. The subject is the command, with its parameters' names where possible."""
     results = parse(content)["results"].elements()
     subjects = _subjects(results)

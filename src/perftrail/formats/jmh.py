@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from perftrail.formats.document import NOWHERE, begins_with, parse
+from perftrail.formats.document import NO_FILE, begins_with, parse
 from perftrail.formats.units import unit
 from perftrail.model.exchange import Series
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from perftrail.formats.document import Node, Place
+    from perftrail.formats.document import FileContext, Node
     from perftrail.model.metrics import Better
 
 _PERCENTILE = re.compile(r"(.*:)?·?p[01]\.\d+")
@@ -26,7 +26,7 @@ def knows(head: bytes, _name: str) -> bool:
     return begins_with(head, rb"\[\s*\{") and b'"primaryMetric"' in head and b'"mode"' in head
 
 
-def read(content: bytes, _place: Place = NOWHERE) -> tuple[Series, ...]:
+def read(content: bytes, _context: FileContext = NO_FILE) -> tuple[Series, ...]:
     """Read every benchmark's scores, of all forks together, and the metrics of its profilers.
 
     Percentiles are left out, because the scores contain them.

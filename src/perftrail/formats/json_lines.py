@@ -6,13 +6,13 @@ import json
 from typing import TYPE_CHECKING
 
 from perftrail.errors import FormatError
-from perftrail.formats.document import NOWHERE, begins_with, parse
+from perftrail.formats.document import NO_FILE, begins_with, parse
 from perftrail.formats.rows import AFTER, BEFORE, COLUMNS, PREFIX, REQUIRED, Rows, rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from perftrail.formats.document import Place
+    from perftrail.formats.document import FileContext
     from perftrail.model.exchange import Exported, Series
     from perftrail.model.study import Study
 
@@ -23,7 +23,7 @@ def knows(head: bytes, _name: str) -> bool:
     return begins_with(first, rb"\{") and all(f'"{name}"'.encode() in first for name in REQUIRED)
 
 
-def read(content: bytes, _place: Place = NOWHERE) -> tuple[Series, ...]:
+def read(content: bytes, _context: FileContext = NO_FILE) -> tuple[Series, ...]:
     """Read the lines; their names are the columns of the CSV, and the parameters are in ``point``."""
     gathered = Rows()
     for number, line in enumerate(content.splitlines(), start=1):

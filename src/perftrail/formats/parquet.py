@@ -6,14 +6,14 @@ import io
 from typing import TYPE_CHECKING
 
 from perftrail.errors import FormatError, UsageError
-from perftrail.formats.document import NOWHERE
+from perftrail.formats.document import NO_FILE
 from perftrail.formats.rows import AFTER, BEFORE, REQUIRED, Rows, axes, column, rows
 from perftrail.model.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from perftrail.formats.document import Place
+    from perftrail.formats.document import FileContext
     from perftrail.model.exchange import Exported, Series
     from perftrail.model.study import Study
 
@@ -27,7 +27,7 @@ def knows(head: bytes, _name: str) -> bool:
     return head.startswith(_MARK)
 
 
-def read(content: bytes, _place: Place = NOWHERE) -> tuple[Series, ...]:
+def read(content: bytes, _context: FileContext = NO_FILE) -> tuple[Series, ...]:
     """Read the table like the CSV. Raises `FormatError`, also without pyarrow."""
     try:
         import pyarrow as pa  # type: ignore[import-untyped]  # it has no type hints  # noqa: PLC0415
@@ -44,8 +44,8 @@ def read(content: bytes, _place: Place = NOWHERE) -> tuple[Series, ...]:
         first = 1
         for batch in file.iter_batches():
             columns = [[_text(cell) for cell in column.to_pylist()] for column in batch.columns]
-            for place, cells in enumerate(zip(*columns, strict=True)):
-                gathered.add(names, cells, first + place)
+            for index, cells in enumerate(zip(*columns, strict=True)):
+                gathered.add(names, cells, first + index)
             first += len(batch)
     except (pa.ArrowException, OSError, MemoryError, UnicodeDecodeError) as error:
         raise FormatError(f"is not a readable Parquet file: {error}") from error

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from perftrail.formats.document import NOWHERE, begins_with, parse
+from perftrail.formats.document import NO_FILE, begins_with, parse
 from perftrail.formats.units import unit
 from perftrail.model.exchange import Series
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from perftrail.formats.document import Node, Place
+    from perftrail.formats.document import FileContext, Node
 
 _METRICS = {"second": "wall", "byte": "peak_memory", "integer": "value"}
 
@@ -25,7 +25,7 @@ def knows(head: bytes, _name: str) -> bool:
     )
 
 
-def read(content: bytes, _place: Place = NOWHERE) -> tuple[Series, ...]:
+def read(content: bytes, _context: FileContext = NO_FILE) -> tuple[Series, ...]:
     """Read every benchmark's values for one loop, without warm-ups and calibration."""
     document = parse(content)
     shared = _members(document.get("metadata"))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from perftrail.formats.document import NOWHERE, begins_with, parse
+from perftrail.formats.document import NO_FILE, begins_with, parse
 from perftrail.model.exchange import Series
 
 if TYPE_CHECKING:
-    from perftrail.formats.document import Node, Place
+    from perftrail.formats.document import FileContext, Node
 
 _NO_COMMIT = "unversioned"
 
@@ -18,7 +18,7 @@ def knows(head: bytes, _name: str) -> bool:
     return begins_with(head, rb'\{\s*"(machine_info|commit_info|benchmarks)"') and b'"machine_info"' in head
 
 
-def read(content: bytes, _place: Place = NOWHERE) -> tuple[Series, ...]:
+def read(content: bytes, _context: FileContext = NO_FILE) -> tuple[Series, ...]:
     """Read the rounds of every test, or its median if they were not saved."""
     document = parse(content)
     return tuple(_series(each, document) for each in document["benchmarks"].elements())

@@ -9,13 +9,13 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from perftrail.errors import FormatError
-from perftrail.formats.document import NOWHERE, decoded, parse
+from perftrail.formats.document import NO_FILE, decoded, parse
 from perftrail.formats.units import unit
 from perftrail.model.exchange import Series
 from perftrail.model.wording import listed, quoted
 
 if TYPE_CHECKING:
-    from perftrail.formats.document import Place
+    from perftrail.formats.document import FileContext
 
 _FIRST = ("invocation", "iteration", "value", "unit", "criterion")
 _AXES = {
@@ -29,7 +29,7 @@ _METRICS = {"total": "wall"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Place:
+class _SeriesKey:
     benchmark: str
     point: tuple[tuple[str, str], ...]
     subject: str | None
@@ -53,36 +53,36 @@ def knows(head: bytes, _name: str) -> bool:
     return "\t".join(_FIRST).encode() in head
 
 
-def read(content: bytes, _place: Place = NOWHERE) -> tuple[Series, ...]:
+def read(content: bytes, _context: FileContext = NO_FILE) -> tuple[Series, ...]:
     """Read the values of every benchmark, of all invocations together.
 
     The subject is the executor, and the commit if the file has several. Several starts of ReBench write several
     headings.
     """
     state = _State()
-    values: dict[_Place, list[float]] = {}
-    whens: dict[_Place, datetime | None] = {}
+    values: dict[_SeriesKey, list[float]] = {}
+    whens: dict[_SeriesKey, datetime | None] = {}
     for number, line in enumerate(decoded(content).splitlines(), start=1):
         if line.startswith("#"):
             _comment(state, line, number)
         elif line.startswith(_FIRST[0] + "\t"):
             state.columns = line.split("\t")
         elif line.strip():
-            place, value = _row(state, line, number)
-            values.setdefault(place, []).append(value)
-            whens.setdefault(place, state.when)
+            key, value = _row(state, line, number)
+            values.setdefault(key, []).append(value)
+            whens.setdefault(key, state.when)
     return tuple(
         Series(
-            benchmark=place.benchmark,
-            point=place.point,
-            subject=place.subject,
-            metric=_METRICS.get(place.metric, place.metric),
-            unit=unit(place.unit).name,
-            values=unit(place.unit).scaled(numbers),
-            when=whens[place],
-            machine=place.machine,
+            benchmark=key.benchmark,
+            point=key.point,
+            subject=key.subject,
+            metric=_METRICS.get(key.metric, key.metric),
+            unit=unit(key.unit).name,
+            values=unit(key.unit).scaled(numbers),
+            when=whens[key],
+            machine=key.machine,
         )
-        for place, numbers in values.items()
+        for key, numbers in values.items()
     )
 
 
@@ -101,7 +101,7 @@ def _comment(state: _State, line: str, number: int) -> None:
         state.commit = None if commit is None else commit.text()
 
 
-def _row(state: _State, line: str, number: int) -> tuple[_Place, float]:
+def _row(state: _State, line: str, number: int) -> tuple[_SeriesKey, float]:
     if not state.columns:
         raise FormatError(f"line {number}: a row before the heading {listed(_FIRST, 'and')}")
     try:
@@ -119,7 +119,7 @@ def _row(state: _State, line: str, number: int) -> tuple[_Place, float]:
     if not math.isfinite(value):
         raise FormatError(f"line {number}: {quoted(row['value'])} is not a finite number")
     suite = row.get("suite", "")
-    place = _Place(
+    key = _SeriesKey(
         benchmark=f"{suite}/{row['benchmark']}" if suite else row["benchmark"],
         point=tuple((axis, row[name]) for name, axis in _AXES.items() if row.get(name)),
         subject=_subject(state, row),
@@ -127,7 +127,7 @@ def _row(state: _State, line: str, number: int) -> tuple[_Place, float]:
         metric=row["criterion"],
         unit=row["unit"],
     )
-    return place, value
+    return key, value
 
 
 def _subject(state: _State, row: dict[str, str]) -> str | None:

@@ -76,11 +76,11 @@ class _Heading:
     """The columns of rows with the same heading, and the samples of their cells."""
 
     def __init__(self, names: Sequence[str]) -> None:
-        places = {name: place for place, name in enumerate(names)}
-        self.value = places["value"]
-        self.numbers = [places[name] for name in _NUMBERS if name in places]
-        self.moments = [places[name] for name in _MOMENTS if name in places]
-        self.shared = itemgetter(*(place for name, place in places.items() if name not in _OWN))
+        columns = {name: column for column, name in enumerate(names)}
+        self.value = columns["value"]
+        self.numbers = [columns[name] for name in _NUMBERS if name in columns]
+        self.moments = [columns[name] for name in _MOMENTS if name in columns]
+        self.shared = itemgetter(*(column for name, column in columns.items() if name not in _OWN))
         self.known: dict[tuple[str, ...], _Values] = {}
 
 
@@ -171,17 +171,17 @@ def _better(text: str, line: int) -> Better:
     raise FormatError(f"line {line}: better: {quoted(text)} is neither lower nor higher")
 
 
-def _first(cells: Sequence[str], places: Sequence[int]) -> str:
-    """Return the first cell at these places that is not empty."""
-    for place in places:
-        if cells[place]:
-            return cells[place]
+def _first(cells: Sequence[str], columns: Sequence[int]) -> str:
+    """Return the first cell at these columns that is not empty."""
+    for column in columns:
+        if cells[column]:
+            return cells[column]
     return ""
 
 
-def _ordinal(text: str, place: int, line: int) -> int:
+def _ordinal(text: str, index: int, line: int) -> int:
     if not text:
-        return place
+        return index
     if not (text.isascii() and text.isdecimal()) or len(text) > 18:
         raise FormatError(f"line {line}: {quoted(text)} is not the number of an invocation, such as 0")
     return int(text)

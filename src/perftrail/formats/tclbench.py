@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perftrail.errors import FormatError
-from perftrail.formats.document import NOWHERE, decoded
+from perftrail.formats.document import NO_FILE, decoded
 from perftrail.model.exchange import Series
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from perftrail.formats.document import Place
+    from perftrail.formats.document import FileContext
 
 
 NOTE = "mean time of an iteration"
@@ -35,7 +35,7 @@ def knows(head: bytes, _name: str) -> bool:
     return _HEADING.search(head.decode("utf-8", "replace")) is not None
 
 
-def read(content: bytes, _place: Place = NOWHERE) -> tuple[Series, ...]:
+def read(content: bytes, _context: FileContext = NO_FILE) -> tuple[Series, ...]:
     """Read the table: a column for each interpreter, which is the subject.
 
     Other texts than numbers are missing values. Equal version numbers are preceded by their position. Ratios by
@@ -128,32 +128,32 @@ def _words(line: str, number: int) -> list[str]:
     ['1', 'LIST append, "long"', '4.7', 'a b']
     """
     words: list[str] = []
-    place = 0
-    while place < len(line):
-        if line[place].isspace():
-            place += 1
+    index = 0
+    while index < len(line):
+        if line[index].isspace():
+            index += 1
             continue
-        end = _end_of_braces(line, place) if line[place] == "{" else place
-        if line[place] == "{":
+        end = _end_of_braces(line, index) if line[index] == "{" else index
+        if line[index] == "{":
             if end < 0:
                 raise FormatError(f"line {number}: a brace is not closed")
-            words.append(line[place + 1 : end])
-            place = end + 1
+            words.append(line[index + 1 : end])
+            index = end + 1
             continue
-        found = re.compile(r"(?:\\.|[^\s\\])+|\\").match(line, place)
+        found = re.compile(r"(?:\\.|[^\s\\])+|\\").match(line, index)
         assert found is not None, "every other text is a word"
         words.append(re.sub(r"\\(.)", r"\1", found[0]))
-        place = found.end()
+        index = found.end()
     return words
 
 
 def _end_of_braces(line: str, start: int) -> int:
     depth = 0
-    for place in range(start, len(line)):
-        if line[place] == "\\":
+    for index in range(start, len(line)):
+        if line[index] == "\\":
             continue
-        if line[place] in "{}" and line[place - 1] != "\\":
-            depth += 1 if line[place] == "{" else -1
+        if line[index] in "{}" and line[index - 1] != "\\":
+            depth += 1 if line[index] == "{" else -1
             if depth == 0:
-                return place
+                return index
     return -1

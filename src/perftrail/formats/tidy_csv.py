@@ -7,14 +7,14 @@ import io
 from typing import TYPE_CHECKING
 
 from perftrail.errors import FormatError
-from perftrail.formats.document import NOWHERE, decoded
+from perftrail.formats.document import NO_FILE, decoded
 from perftrail.formats.rows import AFTER, BEFORE, COLUMNS, PREFIX, REQUIRED, Rows, axes, column, rows
 from perftrail.model.wording import listed, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from perftrail.formats.document import Place
+    from perftrail.formats.document import FileContext
     from perftrail.model.exchange import Exported, Series
     from perftrail.model.study import Study
 
@@ -25,7 +25,7 @@ def knows(head: bytes, _name: str) -> bool:
     return set(REQUIRED) <= {cell.strip('"') for cell in first.split(",")}
 
 
-def read(content: bytes, _place: Place = NOWHERE) -> tuple[Series, ...]:
+def read(content: bytes, _context: FileContext = NO_FILE) -> tuple[Series, ...]:
     """Read the table. Unknown columns, and those named ``point.…``, are parameters.
 
     Required columns are ``benchmark``, ``metric`` and ``value``. Known ones are also ``subject`` (or ``revision`` and

@@ -128,7 +128,9 @@ class LocalBuildWorker:
             self._study, cache=str(self._root / "sources"), starter=starter, patched=self._patched
         )
         return self._kind(
-            opened.main, starter, **_places(self._study, self._root, opened, isolation, cpus=self._cpus)
+            opened.main,
+            starter,
+            **_builder_options(self._study, self._root, opened, isolation, cpus=self._cpus),
         )
 
 
@@ -162,7 +164,7 @@ def open_builder(
     workers: BuildWorkers | RemoteBuildWorkers | None = None,
 ) -> Builder:
     """Open the builder of a study's subjects, with local or remote build workers if there are any."""
-    named = _places(study, root, sources, isolation, cpus=len(os.sched_getaffinity(0)))
+    named = _builder_options(study, root, sources, isolation, cpus=len(os.sched_getaffinity(0)))
     if workers is None:
         return LocalBuilder(sources.main, starter, **named)
     if isinstance(workers, BuildWorkers):
@@ -186,7 +188,7 @@ def sandboxes(
     )
 
 
-def _places(
+def _builder_options(
     study: Study, root: Path, sources: Sources, isolation: Isolation | None, *, cpus: int
 ) -> BuilderOptions:
     return BuilderOptions(

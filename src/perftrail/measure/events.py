@@ -75,7 +75,7 @@ class BuilderMessage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LinkFailed:
+class BenchmarkBuildFailed:
     """A benchmark build failed although the subject's build succeeded."""
 
     subject: Subject
@@ -160,7 +160,7 @@ Event = (
     | BuildStarted
     | BuildFinished
     | BuilderMessage
-    | LinkFailed
+    | BenchmarkBuildFailed
     | Relinked
     | RelinkedWithoutEffect
     | SameArtefact

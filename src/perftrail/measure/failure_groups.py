@@ -177,9 +177,9 @@ _DIFFERS = (
 
 def _failed_range(tried: Sequence[Revision], failing: set[Revision]) -> FailedRange | None:
     """Return the range that these revisions form, or `None` if they are all revisions or not neighbours."""
-    places = [place for place, revision in enumerate(tried) if revision in failing]
-    first, last = places[0], places[-1]
-    if len(places) == len(tried) or len(places) != last - first + 1:
+    indexes = [index for index, revision in enumerate(tried) if revision in failing]
+    first, last = indexes[0], indexes[-1]
+    if len(indexes) == len(tried) or len(indexes) != last - first + 1:
         return None
     return FailedRange(
         first=tried[first],

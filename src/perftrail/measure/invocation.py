@@ -463,15 +463,17 @@ MOST_PROGRAMS = 5
 
 def _suggestion(build: str, program: str) -> str:
     """Name the programs of the build that may have been meant."""
-    place = Path(program).parent if program.startswith(f"{build}/") else Path(build)
+    directory = Path(program).parent if program.startswith(f"{build}/") else Path(build)
     try:
-        files = sorted(each.name for each in place.iterdir() if each.is_file() and os.access(each, os.X_OK))
+        files = sorted(
+            each.name for each in directory.iterdir() if each.is_file() and os.access(each, os.X_OK)
+        )
     except OSError:
         files = []
     if not files:
-        return f"; {_in_build(str(place), build) if str(place) != build else 'the build'} has no programs"
+        return f"; {_in_build(str(directory), build) if str(directory) != build else 'the build'} has no programs"
     near = nearest(Path(program).name, files)
-    at = {name: _in_build(str(place / name), build) for name in files}
+    at = {name: _in_build(str(directory / name), build) for name in files}
     if near is not None:
         return f"; did you mean {at[near]}?"
     more = f" and {len(files) - MOST_PROGRAMS} more" if len(files) > MOST_PROGRAMS else ""
@@ -635,23 +637,23 @@ def open_invoker(
     starter: Launcher,
     *,
     isolation: Sandboxes | None,
-    place: Path,
+    root: Path,
     logs: Path,
     on_noise: Callable[[Noise], None] = lambda _: None,
 ) -> Iterator[Invoker]:
-    """Open the invoker of a study's benchmarks, with directories below `place`; end its processes on exit."""
+    """Open the invoker of a study's benchmarks, with directories below `root`; end its processes on exit."""
     measure = study.measure
-    links = place / "paths"
+    links = root / "paths"
     with (
         Watch(helpers=lambda: _helpers(starter, isolation)) as watch,
-        _measuring(place, links, starter, isolation) as started,
+        _measuring(root, links, starter, isolation) as started,
     ):
         yield Invoker(
             study,
             starter=started,
             builder=builder,
             observer=NoiseObserver(watch, measure.quiet, threshold=measure.quiet_threshold, on_wait=on_noise),
-            scratch=place / "scratch",
+            scratch=root / "scratch",
             logs=logs,
             paths=BuildPaths(links) if measure.vary_path else None,
         )
@@ -662,12 +664,12 @@ def _helpers(starter: Launcher, isolation: Sandboxes | None) -> tuple[int, ...]:
 
 
 def _measuring(
-    place: Path, links: Path, starter: Launcher, isolation: Sandboxes | None
+    root: Path, links: Path, starter: Launcher, isolation: Sandboxes | None
 ) -> AbstractContextManager[Starter]:
     """Yield the starter of measured processes, in one sandbox if the study uses one; `links` is readable there."""
     if isolation is None:
         return nullcontext(starter)
-    own = [place / "scratch", place / "counts"]
+    own = [root / "scratch", root / "counts"]
     for directory in (*own, links):
         directory.mkdir(exist_ok=True)
     return isolation.around("run", [str(directory) for directory in own], shown=[str(links)])

@@ -19,8 +19,8 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from perftrail.measure.bench import mean_seconds
 from perftrail.measure.events import GivenUp, Progress, SameArtefact
+from perftrail.measure.invocation_runner import mean_seconds
 from perftrail.model.build import Failure, content_key
 from perftrail.model.expression import ExpressionError, evaluate
 from perftrail.model.measurement import Draw, FailedInvocation, Measurement, seed_of, weight
@@ -30,8 +30,8 @@ from perftrail.stats.comparison import FAMILY_ERROR, Comparison, Rule, compare
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 
-    from perftrail.measure.bench import Bench
     from perftrail.measure.events import Event
+    from perftrail.measure.invocation_runner import InvocationRunner
     from perftrail.measure.session import Session
     from perftrail.measure.subjects import Ready
     from perftrail.model.benchmark import Point
@@ -98,9 +98,9 @@ class Units(Generic[Side]):
     """
 
     def __init__(
-        self, bench: Bench, readies: Mapping[Side, Sequence[Ready]], *, relinked: bool = False
+        self, runner: InvocationRunner, readies: Mapping[Side, Sequence[Ready]], *, relinked: bool = False
     ) -> None:
-        self._bench = bench
+        self._runner = runner
         self.relinked = relinked
         self.pairs_per_layout = 1
         self.sides = tuple(readies)
@@ -112,7 +112,7 @@ class Units(Generic[Side]):
         )
         self.dropped: dict[Point, Failure | None] = {}
         self._read: tuple[object, tuple[_Block, ...]] = (None, ())
-        bench.recall([ready for each in readies.values() for ready in each])
+        runner.recall([ready for each in readies.values() for ready in each])
 
     def ready(self, side: Side, point: Point) -> Ready:
         """Return what a side starts at a point."""
@@ -184,7 +184,7 @@ class Units(Generic[Side]):
 
     def failure_of(self, ready: Ready) -> Failure | None:
         """Return why further invocations are pointless: the first one failed, or most did; else `None`."""
-        outcomes = self._bench.known(ready).values()
+        outcomes = self._runner.known(ready).values()
         failures = [each.failure for each in outcomes if isinstance(each, FailedInvocation)]
         return failures[0] if 2 * len(failures) > len(outcomes) else None
 
@@ -200,7 +200,7 @@ class Units(Generic[Side]):
 
     def seconds_each(self) -> float:
         """Return the mean seconds of one invocation so far; zero before the first."""
-        return mean_seconds([each for ready in self.active for each in self._bench.known(ready).values()])
+        return mean_seconds([each for ready in self.active for each in self._runner.known(ready).values()])
 
     def _pair_values(self, target: Target) -> Iterator[Unit[Side] | Failure]:
         gone = any(point in self.dropped for point in target.points)
@@ -242,7 +242,7 @@ class Units(Generic[Side]):
     def _blocks(self) -> tuple[_Block, ...]:
         """The complete blocks, in the order of measurement; read again when there are more outcomes."""
         active = [(side, point) for point in self.active_points for side in self.sides]
-        known = {at: self._bench.known(self._readies[at[0]][at[1]]) for at in active}
+        known = {at: self._runner.known(self._readies[at[0]][at[1]]) for at in active}
         state = (self.relinked, tuple(active), tuple(map(len, known.values())))
         if self._read[0] != state:
             self._read = (state, tuple(self._complete_blocks(known)) if active else ())
@@ -342,7 +342,7 @@ class InterleavedPairs(Generic[Side]):
         can_relink = all(
             session.subject_builder.can_relink(ready.cell) for each in readies.values() for ready in each
         )
-        self.units = Units(session.bench, readies, relinked=can_relink)
+        self.units = Units(session.runner, readies, relinked=can_relink)
         self.relink_failure: Failure | None = None
         self._linked: dict[int, Mapping[tuple[Side, Point], Ready]] = {}
         self._failed_layouts: set[int] = set()
@@ -388,15 +388,15 @@ class InterleavedPairs(Generic[Side]):
         """Run the warm-ups."""
         yield from self._give_up()
         for ordinal in range(self._session.study.measure.warmups):
-            yield from self._session.bench.perform(
-                self._session.bench.plan(ready, "warmup", ordinal) for ready in self.units.active
+            yield from self._session.runner.perform(
+                self._session.runner.plan(ready, "warmup", ordinal) for ready in self.units.active
             )
         yield from self._give_up()
 
     def unit(self) -> Generator[Event, None, None]:
         """Run one more pair."""
         layout, readies = yield from self._next_layout()
-        ordinal = self._session.bench.next_ordinal(*self.units.active)
+        ordinal = self._session.runner.next_ordinal(*self.units.active)
         seed = seed_of("pair", self._session.study.measure.seed, self.benchmark, self.variant, ordinal)
         draw = Draw(block=secrets.token_hex(8), seed=seed, layout=layout)
         order = [
@@ -404,8 +404,8 @@ class InterleavedPairs(Generic[Side]):
             for point in self.units.active_points
             for side in sorted(self.units.sides, key=lambda side: content_key(seed, str(point), side))
         ]
-        yield from self._session.bench.perform(
-            self._session.bench.plan(ready, "sample", ordinal, draw=replace(draw, turn=turn))
+        yield from self._session.runner.perform(
+            self._session.runner.plan(ready, "sample", ordinal, draw=replace(draw, turn=turn))
             for turn, ready in enumerate(order)
         )
         yield from self._give_up()

@@ -27,7 +27,7 @@ from perftrail.process.sandbox.view import (
     refuse_whole_home,
     remove_left_over_directories,
 )
-from perftrail.process.sandboxed_launcher import SandboxedLauncher
+from perftrail.process.sandboxed_launcher import LauncherSandbox
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -95,13 +95,13 @@ class Sandboxes:
         logs = self._results / "logs"
         logs.mkdir(parents=True, exist_ok=True)
         with PrivateDirectories(self._sandbox_directory) as private:
-            enclosure = SandboxedLauncher(
+            launcher_sandbox = LauncherSandbox(
                 prefix=bubblewrap(view, private),
                 outputs=str(logs),
                 exchange=str(private.exchange),
                 outside=self._outside,
             )
-            with entered(Launcher(enclosure=enclosure)) as launcher:
+            with entered(Launcher(sandbox=launcher_sandbox)) as launcher:
                 self._launchers.append(launcher)
                 try:
                     yield SandboxedStarter(
@@ -177,13 +177,13 @@ def why_no_sandbox() -> str:
     """Return why this machine cannot create sandboxes, empty if it can; creates one to find out."""
     try:
         with Launcher() as outside, PrivateDirectories(SHORT_LIVED) as private:
-            enclosure = SandboxedLauncher(
+            launcher_sandbox = LauncherSandbox(
                 prefix=bubblewrap(View(shown=(str(launcher_path().parent.resolve()),)), private),
                 outputs=str(private.exchange),
                 exchange=str(private.exchange),
                 outside=outside.start(),
             )
-            with entered(Launcher(enclosure=enclosure)):
+            with entered(Launcher(sandbox=launcher_sandbox)):
                 return ""
     except (SandboxError, OSError) as error:
         return str(error)

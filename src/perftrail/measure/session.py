@@ -16,8 +16,8 @@ from perftrail.model.source import NO_PINS
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from perftrail.measure.bench import Bench
     from perftrail.measure.failure_groups import FailureGroup
+    from perftrail.measure.invocation_runner import InvocationRunner
     from perftrail.measure.sources import SkippedRevisions
     from perftrail.measure.subjects import BuildInputs, SubjectBuilder
     from perftrail.model.build import Built
@@ -72,7 +72,7 @@ class Session(BuildView):
     continues although everything so far failed for one reason.
     """
 
-    bench: Bench
+    runner: InvocationRunner
     at_once: int = 1
     keep_going: bool = False
 

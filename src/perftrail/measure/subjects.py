@@ -16,10 +16,10 @@ from perftrail.builds.artefact import content_of_files
 from perftrail.builds.repairs import repairs_key
 from perftrail.errors import StaleBuilds
 from perftrail.measure.events import (
+    BenchmarkBuildFailed,
     BuilderMessage,
     BuildFinished,
     BuildStarted,
-    LinkFailed,
     Relinked,
     RelinkedWithoutEffect,
     now,
@@ -207,30 +207,32 @@ class BuildInputs:
             ),
         )
 
-    def _other_contents(self, cell: Cell, built: Built, link: str) -> Mapping[str, str]:
+    def _other_contents(self, cell: Cell, built: Built, benchmark_build_key: str) -> Mapping[str, str]:
         """Return the content keys of the other sources' trees that a cell runs, or of their builds.
 
-        `link` is the key of the benchmark build. If nothing names the built files, the key of all build
-        inputs represents them.
+        If nothing names the built files, the key of all build inputs represents them.
         """
         how, lines = self.recipe(cell.subject), self.benchmark_build(cell)
-        linked = sources_named((*lines.steps, *lines.env.values()))
+        sources_of_benchmark = sources_named((*lines.steps, *lines.env.values()))
         contents: dict[str, str] = {}
         for name in sources_named(mentioning(self._study, cell)):
             if name in how.sources:
                 result = any(name in sources_named([output]) for output in how.outputs)
                 contents[name] = built.artefact if result else built.key
-            elif name in linked:
-                contents[name] = link
+            elif name in sources_of_benchmark:
+                contents[name] = benchmark_build_key
             else:
                 contents[name] = self._others[name].content(lines.sources[name])
         return contents
 
-    def runnable(self, cell: Cell, prepared: Prepared, link: str) -> Runnable:
-        """Return what a cell starts; `link` is the key of the benchmark build."""
+    def runnable(self, cell: Cell, prepared: Prepared, benchmark_build_key: str) -> Runnable:
+        """Return what a cell starts."""
         return Runnable(
             key=runnable_key(
-                self._study, cell, prepared, other_contents=self._other_contents(cell, prepared.built, link)
+                self._study,
+                cell,
+                prepared,
+                other_contents=self._other_contents(cell, prepared.built, benchmark_build_key),
             ),
             revision=cell.subject.revision.id,
             variant=cell.subject.variant,
@@ -501,19 +503,19 @@ class SubjectBuilder:
         """Run the benchmark build on a built subject, or return its known outcome."""
         if isinstance(built, Failure):
             return built
-        link = self.build_inputs.benchmark_build(cell, layout=layout)
-        key = link.key(self._builder, built)
+        benchmark_build = self.build_inputs.benchmark_build(cell, layout=layout)
+        key = benchmark_build.key(self._builder, built)
         outcome = self._made.get(key)
         if outcome is None:
             known = self._known(key)
-            outcome = known if isinstance(known, Failure) else self._prepared(built, link)
+            outcome = known if isinstance(known, Failure) else self._prepared(built, benchmark_build)
             if layout and isinstance(outcome, Failure):
                 outcome = replace(outcome, stage="relink")
             if known is None or _differ(known, outcome):
                 self._record(key, cell.subject, outcome, benchmark=cell.benchmark)
             self._made[key] = outcome
             if isinstance(outcome, Failure):
-                yield LinkFailed(subject=cell.subject, benchmark=cell.benchmark, failure=outcome)
+                yield BenchmarkBuildFailed(subject=cell.subject, benchmark=cell.benchmark, failure=outcome)
         if isinstance(outcome, Failure):
             return outcome
         assert isinstance(outcome, Prepared)
@@ -551,8 +553,10 @@ class SubjectBuilder:
             return None
         return record.outcome
 
-    def _prepared(self, built: Built, link: BenchmarkBuild) -> Prepared | Failure:
-        return link.prepare(self._builder, built, timeout_seconds=self._study.build.timeout_seconds)
+    def _prepared(self, built: Built, benchmark_build: BenchmarkBuild) -> Prepared | Failure:
+        return benchmark_build.prepare(
+            self._builder, built, timeout_seconds=self._study.build.timeout_seconds
+        )
 
     def _share(self, key: str, subject: Subject, outcome: Built | Failure) -> None:
         """Record that a subject has the build of another one, whose inputs are the same."""

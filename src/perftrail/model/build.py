@@ -32,7 +32,7 @@ NO_OUTPUT = "outputs matched no file: "
 class Repairs:
     """Changes to a revision's tree before its recipe: files copied into it, then patches.
 
-    `overlay` maps each place in the tree to a file of the study; `patches` apply in order. Paths of study files are
+    `overlay` maps each path in the tree to a file of the study; `patches` apply in order. Paths of study files are
     relative to the study's directory.
     """
 

@@ -179,8 +179,8 @@ __all__ = [
     "Reference",
     "evaluate",
     "parse",
-    "placed",
     "references",
+    "replace_references",
 ]
 
 MOST_OPERATIONS = 100
@@ -273,19 +273,21 @@ def references(expression: Expression) -> tuple[Reference, ...]:
     return tuple(dict.fromkeys(_references(expression)))
 
 
-def placed(expression: Expression, place: Callable[[Reference], Reference]) -> Expression:
+def replace_references(expression: Expression, replacement: Callable[[Reference], Reference]) -> Expression:
     """Return the expression with each reference replaced, for example by one that fixes every parameter."""
     match expression:
         case Number():
             return expression
         case Reference():
-            return place(expression)
+            return replacement(expression)
         case Negative(operand):
-            return Negative(placed(operand, place))
+            return Negative(replace_references(operand, replacement))
         case Operation(operator, left, right):
-            return Operation(operator, placed(left, place), placed(right, place))
+            return Operation(
+                operator, replace_references(left, replacement), replace_references(right, replacement)
+            )
         case Call(function, arguments):
-            return Call(function, tuple(placed(argument, place) for argument in arguments))
+            return Call(function, tuple(replace_references(argument, replacement) for argument in arguments))
         case _:
             assert_never(expression)
 

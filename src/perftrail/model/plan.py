@@ -52,7 +52,7 @@ def cells(study: Study, subject: Subject) -> tuple[Cell, ...]:
 def recipe(study: Study, variant: str, eras: Sequence[Era]) -> Recipe:
     """Return the recipe of a variant at a revision in these eras; later eras win, the variant last.
 
-    Variables and repairs accumulate; for equal names or places, the later one wins.
+    Variables and repairs accumulate; for equal names or paths, the later one wins.
     """
     build = study.build
     directory, steps, outputs, timeout = build.directory, build.steps, build.outputs, build.timeout_seconds
@@ -88,8 +88,8 @@ def recipe(study: Study, variant: str, eras: Sequence[Era]) -> Recipe:
 
 
 def _repairs(parts: Sequence[Build | Era | VariantBuild]) -> Repairs:
-    """Combine repairs: the later file wins a place; each patch applies once, at its first position."""
-    overlay = {posixpath.normpath(place): file for part in parts for file, place in part.overlay.items()}
+    """Combine repairs: the later file wins a path; each patch applies once, at its first position."""
+    overlay = {posixpath.normpath(path): file for part in parts for file, path in part.overlay.items()}
     patches = (posixpath.normpath(file) for part in parts for file in part.patch)
     return Repairs(overlay=overlay, patches=tuple(dict.fromkeys(patches)))
 

@@ -66,7 +66,7 @@ class Build:
         Mapping[str, str],
         Key(
             "Files of the study to copy into the tree before the steps: a path below this file's directory = "
-            "the place in the tree, relative to the revision's root."
+            "the path in the tree, relative to the revision's root."
         ),
     ] = field(default_factory=dict)
     patch: Annotated[

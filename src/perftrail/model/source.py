@@ -52,7 +52,7 @@ class Skip:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Archive:
-    """One release as an archive (tar or zip): its version, its place and its checksum."""
+    """One release as an archive (tar or zip): its version, its location and its checksum."""
 
     version: Annotated[str, Key("The name of this release.", stand_in="-")]
     file: Annotated[str, Key("The archive: a path below source.location, or an address.", stand_in="-")]

@@ -16,8 +16,8 @@ from perftrail.model.expression import (
     Reference,
     Tokens,
     parse,
-    placed,
     references,
+    replace_references,
     written_value,
 )
 from perftrail.model.metrics import COUNTED
@@ -307,12 +307,12 @@ def _target(
 ) -> Target:
     outer = open_point.as_dict()
 
-    def place(reference: Reference) -> Reference:
+    def with_all_parameters(reference: Reference) -> Reference:
         own = {name: known_value(benchmark, name, value) for name, value in reference.point.values}
         values = tuple((name, own.get(name, outer.get(name))) for name in benchmark.parameters)
         return Reference(reference.name, _whole(values), reference.position)
 
-    expression = placed(metric.expression, place)
+    expression = replace_references(metric.expression, with_all_parameters)
     return Target(
         text=text,
         name=f"{metric.benchmark}.{Reference(metric.name, _varying(benchmark, open_point))}",
@@ -346,14 +346,14 @@ class Working:
     text: str
     name: str
     variant: str
-    places: tuple[tuple[str, Point], ...]
+    benchmark_points: tuple[tuple[str, Point], ...]
     unit: str = ""
     better: Better = "higher"
 
     @property
     def benchmark(self) -> str:
         """The benchmarks that must succeed, by name."""
-        return ", ".join(dict.fromkeys(name for name, _ in self.places))
+        return ", ".join(dict.fromkeys(name for name, _ in self.benchmark_points))
 
 
 Goal = tuple[Target, ...] | Working
@@ -395,16 +395,20 @@ def resolve_working(study: Study, text: str, variant: str | None = None) -> Work
         )
     names = study.benchmarks if wanted.benchmark is None else (wanted.benchmark,)
     chosen = only_variant(study, variant)
-    places: list[tuple[str, Point]] = []
+    benchmark_points: list[tuple[str, Point]] = []
     for name in names:
         benchmark = study.benchmarks[name]
         fixed = {key: known_value(benchmark, key, value) for key, value in wanted.fixed.items()}
         points = benchmark.points(chosen)
-        places += ((name, point) for point in points if fixed.items() <= point.as_dict().items())
-    if not places:
+        benchmark_points += ((name, point) for point in points if fixed.items() <= point.as_dict().items())
+    if not benchmark_points:
         raise TargetError(f"{quoted(text)}: variant {chosen} runs nothing there")
-    name = text.strip() if len(study.benchmarks) > 1 or wanted.benchmark else f"{places[0][0]}.{text.strip()}"
-    return Working(text=text, name=name, variant=chosen, places=tuple(places))
+    name = (
+        text.strip()
+        if len(study.benchmarks) > 1 or wanted.benchmark
+        else f"{benchmark_points[0][0]}.{text.strip()}"
+    )
+    return Working(text=text, name=name, variant=chosen, benchmark_points=tuple(benchmark_points))
 
 
 def every_target(study: Study, variant: str | None = None) -> tuple[Target, ...]:

@@ -108,14 +108,14 @@ class _Rows:
 
 def _rows(study: Study, known: MeasuredCells, columns: SampleColumns) -> _Rows:
     """Select and order the rows. A runnable's values occur once for each of its cells."""
-    places = {key: place for place, key in enumerate(dict.fromkeys(known.keys))}
-    place_of = np.full(max(columns.runnables, default=0) + 1, -1)
+    indexes = {key: index for index, key in enumerate(dict.fromkeys(known.keys))}
+    index_of = np.full(max(columns.runnables, default=0) + 1, -1)
     for id, key in columns.runnables.items():
-        place_of[id] = places.get(key, -1)
-    place = place_of[columns.runnable[columns.invocation]]
-    order = np.argsort(place, kind="stable")
-    bounds = np.searchsorted(place[order], np.arange(len(places) + 1))
-    of_cell = np.array([places[key] for key in known.keys], np.int64)
+        index_of[id] = indexes.get(key, -1)
+    index = index_of[columns.runnable[columns.invocation]]
+    order = np.argsort(index, kind="stable")
+    bounds = np.searchsorted(index[order], np.arange(len(indexes) + 1))
+    of_cell = np.array([indexes[key] for key in known.keys], np.int64)
     counts = np.diff(bounds)[of_cell]
     cell = np.repeat(np.arange(len(of_cell)), counts)
     within = np.arange(len(cell)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -136,9 +136,9 @@ def _known_metrics(study: Study, columns: SampleColumns) -> Whole:
     """Return, for each benchmark and metric id, the metric's position in the benchmark; -1 if it is missing."""
     ranks = np.full((len(study.benchmarks), max(columns.metrics, default=0) + 1), -1)
     for number, benchmark in enumerate(study.benchmarks.values()):
-        places = {name: place for place, name in enumerate(own_units(benchmark))}
+        indexes = {name: index for index, name in enumerate(own_units(benchmark))}
         for id, name in columns.metrics.items():
-            ranks[number, id] = places.get(name, -1)
+            ranks[number, id] = indexes.get(name, -1)
     return ranks
 
 
@@ -203,17 +203,17 @@ def _of_values(
 
 def _listed(ids: Whole, names: Mapping[int, str], missing: npt.NDArray[np.bool_] | None = None) -> pa.Array:
     """Return names by their ids; null for a missing one."""
-    place = np.zeros(max(names, default=0) + 1, np.int32)
-    place[list(names)] = np.arange(len(names))
-    return _named(place[ids], list(names.values()), missing)
+    index = np.zeros(max(names, default=0) + 1, np.int32)
+    index[list(names)] = np.arange(len(names))
+    return _named(index[ids], list(names.values()), missing)
 
 
 def _named(
-    places: npt.NDArray[np.int32], names: Sequence[str], missing: npt.NDArray[np.bool_] | None = None
+    indexes: npt.NDArray[np.int32], names: Sequence[str], missing: npt.NDArray[np.bool_] | None = None
 ) -> pa.Array:
     """Return names by position as a dictionary array, without copying the positions if none is missing."""
     return pa.DictionaryArray.from_arrays(
-        pa.array(places, pa.int32(), mask=missing), pa.array(names, pa.string())
+        pa.array(indexes, pa.int32(), mask=missing), pa.array(names, pa.string())
     )
 
 

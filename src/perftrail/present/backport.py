@@ -49,7 +49,7 @@ def obstacle_words(obstacle: Obstacle, *, old: str) -> Iterator[str]:
         case "changed":
             yield f"{path}: {old} has other lines at the place of the change"
     for passage in obstacle.passages[:MOST_PASSAGES]:
-        yield f"    {_place(passage)}"
+        yield f"    {_line_numbers(passage)}"
         yield from _who("revisions that changed these lines since then:", passage.since)
         yield from _who(
             f"revisions that changed these lines on the branch of {old}:", passage.only_on_old_branch
@@ -60,7 +60,7 @@ def obstacle_words(obstacle: Obstacle, *, old: str) -> Iterator[str]:
         yield from _who("revisions that added or changed this file since then:", obstacle.since)
 
 
-def _place(passage: Passage) -> str:
+def _line_numbers(passage: Passage) -> str:
     if not passage.first:
         return f"marked at line {passage.marker}"
     lines = (

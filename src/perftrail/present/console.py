@@ -12,13 +12,13 @@ from rich.text import Text
 
 from perftrail.formats.printed import LAST_OF
 from perftrail.measure.events import (
+    BenchmarkBuildFailed,
     BuilderMessage,
     BuildFinished,
     BuildStarted,
     GivenUp,
     HistoryRead,
     Invoked,
-    LinkFailed,
     Outdated,
     Progress,
     Relinked,
@@ -140,8 +140,8 @@ class Watcher:
                 self._build_finished(event)
             case BuilderMessage():
                 self._print_now(event.text, style=WARNING)
-            case LinkFailed() | Relinked() | RelinkedWithoutEffect():
-                self._linked(event)
+            case BenchmarkBuildFailed() | Relinked() | RelinkedWithoutEffect():
+                self._benchmark_build_or_relink(event)
             case SameArtefact():
                 names = ", ".join(str(subject) for subject in event.subjects[:4])
                 more = len(event.subjects) - 4
@@ -208,9 +208,11 @@ class Watcher:
         elif not event.known:
             self._show_status(f"built {event.subject} in {duration(event.outcome.seconds)}")
 
-    def _linked(self, event: LinkFailed | Relinked | RelinkedWithoutEffect) -> None:
+    def _benchmark_build_or_relink(
+        self, event: BenchmarkBuildFailed | Relinked | RelinkedWithoutEffect
+    ) -> None:
         match event:
-            case LinkFailed():
+            case BenchmarkBuildFailed():
                 text = f"{event.subject}: {event.benchmark} does not build: {excerpt_line(event.failure)}"
                 self._print_now(f"{text} (log: {event.failure.log})", style=WARNING)
             case RelinkedWithoutEffect():

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from perftrail.verbs.import_ import Imported
 
 _NEXT = {
-    "asv": "Next: asv publish --config {place}/asv.conf.json    write its pages",
-    "otava": "Next: cd {place} && otava analyze --config-file otava.yaml --since 1990-01-01 NAME"
+    "asv": "Next: asv publish --config {path}/asv.conf.json    write its pages",
+    "otava": "Next: cd {path} && otava analyze --config-file otava.yaml --since 1990-01-01 NAME"
     "    find the changes of test NAME",
     "bmf": "Next: bencher run --adapter json --file FILE    upload one file",
 }
@@ -58,7 +58,7 @@ def deliver(
         if len(written) > 8:
             click.echo(f"… {len(written)} files")
         if form in _NEXT:
-            click.echo(_NEXT[form].format(place=output))
+            click.echo(_NEXT[form].format(path=output))
     return [{"file": str(path), "bytes": path.stat().st_size} for path in written]
 
 
@@ -84,10 +84,10 @@ def _print(content: bytes) -> None:
     sys.stdout.buffer.write(content)
 
 
-def _write(files: Mapping[str, bytes], place: Path) -> list[Path]:
+def _write(files: Mapping[str, bytes], destination: Path) -> list[Path]:
     """Write one file to its own name or into a directory; several files into a directory."""
-    single = len(files) == 1 and not place.is_dir()
-    paths = [place] if single else [place / name for name in files]
+    single = len(files) == 1 and not destination.is_dir()
+    paths = [destination] if single else [destination / name for name in files]
     try:
         for path, content in zip(paths, files.values(), strict=True):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -95,6 +95,6 @@ def _write(files: Mapping[str, bytes], place: Path) -> list[Path]:
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise UsageError(
-            f"-o {place}: cannot be written: {reason}; name another file or directory"
+            f"-o {destination}: cannot be written: {reason}; name another file or directory"
         ) from error
     return paths

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from perftrail.find.answer import FindAnswer, InsideMerge
-    from perftrail.measure.bench import Disagreement
+    from perftrail.measure.invocation_runner import Disagreement
     from perftrail.model.source import Pins
     from perftrail.search import Change
     from perftrail.verbs.run import RunReport
@@ -178,8 +178,8 @@ def print_table(table: FindTable) -> None:
     for column in COLUMNS:
         rows.add_column(column)
     for changes in gathered.values():
-        for place, (answer, number) in enumerate(changes):
-            rows.add_row(*map(Text, _row(answer, number, named=place == 0)))
+        for index, (answer, number) in enumerate(changes):
+            rows.add_row(*map(Text, _row(answer, number, named=index == 0)))
         if (both := two_sided(changes)) is not None:
             rows.add_row("", Text(both, style="yellow"))
     if gathered:

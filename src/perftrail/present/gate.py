@@ -122,16 +122,16 @@ def strip(row: Row, reach: float) -> str:
     letters[middle] = "│"
     found = row.comparison
     if found is not None:
-        places = [
+        columns = [
             round(middle + math.log(each) / reach * middle) for each in (found.low, found.effect, found.high)
         ]
-        low, value, high = (max(0, min(STRIP - 1, place)) for place in places)
-        for place in range(low, high + 1):
-            letters[place] = "┿" if place == middle else "━"
+        low, value, high = (max(0, min(STRIP - 1, column)) for column in columns)
+        for column in range(low, high + 1):
+            letters[column] = "┿" if column == middle else "━"
         letters[value] = "●"
-        if places[0] < 0:
+        if columns[0] < 0:
             letters[0] = "◂"
-        if places[2] >= STRIP:
+        if columns[2] >= STRIP:
             letters[-1] = "▸"
     return "".join(letters)
 
@@ -212,7 +212,7 @@ def revision(which: Revision) -> str:
 def lost(each: FailedSide) -> str:
     """Return why a side cannot be measured, in a line."""
     lines = each.failure.message.strip().splitlines()
-    where = f"{each.side} {each.place}".strip()
+    where = f"{each.side} {each.location}".strip()
     return f"{where}: {each.failure.stage}: {lines[0] if lines else ''}"
 
 

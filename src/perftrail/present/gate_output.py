@@ -194,7 +194,7 @@ def print_gate(gate: Gate) -> None:
         console.print()
     for lost in gate.failed_sides[:MOST_LOST]:
         why = failure_words(lost.failure)
-        console.print(Text(f"{f'{lost.side} {escaped(lost.place)}'.strip()}: {why}", style="yellow"))
+        console.print(Text(f"{f'{lost.side} {escaped(lost.location)}'.strip()}: {why}", style="yellow"))
     if len(gate.failed_sides) > MOST_LOST:
         console.print(
             Text(f"and {len(gate.failed_sides) - MOST_LOST} more; --json names all", style="yellow")

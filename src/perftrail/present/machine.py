@@ -109,19 +109,23 @@ def _lines(finding: Finding, *, width: int) -> Text:
     text = Text()
     text.append(f"{finding.grade:<{INDENT}}", style=STYLES[finding.grade])
     text.append(finding.name, style="bold")
-    room = width - INDENT
-    text.append(_hung(f"{finding.name}: {escaped(finding.here, longest=LONGEST)}", room)[len(finding.name) :])
+    width -= INDENT
+    text.append(
+        _hung(f"{finding.name}: {escaped(finding.here, longest=LONGEST)}", width)[len(finding.name) :]
+    )
     if finding.cost:
-        text.append(f"\n{' ' * INDENT}{_hung(f'cost: {finding.cost} ({finding.source})', room)}", style="dim")
+        text.append(
+            f"\n{' ' * INDENT}{_hung(f'cost: {finding.cost} ({finding.source})', width)}", style="dim"
+        )
     if finding.remedy:
         remedy = f"{finding.remedy}; --fix does this temporarily" if finding.fix else finding.remedy
-        text.append(f"\n{' ' * INDENT}{_hung(f'do:   {remedy}', room)}")
+        text.append(f"\n{' ' * INDENT}{_hung(f'do:   {remedy}', width)}")
     return text
 
 
-def _hung(text: str, room: int) -> str:
+def _hung(text: str, width: int) -> str:
     """Return a text wrapped with a hanging indent; no word is broken, so that commands can be copied."""
-    lines = textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False)
+    lines = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
     return f"\n{' ' * INDENT}".join(lines)
 
 

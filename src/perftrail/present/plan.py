@@ -99,8 +99,8 @@ def print_first_study(begun: FirstStudy) -> None:
     if building is None:
         lines.append(("build", "no build system was found: write [build] and [benchmark] yourself"))
     else:
-        place = f" in {draft.directory}" if draft.directory else ""
-        lines.append(("build", f"{building.system}, because of {building.manifest}{place}"))
+        directory = f" in {draft.directory}" if draft.directory else ""
+        lines.append(("build", f"{building.system}, because of {building.manifest}{directory}"))
         others = dict.fromkeys(other.system for other in draft.others if other.system != building.system)
         if others:
             lines.append(("", f"also found: {', '.join(others)}; choose with --build NAME"))

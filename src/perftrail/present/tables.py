@@ -50,7 +50,7 @@ def row_notes(row: Row) -> list[str]:
     return notes
 
 
-Place = tuple[str, "Point", str]
+SeriesKey = tuple[str, "Point", str]
 """Benchmark, point and metric: a line of the table."""
 
 
@@ -62,12 +62,12 @@ def side_by_side(rows: Sequence[Row]) -> Table | None:
     variants = list(dict.fromkeys(row.subject.variant for row in rows))
     if len({row.subject.revision.id for row in rows}) != 1 or len(variants) < 2:
         return None
-    places: dict[Place, dict[str, Row]] = {}
+    lines: dict[SeriesKey, dict[str, Row]] = {}
     for row in rows:
-        places.setdefault((row.benchmark, row.point, row.metric), {})[row.subject.variant] = row
-    several = len({benchmark for benchmark, _, _ in places}) > 1
+        lines.setdefault((row.benchmark, row.point, row.metric), {})[row.subject.variant] = row
+    several = len({benchmark for benchmark, _, _ in lines}) > 1
     table = plain_table([*(["benchmark"] if several else []), "point", "metric", *variants])
-    for (benchmark, point, metric), found in places.items():
+    for (benchmark, point, metric), found in lines.items():
         named = [*([benchmark] if several else []), escaped(str(point)), metric]
         cells = [_cell(variant, found, variants[0]) for variant in variants]
         table.add_row(*map(Text, (*named, *cells)))
@@ -109,7 +109,7 @@ def essential(rows: Sequence[Row], changes: Sequence[HistoryChange]) -> list[Row
 
     A series is one metric of one variant at one point.
     """
-    ends: dict[tuple[str, Place], list[Row]] = {}
+    ends: dict[tuple[str, SeriesKey], list[Row]] = {}
     for row in rows:
         ends.setdefault(_series(row), [row, row])[1] = row
     kept = {(series, row.subject.revision.id) for series, pair in ends.items() for row in pair}
@@ -127,7 +127,7 @@ def essential(rows: Sequence[Row], changes: Sequence[HistoryChange]) -> list[Row
     return shown
 
 
-def _series(row: Row) -> tuple[str, Place]:
+def _series(row: Row) -> tuple[str, SeriesKey]:
     return row.subject.variant, (row.benchmark, row.point, row.metric)
 
 

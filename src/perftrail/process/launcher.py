@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from perftrail.model.process import Command, Ran
-    from perftrail.process.sandboxed_launcher import SandboxedLauncher
+    from perftrail.process.sandboxed_launcher import LauncherSandbox
 
 
 SECONDS_TO_DIE = 2.0
@@ -100,13 +100,13 @@ class Launcher:
     A launcher runs one command at a time: any thread may call `run`, and calls wait for each other. Leaving the
     context, the end of this process and the launcher's own death all kill the running command.
 
-    With an `enclosure` it runs inside a sandbox, where programs can attack it: if one kills it or keeps it from
+    With a `sandbox` it runs inside a sandbox, where programs can attack it: if one kills it or keeps it from
     answering, that is reported as the end of that program.
     """
 
-    def __init__(self, path: Path | None = None, *, enclosure: SandboxedLauncher | None = None) -> None:
+    def __init__(self, path: Path | None = None, *, sandbox: LauncherSandbox | None = None) -> None:
         self._path = path
-        self._enclosure = enclosure
+        self._sandbox = sandbox
         self._lock = threading.RLock()
         self._server: _Server | None = None
         self._ids = itertools.count(1)
@@ -127,7 +127,7 @@ class Launcher:
         """
         with self._lock:
             if self._server is None:
-                self._server = _Server(self._path or launcher_path(), self._enclosure)
+                self._server = _Server(self._path or launcher_path(), self._sandbox)
             return self._server.capabilities
 
     def run(self, command: Command) -> Ran:
@@ -139,7 +139,7 @@ class Launcher:
         """
         if command.lock_counter == "off":
             return self._run(command)
-        exchange = None if self._enclosure is None else self._enclosure.exchange
+        exchange = None if self._sandbox is None else self._sandbox.exchange
         path = self._path or launcher_path()
         with lock_file(path, command, directory=exchange) as (counting, locks):
             ran = self._run(counting)
@@ -157,7 +157,7 @@ class Launcher:
                 answer = read_answer(server.request(line, wait_seconds=self._wait_seconds(command)))
             except LauncherError:
                 self.close()
-                if self._enclosure is None:
+                if self._sandbox is None:
                     raise
                 return launcher_killed(command, began=began)
             except BaseException:
@@ -167,7 +167,7 @@ class Launcher:
 
     def _wait_seconds(self, command: Command) -> float | None:
         """Return the time limit for an answer: inside a sandbox, a program can stop its launcher."""
-        if self._enclosure is None or command.timeout_seconds is None:
+        if self._sandbox is None or command.timeout_seconds is None:
             return None
         return min(command.timeout_seconds + SECONDS_TO_END, LONGEST_WAIT_SECONDS)
 
@@ -195,9 +195,9 @@ class Launcher:
 class _Server:
     """One started launcher, its two pipes and its error output."""
 
-    def __init__(self, path: Path, enclosure: SandboxedLauncher | None) -> None:
-        self._resources = None if enclosure is None else LauncherResources(enclosure)
-        prefix = () if enclosure is None else enclosure.prefix
+    def __init__(self, path: Path, sandbox: LauncherSandbox | None) -> None:
+        self._resources = None if sandbox is None else LauncherResources(sandbox)
+        prefix = () if sandbox is None else sandbox.prefix
         arguments = () if self._resources is None else self._resources.words()
         self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the server
         self._waiting = bytearray()

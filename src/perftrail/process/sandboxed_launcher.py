@@ -27,7 +27,7 @@ _NUMBERS = itertools.count(1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SandboxedLauncher:
+class LauncherSandbox:
     """How to start a launcher inside a sandbox.
 
     `prefix` starts a program as process 1 of a new namespace. Outputs go below `outputs`, which need not be
@@ -45,10 +45,10 @@ class SandboxedLauncher:
 class LauncherResources:
     """Descriptors and cgroups of one launcher; they are open here until `close`."""
 
-    def __init__(self, enclosure: SandboxedLauncher) -> None:
-        self._outputs = os.path.abspath(enclosure.outputs)  # noqa: PTH100 - as the protocol writes paths
+    def __init__(self, sandbox: LauncherSandbox) -> None:
+        self._outputs = os.path.abspath(sandbox.outputs)  # noqa: PTH100 - as the protocol writes paths
         self._name = f"perftrail-sandbox-{os.getpid()}-{next(_NUMBERS)}"
-        self._cgroups = _create_cgroups(enclosure.outside, self._name)
+        self._cgroups = _create_cgroups(sandbox.outside, self._name)
         self._own_lifeline = -1
         self._descriptors: list[int] = []
         try:

@@ -211,7 +211,7 @@ def equal_neighbours(runnables: Sequence[frozenset[str]]) -> list[range]:
     >>> equal_neighbours([one, one, other, one])
     [range(0, 2), range(2, 3), range(3, 4)]
     """
-    starts = [place for place, each in enumerate(runnables) if place == 0 or each != runnables[place - 1]]
+    starts = [index for index, each in enumerate(runnables) if index == 0 or each != runnables[index - 1]]
     return [range(first, end) for first, end in pairwise([*starts, len(runnables)])]
 
 

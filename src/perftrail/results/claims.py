@@ -134,8 +134,8 @@ def judge(view: View, *, measured: MeasuredHere | None = None) -> tuple[Judgemen
     """
     known = MeasuredHere(view) if measured is None else measured
     last = next((cell.subject.revision for cell, _ in reversed(known.cells)), None)
-    bench = _ClaimJudge(view=view, measured=known, revision=last, rows=_claimed_rows(view, known, last))
-    return tuple(bench.judged(name, claim) for name, claim in view.study.claims.items())
+    claim_judge = _ClaimJudge(view=view, measured=known, revision=last, rows=_claimed_rows(view, known, last))
+    return tuple(claim_judge.judged(name, claim) for name, claim in view.study.claims.items())
 
 
 def _claimed_rows(view: View, measured: MeasuredHere, revision: Revision | None) -> ClaimedRows:
@@ -231,13 +231,13 @@ class _ClaimJudge:
     def _reach(self, claim: Claim, benchmark: str, metric: str) -> Reach | str:
         """Return the largest value that gave a metric; beyond a refused one, others may have been skipped."""
         mine = self._samples(claim, claim.variant, benchmark, metric)
-        reached = [_place(point, claim) for point, samples in mine.items() if samples.values]
+        reached = [_value_along(point, claim) for point, samples in mine.items() if samples.values]
         if not reached:
             return "not measured"
         refused = {
-            _place(point, claim): samples.failures[0]
+            _value_along(point, claim): samples.failures[0]
             for point, samples in mine.items()
-            if samples.failures and not samples.values and _place(point, claim) > max(reached)
+            if samples.failures and not samples.values and _value_along(point, claim) > max(reached)
         }
         first = min(refused, default=None)
         return Reach(largest=max(reached), refused=first, stage="" if first is None else refused[first])
@@ -255,7 +255,7 @@ class _ClaimJudge:
         }
 
 
-def _place(point: Point, claim: Claim) -> float:
+def _value_along(point: Point, claim: Claim) -> float:
     value = point[claim.along]
     return float(value) if isinstance(value, int | float) else math.nan
 

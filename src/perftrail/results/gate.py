@@ -161,15 +161,15 @@ class FailedSide:
     failure: Failure
 
     @property
-    def place(self) -> str:
-        """The place of the failure, as narrowly as known; empty if it is everywhere."""
+    def location(self) -> str:
+        """The location of the failure, as narrowly as known; empty if it is everywhere."""
         named = f"{self.benchmark} {self.point}".strip()
         return f"{named} ({self.variant})".strip() if self.variant != "plain" else named
 
     @property
     def title(self) -> str:
-        """The title of the failure: its place, or its stage if it is everywhere."""
-        return self.place or self.failure.stage
+        """The title of the failure: its location, or its stage if it is everywhere."""
+        return self.location or self.failure.stage
 
 
 class GateRevisionJson(TypedDict):

@@ -317,11 +317,14 @@ def growth_along(
     grown = {group[0].subject.revision for _, group in groups}
     revisions = [each for each in dict.fromkeys(row.subject.revision for row in found) if each in grown]
     parts = tuple(choose(revisions))
-    ids, lasts = {each.id for each in parts}, {_place(*each): each[1][0].subject.revision for each in groups}
+    ids, lasts = (
+        {each.id for each in parts},
+        {_curve_key(*each): each[1][0].subject.revision for each in groups},
+    )
     curves = [
         _along(view.study.benchmarks[group[0].benchmark], axis, group, largest_rows)
         for axis, group in groups
-        if group[0].subject.revision.id in ids or group[0].subject.revision == lasts[_place(axis, group)]
+        if group[0].subject.revision.id in ids or group[0].subject.revision == lasts[_curve_key(axis, group)]
     ]
     return Growths(
         curves=tuple(_with_work(view, curves, each) for each in curves if each.subject.revision.id in ids),
@@ -344,9 +347,9 @@ def _with_work(view: View, curves: Sequence[GrowthSeries], along: GrowthSeries) 
     if along.unit != "s":
         return along
     command = view.study.benchmarks[along.largest.benchmark].command
-    place = (along.subject, along.axis, along.fixed)
+    key = (along.subject, along.axis, along.fixed)
     for each in curves:
-        same = (each.subject, each.axis, each.fixed) == place
+        same = (each.subject, each.axis, each.fixed) == key
         if (
             same
             and each.metric == INSTRUCTIONS
@@ -373,7 +376,7 @@ def _groups(found: Iterable[Row], axis: str) -> list[list[Row]]:
     return list(groups.values())
 
 
-def _place(axis: str, group: Sequence[Row]) -> tuple[str, str, Point, str]:
+def _curve_key(axis: str, group: Sequence[Row]) -> tuple[str, str, Point, str]:
     """Return the identity of a curve without its subject."""
     first = group[0]
     return first.benchmark, axis, first.point.without((axis,)), first.metric
@@ -458,10 +461,10 @@ def _bounds(refused: FailedValue, metric: str) -> bool:
 
 def _compared_variants(curves: Sequence[GrowthSeries]) -> Iterable[ComparedVariants]:
     """Compare the variants of the last revision with curves."""
-    places: dict[tuple[str, str, Point, str], list[GrowthSeries]] = {}
+    by_key: dict[tuple[str, str, Point, str], list[GrowthSeries]] = {}
     for each in curves:
-        places.setdefault((each.largest.benchmark, each.axis, each.fixed, each.metric), []).append(each)
-    for group in places.values():
+        by_key.setdefault((each.largest.benchmark, each.axis, each.fixed, each.metric), []).append(each)
+    for group in by_key.values():
         last = group[-1].subject.revision
         beside = [each for each in group if each.subject.revision == last][:MOST_COMPARED]
         for first, second in combinations(beside, 2):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from collections.abc import Set as AbstractSet
 
-    from perftrail.measure.bench import RunnableOutcomes
+    from perftrail.measure.invocation_runner import RunnableOutcomes
     from perftrail.model.benchmark import Benchmark, Point
     from perftrail.model.plan import Cell
     from perftrail.model.subject import Subject

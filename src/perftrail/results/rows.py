@@ -163,8 +163,8 @@ def rows_by_benchmark(
 def in_order(measured: MeasuredHere, parts: Sequence[Sequence[Row]]) -> tuple[Row, ...]:
     """Sort the output of `rows_by_benchmark` into the order of `rows`."""
     *plain, derived = parts
-    places = {id(cell.subject): place for place, (cell, _) in enumerate(measured.cells)}
-    return (*sorted(chain.from_iterable(plain), key=lambda row: places[id(row.subject)]), *derived)
+    indexes = {id(cell.subject): index for index, (cell, _) in enumerate(measured.cells)}
+    return (*sorted(chain.from_iterable(plain), key=lambda row: indexes[id(row.subject)]), *derived)
 
 
 class _Plain:

@@ -129,8 +129,8 @@ class Arranged:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Placed:
-    """A series with its place in the study."""
+class _StudySeries:
+    """A series with the names that the study gives it."""
 
     file: SampleFile
     series: Series
@@ -159,14 +159,14 @@ def arrange(files: Sequence[SampleFile]) -> Arranged:
     samples.
     """
     labels = _labels(files)
-    placed = [_place(file, series, labels[file.name]) for file in files for series in file.series]
-    if not placed:
+    all_series = [_study_series(file, series, labels[file.name]) for file in files for series in file.series]
+    if not all_series:
         raise SourceError("no file has a sample; are these results, not settings?")
-    axes = _axes(placed)
-    revisions = _revisions(placed)
-    machines = tuple(dict.fromkeys(each.machine for each in placed))
-    by_cell: dict[Cell, dict[str, list[_Placed]]] = {}
-    for each in placed:
+    axes = _axes(all_series)
+    revisions = _revisions(all_series)
+    machines = tuple(dict.fromkeys(each.machine for each in all_series))
+    by_cell: dict[Cell, dict[str, list[_StudySeries]]] = {}
+    for each in all_series:
         subject = Subject(
             revision=revisions[each.revision], variant=_variant(each, several=len(machines) > 1)
         )
@@ -195,13 +195,13 @@ def _labels(files: Sequence[SampleFile]) -> dict[str, str]:
     return dict(zip(names, short if len(set(short)) == len(short) else names, strict=True))
 
 
-def _place(file: SampleFile, series: Series, label: str) -> _Placed:
+def _study_series(file: SampleFile, series: Series, label: str) -> _StudySeries:
     subject, variant = series.subject or label, ""
     if file.format in OF_COMMANDS:
         subject, variant = label, series.subject or ""
     elif file.format in TABLES and (found := re.fullmatch(r"(.+) \((.+)\)", subject)):
         subject, variant = found[1], found[2]
-    return _Placed(
+    return _StudySeries(
         file=file,
         series=series,
         revision=named(subject),
@@ -213,15 +213,15 @@ def _place(file: SampleFile, series: Series, label: str) -> _Placed:
     )
 
 
-def _variant(placed: _Placed, *, several: bool) -> str:
+def _variant(series: _StudySeries, *, several: bool) -> str:
     """Return a variant's name; with its machine, if there are `several`."""
-    return " on ".join(part for part in (placed.variant, placed.machine if several else "") if part) or PLAIN
+    return " on ".join(part for part in (series.variant, series.machine if several else "") if part) or PLAIN
 
 
-def _axes(placed: Iterable[_Placed]) -> dict[str, _Axes]:
+def _axes(series: Iterable[_StudySeries]) -> dict[str, _Axes]:
     """Return each benchmark's parameters and metrics. A parameter that a point lacks is empty there."""
     found: dict[str, _Axes] = {}
-    lists = list(placed)
+    lists = list(series)
     for each in lists:
         known = found.setdefault(each.benchmark, _Axes())
         for name in each.parameters:
@@ -277,11 +277,11 @@ def _ascending(values: Iterable[Value]) -> tuple[Value, ...]:
     return tuple(sorted(numbers)) if len(numbers) == len(listed) else listed
 
 
-def _revisions(placed: Sequence[_Placed]) -> dict[str, Revision]:
+def _revisions(series: Sequence[_StudySeries]) -> dict[str, Revision]:
     """Return the revisions by name: in the order of time if every one has a time, else of the files."""
     times: dict[str, list[datetime]] = {}
     files: dict[str, dict[str, None]] = {}
-    for each in placed:
+    for each in series:
         known = times.setdefault(each.revision, [])
         if each.series.when is not None:
             known.append(each.series.when)
@@ -294,14 +294,14 @@ def _revisions(placed: Sequence[_Placed]) -> dict[str, Revision]:
         name: Revision(
             id=name,
             time=firsts[name].isoformat() if name in firsts else "",
-            parents=(listed[place - 1],) if place else (),
+            parents=(listed[index - 1],) if index else (),
             summary=f"imported from {', '.join(map(named, list(files[name])[:3]))}",
         )
-        for place, name in enumerate(listed)
+        for index, name in enumerate(listed)
     }
 
 
-def _taken(group: Sequence[_Placed]) -> Iterator[FileValues]:
+def _taken(group: Sequence[_StudySeries]) -> Iterator[FileValues]:
     """Group the values of one file: first single samples, then means and medians of other tools."""
     for summary in (False, True):
         alike = [each for each in group if each.series.summary == summary]
@@ -309,7 +309,7 @@ def _taken(group: Sequence[_Placed]) -> Iterator[FileValues]:
             yield _aligned(alike, (SUMMARY,) if summary else ())
 
 
-def _aligned(group: Sequence[_Placed], flags: tuple[str, ...]) -> FileValues:
+def _aligned(group: Sequence[_StudySeries], flags: tuple[str, ...]) -> FileValues:
     values: dict[str, list[float]] = {}
     methods: dict[str, str] = {}
     for each in group:
@@ -466,8 +466,8 @@ class ArrangedStore(MemoryStore):
     def _measurements(self, runnable: str, machine: str) -> Iterator[Measurement]:
         ordinal = 0
         for each in self._values_of(runnable, machine):
-            for place in range(len(each)):
-                values = {name: taken[place] for name, taken in each.values.items() if place < len(taken)}
+            for index in range(len(each)):
+                values = {name: taken[index] for name, taken in each.values.items() if index < len(taken)}
                 yield Measurement(
                     key=InvocationKey(runnable=runnable, machine=machine, phase="sample", ordinal=ordinal),
                     started=each.started,

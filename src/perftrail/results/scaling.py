@@ -84,7 +84,7 @@ class ThreadScaling:
     contention: Contention
 
     @property
-    def place(self) -> tuple[Subject, str, Point, str]:
+    def row_key(self) -> tuple[Subject, str, Point, str]:
         """Identity of the row with this scaling: the one with the fewest threads."""
         return (self.subject, self.benchmark, self.point, self.scaling.metric)
 

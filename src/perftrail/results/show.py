@@ -115,7 +115,7 @@ class Shown:
             for each in self.changes.correlated
         }
         shifted = {shift.row: shift.as_json() for shift in self.by_benchmark}
-        scaled = {each.place: each for each in thread_scalings(self.view, measured=self.measured).found}
+        scaled = {each.row_key: each for each in thread_scalings(self.view, measured=self.measured).found}
         return [
             {
                 **row.as_json(),

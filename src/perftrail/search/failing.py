@@ -176,7 +176,7 @@ class FailureSearch:
         own mean rates. A position inside a gap splits that gap in two. Information about the rates has a
         small weight: gaps with equal means differ by them.
         """
-        gap, share = self._places(chances)
+        gap, share = self._gaps_of_positions(chances)
 
         def outcome(before: Floats, after: Floats, always: float) -> Floats:
             """Sum a function over the gaps before, around and after each position."""
@@ -194,7 +194,7 @@ class FailureSearch:
         bits[sorted(self._final)] = 0.0
         return bits
 
-    def _places(self, chances: Chances) -> tuple[npt.NDArray[np.int64], Floats]:
+    def _gaps_of_positions(self, chances: Chances) -> tuple[npt.NDArray[np.int64], Floats]:
         """Return the gap of each position, and the share of that gap at or before the position."""
         everywhere = np.arange(self.question.revisions)
         gap = np.clip(np.searchsorted(chances.positions, everywhere) - 1, 0, len(chances.gaps) - 1)

@@ -191,24 +191,24 @@ def _groups(names: Iterable[str], together: Collection[frozenset[str]]) -> tuple
     return tuple(groups)
 
 
-def _gain(belief: Belief | None, place: int, wanted: int) -> float:
+def _gain(belief: Belief | None, position: int, wanted: int) -> float:
     """Return the bits that a build gives one metric; zero if the metric's own request is much better."""
     own = _split(belief, wanted)
-    if place == wanted:
+    if position == wanted:
         return max(own, REPLACEABLE_BITS)
-    other = _split(belief, place)
+    other = _split(belief, position)
     return other if own >= REPLACEABLE_BITS and other >= REPLACEMENT_SHARE * own else 0.0
 
 
-def _split(belief: Belief | None, place: int) -> float:
-    """Return the bits from knowing the side of a place, with equally likely candidates in a gap."""
+def _split(belief: Belief | None, position: int) -> float:
+    """Return the bits from knowing the side of a position, with equally likely candidates in a gap."""
     if belief is None:
         return 0.0
     positions = [position for position, _ in belief.at_or_before]
     shares = [share for _, share in belief.at_or_before]
-    if not positions[0] < place < positions[-1] or shares[-1] <= 0:
+    if not positions[0] < position < positions[-1] or shares[-1] <= 0:
         return 0.0
-    share = float(np.interp(place, positions, shares)) / shares[-1]
+    share = float(np.interp(position, positions, shares)) / shares[-1]
     if not 0 < share < 1:
         return 0.0
     return -(share * math.log2(share) + (1 - share) * math.log2(1 - share))

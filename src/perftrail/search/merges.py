@@ -151,30 +151,30 @@ class MergeSearch:
 
     def _origin_of(self, answer: Answer, line: _Line) -> MergeOrigin:
         merge = self.question.revisions - 1
-        places = {position for change in answer.changes for position in change.positions}
+        changed = {position for change in answer.changes for position in change.positions}
         if answer.verdict is Verdict.NONE or _cancel(answer, self.question):
             return MergeOrigin(
                 origin=Origin.TRUNK, branch=None, reason="the first parent already has the level of the merge"
             )
-        if places and places <= set(range(line.base + 1, line.tip + 1)):
+        if changed and changed <= set(range(line.base + 1, line.tip + 1)):
             return MergeOrigin(
                 origin=Origin.BRANCH,
                 branch=self._lines.index(line),
                 reason="the branch has the old level where it leaves the trunk, and the new level before the merge",
             )
-        if places == {merge}:
+        if changed == {merge}:
             return MergeOrigin(
                 origin=Origin.COMBINATION,
                 branch=None,
                 reason="neither the first parent nor the branch has the new level: only their combination has it",
             )
-        if places == {line.base}:
+        if changed == {line.base}:
             return MergeOrigin(
                 origin=Origin.COMBINATION,
                 branch=None,
                 reason="the trunk's level changed after the branch left it, and the merge has the earlier level",
             )
-        if not places:
+        if not changed:
             return MergeOrigin(origin=Origin.UNCLEAR, branch=None, reason=answer.reason)
         return MergeOrigin(
             origin=Origin.UNCLEAR,
@@ -195,14 +195,16 @@ class _Line:
     def __init__(self, question: Question, base: int, tip: int) -> None:
         self.base = base
         self.tip = tip
-        self._places = (0, *range(base, tip + 1), question.revisions - 1)
-        self._number = {place: number for number, place in enumerate(self._places)}
+        self._positions = (0, *range(base, tip + 1), question.revisions - 1)
+        self._number = {position: number for number, position in enumerate(self._positions)}
         self.budget = question.budget
         prior = question.prior
-        prior = _prior(tip - base) if prior is None else tuple(prior[place] for place in self._places)
-        built = frozenset(self._number[place] for place in question.built & self._number.keys())
+        prior = (
+            _prior(tip - base) if prior is None else tuple(prior[position] for position in self._positions)
+        )
+        built = frozenset(self._number[position] for position in question.built & self._number.keys())
         self.search = Search(
-            replace(question, revisions=len(self._places), prior=prior, built=built, distance=None)
+            replace(question, revisions=len(self._positions), prior=prior, built=built, distance=None)
         )
 
     def tell(self, observation: Observation) -> None:
@@ -243,10 +245,10 @@ class _Line:
         action = self.search.ask()
         match action:
             case Measure():
-                return replace(action, order=tuple(self._places[number] for number in action.order))
+                return replace(action, order=tuple(self._positions[number] for number in action.order))
             case Settled():
                 changes = tuple(
-                    replace(change, positions=tuple(self._places[number] for number in change.positions))
+                    replace(change, positions=tuple(self._positions[number] for number in change.positions))
                     for change in action.answer.changes
                 )
                 return Settled(answer=replace(action.answer, changes=changes, outliers=(), suspected=()))
@@ -256,7 +258,7 @@ class _Line:
     def change_probability(self) -> float:
         """Return P(the change is at the branch's last revision or before), from the samples so far."""
         belief = self.search.belief
-        share = None if belief is None else belief.after_the_change(len(self._places) - 2)
+        share = None if belief is None else belief.after_the_change(len(self._positions) - 2)
         return 0.5 if share is None else share
 
 

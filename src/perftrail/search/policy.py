@@ -89,8 +89,8 @@ class Breakage:
     def all_between(self, low: int, high: int) -> float:
         """P(every untried position strictly between two tried ones is unusable)."""
         inside = (self._positions >= low) & (self._positions <= high)
-        places, unusable = self._positions[inside], self._unusable[inside]
-        apart = np.diff(places)
+        positions, unusable = self._positions[inside], self._unusable[inside]
+        apart = np.diff(positions)
         stays = _turns_bad(_LAMBDA[:, None], np.True_)
         begins = _turns_bad(_LAMBDA[:, None], unusable[None, :-1])
         ends = np.where(unusable[None, 1:], stays, 1 - stays)
@@ -144,8 +144,8 @@ class Costs:
     def _fit(self, log: list[tuple[int, float]]) -> tuple[float, float] | None:
         if self._distance is None or len(log) < _LEAST_BUILDS + 1:
             return None
-        places = np.array([self._distance[position] for position, _ in log])
-        apart, seconds = np.abs(np.diff(places)), np.array([cost for _, cost in log[1:]])
+        distances = np.array([self._distance[position] for position, _ in log])
+        apart, seconds = np.abs(np.diff(distances)), np.array([cost for _, cost in log[1:]])
         if np.ptp(apart) <= 0:
             return None
         # The mean is a weak prior, so that two different builds alone do not determine a slope.

@@ -347,12 +347,12 @@ class _Chain:
         if len(kept) == 0:
             return ()
         weight = noise[kept] / noise[kept].sum()
-        places = []
+        rows = []
         for number in range(1, count + 1):
             left = self._forward[number - 1][:-1, kept] + self._log_mass[:, None]
             right = self._backward[count - number][1:, kept]
-            places.append(np.exp(left + right - total[kept]) @ weight)
-        gaps = np.array(places)
+            rows.append(np.exp(left + right - total[kept]) @ weight)
+        gaps = np.array(rows)
         gaps /= np.maximum(gaps.sum(axis=1, keepdims=True), 1e-300)
         likeliest = gaps.argmax(axis=1)
         edges = [-1, *likeliest.tolist(), len(self.levels) - 1]

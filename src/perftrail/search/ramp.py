@@ -94,18 +94,18 @@ class Ramp:
         """
         built = np.asarray(posterior.positions)
         spread = np.rint(np.linspace(built[0], built[-1], _CANDIDATES)).astype(np.int64)
-        fresh = [place for place in dict.fromkeys(spread.tolist()) if not evidence.has_result(place)]
+        fresh = [position for position in dict.fromkeys(spread.tolist()) if not evidence.has_result(position)]
         again = [
-            place
-            for place in built.tolist()
-            if evidence.is_usable(place) and evidence.count(place) < MOST_SAMPLES
+            position
+            for position in built.tolist()
+            if evidence.is_usable(position) and evidence.count(position) < MOST_SAMPLES
         ]
-        places = np.array(fresh + again, dtype=np.int64)
-        if len(places) == 0:
+        candidates = np.array(fresh + again, dtype=np.int64)
+        if len(candidates) == 0:
             return None
-        mean, doubt = self.level(places)
-        away = _apart_from_steps(posterior, places, mean)
-        counts = np.array([evidence.count(place) for place in places.tolist()])
+        mean, doubt = self.level(candidates)
+        away = _apart_from_steps(posterior, candidates, mean)
+        counts = np.array([evidence.count(position) for position in candidates.tolist()])
         scatter, layout = posterior.sigma**2, posterior.tau**2
         gain = away / (2 * (layout + doubt + scatter / (counts + SAMPLES)))
         gain -= np.where(counts > 0, away / (2 * (layout + doubt + scatter / np.maximum(counts, 1))), 0.0)
@@ -114,7 +114,7 @@ class Ramp:
         )
         if gain.max() < LEAST_GAIN:
             return None
-        return int(places[int(np.argmax(np.where(gain >= LEAST_GAIN, gain / seconds, -1.0)))])
+        return int(candidates[int(np.argmax(np.where(gain >= LEAST_GAIN, gain / seconds, -1.0)))])
 
 
 def find_ramp(posterior: Posterior, question: Question) -> Ramp | None:
@@ -128,7 +128,7 @@ def find_ramp(posterior: Posterior, question: Question) -> Ramp | None:
     noise = posterior.noise[posterior.kept]
     positions = np.asarray(posterior.positions)
     _, firsts, builds = np.unique(chain.builds, return_index=True, return_inverse=True)
-    begins, ends, prior = _places(positions)
+    begins, ends, prior = _possible_ramps(positions)
     part = np.clip((positions - begins[:, None]) / (ends - begins)[:, None], 0.0, 1.0)
     # A build has one level, so no ramp lies between two positions of it. Its samples count once.
     possible = np.all(part == part[:, firsts[builds]], axis=1)
@@ -152,28 +152,28 @@ def find_ramp(posterior: Posterior, question: Question) -> Ramp | None:
     # The omitted noises have the same share of the ramp's evidence as of the steps' evidence.
     left_out = float(noise[kept].sum() / noise.sum())
     weight = np.exp(logs - top).sum(axis=2)
-    place, number = np.nonzero(weight > _MATTERS * weight.max())
-    kept_weight = weight[place, number]
+    segment, number = np.nonzero(weight > _MATTERS * weight.max())
+    kept_weight = weight[segment, number]
     evidence = top + math.log(float(weight.sum()) / left_out) + math.log(PRIOR * (1 - question.no_change))
     odds = min(max(evidence - chain.log_evidence, -50.0), 50.0)
     return Ramp(
         probability=1 / (1 + math.exp(-odds)),
-        begins=begins[place],
-        ends=ends[place],
+        begins=begins[segment],
+        ends=ends[segment],
         before=before[number],
         after=after[number],
         weight=kept_weight / kept_weight.sum(),
     )
 
 
-def _apart_from_steps(posterior: Posterior, places: Indices, mean: Floats) -> Floats:
-    """Return the mean square distance of the ramp's level at each place from that of the steps there."""
+def _apart_from_steps(posterior: Posterior, positions: Indices, mean: Floats) -> Floats:
+    """Return the mean square distance of the ramp's level at each position from that of the steps there."""
     changes = posterior.guesses
-    bounds = [np.ones(len(places))]
+    bounds = [np.ones(len(positions))]
     for change in changes:
         cumulative = np.concatenate([[0.0], np.cumsum(change.gaps)])
-        bounds.append(np.interp(places, posterior.positions, cumulative))
-    bounds.append(np.zeros(len(places)))
+        bounds.append(np.interp(positions, posterior.positions, cumulative))
+    bounds.append(np.zeros(len(positions)))
     levels = [float(changes[0].before.mean[0]), *(float(change.after.mean[-1]) for change in changes)]
     share = np.maximum(np.array(bounds[:-1]) - np.array(bounds[1:]), 0.0)
     apart: Floats = (share * (np.array(levels)[:, None] - mean[None, :]) ** 2).sum(axis=0)
@@ -207,7 +207,7 @@ def _nearest_nodes(lattice: Lattice, level: Floats) -> Indices:
     return np.where(inside, nearest, len(nodes))
 
 
-def _places(positions: Indices) -> tuple[Floats, Floats, Floats]:
+def _possible_ramps(positions: Indices) -> tuple[Floats, Floats, Floats]:
     """Return begins, ends and prior of the ramps considered: between knots at and between the builds."""
     low, high = int(positions[0]), int(positions[-1])
     knots = positions.astype(np.float64)

@@ -447,8 +447,8 @@ class Search:
             low, high = positions[gap], positions[gap + 1]
             if high - low <= max(1, self.question.revisions // SPREAD):
                 break
-            places = [low + round((high - low) * part) for part in _PARTS]
-            fresh = [at for at in places if low < at < high and not self._evidence.has_result(at)]
+            candidates = [low + round((high - low) * part) for part in _PARTS]
+            fresh = [at for at in candidates if low < at < high and not self._evidence.has_result(at)]
             if fresh:
                 measure = self._guide_batch(fresh[0], 2)
                 return measure if self._refusal(measure) is None else None
@@ -475,8 +475,8 @@ class Search:
         ramp = self._possible_ramp()
         if ramp is None or ramp.probability <= 1 - self.question.confidence:
             return None
-        place = ramp.most_informative_position(self._evidence, self.posterior)
-        measure = None if place is None else self._guide_batch(place, 2)
+        position = ramp.most_informative_position(self._evidence, self.posterior)
+        measure = None if position is None else self._guide_batch(position, 2)
         return measure if measure is not None and self._refusal(measure) is None else None
 
     def _certify_ramp(self, ramp: Ramp) -> Action:

@@ -15,7 +15,7 @@ from perftrail.sources.patched import PlainPatches
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from perftrail.model.source import Source as Asked
+    from perftrail.model.source import Source as SourceTable
     from perftrail.model.study import Study
     from perftrail.ports import Source, Starter
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class Kind(Protocol):
     """What the module of a kind of source provides; the module has the kind's name."""
 
-    def open_history(self, asked: Asked, *, cache: str, starter: Starter) -> Source:
+    def open_history(self, table: SourceTable, *, cache: str, starter: Starter) -> Source:
         """Open the source that a `[source]` table names. Reads nothing yet."""
         ...
 
@@ -34,29 +34,29 @@ def open_source(study: Study, *, cache: str, starter: Starter) -> Source:
 
 
 def open_table(
-    asked: Asked, *, cache: str, starter: Starter, folders: Sequence[str] = (), sandboxed: bool = False
+    table: SourceTable, *, cache: str, starter: Starter, folders: Sequence[str] = (), sandboxed: bool = False
 ) -> Source:
     """Open a source; its copies and downloads are stored below the directory `cache`.
 
     `folders` limits a directory source to these folders; empty: the whole directory. With `sandboxed`, no third-party
     code runs. Reads nothing yet. Raises `SourceError` if a required tool is not installed.
     """
-    match asked.kind:
+    match table.kind:
         case "directory":
-            return DirectorySource(asked, folders=folders)
-        case "release" if asked.archives:
+            return DirectorySource(table, folders=folders)
+        case "release" if table.archives:
             from perftrail.sources.archives import ArchiveSource  # noqa: PLC0415 - a network client is heavy
 
-            return ArchiveSource(asked, cache=cache)
+            return ArchiveSource(table, cache=cache)
         case "release":
             from perftrail.sources.packages.release import ReleaseSource  # noqa: PLC0415 - an index client is heavy
 
-            return ReleaseSource(asked, cache=cache, starter=starter, sandboxed=sandboxed)
+            return ReleaseSource(table, cache=cache, starter=starter, sandboxed=sandboxed)
         case "samples":
-            raise SourceError(f"{asked.location}: imported samples have no source to build")
+            raise SourceError(f"{table.location}: imported samples have no source to build")
         case kind:
             module = cast("Kind", import_module(f"{__name__}.{kind}"))
-            return module.open_history(asked, cache=cache, starter=starter)
+            return module.open_history(table, cache=cache, starter=starter)
 
 
 def open_patches(study: Study, source: Source, *, cache: str, starter: Starter) -> GitPatches | PlainPatches:

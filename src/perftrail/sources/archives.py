@@ -53,22 +53,22 @@ def archive_location(archive: Archive, base: str) -> str:
     return str(Path(base.removeprefix("file://")) / archive.file.removeprefix("file://"))
 
 
-def is_download(place: str) -> bool:
+def is_download(location: str) -> bool:
     """Whether a location must be downloaded."""
-    return place.startswith(("https://", "http://"))
+    return location.startswith(("https://", "http://"))
 
 
 def fetch(archive: Archive, *, base: str, cache: Path) -> Path:
     """Return an archive as a file with the right checksum. Raises `CheckoutFailed`."""
-    place = archive_location(archive, base)
-    if is_download(place):
-        return _downloaded(archive, place, cache)
-    path = Path(place)
+    location = archive_location(archive, base)
+    if is_download(location):
+        return _downloaded(archive, location, cache)
+    path = Path(location)
     if not path.is_file():
         raise CheckoutFailed(f"{path}: no such archive; source.archives names it for {archive.version}")
     if archive.sha256:
         with path.open("rb") as file:
-            _compare(archive, hashlib.file_digest(file, "sha256").hexdigest(), place)
+            _compare(archive, hashlib.file_digest(file, "sha256").hexdigest(), location)
     return path
 
 
@@ -104,10 +104,10 @@ def _download(address: str, to: Path) -> str:
         for scheme in ("https://", "http://"):
             session.mount(scheme, HTTPAdapter(max_retries=_RETRIES))
         session.headers["Accept-Encoding"] = "identity"
-        with session.get(address, stream=True, timeout=_TIMEOUT_SECONDS) as answer, to.open("wb") as file:
-            answer.raise_for_status()
+        with session.get(address, stream=True, timeout=_TIMEOUT_SECONDS) as response, to.open("wb") as file:
+            response.raise_for_status()
             # The checksum is that of the stored file: an encoding of the transfer must not change it.
-            for piece in answer.raw.stream(_PIECE_BYTES, decode_content=False):
+            for piece in response.raw.stream(_PIECE_BYTES, decode_content=False):
                 size += len(piece)
                 if size > LARGEST_ARCHIVE_BYTES:
                     raise CheckoutFailed(f"{address}: is larger than {LARGEST_ARCHIVE_BYTES} bytes")
@@ -116,9 +116,9 @@ def _download(address: str, to: Path) -> str:
     return digest.hexdigest()
 
 
-def _compare(archive: Archive, digest: str, place: str) -> None:
+def _compare(archive: Archive, digest: str, location: str) -> None:
     if digest != archive.sha256.lower():
-        raise CheckoutFailed(f"{place}: wrong checksum for {archive.version}: its SHA-256 is {digest}")
+        raise CheckoutFailed(f"{location}: wrong checksum for {archive.version}: its SHA-256 is {digest}")
 
 
 class ArchiveSource:

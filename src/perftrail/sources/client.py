@@ -39,7 +39,7 @@ def shared_directory(name: str) -> Path | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class ToolResult:
     """Output of a tool. `ended` describes how it failed; empty after success."""
 
     output: bytes
@@ -80,17 +80,17 @@ class Client:
         stdin: bytes = b"",
         timeout_seconds: float = QUICK_SECONDS,
         log: str | Path | None = None,
-    ) -> Answer:
+    ) -> ToolResult:
         """Run one command and return its output; the command and all its output are appended to `log`."""
         with tempfile.TemporaryDirectory(prefix="perftrail-client-") as scratch:
-            answer = self._run(command, Path(scratch), str(directory), stdin, timeout_seconds)
+            result = self._run(command, Path(scratch), str(directory), stdin, timeout_seconds)
         if log is not None:
-            _append(Path(log), command, answer)
-        return answer
+            _append(Path(log), command, result)
+        return result
 
     def _run(
         self, command: Sequence[str], scratch: Path, directory: str, stdin: bytes, timeout_seconds: float
-    ) -> Answer:
+    ) -> ToolResult:
         given, output, errors = scratch / "in", scratch / "out", scratch / "err"
         given.write_bytes(stdin)
         ran = self.starter.run(
@@ -105,7 +105,7 @@ class Client:
                 tree_memory="off",
             )
         )
-        return Answer(
+        return ToolResult(
             output=output.read_bytes() if output.exists() else b"",
             errors=errors.read_text("utf-8", errors="replace") if errors.exists() else "",
             ended=describe_end(ran.ended, timeout_seconds=timeout_seconds),
@@ -159,10 +159,10 @@ def refuse_control_characters(text: str, *, what: str) -> None:
         raise SourceError(f"{what} {text!r}: contains a line end or a NUL; no tool can look it up")
 
 
-def _append(log: Path, command: Sequence[str], answer: Answer) -> None:
+def _append(log: Path, command: Sequence[str], result: ToolResult) -> None:
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as file:
         file.write(f"$ {' '.join(command)}\n".encode(errors="replace"))
-        file.write(answer.output + answer.errors.encode(errors="replace"))
-        if answer.failed:
-            file.write(f"[{answer.ended}]\n".encode())
+        file.write(result.output + result.errors.encode(errors="replace"))
+        if result.failed:
+            file.write(f"[{result.ended}]\n".encode())

@@ -84,13 +84,13 @@ class PatchedSource:
             file.write(self._own.patch.text)
             file.flush()
             index = ["--index"] if (Path(directory) / ".git").exists() else []
-            answer = isolated_git(self._git, Path(directory)).run(
+            result = isolated_git(self._git, Path(directory)).run(
                 "apply", *index, "--whitespace=nowarn", "--", file.name,
                 repository=directory, timeout_seconds=LONG_SECONDS, log=log,
             )  # fmt: skip
-        if answer.failed:
+        if result.failed:
             remove_tree(Path(directory))
-            raise CheckoutFailed(f"the patch does not apply to {self._own.base.short}: {answer.why}")
+            raise CheckoutFailed(f"the patch does not apply to {self._own.base.short}: {result.why}")
 
     def _is_own(self, revision: Revision) -> bool:
         return revision.id == self._own.revision.id
@@ -117,8 +117,8 @@ class PlainPatches:
             changes = changes_of(self._git, file)
             self._source.materialise(onto, str(tree), f"{scratch}/log")
             git = isolated_git(self._git, tree)
-            answer = git.run("apply", "--whitespace=nowarn", "--", str(file), repository=tree)
-            if answer.failed:
+            result = git.run("apply", "--whitespace=nowarn", "--", str(file), repository=tree)
+            if result.failed:
                 existed = kept.exists()
                 obstacles = apply_some(git, file, tree)
                 if not existed:
@@ -134,12 +134,12 @@ def changes_of(git: Git, file: Path) -> tuple[FileChange, ...]:
 
     Raises `SourceError` for an invalid patch, `NoAnswer` if it changes nothing.
     """
-    answer = isolated_git(git, file.parent).run(
+    result = isolated_git(git, file.parent).run(
         "apply", "--numstat", "-z", "--", str(file), repository=file.parent
     )
-    if answer.failed:
-        raise SourceError(f"not a patch that git can read: {answer.why}")
-    found = [field.split("\t", 2) for field in answer.fields()]
+    if result.failed:
+        raise SourceError(f"not a patch that git can read: {result.why}")
+    found = [field.split("\t", 2) for field in result.fields()]
     if not found:
         raise NoAnswer("the patch changes nothing")
     return tuple(
@@ -152,19 +152,19 @@ def apply_some(git: Git, file: Path, tree: Path) -> tuple[Obstacle, ...]:
 
     Raises `SourceError` if git refuses the patch for another reason, for example a path outside the tree.
     """
-    answer = isolated_git(git, tree).run(
+    result = isolated_git(git, tree).run(
         "apply", "--reject", "--whitespace=nowarn", "--", str(file), repository=tree
     )
     passages: dict[str, list[Passage]] = {}
-    for path, line in _REFUSED.findall(answer.errors):
+    for path, line in _REFUSED.findall(result.errors):
         passages.setdefault(path, []).append(Passage(first=int(line), last=int(line)))
     refused = [
         Obstacle(path=path, clash="rejected", passages=tuple(lines)) for path, lines in passages.items()
     ]
-    absent = [Obstacle(path=path, clash="absent") for path in dict.fromkeys(_ABSENT.findall(answer.errors))]
-    there = [Obstacle(path=path, clash="added") for path in dict.fromkeys(_THERE.findall(answer.errors))]
+    absent = [Obstacle(path=path, clash="absent") for path in dict.fromkeys(_ABSENT.findall(result.errors))]
+    there = [Obstacle(path=path, clash="added") for path in dict.fromkeys(_THERE.findall(result.errors))]
     if not (refused or absent or there):
-        raise SourceError(f"the patch cannot be applied: {answer.why}")
+        raise SourceError(f"the patch cannot be applied: {result.why}")
     return (*refused, *absent, *there)
 
 

@@ -79,13 +79,13 @@ def count_until(at: datetime, times: Sequence[str]) -> int:
     >>> count_until(datetime(2024, 1, 2, tzinfo=UTC), ["2024-01-01", "1970-01-01", "2024-01-03", "1970-01-01"])
     2
     """
-    best = balance = place = 0
+    best = balance = count = 0
     for number, each in enumerate(times, start=1):
         date = moment(each, edge="start")
         balance += -1 if date is None or date <= at else 1
         if balance < best:
-            best, place = balance, number
-    return place
+            best, count = balance, number
+    return count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

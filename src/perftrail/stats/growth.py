@@ -290,10 +290,10 @@ class Break:
 
 def break_point(curve: Curve, least: float) -> Break | None:
     """Return the break if its evidence, averaged over its position, exceeds `least`; else `None`."""
-    places = _places(curve)
-    if not places:
+    positions = _possible_positions(curve)
+    if not positions:
         return None
-    found = [_broken(curve, place) for place in places]
+    found = [_broken(curve, position) for position in positions]
     top = max(each.evidence for each in found)
     weights = np.exp(np.array([each.evidence - top for each in found]))
     if top + math.log(float(weights.mean())) <= least:
@@ -305,28 +305,28 @@ def break_point(curve: Curve, least: float) -> Break | None:
     cumulative = np.cumsum(weights / weights.sum())
     first, last = int(np.searchsorted(cumulative, 0.025)), int(np.searchsorted(cumulative, 0.975))
     return Break(
-        x=places[int(np.argmax(weights))],
-        low=_neighbour(curve, places[first], below=True),
-        high=_neighbour(curve, places[min(last, len(places) - 1)], below=False),
+        x=positions[int(np.argmax(weights))],
+        low=_neighbour(curve, positions[first], below=True),
+        high=_neighbour(curve, positions[min(last, len(positions) - 1)], below=False),
         before=before,
         after=after,
     )
 
 
-def _places(curve: Curve) -> list[float]:
+def _possible_positions(curve: Curve) -> list[float]:
     """Return the possible positions of a break: points and midpoints, with enough points on both sides."""
     xs = curve.xs.tolist()
     halves = [math.sqrt(one * other) for one, other in pairwise(xs)]
     return [
-        place
-        for place in sorted((*xs, *halves))
-        if sum(x < place for x in xs) >= SIDE and sum(x > place for x in xs) >= SIDE
+        position
+        for position in sorted((*xs, *halves))
+        if sum(x < position for x in xs) >= SIDE and sum(x > position for x in xs) >= SIDE
     ]
 
 
-def _broken(curve: Curve, place: float) -> ShapeEvidence:
+def _broken(curve: Curve, position: float) -> ShapeEvidence:
     def logs(before: Floats, after: Floats, xs: Floats) -> Floats:
-        beyond = np.log(xs / place)
+        beyond = np.log(xs / position)
         bent: Floats = np.where(beyond < 0.0, before[:, None] * beyond, after[:, None] * beyond)
         return bent
 
@@ -337,11 +337,11 @@ def _broken(curve: Curve, place: float) -> ShapeEvidence:
     return shape_evidence(curve, shape, [(0.0, 1.0), EXPONENTS, EXPONENTS], cells=_BREAK_CELLS)
 
 
-def _neighbour(curve: Curve, place: float, *, below: bool) -> float:
+def _neighbour(curve: Curve, position: float, *, below: bool) -> float:
     """Return the point next to a position: a break is known no better than the axis was measured."""
     if below:
-        return float(curve.xs[curve.xs < place].max())
-    return float(curve.xs[curve.xs > place].min())
+        return float(curve.xs[curve.xs < position].max())
+    return float(curve.xs[curve.xs > position].min())
 
 
 LEAST_POINTS = 4

@@ -162,9 +162,9 @@ def _bent(xs: Floats, values: Floats, variances: Floats) -> bool:
     freedom = len(xs) - 3
     if freedom < 1:
         return False
-    places = (xs - xs.mean()) / np.ptp(xs)
+    scaled = (xs - xs.mean()) / np.ptp(xs)
     weights = 1.0 / np.sqrt(variances)
-    design = np.stack([np.ones(len(xs)), places, places**2], axis=1) * weights[:, None]
+    design = np.stack([np.ones(len(xs)), scaled, scaled**2], axis=1) * weights[:, None]
     found = np.linalg.lstsq(design, values * weights, rcond=None)[0]
     away = values * weights - design @ found
     scale = max(1.0, float(away @ away) / freedom)

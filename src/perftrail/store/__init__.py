@@ -109,5 +109,5 @@ def open_shared(
     return SqlStore(
         postgresql.database(engine, where=shown(url)),
         machine=machine,
-        server_wait=ServerWait(tell=on_wait, seconds=limit_seconds),
+        server_wait=ServerWait(on_change=on_wait, seconds=limit_seconds),
     )

@@ -87,8 +87,8 @@ def columns_of(outcomes: Iterable[Outcome], *, metrics: Collection[str] | None =
     """Return outcomes as columns like `sample_columns`, in their order."""
     samples = [each for each in outcomes if isinstance(each, Measurement) and each.key.phase == "sample"]
     values = [
-        (place, name, each.methods.get(name, ""), value)
-        for place, each in enumerate(samples)
+        (index, name, each.methods.get(name, ""), value)
+        for index, each in enumerate(samples)
         for name, value in each.values.items()
         if metrics is None or name in metrics
     ]
@@ -104,7 +104,7 @@ def columns_of(outcomes: Iterable[Outcome], *, metrics: Collection[str] | None =
         flags=_whole([marks[each.flags] - 1 for each in samples])[0],
         block=_whole([blocks.get(each.draw.block, NO_BLOCK) for each in samples])[0],
         turn=_whole([each.draw.turn for each in samples])[0],
-        invocation=_whole([place for place, _, _, _ in values])[0],
+        invocation=_whole([index for index, _, _, _ in values])[0],
         metric=_whole([names[name] for _, name, _, _ in values])[0],
         method=_whole([methods.get(method, NO_METHOD) for _, _, method, _ in values])[0],
         value=np.array([value for _, _, _, value in values], np.float64),
@@ -171,9 +171,9 @@ def _values(
         connection, asked.order_by(table.c.invocation_id, table.c.metric_id)
     ):
         body = _whole(of, metric, [each or NO_METHOD for each in method])
-        place = np.searchsorted(ids, body[0])
-        ours = np.flatnonzero(ids[np.minimum(place, len(ids) - 1)] == body[0]) if len(ids) else place[:0]
-        body[0] = place
+        index = np.searchsorted(ids, body[0])
+        ours = np.flatnonzero(ids[np.minimum(index, len(ids) - 1)] == body[0]) if len(ids) else index[:0]
+        body[0] = index
         bodies.append(body[:, ours])
         values.append(np.fromiter(value, np.float64, len(value))[ours])
     return np.concatenate(bodies, axis=1), np.concatenate(values)

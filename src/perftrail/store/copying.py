@@ -102,13 +102,13 @@ def invocations(connection: Connection) -> Iterator[Sequence[StoredInvocation]]:
 
 
 def invocations_at(
-    connection: Connection, places: Sequence[tuple[int, int, int, int]]
+    connection: Connection, keys: Sequence[tuple[int, int, int, int]]
 ) -> Iterator[StoredInvocation]:
     """Yield those invocations that exist, each named by the ids of runnable and machine, phase and ordinal."""
     table = schema.invocation
     asked = _invocations().add_columns(table.c.runnable_id, table.c.machine_id)
     key = (table.c.runnable_id, table.c.machine_id, table.c.phase, table.c.ordinal)
-    for chunk in chunks(places):
+    for chunk in chunks(keys):
         # Conditions on single columns use an index, but also match a few other rows.
         near = (column.in_(set(values)) for column, values in zip(key, zip(*chunk, strict=True), strict=True))
         wanted = set(chunk)
@@ -259,8 +259,8 @@ def insert_invocations(
 ) -> None:
     """Insert the missing ones of some invocations; record which exist with different content."""
     rows = [_row(connection, each, numbering) for each in batch]
-    places = [(row["runnable_id"], row["machine_id"], row["phase"], row["ordinal"]) for row in rows]
-    existing = {each.key: each for each in invocations_at(connection, places)}
+    keys = [(row["runnable_id"], row["machine_id"], row["phase"], row["ordinal"]) for row in rows]
+    existing = {each.key: each for each in invocations_at(connection, keys)}
     done.differs += (
         named(each.key)
         for each in batch
@@ -637,8 +637,8 @@ def _newer(rows: Sequence[Named], existing: Sequence[Named]) -> Sequence[Named]:
         return rows
     last = existing[-1]
     if last in rows:
-        place = max(number for number, row in enumerate(rows) if row == last)
-        return rows[place + 1 :]
+        index = max(number for number, row in enumerate(rows) if row == last)
+        return rows[index + 1 :]
     return [row for row in rows if row["finished"] > last["finished"]]
 
 

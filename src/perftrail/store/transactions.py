@@ -42,7 +42,7 @@ class ServerBack:
 class ServerWait:
     """Time limit for a server that does not answer, and the callback for its states."""
 
-    tell: Callable[[ServerUnreachable | ServerBack], None]
+    on_change: Callable[[ServerUnreachable | ServerBack], None]
     seconds: float = LIMIT_SECONDS
 
 
@@ -184,14 +184,16 @@ class Transactions:
                     self._wait(away, since, first=failures == 2)
             else:
                 if failures > 1 and self._server_wait is not None:
-                    self._server_wait.tell(ServerBack(where=self.where, seconds=time.monotonic() - since))
+                    self._server_wait.on_change(
+                        ServerBack(where=self.where, seconds=time.monotonic() - since)
+                    )
                 return done
 
     def _wait(self, away: StoreUnreachable, since: float, *, first: bool) -> None:
         if self._server_wait is None:
             raise away
         if first:
-            self._server_wait.tell(
+            self._server_wait.on_change(
                 ServerUnreachable(where=self.where, why=away.why, seconds=self._server_wait.seconds)
             )
         if time.monotonic() - since >= self._server_wait.seconds:

@@ -116,11 +116,11 @@ def _data(text: str, shown: str) -> dict[str, Any]:
     except RecursionError:
         _refuse(shown, "is nested too deeply", line=1, key="syntax")
     except ValueError as error:
-        message, _, place = str(error).partition(" (at ")
+        message, _, location = str(error).partition(" (at ")
         reason = _plainly(message)
-        if place.startswith("end"):
+        if location.startswith("end"):
             _refuse(shown, f"{reason}, at the end of the file", line=_last_line(text), key="syntax")
-        found = re.match(r"line (\d+), column (\d+)", place)
+        found = re.match(r"line (\d+), column (\d+)", location)
         if found is None:
             _refuse(shown, reason, line=1, key="syntax")
         _refuse(shown, f"{reason}, at column {found[2]}", line=int(found[1]), key="syntax")

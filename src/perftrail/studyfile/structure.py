@@ -362,7 +362,7 @@ class Document:
 
 
 StandIn = str | dict[str, object]
-Place = TypeVar("Place", int, str)
+Index = TypeVar("Index", int, str)
 Hook = Callable[[object, Hint], Any]
 """Function that cattrs calls with a value and its type. Any: each type's hook returns that type."""
 
@@ -465,28 +465,28 @@ def _names(read: Reader, rule: str | None) -> Reader:
 
 
 def _every(
-    items: Iterable[tuple[Place, object]], read: Reader, rule: str | None = None
-) -> list[tuple[Place, Any]]:
+    items: Iterable[tuple[Index, object]], read: Reader, rule: str | None = None
+) -> list[tuple[Index, Any]]:
     """Read every item, and raise all mistakes together in the form of cattrs."""
-    result: list[tuple[Place, Any]] = []
+    result: list[tuple[Index, Any]] = []
     errors: list[Exception] = []
 
-    for place, value in items:
+    for index, value in items:
         try:
-            check_name(str(place), rule)
+            check_name(str(index), rule)
         except InvalidValue as error:
-            errors.append(_noted(error, place))
+            errors.append(_noted(error, index))
         try:
-            result.append((place, read(value)))
+            result.append((index, read(value)))
         except (InvalidValue, ClassValidationError, IterableValidationError) as error:
-            errors.append(_noted(error, place))
+            errors.append(_noted(error, index))
     if errors:
         raise IterableValidationError("items", errors, object)
     return result
 
 
-def _noted(error: Exception, place: int | str) -> Exception:
-    error.add_note(IterableValidationNote(f"item {place}", place, object))
+def _noted(error: Exception, index: int | str) -> Exception:
+    error.add_note(IterableValidationNote(f"item {index}", index, object))
     return error
 
 
@@ -501,8 +501,8 @@ def _misfits(error: Exception, path: KeyPath, known: FileKey | None) -> Iterator
             yield from _unknown_keys(inner, path)
     elif isinstance(error, IterableValidationError):
         noted_items, _ = error.group_exceptions()
-        for inner, place in noted_items:
-            yield from _misfits_of_item(inner, path, place.index)
+        for inner, item in noted_items:
+            yield from _misfits_of_item(inner, path, item.index)
     else:
         assert isinstance(error, InvalidValue), error
         yield Misfit(path=path, message=str(error), stand_in=known.key.stand_in if known else None)

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, TypedDict
 
 from perftrail.errors import UsageError
-from perftrail.measure.bench import RunnableOutcomes
 from perftrail.measure.events import HistoryRead, Skipped
 from perftrail.measure.failure_groups import FailureGroupJson, group_failures, remedies
+from perftrail.measure.invocation_runner import RunnableOutcomes
 from perftrail.measure.sources import SkippedRevisionJson, skips_json
 from perftrail.model.build import Built, Failure
 from perftrail.model.measurement import FailedInvocation, Quiet, Runnable
@@ -419,7 +419,7 @@ class Attempt:
 
     def _relink(self, cells: Sequence[Cell], layouts: Sequence[int]) -> Generator[Event, None, None]:
         """Relink the started cells in other orders, and start each once; no sample is stored."""
-        subject_builder, bench = self._session.subject_builder, self._session.bench
+        subject_builder, runner = self._session.subject_builder, self._session.runner
         wanted = [
             cell for cell in cells if cell.subject in self._started and subject_builder.can_relink(cell)
         ]
@@ -432,7 +432,7 @@ class Attempt:
                 ready = yield from subject_builder.ready(cell, layout=layout)
                 failure = ready if isinstance(ready, Failure) else None
                 if not isinstance(ready, Failure) and layout == layouts[0]:
-                    result = bench.invoker.observe(ready, f"layout-{layout}", lambda command: command).result
+                    result = runner.invoker.observe(ready, f"layout-{layout}", lambda command: command).result
                     failure = result if isinstance(result, Failure) else None
                 if failure is not None:
                     self._failures.setdefault(cell.subject, failure)
@@ -444,7 +444,7 @@ class Attempt:
         if isinstance(ready, Failure):
             return ready
         phase: Phase = "warmup" if self._session.study.measure.warmups else "sample"
-        outcome = yield from self._session.bench.outcome(ready, phase, 0)
+        outcome = yield from self._session.runner.outcome(ready, phase, 0)
         return outcome.failure if isinstance(outcome, FailedInvocation) else None
 
 

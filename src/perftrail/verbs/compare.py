@@ -259,7 +259,7 @@ class Compare:
             threshold=rule.threshold,
             machine=self._session.machine,
             invocations=sum(benchmark.pairs.units.started() for benchmark in different),
-            fresh=self._session.bench.started,
+            fresh=self._session.runner.started,
             seconds=self._clock() - began,
             finished=now(),
             layout_noise=self._layout_noise(benchmarks, rows),

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, TypedDict
 
 from perftrail.errors import NoAnswer, UsageError
-from perftrail.measure.bench import DisagreementJson, ReadyOutcomes, disagreements
 from perftrail.measure.events import GivenUp, HistoryRead, Invoked, Progress, SameArtefact, Skipped
 from perftrail.measure.failure_groups import same_reason, study_line
 from perftrail.measure.invocation import invocation_seed
+from perftrail.measure.invocation_runner import DisagreementJson, ReadyOutcomes, disagreements
 from perftrail.measure.sources import SkippedRevisionJson, skips_json
 from perftrail.model.build import Failure, Stage
 from perftrail.model.measurement import Draw, FailedInvocation
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
-    from perftrail.measure.bench import Disagreement
     from perftrail.measure.events import Event
+    from perftrail.measure.invocation_runner import Disagreement
     from perftrail.measure.session import Session
     from perftrail.measure.sources import SkippedRevisions
     from perftrail.measure.subjects import PlannedInvocation, Ready
@@ -143,7 +143,7 @@ class Run:
                 if tally.ready.cell in self._outlook.left_out
             ),
             failures=self._failures,
-            invocations=self._session.bench.started,
+            invocations=self._session.runner.started,
             left_out=left_out,
             pins=self._session.pins,
             disagreements=disagreements(self._session.study, self._outcomes()),
@@ -203,10 +203,10 @@ class Run:
         return [cell for cell in cells(self._session.study, subject) if self._selection.includes(cell)]
 
     def _read_stored(self, readies: Sequence[Ready]) -> None:
-        study, bench = self._session.study, self._session.bench
-        bench.recall(readies)
+        study, runner = self._session.study, self._session.runner
+        runner.recall(readies)
         for ready in readies:
-            known = bench.known(ready)
+            known = runner.known(ready)
             tally = ReadyOutcomes(
                 ready=ready,
                 known=known,
@@ -269,7 +269,7 @@ class Run:
         tallies = (self._tallies[key] for key in block)
         wanted = (each for each in tallies if self._outlook.has_work_left(each.ready.cell))
         starts = (self._start(each, replace(draw, turn=turn)) for turn, each in enumerate(wanted))
-        for event in self._session.bench.perform(starts):
+        for event in self._session.runner.perform(starts):
             yield event
             if isinstance(event, Invoked):
                 self._stop_if_all_fail(event.cell, event.outcome)
@@ -280,7 +280,7 @@ class Run:
             yield self._progress()
 
     def _start(self, tally: ReadyOutcomes, draw: Draw) -> PlannedInvocation:
-        return self._session.bench.plan(tally.ready, *tally.next, draw=draw)
+        return self._session.runner.plan(tally.ready, *tally.next, draw=draw)
 
     def _give_up(self, cell: Cell) -> Generator[Event, None, None]:
         if larger := self._outlook.give_up(cell):

@@ -389,7 +389,7 @@ async def revision(request: Request) -> Response:
 async def samples(request: Request) -> Response:
     """Every invocation of a runnable, by machine."""
     served_study, key = served_study_of(request), request.path_params["key"]
-    found = await served_study.ask(lambda store: starts(store, key))
+    found = await served_study.query(lambda store: starts(store, key))
     if not found:
         raise HTTPException(404, "no invocation has this key")
     answer: list[InvocationsJson] = [
@@ -425,7 +425,7 @@ def _subject(subject: Subject) -> SubjectJson:
 async def regressions(request: Request) -> Response:
     """Regressions, the newest first."""
     served_study, snapshot = served_study_of(request), await snapshot_of(request)
-    notes = await served_study.ask(lambda store: store.notes())
+    notes = await served_study.query(lambda store: store.notes())
     return JSONResponse([_regression(each, notes) for each in snapshot.regressions])
 
 
@@ -464,7 +464,7 @@ async def searches(request: Request) -> Response:
     return JSONResponse(
         [
             _search(each)
-            for each in reversed(await served_study.ask(lambda store: store.searches()))
+            for each in reversed(await served_study.query(lambda store: store.searches()))
             if each.machine == here
         ]
     )
@@ -474,11 +474,11 @@ async def search(request: Request) -> Response:
     """One search, running or ended: each step with its belief."""
     served_study, snapshot = served_study_of(request), await snapshot_of(request)
     here, key = snapshot.gathered.view.machine.id, request.path_params["key"]
-    known = await served_study.ask(lambda store: store.searches())
+    known = await served_study.query(lambda store: store.searches())
     found = next((each for each in known if (each.key, each.machine) == (key, here)), None)
     if found is None:
         raise HTTPException(404, "no search has this key")
-    steps = await served_study.ask(lambda store: store.steps(key, here))
+    steps = await served_study.query(lambda store: store.steps(key, here))
     parts: list[StepJson] = [
         {
             "number": each.number,

@@ -91,7 +91,7 @@ async def _card(served_study: ServedStudy) -> tuple[ServedStudy, About, Snapshot
     open_regressions = 0
     if snapshot is not None and snapshot.regressions:
         with suppress(StoreError):
-            notes = await served_study.ask(lambda store: store.notes())
+            notes = await served_study.query(lambda store: store.notes())
             open_regressions = sum(status_of(notes, each.key) != "fixed" for each in snapshot.regressions)
     return served_study, about, snapshot, open_regressions
 
@@ -100,7 +100,7 @@ async def study(request: Request) -> Response:
     """A study's answer."""
     served_study, snapshot = served_study_of(request), await snapshot_of(request)
     live = await served_study.live()
-    notes = await served_study.ask(lambda store: store.notes())
+    notes = await served_study.query(lambda store: store.notes())
     fresh = sum(status_of(notes, each.key) == "new" for each in snapshot.regressions)
     return web(request).pages.page(
         request,
@@ -203,7 +203,7 @@ async def searches(request: Request) -> Response:
     served_study, snapshot = served_study_of(request), await snapshot_of(request)
     here = snapshot.gathered.view.machine.id
     records = [
-        each for each in await served_study.ask(lambda store: store.searches()) if each.machine == here
+        each for each in await served_study.query(lambda store: store.searches()) if each.machine == here
     ]
     key = named(request, "search")
     chosen = next((each for each in reversed(records) if key in ("", each.key)), None)
@@ -225,7 +225,7 @@ async def searches(request: Request) -> Response:
 async def search_figure(request: Request) -> Response:
     """A search's belief after each step, as Vega's specification."""
     served_study, snapshot = served_study_of(request), await snapshot_of(request)
-    found = {each.key: each for each in await served_study.ask(lambda store: store.searches())}
+    found = {each.key: each for each in await served_study.query(lambda store: store.searches())}
     record = found.get(request.path_params["key"])
     section = None if record is None else await _search_section(served_study, snapshot, record)
     if section is None or section.figure is None:
@@ -236,7 +236,7 @@ async def search_figure(request: Request) -> Response:
 async def _search_section(
     served_study: ServedStudy, snapshot: Snapshot, record: SearchRecord
 ) -> Section | None:
-    steps = await served_study.ask(lambda store: store.steps(record.key, record.machine))
+    steps = await served_study.query(lambda store: store.steps(record.key, record.machine))
     return stored_search_section(snapshot, record, steps)
 
 
@@ -251,7 +251,7 @@ async def regressions(request: Request) -> Response:
     wanted = named(request, "status")
     if wanted not in ("", *STATUSES):
         raise HTTPException(400, f"status: one of {', '.join(STATUSES)}")
-    notes = await served_study.ask(lambda store: store.notes())
+    notes = await served_study.query(lambda store: store.notes())
     known = [(each, status_of(notes, each.key)) for each in snapshot.regressions]
     along = [(each.followed, name) for name, each in snapshot.histories.items()]
     histories = {
@@ -466,7 +466,7 @@ async def samples(request: Request) -> Response:
     """Every invocation of a runnable, by machine."""
     served_study, snapshot = served_study_of(request), await snapshot_of(request)
     key = request.path_params["key"]
-    found = await served_study.ask(lambda store: starts(store, key))
+    found = await served_study.query(lambda store: starts(store, key))
     if not found:
         raise HTTPException(404, "no invocation has this key")
     cells = snapshot.cells_of.get(key, ())
@@ -506,7 +506,7 @@ async def log(request: Request) -> Response:
     ordinal, results = number(asked["ordinal"]), served_study.results(snapshot)
     if ordinal is None:
         raise HTTPException(404, "no invocation has this number")
-    text = await served_study.ask(
+    text = await served_study.query(
         lambda store: log_of(store, asked["key"], asked["machine"], asked["phase"], ordinal, results=results)
     )
     return _plain(text)
@@ -515,7 +515,7 @@ async def log(request: Request) -> Response:
 async def build_log(request: Request) -> Response:
     """The end of a build's output."""
     served_study, snapshot = served_study_of(request), await snapshot_of(request)
-    record = await served_study.ask(lambda store: store.build(request.path_params["key"]))
+    record = await served_study.query(lambda store: store.build(request.path_params["key"]))
     if record is None or isinstance(record.outcome, Prepared):
         raise HTTPException(404, "no build with this key has a log")
     return _plain(log_end(record.outcome.log, served_study.results(snapshot), most=LOG_BYTES))

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from perftrail.store import Holder
 
 
-Answer = TypeVar("Answer")
+QueryResult = TypeVar("QueryResult")
 
 FIRST_WAIT_SECONDS = 0.1
 """Time that a page waits for the first snapshot, before it says that one is being taken."""
@@ -151,7 +151,7 @@ class ServedStudy:
         if known.gathered.view.study.searched_source.kind == "samples":
             return time.monotonic() - self._resting_until > AGED_SECONDS
         try:
-            mark: StoreProgress = await self.ask(lambda store: store.mark())
+            mark: StoreProgress = await self.query(lambda store: store.mark())
         except PerftrailError as error:
             self.trouble = str(error)
             return False
@@ -180,12 +180,12 @@ class ServedStudy:
         self.seconds = time.thread_time() - began
         return taken
 
-    async def ask(self, question: Callable[[Store], Answer]) -> Answer:
+    async def query(self, read: Callable[[Store], QueryResult]) -> QueryResult:
         """Query the store, in parallel to requests. Raises `StoreError` if it cannot be read."""
-        return await asyncio.to_thread(self._asked, question)
+        return await asyncio.to_thread(self._queried, read)
 
-    def _asked(self, question: Callable[[Store], Answer]) -> Answer:
-        return question(self._opened())
+    def _queried(self, read: Callable[[Store], QueryResult]) -> QueryResult:
+        return read(self._opened())
 
     def _opened(self) -> Store:
         """Return the open store; it stays open for a while, because opening takes longer than most queries."""

@@ -16,7 +16,7 @@ from perftrail.cluster.study_copy import STUDY, StudyCopy, pack_study, study_dig
 from perftrail.cluster.values import PackedFiles, RemoteStudy
 from perftrail.errors import ClusterError
 from perftrail.model.source import Source
-from tests.measure.bench import a_study
+from tests.measure.fake_session import a_study
 
 
 def site(home: Path, source: Source, *, token: str = "one") -> RemoteStudy:
@@ -128,11 +128,11 @@ def test_a_directory_keeps_what_it_is_known_by_and_an_empty_name_is_none(tmp_pat
 def test_a_received_log_is_among_the_logs(tmp_path: Path, name: str) -> None:
     (tmp_path / "root").mkdir()
     results = tmp_path / "root" / "results.db"
-    for place in (results, tmp_path / "results.db"):
-        place.write_text("measured")
+    for path in (results, tmp_path / "results.db"):
+        path.write_text("measured")
     with pytest.raises(ClusterError, match=r"results\.db: a worker sent this as a log"):
         unpack_logs(archive(tarfile.TarInfo(name)), tmp_path / "root", below="logs")
-    assert [place.read_text() for place in (results, tmp_path / "results.db")] == ["measured"] * 2
+    assert [path.read_text() for path in (results, tmp_path / "results.db")] == ["measured"] * 2
 
 
 def test_what_comes_as_a_log_leads_nowhere_else(tmp_path: Path) -> None:

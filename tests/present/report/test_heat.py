@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from perftrail.charts.heatmap import MOST_ROWS
 from perftrail.present.report.curves import Line, largest_differences
-from tests.results.test_by_benchmark import NEW, Bench
+from tests.results.test_by_benchmark import NEW, BenchmarkRows
 
 
 def lines(count: int, *, different: int) -> list[Line]:
     """A benchmark as a whole, and so many points, of which one has changed."""
-    found = Bench().add("text", "same", 1.0).add("text", "other", 2.0).shifts()
+    found = BenchmarkRows().add("text", "same", 1.0).add("text", "other", 2.0).shifts()
     same, other = ({NEW: shift} for shift in found.at)
     points = [
         Line(label=f"text {at}", whole=False, shifts=other if at == different else same)

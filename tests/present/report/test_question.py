@@ -17,7 +17,7 @@ from perftrail.results.selection import Selection
 from perftrail.verbs.run import Run
 from tests.fakes.subject_builder import FakeSource, FakeStarter
 from tests.fakes.watcher import NOISY, FakeWatcher
-from tests.measure.bench import a_session, a_study, drain
+from tests.measure.fake_session import a_session, a_study, drain
 
 if TYPE_CHECKING:
     from perftrail.present.html_page import Page

@@ -15,7 +15,7 @@ from perftrail.present.report.report import make_report
 from perftrail.results.selection import Selection
 from perftrail.verbs.run import Run
 from tests.fakes.subject_builder import FakeSource, FakeStarter
-from tests.measure.bench import a_session, a_study, drain
+from tests.measure.fake_session import a_session, a_study, drain
 
 REVISIONS, CULPRIT = 48, 30
 

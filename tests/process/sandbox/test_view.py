@@ -59,7 +59,7 @@ def test_a_study_in_the_home_directory_itself_is_refused(
 
 def test_only_the_own_directories_can_be_written_to(inside: Inside, tmp_path: Path) -> None:
     (tmp_path / "outside").mkdir()
-    places = [inside.own, Path("/tmp"), Path("/var/tmp"), Path("/dev/shm")]
+    directories = [inside.own, Path("/tmp"), Path("/var/tmp"), Path("/dev/shm")]
     closed = [
         "/etc",
         "/usr/bin",
@@ -72,8 +72,8 @@ def test_only_the_own_directories_can_be_written_to(inside: Inside, tmp_path: Pa
         inside.logs,
     ]
     closed += [inside.study / ".perftrail", inside.own.parent, "/sys/fs/cgroup", "/proc/sys/kernel"]
-    for place in places:
-        assert inside.run(f"echo x > {place}/pwned").ended == Exited(code=0), (place, inside.said)
+    for directory in directories:
+        assert inside.run(f"echo x > {directory}/pwned").ended == Exited(code=0), (directory, inside.said)
     for each in closed:
         assert inside.run(f"echo x > {each}/pwned").ended != Exited(code=0), each
     assert not Path("/tmp/pwned").exists()
@@ -173,10 +173,10 @@ CONNECT = "import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1]
     not os.access("/var/lib", os.W_OK), reason="only root can make a socket that is not hidden anyway"
 )
 def test_services_of_the_machine_are_not_reached_through_their_sockets(tmp_path: Path) -> None:
-    with tempfile.TemporaryDirectory(dir="/var/lib") as place, socket.socket(socket.AF_UNIX) as service:
-        service.bind(f"{place}/service")
+    with tempfile.TemporaryDirectory(dir="/var/lib") as directory, socket.socket(socket.AF_UNIX) as service:
+        service.bind(f"{directory}/service")
         service.listen()
         for sandbox, reached in ((Sandbox(), False), (Sandbox(network="build", why="a test"), True)):
             with opened(tmp_path / str(reached), sandbox) as inside:
-                inside.run(f'exec python3 -c "{CONNECT}" {place}/service')
+                inside.run(f'exec python3 -c "{CONNECT}" {directory}/service')
             assert ("connected" in inside.said) is reached, inside.said

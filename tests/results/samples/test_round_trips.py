@@ -11,7 +11,7 @@ import pytest
 from perftrail import studyfile
 from perftrail.errors import NoAnswer, SourceError, UsageError
 from perftrail.formats import tidy_csv
-from perftrail.formats.document import Place
+from perftrail.formats.document import FileContext
 from perftrail.formats.exports import FORMATS, write
 from perftrail.model.exchange import Series
 from perftrail.results.rows import Row, rows
@@ -50,15 +50,15 @@ def files(study: Path, format: str) -> Mapping[str, bytes]:
     return write(format, samples, view.study)
 
 
-def again(study: Path, format: str, place: Path, *, directory: bool = True) -> Path:
+def again(study: Path, format: str, target: Path, *, directory: bool = True) -> Path:
     """Export a study and import what was written as another one."""
-    written = place / f"written-{format}"
+    written = target / f"written-{format}"
     for name, content in files(study, format).items():
         (written / name).parent.mkdir(parents=True, exist_ok=True)
         (written / name).write_bytes(content)
     chosen = [written] if directory else sorted(written.iterdir())
-    import_files(chosen, place / f"again-{format}")
-    return place / f"again-{format}"
+    import_files(chosen, target / f"again-{format}")
+    return target / f"again-{format}"
 
 
 def held(study: Path) -> Held:
@@ -191,8 +191,8 @@ def test_a_file_that_no_tool_wrote_is_refused_before_anything_is_copied(tmp_path
     assert not (tmp_path / "study").exists()
 
 
-def everything(place: Path) -> dict[str, bytes]:
-    return {str(path): path.read_bytes() if path.is_file() else b"" for path in place.rglob("*")}
+def everything(directory: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() if path.is_file() else b"" for path in directory.rglob("*")}
 
 
 @pytest.mark.parametrize(
@@ -216,9 +216,9 @@ def test_nothing_is_left_of_an_import_that_fails(study: Path, tmp_path: Path, te
 def test_a_file_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lengths = []
 
-    def counted(content: bytes, place: Place) -> tuple[Series, ...]:
+    def counted(content: bytes, context: FileContext) -> tuple[Series, ...]:
         lengths.append(len(content))
-        return read(content, place)
+        return read(content, context)
 
     read = tidy_csv.read
     monkeypatch.setattr(tidy_csv, "read", counted)

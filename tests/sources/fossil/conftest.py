@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from perftrail.model.source import Source as Asked
+from perftrail.model.source import Source as SourceTable
 from perftrail.process.launcher import Launcher
 from perftrail.sources.fossil import FossilSource
 from tests.sources.fossil.opening import Open
@@ -21,10 +21,10 @@ def repository(tmp_path: Path) -> FossilRepository:
 
 @pytest.fixture
 def opened(tmp_path: Path, launcher: Launcher, repository: FossilRepository) -> Open:
-    def open_it(location: object = None, cache: str = "cache", **asked: Any) -> FossilSource:
+    def open_it(location: object = None, cache: str = "cache", **keys: Any) -> FossilSource:
         where = str(location or repository.make())
         return FossilSource(
-            Asked(kind="fossil", location=where, **asked), cache=str(tmp_path / cache), starter=launcher
+            SourceTable(kind="fossil", location=where, **keys), cache=str(tmp_path / cache), starter=launcher
         )
 
     return open_it

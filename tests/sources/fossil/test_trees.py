@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from perftrail.errors import CheckoutFailed
-from perftrail.model.source import Source as Asked
+from perftrail.model.source import Source as SourceTable
 from perftrail.model.subject import Revision
 from perftrail.process.launcher import Launcher
 from perftrail.sources.fossil import FossilSource
@@ -193,8 +193,8 @@ def test_places_may_be_relative(
 ) -> None:
     made = line(repository, 2)
     monkeypatch.chdir(tmp_path)
-    asked = Asked(kind="fossil", location=str(repository.make()))
-    source = FossilSource(asked, cache="near", starter=launcher)
+    table = SourceTable(kind="fossil", location=str(repository.make()))
+    source = FossilSource(table, cache="near", starter=launcher)
     assert ids(source.history()) == made
     source.materialise(source.history()[1], "tree", "log")
     assert (tmp_path / "tree" / "a").read_text() == "1"
@@ -206,8 +206,8 @@ def test_check_outs_side_by_side(opened: Open, repository: FossilRepository, tmp
 
     def check_out(number: int) -> str:
         with Launcher() as own:
-            asked = Asked(kind="fossil", location=str(repository.path))
-            source = FossilSource(asked, cache=str(tmp_path / "fresh"), starter=own)
+            table = SourceTable(kind="fossil", location=str(repository.path))
+            source = FossilSource(table, cache=str(tmp_path / "fresh"), starter=own)
             return (put(source, history[number], tmp_path / f"tree{number}") / "a").read_text()
 
     with ThreadPoolExecutor(6) as pool:

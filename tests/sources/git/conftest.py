@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from perftrail.model.source import Source as Asked
+from perftrail.model.source import Source as SourceTable
 from perftrail.process.launcher import Launcher
 from perftrail.sources.git import GitSource
 from tests.sources.git.opening import Open
@@ -21,10 +21,10 @@ def repository(tmp_path: Path) -> Repository:
 
 @pytest.fixture
 def opened(tmp_path: Path, launcher: Launcher, repository: Repository) -> Open:
-    def open_it(location: object = None, cache: str = "cache", **asked: Any) -> GitSource:
+    def open_it(location: object = None, cache: str = "cache", **keys: Any) -> GitSource:
         where = str(location or repository.path)
         return GitSource(
-            Asked(kind="git", location=where, **asked), cache=str(tmp_path / cache), starter=launcher
+            SourceTable(kind="git", location=where, **keys), cache=str(tmp_path / cache), starter=launcher
         )
 
     return open_it

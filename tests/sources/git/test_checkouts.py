@@ -11,7 +11,7 @@ import pytest
 
 from perftrail.errors import CheckoutFailed
 from perftrail.file_tree import exclusive_lock
-from perftrail.model.source import Source as Asked
+from perftrail.model.source import Source as SourceTable
 from perftrail.process.launcher import Launcher
 from perftrail.sources.git import GitSource
 from tests.sources.contents import line
@@ -88,7 +88,9 @@ def test_checkouts_side_by_side(opened: Open, repository: Repository, tmp_path: 
     def check_out(number: int) -> str:
         with Launcher() as own:
             source = GitSource(
-                Asked(kind="git", location=str(repository.path)), cache=str(tmp_path / "cache"), starter=own
+                SourceTable(kind="git", location=str(repository.path)),
+                cache=str(tmp_path / "cache"),
+                starter=own,
             )
             directory = tmp_path / str(number) / "tree"
             source.materialise(history[number], str(directory), str(tmp_path / f"log{number}"))

@@ -1,4 +1,4 @@
-"""Files whose content Git LFS keeps elsewhere: put in place where it can be had, refused in words where not."""
+"""Files whose content Git LFS keeps elsewhere: put in path where it can be had, refused in words where not."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def without_lfs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def keep(repository: Repository, content: bytes) -> None:
-    place = repository.path / ".git" / "lfs" / "objects" / DIGEST[:2] / DIGEST[2:4] / DIGEST
-    place.parent.mkdir(parents=True)
-    place.write_bytes(content)
+    path = repository.path / ".git" / "lfs" / "objects" / DIGEST[:2] / DIGEST[2:4] / DIGEST
+    path.parent.mkdir(parents=True)
+    path.write_bytes(content)
 
 
 def test_contents_in_the_users_clone_take_the_place_of_their_pointers(

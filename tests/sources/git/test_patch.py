@@ -9,7 +9,7 @@ import pytest
 
 from perftrail.errors import CheckoutFailed, NoAnswer, SourceError
 from perftrail.model.patch import Conflict, Patch
-from perftrail.model.source import Source as Asked
+from perftrail.model.source import Source as SourceTable
 from perftrail.model.subject import Revision
 from perftrail.process.launcher import Launcher
 from perftrail.sources.directory import DirectorySource
@@ -21,14 +21,14 @@ from tests.sources.repositories import Repository
 
 @pytest.fixture
 def source(repository: Repository, tmp_path: Path, launcher: Launcher) -> GitSource:
-    asked = Asked(kind="git", location=str(repository.path))
-    return GitSource(asked, cache=str(tmp_path / "cache"), starter=launcher)
+    table = SourceTable(kind="git", location=str(repository.path))
+    return GitSource(table, cache=str(tmp_path / "cache"), starter=launcher)
 
 
 @pytest.fixture
 def patches(repository: Repository, tmp_path: Path, launcher: Launcher) -> GitPatches:
-    asked = Asked(kind="git", location=str(repository.path))
-    return GitPatches(asked, cache=str(tmp_path / "cache"), starter=launcher)
+    table = SourceTable(kind="git", location=str(repository.path))
+    return GitPatches(table, cache=str(tmp_path / "cache"), starter=launcher)
 
 
 def one(source: GitSource, name: str) -> Revision:
@@ -262,7 +262,7 @@ def test_a_patch_applies_to_a_plain_directory_in_a_repository(tmp_path: Path, la
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
     (tmp_path / "program").mkdir()
     (tmp_path / "program" / "f").write_text(lines())
-    source = DirectorySource(Asked(kind="directory", location=str(tmp_path / "program")))
+    source = DirectorySource(SourceTable(kind="directory", location=str(tmp_path / "program")))
     (base,) = source.history()
     text = b"diff --git a/f b/f\n--- a/f\n+++ b/f\n@@ -4,3 +4,3 @@\n line 4\n-line 5\n+fixed\n line 6\n"
     plain = PlainPatches(source, cache=str(tmp_path / "cache"), starter=launcher)
@@ -279,7 +279,7 @@ def test_a_patch_applies_to_a_plain_directory_in_a_repository(tmp_path: Path, la
 def test_a_patch_that_no_longer_applies_is_a_failed_check_out(tmp_path: Path, launcher: Launcher) -> None:
     (tmp_path / "program").mkdir()
     (tmp_path / "program" / "f").write_text(lines())
-    source = DirectorySource(Asked(kind="directory", location=str(tmp_path / "program")))
+    source = DirectorySource(SourceTable(kind="directory", location=str(tmp_path / "program")))
     (base,) = source.history()
     own = patched(base, Patch(text=b"diff --git a/g b/g\n--- a/g\n+++ b/g\n@@ -1 +1 @@\n-a\n+b\n", files=()))
     both = PatchedSource(source, own, cache=str(tmp_path / "cache"), starter=launcher)

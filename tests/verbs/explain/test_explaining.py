@@ -13,7 +13,7 @@ from perftrail.results.selection import Selection
 from perftrail.verbs.explain.explain import Explain, ExplainReport, Pair
 from perftrail.verbs.explain.profilers import ProfiledMetric, Profiler, read_calls, read_functions
 from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter
-from tests.measure.bench import a_session, a_study, drain
+from tests.measure.fake_session import a_session, a_study, drain
 
 PAIR = Pair(
     culprit=Revision(id="r1"), against=Revision(id="r0"), changes=(FileChange(path="a", added=1, removed=0),)

@@ -12,7 +12,7 @@ from tests.verbs.init.projects import MAIN_C, PROJECTS, Project
 
 
 def tree_of(files: Mapping[str, str], *, runnable: frozenset[str] = frozenset(), name: str = "tiny") -> Tree:
-    return Tree(name=name, programs={path: path in runnable for path in files}, texts=files)
+    return Tree(name=name, is_executable={path: path in runnable for path in files}, texts=files)
 
 
 def best(files: Mapping[str, str], *, runnable: frozenset[str] = frozenset()) -> BuildDraft:
@@ -70,8 +70,8 @@ def test_a_place_for_programs_that_the_project_sets_is_followed() -> None:
 
 def test_a_subdirectory_that_makes_the_program_is_entered() -> None:
     files = {f"expat/{path}": text for path, text in PROJECTS[3].files.items()}
-    [(found, place)] = detect(tree_of({**files, "README": ""}))
-    assert place == "expat"
+    [(found, name)] = detect(tree_of({**files, "README": ""}))
+    assert name == "expat"
     assert found.benchmark.command == "{build}/expat/build/bin/tiny --version"
     assert found.outputs == ("expat/build/bin/tiny",)
 

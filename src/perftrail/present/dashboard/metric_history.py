@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from perftrail.present.report.gathered import Followed, Gathered
     from perftrail.results.changes import HistoryChange
 
-    Places = npt.NDArray[np.intp]
+    Indexes = npt.NDArray[np.intp]
 
 MOST_MARKS = 200
 """Maximum number of marked failures in one chart."""
@@ -69,14 +69,14 @@ class MetricHistory:
         columns = self._columns
         inside = np.flatnonzero((columns.position >= first) & (columns.position <= last))
         if len(inside) <= most:
-            return tuple(self.points[place] for place in inside)
+            return tuple(self.points[index] for index in inside)
         subjects = len(np.unique(columns.subject[inside]))
         width = -(-(last - first + 1) * subjects // most)
         stretch = (columns.position[inside] - first) // width
         starts = np.flatnonzero(np.diff(stretch) | np.diff(columns.subject[inside])) + 1
         return self._together(inside, np.concatenate(([0], starts)))
 
-    def _together(self, inside: Places, starts: Places) -> tuple[HistoryPoint, ...]:
+    def _together(self, inside: Indexes, starts: Indexes) -> tuple[HistoryPoint, ...]:
         """Combine ranges of some points, which begin at `starts` among them."""
         columns = self._columns
         sizes = np.diff(np.append(starts, len(inside)))

@@ -132,11 +132,11 @@ def named_revision(gathered: Gathered, text: str) -> Revision:
     A label names its newest revision. Raises `UsageError` for none, and for several.
     """
     wanted = text.strip()
-    place = wanted.removeprefix("#")
+    number = wanted.removeprefix("#")
     # Python refuses numbers with thousands of digits
-    numbered = wanted != place and place.isdecimal() and len(place) <= len(str(len(gathered.revisions)))
-    if numbered and int(place) < len(gathered.revisions):
-        return gathered.revisions[int(place)]
+    numbered = wanted != number and number.isdecimal() and len(number) <= len(str(len(gathered.revisions)))
+    if numbered and int(number) < len(gathered.revisions):
+        return gathered.revisions[int(number)]
     if wanted in gathered.positions:
         return gathered.revisions[gathered.positions[wanted]]
     labelled = [revision for revision in gathered.revisions if wanted and revision.label == wanted]

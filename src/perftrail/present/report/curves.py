@@ -113,10 +113,10 @@ def _families(gathered: Gathered) -> Iterator[_Family]:
 
 def _fixed(rows: Sequence[Row], axis: str) -> list[Point]:
     """Return the values of the other parameters: each text, and the largest of numbers."""
-    places = dict.fromkeys(row.point.without([axis]) for row in rows if row.values)
+    points = dict.fromkeys(row.point.without([axis]) for row in rows if row.values)
     largest: dict[tuple[tuple[str, Value], ...], Point] = {}
-    for place in sorted(places, key=_size):
-        largest[tuple((name, value) for name, value in place.values if isinstance(value, str))] = place
+    for point in sorted(points, key=_size):
+        largest[tuple((name, value) for name, value in point.values if isinstance(value, str))] = point
     return list(largest.values())
 
 
@@ -155,11 +155,11 @@ def _sections(gathered: Gathered, family: _Family, name: str) -> Iterator[Sectio
 
 
 def _curve_point(gathered: Gathered, family: _Family, row: Row) -> Iterator[CurvePoint]:
-    place, found = row.point[family.axis], row.estimate
-    if found is not None and isinstance(place, int | float):
+    x, found = row.point[family.axis], row.estimate
+    if found is not None and isinstance(x, int | float):
         yield CurvePoint(
             subject=gathered.subject_name(row),
-            at=float(place),
+            at=float(x),
             value=found.value,
             low=found.low,
             high=found.high,
@@ -171,12 +171,12 @@ def _given_up(gathered: Gathered, family: _Family) -> Iterator[GivenUp]:
     """Return the planned points without a sample, with their failure or the failed smaller point."""
     study = gathered.view.study
     benchmark = study.benchmarks[family.benchmark]
-    by_place = {(row.subject, row.point): row for row in family.rows}
+    by_point = {(row.subject, row.point): row for row in family.rows}
     for subject in dict.fromkeys(row.subject for row in family.rows):
         gave_up = False
         for point in _planned(gathered, family, subject):
-            row, place = by_place.get((subject, point)), point[family.axis]
-            if not isinstance(place, int | float) or (row is not None and row.values):
+            row, x = by_point.get((subject, point)), point[family.axis]
+            if not isinstance(x, int | float) or (row is not None and row.values):
                 continue
             failure = None if row is None else _failure(gathered, row)
             if failure is None and not gave_up:
@@ -184,7 +184,7 @@ def _given_up(gathered: Gathered, family: _Family) -> Iterator[GivenUp]:
             gave_up = gave_up or (benchmark.give_up and failure is not None)
             yield GivenUp(
                 subject=subject.variant if len(study.variants) > 1 else revision_mark(subject.revision),
-                at=float(place),
+                at=float(x),
                 why="skipped" if failure is None else _why(gathered, family, failure),
                 limit=_limit(gathered, family, failure),
             )
@@ -231,11 +231,11 @@ def _table(gathered: Gathered, family: _Family, lost: Sequence[GivenUp], name: s
         (gathered.subject_name(row), _number(row.point[family.axis])): row_value(row) for row in family.rows
     }
     texts |= {(each.subject, each.at): each.why for each in lost}
-    places = sorted({place for _, place in texts})
+    xs = sorted({x for _, x in texts})
     return Table(
         name=name,
         head=(family.axis, *names),
-        rows=tuple((f"{place:g}", *(texts.get((each, place), "–") for each in names)) for place in places),
+        rows=tuple((f"{x:g}", *(texts.get((each, x), "–") for each in names)) for x in xs),
         numbers=frozenset(range(len(names) + 1)),
     )
 
@@ -266,10 +266,10 @@ def all_benchmarks_section(gathered: Gathered) -> Section | None:
     """Return every benchmark at every point for each subject; `None` without several points to compare."""
     rows = [row for row in gathered.compared_rows if row.metric != MEMORY]
     opposite = [pair for pair in sides(rows, gathered.variants) if not _answered(gathered, *pair)]
-    places = {(row.benchmark, row.metric, row.point) for _, row in opposite}
-    if len(places) < 2:
+    compared = {(row.benchmark, row.metric, row.point) for _, row in opposite}
+    if len(compared) < 2:
         return None
-    rows = [row for row in rows if (row.benchmark, row.metric, row.point) in places]
+    rows = [row for row in rows if (row.benchmark, row.metric, row.point) in compared]
     found = _apart(gathered, opposite) if _lacks_turns(gathered) else _in_turns(gathered, opposite)
     lines = list(_lines(gathered, rows, found))
     columns = list(dict.fromkeys(gathered.subject_name(row) for _, row in opposite))

@@ -105,15 +105,15 @@ def _gaps(gathered: Gathered) -> Iterator[Gap]:
                 first, last = (gathered.positions[str(end)] for end in ends)
                 yield Gap(first=first, last=last, why=f"{each['stage']}, {each['tried']} tried")
     for left_out in gathered.missing.left_out:
-        places = sorted(gathered.positions[revision.id] for revision in left_out.revisions)
-        yield from _runs(places, f"skipped: {escaped(left_out.reason)}")
+        positions = sorted(gathered.positions[revision.id] for revision in left_out.revisions)
+        yield from _runs(positions, f"skipped: {escaped(left_out.reason)}")
 
 
-def _runs(places: Sequence[int], why: str) -> Iterator[Gap]:
+def _runs(positions: Sequence[int], why: str) -> Iterator[Gap]:
     first = 0
-    for number, place in enumerate(places):
-        if number + 1 == len(places) or places[number + 1] != place + 1:
-            yield Gap(first=places[first], last=place, why=why)
+    for number, position in enumerate(positions):
+        if number + 1 == len(positions) or positions[number + 1] != position + 1:
+            yield Gap(first=positions[first], last=position, why=why)
             first = number + 1
 
 

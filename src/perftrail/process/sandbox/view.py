@@ -97,8 +97,8 @@ class View:
         bases = {"/tmp": private.tmp, "/var/tmp": private.tmp, **dict.fromkeys(_own_homes(), private.home)}  # noqa: S108
         paths = {*self._paths(), *_own_homes(), str(private.exchange)}
         return frozenset(
-            place / os.path.relpath(path, base)
-            for base, place in bases.items()
+            directory / os.path.relpath(path, base)
+            for base, directory in bases.items()
             for path in _outermost(path for path in paths if path.startswith(f"{base}/"))
         )
 

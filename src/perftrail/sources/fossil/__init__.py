@@ -37,14 +37,14 @@ class FossilSource:
         self._trees = FossilTrees(self._copy)
         self._changes = FossilChanges(self._copy, self._trees)
         self._lineage = FossilLineage(self._copy, self._changes, table)
-        self._places: dict[str, int] = {}
+        self._positions: dict[str, int] = {}
         self._asked_for = -2
 
     def history(self, range: str | None = None) -> tuple[Revision, ...]:
         """Return the check-ins of a range, by default the study's, parents before children."""
         found = select_revisions(self._lineage, self._table, range)
         self.remark, ids = found.remark, found.ids
-        self._places = {id_: place for place, id_ in enumerate(ids)}
+        self._positions = {id_: position for position, id_ in enumerate(ids)}
         return self._described(ids)
 
     def refresh(self) -> None:
@@ -116,9 +116,9 @@ class FossilSource:
 
     def _ahead(self, id_: str) -> tuple[str, ...]:
         """Return the check-ins that are probably requested next, in the order of the history."""
-        before, self._asked_for = self._asked_for, self._places.get(id_, -2)
+        before, self._asked_for = self._asked_for, self._positions.get(id_, -2)
         here = self._asked_for
-        return tuple(self._places)[here : here + _BATCH] if here == before + 1 else ()
+        return tuple(self._positions)[here : here + _BATCH] if here == before + 1 else ()
 
     def _described(self, ids: Sequence[str]) -> tuple[Revision, ...]:
         labels = self._names_of(ids)

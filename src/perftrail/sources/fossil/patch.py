@@ -88,15 +88,15 @@ class _Attempt:
         before = self._commit(parent)
         after = self._commit(fix, on=before)
         self._run("checkout", "--quiet", "--force", "--detach", self._commit(onto), "--")
-        answer = self._git.run(
+        result = self._git.run(
             *_AUTHOR, "-c", "merge.conflictStyle=merge", "-c", "rerere.enabled=false",
             "cherry-pick", "--no-commit", after, repository=self.tree, timeout_seconds=LONG_SECONDS,
         )  # fmt: skip
         clashes = Clashes(self._git, self.tree, self.tree)
         if clashes.any:
             return clashes.explained(onto=onto, fix=None)
-        if answer.failed:
-            raise SourceError(f"{quoted(fix.id)}: the change cannot be applied: {answer.why}")
+        if result.failed:
+            raise SourceError(f"{quoted(fix.id)}: the change cannot be applied: {result.why}")
         text = self._run("diff", "--cached", "--binary", "--full-index", *PLAIN_DIFF, "HEAD", "--")
         if not text.strip():
             name = quoted(onto.label or onto.short)
@@ -122,7 +122,7 @@ class _Attempt:
         return self._run(*_AUTHOR, "commit-tree", *parents, "-m", "files", tree).decode().strip()
 
     def _run(self, *words: str, where: Path | None = None) -> bytes:
-        answer = self._git.run(*words, repository=where or self.tree, timeout_seconds=LONG_SECONDS)
-        if answer.failed:
-            raise SourceError(f"git cannot compare the check-ins: {answer.why}")
-        return answer.output
+        result = self._git.run(*words, repository=where or self.tree, timeout_seconds=LONG_SECONDS)
+        if result.failed:
+            raise SourceError(f"git cannot compare the check-ins: {result.why}")
+        return result.output

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from perftrail.ports import Starter
-    from perftrail.sources.client import Answer
+    from perftrail.sources.client import ToolResult
 
 
 _USER = "perftrail"
@@ -45,7 +45,7 @@ _BATCH = 2000
 """Maximum number of ids in one statement: SQLite accepts at most a million characters."""
 
 Row = tuple[str, ...]
-"""A row of an answer, all as text; missing values are empty."""
+"""A row of a result, all as text; missing values are empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,19 +56,19 @@ class Fossil:
     program: str
 
     def rows(self, repository: Path, sql: str) -> list[Row]:
-        """Query a repository; every row of the answer is one ``json_array(…)``. Raises `SourceError`.
+        """Query a repository; every row of the result is one ``json_array(…)``. Raises `SourceError`.
 
         The query is read-only, but Fossil itself opens the file before: pass a private copy.
         """
-        answer = self.client.run(
+        result = self.client.run(
             [self.program, "sql", "--readonly", "-R", str(repository)],
             directory=repository.parent,
             stdin=f"{_BEGIN}{sql.rstrip(';')};\nSELECT json_array('{_END}');\n".encode(),
             timeout_seconds=LONG_SECONDS,
         )
-        found = list(_parsed(answer))
+        found = list(_parsed(result))
         if found[-1:] != [(_END,)]:
-            raise SourceError(f"{repository}: fossil cannot read it: {answer.why}")
+            raise SourceError(f"{repository}: fossil cannot read it: {result.why}")
         return found[:-1]
 
     def rows_about(self, repository: Path, names: Sequence[str], sql: str) -> list[Row]:
@@ -116,8 +116,8 @@ def _fossil(starter: Starter, own: Mapping[str, str]) -> Fossil:
     return Fossil(client=Client(starter=starter, environment=environment), program=program)
 
 
-def _parsed(answer: Answer) -> Iterator[Row]:
-    for line in answer.output.decode("utf-8", errors="replace").split("\n"):
+def _parsed(result: ToolResult) -> Iterator[Row]:
+    for line in result.output.decode("utf-8", errors="replace").split("\n"):
         try:
             values = json.loads(line) if line else None
         except ValueError:
@@ -152,7 +152,7 @@ _NAMES = "SELECT json_array(substr(tagname, 5)) FROM tag WHERE tagname GLOB 'sym
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Place:
+class _LocalRepository:
     """Location of a local repository, and the check-in of its check-out, if it was named by one."""
 
     file: Path
@@ -176,7 +176,7 @@ class FossilCopy:
         shared = shared_directory(name) if _ADDRESS.match(location) else None
         self._home = shared or cache.absolute() / name
         self._fossil = query_fossil(starter, settings=self._settings)
-        self._place: _Place | None = None
+        self._local_repository: _LocalRepository | None = None
         self._fresh = False
 
     @property
@@ -205,7 +205,7 @@ class FossilCopy:
         return self.path
 
     def rows(self, sql: str) -> list[Row]:
-        """Query the copy; each row of the answer is one ``json_array(…)``."""
+        """Query the copy; each row of the result is one ``json_array(…)``."""
         return self._fossil.rows(self.ready(), sql)
 
     def rows_about(self, names: Sequence[str], sql: str) -> list[Row]:
@@ -244,19 +244,19 @@ class FossilCopy:
             self._fresh = True
         return True
 
-    def _local(self) -> _Place | None:
+    def _local(self) -> _LocalRepository | None:
         """Return the local location of a repository; `None` if it is remote."""
-        if self._place is None and self._address.startswith(("/", "file://")):
-            self._place = self._found(Path(self._address.removeprefix("file://")))
-        elif self._place is None and _ADDRESS.match(self._address) is None:
+        if self._local_repository is None and self._address.startswith(("/", "file://")):
+            self._local_repository = self._found(Path(self._address.removeprefix("file://")))
+        elif self._local_repository is None and _ADDRESS.match(self._address) is None:
             raise SourceError(
                 f"{self.location}: is not an allowed address for Fossil; use https://, ssh:// or a path"
             )
-        return self._place
+        return self._local_repository
 
-    def _found(self, path: Path) -> _Place:
+    def _found(self, path: Path) -> _LocalRepository:
         if path.is_file():
-            return _Place(file=path, current="")
+            return _LocalRepository(file=path, current="")
         if not path.is_dir():
             raise SourceError(f"{path}: no such file; source.location must be a Fossil repository")
         for directory in (path, *path.parents):
@@ -267,7 +267,7 @@ class FossilCopy:
             f"{path}: is not a Fossil check-out; source.location must be a repository, a check-out or an address"
         )
 
-    def _of_checkout(self, file: Path) -> _Place:
+    def _of_checkout(self, file: Path) -> _LocalRepository:
         """Return the repository of a check-out, from its own database."""
         with exclusive_lock(self._home / "lock"):
             copy = self._home / "checkout.db"
@@ -284,7 +284,7 @@ class FossilCopy:
             raise SourceError(
                 f"{file.parent}: its repository {repository} does not exist; name another as source.location"
             )
-        return _Place(file=repository, current=str(known.get("checkout-hash", "")))
+        return _LocalRepository(file=repository, current=str(known.get("checkout-hash", "")))
 
     def _copy_repository(self, file: Path) -> None:
         """Copy a repository unless the copy is up to date."""
@@ -309,11 +309,11 @@ class FossilCopy:
 
     def _transfer(self, *words: str) -> None:
         fossil = transfer_fossil(self._starter, settings=self._home)
-        answer = fossil.client.run(
+        result = fossil.client.run(
             [fossil.program, *words], directory=self._home, timeout_seconds=LONG_SECONDS
         )
-        if answer.failed or _NOTHING_RECEIVED in answer.output:
-            why = _PASSWORD.sub(r"\1@", answer.why)
+        if result.failed or _NOTHING_RECEIVED in result.output:
+            why = _PASSWORD.sub(r"\1@", result.why)
             raise SourceError(f"{self.location}: fossil cannot {words[0]} it: {why}")
 
     def _named(self, name: str) -> str:

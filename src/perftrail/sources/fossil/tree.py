@@ -130,7 +130,7 @@ class FossilTrees:
             tree = NewTree(directory)
             # Links come last, so that a file of the same name is not lost.
             for file in sorted(files, key=lambda each: each.kind == "l"):
-                _place(file, artifacts[file.artifact], tree)
+                _write_entry(file, artifacts[file.artifact], tree)
         return len(files)
 
     def _staged(self, files: Sequence[_File], staging: Path) -> Mapping[str, Path]:
@@ -209,7 +209,7 @@ def _verify(path: Path, artifact: str, name: str) -> None:
         raise CheckoutFailed(f"{quoted(name)} does not have the checksum of its artifact {artifact}")
 
 
-def _place(file: _File, artifact: Path, tree: NewTree) -> None:
+def _write_entry(file: _File, artifact: Path, tree: NewTree) -> None:
     """Write a file or link. Raises `CheckoutFailed` for a path behind a link."""
     parts = _parts(file.name)
     try:

@@ -66,14 +66,14 @@ class GitSource:
         """
         if self._mirror.own_copy is None:
             return ""
-        git, place = self._mirror.git, self._table.location
-        index = git.run("rev-parse", "--path-format=absolute", "--git-path", "index", repository=place)
+        git, repository = self._mirror.git, self._table.location
+        index = git.run("rev-parse", "--path-format=absolute", "--git-path", "index", repository=repository)
         if index.failed or not Path(index.lines()[0]).is_file():
             return ""  # nothing is checked out
         staged = ("diff-index", "--cached", "--name-only", "--ignore-submodules=all", "HEAD")
         files = ("diff-files", "--name-only", "--ignore-submodules=all")
-        answers = [git.run(*words, repository=place) for words in (staged, files)]
-        changed = any(answer.output.strip() for answer in answers if not answer.failed)
+        results = [git.run(*words, repository=repository) for words in (staged, files)]
+        changed = any(result.output.strip() for result in results if not result.failed)
         return self._mirror.resolve("HEAD") if changed else ""
 
     def merge(self, revision: Revision) -> Merge | None:
@@ -121,13 +121,13 @@ class GitSource:
         self._checkouts.write(commit, directory, log)
 
     def _described(self, ids: Sequence[str]) -> tuple[Revision, ...]:
-        answer = self._mirror.git.run(
+        result = self._mirror.git.run(
             "log", "-z", "--no-walk=unsorted", f"--format={_FORMAT}", "--no-show-signature", "--stdin",
             repository=self._mirror.path, stdin="".join(f"{id_}\n" for id_ in ids).encode(),
         )  # fmt: skip
-        if answer.failed:
-            raise SourceError(f"{self._table.location}: git cannot read its history: {answer.why}")
-        fields = answer.fields()
+        if result.failed:
+            raise SourceError(f"{self._table.location}: git cannot read its history: {result.why}")
+        fields = result.fields()
         label = self._table.label
         labels = self._labels(ids, label) if label else self._lineage.tags()
         revisions = []

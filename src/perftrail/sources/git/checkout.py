@@ -54,10 +54,10 @@ def submodules(mirror: Mirror, commit: str) -> list[Submodule]:
     (file,) = find_objects(mirror.git, mirror.ready(), [f"{commit}:{_FILE}"])
     if file is None or file.kind != "blob":
         return []
-    answer = mirror.git.run("ls-tree", "-r", "-z", "--full-tree", commit, repository=mirror.path)
-    if answer.failed:
-        raise CheckoutFailed(f"git cannot list {commit}: {answer.why}")
-    links = [entry.partition("\t") for entry in answer.fields() if entry.startswith(_GITLINK)]
+    result = mirror.git.run("ls-tree", "-r", "-z", "--full-tree", commit, repository=mirror.path)
+    if result.failed:
+        raise CheckoutFailed(f"git cannot list {commit}: {result.why}")
+    links = [entry.partition("\t") for entry in result.fields() if entry.startswith(_GITLINK)]
     if not links:
         return []
     described = _described(mirror, commit)
@@ -88,14 +88,14 @@ def own_copies(mirror: Mirror, submodule: Submodule) -> Iterator[str]:
 
 def _described(mirror: Mirror, commit: str) -> Mapping[str, Mapping[str, str]]:
     """Return ``name`` and ``url`` of each path in ``.gitmodules``."""
-    answer = mirror.git.run(
+    result = mirror.git.run(
         "config", "-z", "--blob", f"{commit}:{_FILE}", "--get-regexp", r"^submodule\..*\.(path|url)$",
         repository=mirror.path,
     )  # fmt: skip
-    if answer.failed and answer.errors.strip():
-        raise CheckoutFailed(f"{_FILE} of {commit} cannot be read: {answer.why}")
+    if result.failed and result.errors.strip():
+        raise CheckoutFailed(f"{_FILE} of {commit} cannot be read: {result.why}")
     found: dict[str, dict[str, str]] = {}
-    for setting in map(_SETTING.fullmatch, answer.fields()):
+    for setting in map(_SETTING.fullmatch, result.fields()):
         if setting is not None:
             found.setdefault(setting["name"], {"name": setting["name"]})[setting["key"]] = setting["value"]
     return {each["path"]: each for each in found.values() if "path" in each}
@@ -213,17 +213,17 @@ class LargeFiles:
         except SourceError as error:
             return str(error)
         git = remote_git(self._starter, cache=self._cache)
-        answer = git.run(
+        result = git.run(
             "-c", f"remote.origin.url={address}", "lfs", "fetch", "origin", commit,
             repository=mirror.path, timeout_seconds=LONG_SECONDS, log=log,
         )  # fmt: skip
-        return answer.why if answer.failed else "git lfs did not fetch them"
+        return result.why if result.failed else "git lfs did not fetch them"
 
 
 def _pointers(mirror: Mirror, worktree: Path) -> list[_Pointer]:
-    answer = mirror.git.run("ls-files", "-z", "--", _TRACKED, repository=worktree)
+    result = mirror.git.run("ls-files", "-z", "--", _TRACKED, repository=worktree)
     found = []
-    for path in answer.output.split(b"\0")[:-1]:
+    for path in result.output.split(b"\0")[:-1]:
         file = os.path.join(os.fsencode(worktree), path)  # noqa: PTH118 - a name may be no text
         if os.path.islink(file) or not os.path.isfile(file):  # noqa: PTH113, PTH114 - as above
             continue
@@ -299,10 +299,10 @@ def fill(git: Git, worktree: Path, sparse: Sequence[str], *, log: str) -> None:
 
 
 def _run(git: Git, worktree: Path, *words: str, stdin: bytes = b"", log: str | None = None) -> bytes:
-    answer = git.run(*words, repository=worktree, stdin=stdin, timeout_seconds=LONG_SECONDS, log=log)
-    if answer.failed:
-        raise CheckoutFailed(f"git cannot check out some files: {answer.why}")
-    return answer.output
+    result = git.run(*words, repository=worktree, stdin=stdin, timeout_seconds=LONG_SECONDS, log=log)
+    if result.failed:
+        raise CheckoutFailed(f"git cannot check out some files: {result.why}")
+    return result.output
 
 
 DEEPEST = 20
@@ -360,9 +360,9 @@ class Checkouts:
         if not self._table.submodules:
             return
         for submodule in submodules(part.mirror, part.commit):
-            place = part.directory / submodule.path
+            directory = part.directory / submodule.path
             # A submodule that the study excludes has no directory; one without an address stays empty.
-            if place.is_dir() and submodule.address:
+            if directory.is_dir() and submodule.address:
                 self._add(part, submodule, log)
 
     def _add(self, part: _Part, submodule: Submodule, log: str) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from perftrail.ports import Starter
-    from perftrail.sources.client import Answer
+    from perftrail.sources.client import ToolResult
 
 
 _SETTINGS = (
@@ -64,7 +64,7 @@ class Git:
         stdin: bytes = b"",
         timeout_seconds: float = QUICK_SECONDS,
         log: str | Path | None = None,
-    ) -> Answer:
+    ) -> ToolResult:
         """Run one git command in a directory of a repository."""
         return self.client.run(
             [self.program, "--no-pager", *words],
@@ -149,12 +149,12 @@ def find_objects(git: Git, repository: Path, names: Sequence[str]) -> list[GitOb
     """
     for name in names:
         refuse_control_characters(name, what="git name")
-    answer = git.run(
+    result = git.run(
         "cat-file", "--batch-check", repository=repository, stdin="".join(f"{n}\n" for n in names).encode()
     )
-    if answer.failed:
-        raise SourceError(f"{repository}: git cannot read it: {answer.why}")
-    return [_found(line) for line in answer.output.split(b"\n")[: len(names)]]
+    if result.failed:
+        raise SourceError(f"{repository}: git cannot read it: {result.why}")
+    return [_found(line) for line in result.output.split(b"\n")[: len(names)]]
 
 
 def _found(line: bytes) -> GitObject | None:
@@ -171,12 +171,12 @@ def read_blobs(git: Git, repository: Path, blobs: Sequence[GitObject]) -> Mappin
     )
     if not wanted:
         return {}
-    answer = git.run(
+    result = git.run(
         "cat-file", "--batch", repository=repository, stdin="".join(f"{id_}\n" for id_ in wanted).encode()
     )
-    if answer.failed:
-        raise SourceError(f"{repository}: git cannot read it: {answer.why}")
-    return _contents(answer.output)
+    if result.failed:
+        raise SourceError(f"{repository}: git cannot read it: {result.why}")
+    return _contents(result.output)
 
 
 def _contents(output: bytes) -> Mapping[str, bytes]:
@@ -200,15 +200,15 @@ def differing_paths(
     Paths that git quotes stay quoted.
     """
     lines = [f"{old} {new}" for old, new in pairs if old and new]
-    answer = git.run(
+    result = git.run(
         "diff-tree", "--stdin", "-r", "--raw", "--no-renames", "--no-ext-diff", "--no-textconv",
         repository=repository, stdin="".join(f"{each}\n" for each in dict.fromkeys(lines)).encode(),
     )  # fmt: skip
-    if answer.failed:
-        raise SourceError(f"{repository}: git cannot compare its revisions: {answer.why}")
+    if result.failed:
+        raise SourceError(f"{repository}: git cannot compare its revisions: {result.why}")
     found: dict[str, list[str]] = {}
     paths: list[str] = []
-    for line in answer.output.decode("utf-8", errors="replace").split("\n"):
+    for line in result.output.decode("utf-8", errors="replace").split("\n"):
         if line.startswith(":"):
             paths.append(line.partition("\t")[2])
         elif line:
@@ -219,16 +219,16 @@ def differing_paths(
 def listings(git: Git, repository: Path, trees: Sequence[str], paths: Sequence[str]) -> Mapping[str, str]:
     """Return a digest of names, modes and contents of the selected files of each tree."""
     (empty,) = git.run("hash-object", "-t", "tree", "--stdin", repository=repository).lines()
-    answer = git.run(
+    result = git.run(
         "diff-tree", "--stdin", "-r", "--raw", "--no-abbrev", "--no-renames", "--no-ext-diff", "--no-textconv",
         "--", *paths,
         repository=repository, stdin="".join(f"{empty} {tree}\n" for tree in trees).encode(),
     )  # fmt: skip
-    if answer.failed:
-        raise SourceError(f"{repository}: git cannot list its revisions' files: {answer.why}")
+    if result.failed:
+        raise SourceError(f"{repository}: git cannot list its revisions' files: {result.why}")
     found = {tree: hashlib.sha256() for tree in trees}
     listing = hashlib.sha256()
-    for line in answer.output.split(b"\n"):
+    for line in result.output.split(b"\n"):
         if line.startswith(b":"):
             listing.update(line + b"\n")
         elif line:

@@ -65,15 +65,15 @@ def _adding(
     git: Git, repository: Path, tip: str, names: Sequence[str], *, old: str, line_only: bool
 ) -> list[tuple[str, str]]:
     """Return the commits that add a file of that name, each with its first parent."""
-    answer = git.run(
+    result = git.run(
         "log", "--full-history", *(["--first-parent"] if line_only else []), "--diff-merges=first-parent",
         "--raw", "--no-renames", "--diff-filter=A", "--no-show-signature", "--format=%H %P", tip,
         *([f"^{old}"] if old else []), "--", *names,
         repository=repository,
     )  # fmt: skip
-    if answer.failed:
-        raise SourceError(f"{repository}: git cannot read its history: {answer.why}")
-    rows = map(_COMMIT.fullmatch, answer.output.decode("utf-8", errors="replace").split("\n"))
+    if result.failed:
+        raise SourceError(f"{repository}: git cannot read its history: {result.why}")
+    rows = map(_COMMIT.fullmatch, result.output.decode("utf-8", errors="replace").split("\n"))
     return [(row["id"], row["parent"]) for row in rows if row is not None]
 
 
@@ -81,16 +81,16 @@ def _renamed(
     git: Git, repository: Path, commits: Sequence[tuple[str, str]], names: Sequence[str]
 ) -> Mapping[str, tuple[str, ...]]:
     """Return the names of files before a commit renamed them, by the commit's first parent."""
-    answer = git.run(
+    result = git.run(
         "diff-tree", "--stdin", "-r", "-z", "--find-renames", "--diff-filter=R", "--name-status",
         "--no-ext-diff", "--no-textconv",
         repository=repository, stdin="".join(f"{id_} {parent}\n" for id_, parent in commits).encode(),
     )  # fmt: skip
-    if answer.failed:
-        raise SourceError(f"{repository}: git cannot compare its revisions: {answer.why}")
+    if result.failed:
+        raise SourceError(f"{repository}: git cannot compare its revisions: {result.why}")
     parents = dict(commits)
     found: dict[str, dict[str, None]] = {}
-    commit, fields = "", iter(answer.fields())
+    commit, fields = "", iter(result.fields())
     for field in fields:
         if field in parents:
             commit = field
@@ -189,10 +189,10 @@ class GitLineage:
 
     def lines(self, *words: str, stdin: str = "") -> list[str]:
         """Return the output of a git command line by line. Raises `SourceError`."""
-        answer = self._mirror.git.run(*words, repository=self._mirror.ready(), stdin=stdin.encode())
-        if answer.failed and answer.errors.strip():
-            raise SourceError(f"{self.location}: git {words[0]} failed: {answer.why}")
-        return answer.lines()
+        result = self._mirror.git.run(*words, repository=self._mirror.ready(), stdin=stdin.encode())
+        if result.failed and result.errors.strip():
+            raise SourceError(f"{self.location}: git {words[0]} failed: {result.why}")
+        return result.lines()
 
     def _walk(self, old: str, new: str, files: Sequence[str] = ()) -> list[str]:
         order = ["--topo-order", "--reverse", *_WALKS.get(self._table.walk, ())]
@@ -231,9 +231,9 @@ def merged_lines(mirror: Mirror, commit: Revision, links: Sequence[SquashedBranc
 
 
 def _line(mirror: Mirror, tip: str, *, trunk: str) -> Line:
-    answer = mirror.git.run(
+    result = mirror.git.run(
         "rev-list", "--first-parent", "--parents", tip, f"^{trunk}", "--", repository=mirror.ready()
     )
-    rows = [row.split() for row in answer.lines()]
+    rows = [row.split() for row in result.lines()]
     oldest_parents = rows[-1][1:2] if rows else []
     return Line(base="".join(oldest_parents), ids=tuple(row[0] for row in reversed(rows)))

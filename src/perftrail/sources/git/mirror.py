@@ -42,18 +42,18 @@ def add_worktree(mirror: Mirror, commit: str, directory: str, log: str, *, empty
     with shared_lock(mirror.lock):
         # Git reads the records of all worktrees to add one, and fails at an incomplete record.
         with exclusive_lock(mirror.add_lock):
-            answer = mirror.git.run(
+            result = mirror.git.run(
                 "worktree", "add", "--force", "--force", "--detach", "--no-checkout", "--", directory, commit,
                 repository=mirror.path, timeout_seconds=LONG_SECONDS, log=log,
             )  # fmt: skip
-        if not (answer.failed or empty):
-            answer = mirror.git.run(
+        if not (result.failed or empty):
+            result = mirror.git.run(
                 "reset", "--hard", "--no-recurse-submodules", "--quiet",
                 repository=directory, timeout_seconds=LONG_SECONDS, log=log,
             )  # fmt: skip
-    if answer.failed:
+    if result.failed:
         shutil.rmtree(directory, ignore_errors=True)
-        raise CheckoutFailed(f"git cannot check it out: {answer.why}")
+        raise CheckoutFailed(f"git cannot check it out: {result.why}")
 
 
 def forget_removed_worktrees(mirror: Mirror) -> None:
@@ -198,10 +198,10 @@ class Mirror:
         if not Path(self.location).is_dir():
             raise SourceError(f"{self.location}: no such directory; source.location must be a git repository")
         questions = ("--path-format=absolute", "--is-shallow-repository", "--git-common-dir")
-        answer = self.git.run("rev-parse", *questions, repository=self.location)
-        if answer.failed:
-            raise SourceError(f"{self.location}: is not a git repository ({answer.why})")
-        shallow, common = answer.lines()[:2]
+        result = self.git.run("rev-parse", *questions, repository=self.location)
+        if result.failed:
+            raise SourceError(f"{self.location}: is not a git repository ({result.why})")
+        shallow, common = result.lines()[:2]
         published = self._published(common)
         if shallow == "true":
             raise SourceError(
@@ -231,8 +231,8 @@ class Mirror:
 
     def _setting(self, pattern: str) -> str:
         """Return a setting of the user's repository; empty without one."""
-        answer = self.git.run("config", "-z", "--local", "--get-regexp", pattern, repository=self.location)
-        return answer.fields()[-1].partition("\n")[2] if answer.fields() else ""
+        result = self.git.run("config", "-z", "--local", "--get-regexp", pattern, repository=self.location)
+        return result.fields()[-1].partition("\n")[2] if result.fields() else ""
 
     def _remote(self) -> _Origin:
         if self.location.startswith("-") or "::" in self.location.partition("://")[0]:
@@ -273,13 +273,13 @@ class Mirror:
         temporary = home / "making.git"
         shutil.rmtree(temporary, ignore_errors=True)
         how = "--mirror" if origin.lookup else "--bare"
-        answer = origin.git.run(
+        result = origin.git.run(
             "clone", how, "--quiet", "--template=", "--", origin.address, str(temporary),
             repository=home, timeout_seconds=LONG_SECONDS,
         )  # fmt: skip
-        if answer.failed:
+        if result.failed:
             shutil.rmtree(temporary, ignore_errors=True)
-            raise SourceError(f"{self.location}: git cannot clone it: {answer.why}")
+            raise SourceError(f"{self.location}: git cannot clone it: {result.why}")
         if (temporary / "shallow").exists():
             shutil.rmtree(temporary)
             raise SourceError(
@@ -297,13 +297,13 @@ class Mirror:
         self._fetched = True
 
     def _fetch_into(self, repository: Path, origin: _Origin, refs: Sequence[str]) -> None:
-        answer = origin.git.run(
+        result = origin.git.run(
             "fetch", "--quiet", "--prune", "--force", "--no-tags", "--no-auto-gc",
             "--no-write-fetch-head", "--", origin.address, *refs,
             repository=repository, timeout_seconds=LONG_SECONDS,
         )  # fmt: skip
-        if answer.failed:
-            raise SourceError(f"{self.location}: git cannot fetch from it: {answer.why}")
+        if result.failed:
+            raise SourceError(f"{self.location}: git cannot fetch from it: {result.why}")
 
     def _fetch_missing(self, commit: str) -> None:
         """Fetch a commit that no ref leads to, for example one of a reflog or a detached HEAD."""

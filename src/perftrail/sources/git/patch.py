@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from perftrail.model.patch import Clash
     from perftrail.model.source import Source as SourceTable
     from perftrail.ports import Starter
-    from perftrail.sources.client import Answer
+    from perftrail.sources.client import ToolResult
     from perftrail.sources.git.command import Git
 
 
@@ -148,26 +148,26 @@ class Clashes:
         return self._log("--full-history", upto, f"^{without}", "--", path)
 
     def _log(self, *words: str) -> tuple[Revision, ...]:
-        answer = self._git.run(
+        result = self._git.run(
             "--literal-pathspecs", "log", "--no-patch", "--topo-order", "--reverse", "--no-show-signature",
             "--format=tformat:%H%x00%P%x00%cI%x00%s", *words, repository=self._mirror,
         )  # fmt: skip
-        if answer.failed:
+        if result.failed:
             return ()
-        fields = (line.decode("utf-8", errors="replace").split("\0") for line in answer.output.split(b"\n"))
+        fields = (line.decode("utf-8", errors="replace").split("\0") for line in result.output.split(b"\n"))
         return tuple(
             Revision(id=id_, parents=tuple(parents.split()), time=time, summary=summary)
             for id_, parents, time, summary in (each for each in fields if len(each) == 4)
         )
 
     def _hunks(self, before: str, after: str) -> list[_Hunk]:
-        answer = self._git.run(
+        result = self._git.run(
             "diff", "--unified=0", "--no-color", "--no-ext-diff", "--no-textconv", "--diff-algorithm=histogram",
             before, after, "--", repository=self._mirror,
         )  # fmt: skip
         return [
             _Hunk(before=_span(found[1], found[2]), after=_span(found[3], found[4]))
-            for found in _HUNK.finditer(answer.output)
+            for found in _HUNK.finditer(result.output)
         ]
 
     def _marked(self, path: str) -> tuple[Passage, ...]:
@@ -181,8 +181,8 @@ class Clashes:
         return [number for number, line in enumerate(lines, start=1) if line.startswith(_MARKER)]
 
     def _unmerged(self) -> dict[str, dict[int, str]]:
-        answer = self._git.run("ls-files", "--unmerged", "-z", repository=self._directory)
-        entries = [entry.partition("\t") for entry in answer.fields()]
+        result = self._git.run("ls-files", "--unmerged", "-z", repository=self._directory)
+        entries = [entry.partition("\t") for entry in result.fields()]
         return {
             path: {int(words.split()[2]): words.split()[1] for words, _, _ in same}
             for path, same in groupby(entries, key=lambda entry: entry[2])
@@ -239,12 +239,12 @@ class GitPatches:
         mainline = ["--mainline", "1"] if len(fix.parents) > 1 else []
 
         def attempt(scratch: Path) -> Patch | Conflict:
-            answer = self._git.run(
+            result = self._git.run(
                 "-c", "merge.conflictStyle=merge", "-c", "rerere.enabled=false",
                 "cherry-pick", "--no-commit", *mainline, fix.id,
                 repository=scratch / _TREE, timeout_seconds=LONG_SECONDS,
             )  # fmt: skip
-            return self._outcome(answer, scratch, onto=onto, fix=fix)
+            return self._outcome(result, scratch, onto=onto, fix=fix)
 
         return self._try_out(attempt, onto=onto, home=Path(workplace))
 
@@ -258,34 +258,34 @@ class GitPatches:
             file = scratch / "given.patch"
             file.write_bytes(text)
             changes_of(self._git, file)
-            answer = self._git.run(
+            result = self._git.run(
                 "apply", "--3way", "--index", "--whitespace=nowarn", "--", str(file),
                 repository=scratch / _TREE, timeout_seconds=LONG_SECONDS,
             )  # fmt: skip
-            if answer.failed and not self._clashes(scratch).any:
+            if result.failed and not self._clashes(scratch).any:
                 return Conflict(obstacles=apply_some(self._git, file, scratch / _TREE), directory="")
-            return self._outcome(answer, scratch, onto=onto, fix=None)
+            return self._outcome(result, scratch, onto=onto, fix=None)
 
         return self._try_out(attempt, onto=onto, home=Path(workplace))
 
     def changes(self, before: Revision, after: Revision) -> tuple[FileChange, ...]:
         """Return the files that differ between two revisions, with their numbers of lines."""
-        answer = self._git.run(
+        result = self._git.run(
             "diff", "--binary", "--full-index", *PLAIN_DIFF, before.id, after.id, "--",
             repository=self._mirror.ready(),
         )  # fmt: skip
-        if answer.failed:
-            raise SourceError(f"{self._location}: git cannot compare its revisions: {answer.why}")
-        return self._changes(answer.output)
+        if result.failed:
+            raise SourceError(f"{self._location}: git cannot compare its revisions: {result.why}")
+        return self._changes(result.output)
 
     def _outcome(
-        self, answer: Answer, scratch: Path, *, onto: Revision, fix: Revision | None
+        self, result: ToolResult, scratch: Path, *, onto: Revision, fix: Revision | None
     ) -> Patch | Conflict:
         clashes = self._clashes(scratch)
         if clashes.any:
             return clashes.explained(onto=onto, fix=fix)
-        if answer.failed:
-            raise SourceError(f"{self._location}: git cannot apply the change: {answer.why}")
+        if result.failed:
+            raise SourceError(f"{self._location}: git cannot apply the change: {result.why}")
         diff = self._git.run(
             "diff", "--cached", "--binary", "--full-index", *PLAIN_DIFF, "HEAD", "--",
             repository=scratch / _TREE,

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from perftrail.ports import Starter
-    from perftrail.sources.client import Answer
+    from perftrail.sources.client import ToolResult
 
 
 _IMPOSSIBLE = "=0.0.0-perftrail-asks"
@@ -80,26 +80,28 @@ def read_index(starter: Starter, name: str, *, index: str | None, cache: Path) -
             own["CARGO_REGISTRIES_PERFTRAIL_ASKED_INDEX"] = _sparse(index)
         environment = {**client_environment(without=("CARGO_HOME",)), **own}
         client = Client(starter=starter, environment=environment)
-        answer = client.run([program, "generate-lockfile"], directory=project)
-        return _kept(home / "registry" / "index", name, answer)
+        result = client.run([program, "generate-lockfile"], directory=project)
+        return _kept(home / "registry" / "index", name, result)
 
 
-def _kept(place: Path, name: str, answer: Answer) -> CrateIndex:
+def _kept(index_directory: Path, name: str, result: ToolResult) -> CrateIndex:
     """Read cargo's cache of a registry's index below a directory."""
-    files = [path for path in place.glob("*/.cache/**/*") if path.is_file() and path.name == name.lower()]
+    files = [
+        path for path in index_directory.glob("*/.cache/**/*") if path.is_file() and path.name == name.lower()
+    ]
     if not files:
-        if "no matching package" in answer.errors:
+        if "no matching package" in result.errors:
             raise SourceError(f"source.location {quoted(f'crates:{name}')}: the registry has no such crate")
         raise SourceError(
             f"source.location {quoted(f'crates:{name}')}: cargo cannot read the registry's index: "
-            f"{_why(answer)}; check the network, cargo's settings and source.index. "
+            f"{_why(result)}; check the network, cargo's settings and source.index. "
             "A directory of vendored crates has no index"
         )
-    settings = files[0].relative_to(place).parts[0]
+    settings = files[0].relative_to(index_directory).parts[0]
     lines = tuple(_lines(files[0].read_bytes()))
     if not lines:
         raise SourceError("cargo caches its index in an unknown format; use the archives table")
-    return CrateIndex(lines=lines, settings=_json_of(place / settings / "config.json"))
+    return CrateIndex(lines=lines, settings=_json_of(index_directory / settings / "config.json"))
 
 
 def _lines(kept: bytes) -> Iterator[Mapping[str, Any]]:
@@ -138,11 +140,11 @@ def _sparse(index: str) -> str:
     return f"sparse+{index.rstrip('/')}/"
 
 
-def _why(answer: Answer) -> str:
+def _why(result: ToolResult) -> str:
     """Return the cause that cargo names last, else its complaint."""
-    lines = [line.strip() for line in answer.errors.splitlines() if line.strip()]
+    lines = [line.strip() for line in result.errors.splitlines() if line.strip()]
     causes = [after for before, after in pairwise(lines) if before == "Caused by:"]
-    return causes[-1] if causes else answer.why
+    return causes[-1] if causes else result.why
 
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")

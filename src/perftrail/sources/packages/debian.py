@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from perftrail.model.source import Package
     from perftrail.model.source import Source as SourceTable
     from perftrail.ports import Starter
-    from perftrail.sources.client import Answer
+    from perftrail.sources.client import ToolResult
 
 
 _VERSION = re.compile(
@@ -88,14 +88,14 @@ def is_prerelease(text: str) -> bool:
 
 def _parts(text: str) -> tuple[_Part, ...]:
     found = [
-        ((*map(_place, letters), 0), int(digits or 0))
+        ((*map(_rank, letters), 0), int(digits or 0))
         for letters, digits in _PARTS.findall(text)
         if letters or digits
     ]
     return (*(found or [_END]), _END)
 
 
-def _place(letter: str) -> int:
+def _rank(letter: str) -> int:
     """Return the rank of a character that is not a digit."""
     if letter == "~":
         return -1
@@ -104,7 +104,7 @@ def _place(letter: str) -> int:
 
 _OF_PROGRAMS = re.compile(r"^[ \t]*deb(?=[ \t])", re.MULTILINE)
 _TYPES = re.compile(r"^Types[ \t]*:.*$", re.MULTILINE | re.IGNORECASE)
-_LINE = re.compile(r"(?:deb-src\s+)?(?P<options>\[[^\]]*\]\s*)?(?P<place>.*)")
+_LINE = re.compile(r"(?:deb-src\s+)?(?P<options>\[[^\]]*\]\s*)?(?P<address>.*)")
 
 
 def lists_sources(apt: Apt) -> bool:
@@ -148,10 +148,10 @@ def _with_sources(text: str, suffix: str) -> str:
 def _source_line(line: str, machine: Apt) -> str:
     found = _LINE.fullmatch(line)
     assert found is not None  # every part of it may be empty
-    place = found["place"]
-    if ":" not in place.partition(" ")[0]:
-        place = f"{_machine_address(line, machine)} {place}"
-    return f"deb-src {found['options'] or ''}{place}"
+    address = found["address"]
+    if ":" not in address.partition(" ")[0]:
+        address = f"{_machine_address(line, machine)} {address}"
+    return f"deb-src {found['options'] or ''}{address}"
 
 
 def _machine_address(line: str, machine: Apt) -> str:
@@ -190,7 +190,7 @@ class Apt:
         *words: str,
         directory: Path | None = None,
         log: str | Path | None = None,
-    ) -> Answer:
+    ) -> ToolResult:
         """Run a program of apt. Raises `SourceError` if it is not installed."""
         return self.client.run(
             [find_program(program), *self.options, *words],
@@ -230,37 +230,37 @@ def update_archives(apt: Apt) -> None:
     """Query the archives again; the machine's own lists do not change. Raises `SourceError`."""
     if not apt.archives:
         return
-    place = apt.directory
-    with exclusive_lock(place.with_name(f"{place.name}.lock")):
+    directory = apt.directory
+    with exclusive_lock(directory.with_name(f"{directory.name}.lock")):
         for name in ("lists/partial", "cache/archives/partial", "archives"):
-            (place / name).mkdir(parents=True, exist_ok=True)
-        (place / "status").touch()
+            (directory / name).mkdir(parents=True, exist_ok=True)
+        (directory / "status").touch()
         for name, text in apt.archives.items():
-            (place / "archives" / name).write_text(text, encoding="utf-8")
-        answer = apt.run("apt-get", "update", "-q")
+            (directory / "archives" / name).write_text(text, encoding="utf-8")
+        result = apt.run("apt-get", "update", "-q")
         # Some of the machine's archives may have no sources; one archive with sources is enough.
-        if answer.failed and (apt.named or not any((place / "lists").glob("*Sources*"))):
+        if result.failed and (apt.named or not any((directory / "lists").glob("*Sources*"))):
             whose = "source.index: apt cannot read these archives"
             own = "apt cannot read the sources of this machine's archives"
-            raise SourceError(f"{whose if apt.named else own}: {why_apt_failed(answer)}")
-        (place / _UPDATED).touch()
+            raise SourceError(f"{whose if apt.named else own}: {why_apt_failed(result)}")
+        (directory / _UPDATED).touch()
 
 
 def _with_archives(machine: Apt, archives: Mapping[str, str], *, named: bool) -> Apt:
     """Return an apt that knows only these archives, lists of them by file name."""
-    place = (machine.directory / f"apt-{content_key(archives)[:16]}").absolute()
+    directory = (machine.directory / f"apt-{content_key(archives)[:16]}").absolute()
     options = {
-        "Dir::State": place,
-        "Dir::State::status": place / "status",
-        "Dir::Cache": place / "cache",
+        "Dir::State": directory,
+        "Dir::State::status": directory / "status",
+        "Dir::Cache": directory / "cache",
         "Dir::Etc::sourcelist": "/dev/null",
-        "Dir::Etc::sourceparts": place / "archives",
+        "Dir::Etc::sourceparts": directory / "archives",
         "Acquire::Languages": "none",
     }
     return Apt(
         client=machine.client,
         options=tuple(word for name, value in options.items() for word in ("-o", f"{name}={value}")),
-        directory=place,
+        directory=directory,
         archives=archives,
         named=named,
     )
@@ -278,12 +278,12 @@ def find_program(name: str) -> str:
     return program
 
 
-def why_apt_failed(answer: Answer) -> str:
+def why_apt_failed(result: ToolResult) -> str:
     """Return the first complaint of apt or dpkg."""
-    lines: Sequence[str] = [line.strip() for line in answer.errors.splitlines()]
+    lines: Sequence[str] = [line.strip() for line in result.errors.splitlines()]
     complaints = [line for line in lines if line.startswith("E: ") or ": error: " in line]
-    result = complaints[0].removeprefix("E: ") if complaints else answer.why
-    return result or answer.ended
+    reason = complaints[0].removeprefix("E: ") if complaints else result.why
+    return reason or result.ended
 
 
 _DESCRIPTION = re.compile(r"^ (?P<sha256>[0-9a-f]{64}) +\d+ +(?P<name>\S+\.dsc)$", re.MULTILINE)
@@ -342,16 +342,16 @@ class DebianSources:
             if not kept.is_dir():
                 self._download(id, sha256, kept, log)
         (description,) = kept.glob("*.dsc")
-        answer = self._apt.client.run(
+        result = self._apt.client.run(
             [
                 find_program("dpkg-source"), "--no-copy", "--require-strong-checksums",
                 "--extract", str(description.absolute()), str(directory.absolute()),
             ],
             directory=kept, timeout_seconds=LONG_SECONDS, log=log,
         )  # fmt: skip
-        if answer.failed:
+        if result.failed:
             raise CheckoutFailed(
-                f"dpkg-source cannot unpack {self.package.name} {id}: {why_apt_failed(answer)}"
+                f"dpkg-source cannot unpack {self.package.name} {id}: {why_apt_failed(result)}"
             )
         set_same_date(directory)
 
@@ -360,7 +360,7 @@ class DebianSources:
         with tempfile.TemporaryDirectory(dir=self._cache, prefix="making-") as scratch:
             made = Path(scratch).absolute() / "made"
             made.mkdir()
-            answer = self._apt.run(
+            result = self._apt.run(
                 "apt-get",
                 "source",
                 "--only-source",
@@ -371,8 +371,8 @@ class DebianSources:
                 directory=made,
                 log=log,
             )
-            if answer.failed:
-                raise CheckoutFailed(f"apt cannot fetch {spec}: {why_apt_failed(answer)}")
+            if result.failed:
+                raise CheckoutFailed(f"apt cannot fetch {spec}: {why_apt_failed(result)}")
             _copy_linked_files(made)
             found = list(made.glob("*.dsc"))
             if len(found) != 1 or hashlib.sha256(found[0].read_bytes()).hexdigest() != sha256:
@@ -398,16 +398,16 @@ class DebianSources:
         return self._known
 
     def _query_versions(self) -> Mapping[str, str]:
-        answer = self._apt.run("apt-cache", "showsrc", "--only-source", "--", self.package.name)
+        result = self._apt.run("apt-cache", "showsrc", "--only-source", "--", self.package.name)
         where = f"source.location {quoted(str(self.package))}"
-        if "deb-src" in answer.errors:
+        if "deb-src" in result.errors:
             raise SourceError(
                 f"{where}: apt has no archives of sources; add lines that begin with deb-src to its "
                 "sources.list and run apt-get update, or name archives in source.index"
             )
-        if answer.failed:
-            raise SourceError(f"{where}: apt cannot list the versions: {why_apt_failed(answer)}")
-        text = answer.output.decode("utf-8", errors="replace")
+        if result.failed:
+            raise SourceError(f"{where}: apt cannot list the versions: {why_apt_failed(result)}")
+        text = result.output.decode("utf-8", errors="replace")
         found = dict(self._read(text))
         if not found:
             raise SourceError(f"{where}: no such source package {self.limits}")

@@ -23,7 +23,7 @@ from perftrail.sources.unpacking import unpack
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from perftrail.sources.client import Answer
+    from perftrail.sources.client import ToolResult
 
 _REMOVED_VARIABLES = tuple(
     f"{prefix}{name}"
@@ -72,12 +72,12 @@ class NpmPackages(SemanticRegistry):
     def _pack(self, id: str, checksum: _Checksum, kept: Path, log: str) -> None:
         with tempfile.TemporaryDirectory(dir=self._cache, prefix="making-") as scratch:
             spec = f"{self.package.name}@{id}"
-            answer = self._run(
+            result = self._run(
                 "pack", "--pack-destination", scratch, "--", spec, timeout_seconds=LONG_SECONDS, log=log
             )
             made = list(Path(scratch).glob("*.tgz"))
-            if answer.failed or len(made) != 1:
-                raise CheckoutFailed(f"npm cannot fetch {spec}: {_why(answer)}")
+            if result.failed or len(made) != 1:
+                raise CheckoutFailed(f"npm cannot fetch {spec}: {_why(result)}")
             if not checksum.fits(made[0]):
                 raise CheckoutFailed(
                     f"{spec}: the archive that npm fetched does not have the registry's checksum"
@@ -87,16 +87,16 @@ class NpmPackages(SemanticRegistry):
     @cached_property
     def _listed(self) -> tuple[Sequence[str], Mapping[str, Any]]:
         """Return the versions, and the dates of events of the package, including versions."""
-        answer = self._run("view", "--", self.package.name, "versions", "time")
-        if answer.failed:
+        result = self._run("view", "--", self.package.name, "versions", "time")
+        if result.failed:
             where = f"source.location {quoted(str(self.package))}"
-            if "E404" in answer.errors:
+            if "E404" in result.errors:
                 raise SourceError(f"{where}: the registry has no such package")
             raise SourceError(
-                f"{where}: npm cannot read the registry: {_why(answer)}; check the network, npm's settings "
+                f"{where}: npm cannot read the registry: {_why(result)}; check the network, npm's settings "
                 "and source.index"
             )
-        output = _parsed(answer)
+        output = _parsed(result)
         # For a query of two fields, npm prints an object with both, or the only existing one.
         both = output if isinstance(output, dict) else {"versions": output}
         versions = both.get("versions") or []
@@ -120,12 +120,12 @@ class NpmPackages(SemanticRegistry):
 
     def _of_range(self, versions: str) -> Iterator[Mapping[str, Any]]:
         fields = ("version", "deprecated", "dist.integrity", "dist.shasum")
-        answer = self._run("view", "--", f"{self.package.name}@{versions}", *fields)
-        if answer.failed and "E404" not in answer.errors:
+        result = self._run("view", "--", f"{self.package.name}@{versions}", *fields)
+        if result.failed and "E404" not in result.errors:
             raise SourceError(
-                f"npm cannot read the registry's data about {self.package.name}: {_why(answer)}"
+                f"npm cannot read the registry's data about {self.package.name}: {_why(result)}"
             )
-        output = _parsed(answer)
+        output = _parsed(result)
         for each in output if isinstance(output, list) else [output]:
             if isinstance(each, dict):
                 yield each
@@ -144,7 +144,7 @@ class NpmPackages(SemanticRegistry):
 
     def _run(
         self, *words: str, timeout_seconds: float = LONG_SECONDS, log: str | Path | None = None
-    ) -> Answer:
+    ) -> ToolResult:
         program = shutil.which("npm")
         if program is None:
             raise SourceError("npm is not installed, and npm packages need it; install npm")
@@ -206,18 +206,18 @@ def _from_hex(text: str) -> bytes:
         return b""
 
 
-def _parsed(answer: Answer) -> Any:  # noqa: ANN401 - any JSON; the callers check its type
+def _parsed(result: ToolResult) -> Any:  # noqa: ANN401 - any JSON; the callers check its type
     try:
-        return json.loads(answer.output)
+        return json.loads(result.output)
     except ValueError:
         return None
 
 
-def _why(answer: Answer) -> str:
+def _why(result: ToolResult) -> str:
     """Return npm's own error message, if it wrote one in JSON."""
-    output = _parsed(answer)
+    output = _parsed(result)
     error = output.get("error") if isinstance(output, dict) else None
     if isinstance(error, dict) and error.get("summary"):
         return str(error["summary"])
-    lines = [line.strip().removeprefix("npm error ") for line in answer.errors.splitlines() if line.strip()]
-    return next((line for line in lines if not line.startswith(("code ", "npm warn"))), answer.why)
+    lines = [line.strip().removeprefix("npm error ") for line in result.errors.splitlines() if line.strip()]
+    return next((line for line in lines if not line.startswith(("code ", "npm warn"))), result.why)

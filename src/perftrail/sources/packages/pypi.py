@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from perftrail.model.source import Distribution
     from perftrail.model.source import Source as SourceTable
     from perftrail.ports import Starter
-    from perftrail.sources.client import Answer
+    from perftrail.sources.client import ToolResult
 
 
 TIMEOUT_SECONDS = 60.0
@@ -218,17 +218,17 @@ class Pip:
 
     def run(
         self, *words: str, timeout_seconds: float = QUICK_SECONDS, log: str | Path | None = None
-    ) -> Answer:
+    ) -> ToolResult:
         """Run one pip command. Raises `SourceError` if this interpreter has no pip."""
-        answer = self.client.run(
+        result = self.client.run(
             [sys.executable, "-P", "-m", "pip", "--no-input", "--disable-pip-version-check", *words],
             directory=self.cache,
             timeout_seconds=timeout_seconds,
             log=log,
         )
-        if answer.failed and "No module named pip" in answer.errors:
+        if result.failed and "No module named pip" in result.errors:
             raise SourceError(f"{sys.executable} has no pip; install it with: {sys.executable} -m ensurepip")
-        return answer
+        return result
 
 
 def make_pip(starter: Starter, *, cache: Path) -> Pip:
@@ -246,14 +246,14 @@ def make_pip(starter: Starter, *, cache: Path) -> Pip:
     return Pip(client=Client(starter=starter, environment=environment), cache=cache)
 
 
-def why_pip_failed(answer: Answer) -> str:
+def why_pip_failed(result: ToolResult) -> str:
     """Return the cause of a failed installation: the build's error before pip's summary."""
-    output = "\n".join([*answer.lines(), answer.errors])
+    output = "\n".join([*result.lines(), result.errors])
     for pattern in (_EXCEPTION, _COMPLAINT):
         found = pattern.findall(output)
         if found:
             return str(found[0]).strip()
-    return answer.why
+    return result.why
 
 
 class PythonPackages:
@@ -305,7 +305,7 @@ class PythonPackages:
         name = self.package.name
         index = ["--index-url", self._table.index] if self._table.index else []
         forms = {"wheel": ["--only-binary", name], "sdist": ["--no-binary", name]}
-        answer = make_pip(self._starter, cache=self._cache).run(
+        result = make_pip(self._starter, cache=self._cache).run(
             "install", "--no-deps", "--no-user", "--compile", "--no-warn-script-location",
             "--root-user-action=ignore", "--progress-bar=off", *index,
             *(["--only-binary", ":all:"] if self._sandboxed else forms.get(self._table.distribution or "", [])),
@@ -313,8 +313,8 @@ class PythonPackages:
             "--", f"{name}=={id}", *map(str, self._requires),
             timeout_seconds=LONG_SECONDS, log=log,
         )  # fmt: skip
-        if answer.failed:
-            raise CheckoutFailed(f"pip cannot install {name}=={id}: {why_pip_failed(answer)}")
+        if result.failed:
+            raise CheckoutFailed(f"pip cannot install {name}=={id}: {why_pip_failed(result)}")
         directory.mkdir(exist_ok=True)
 
 

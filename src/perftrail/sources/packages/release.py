@@ -87,14 +87,14 @@ class ReleaseSource:
 
     def materialise(self, revision: Revision, directory: str, log: str) -> None:
         """Fetch a release and write it into a separate directory."""
-        place = Path(directory)
-        if place.exists():
+        target = Path(directory)
+        if target.exists():
             raise CheckoutFailed(f"{directory}: exists already; a release needs a new directory")
-        place.parent.mkdir(parents=True, exist_ok=True)
+        target.parent.mkdir(parents=True, exist_ok=True)
         try:
-            self._registry.write_release(revision.id, place, log)
+            self._registry.write_release(revision.id, target, log)
         except SourceError as error:
-            remove_tree(place)
+            remove_tree(target)
             with Path(log).open("a", encoding="utf-8", errors="replace") as file:
                 print(error, file=file)
             raise CheckoutFailed(str(error)) from error

@@ -41,14 +41,14 @@ MOST_COMPARED_FILES = 2000
 def check_repairs(
     recipe: Build | Era | VariantBuild, path: KeyPath, problems: Problems, *, study: Path
 ) -> None:
-    """Report files that the study does not have, and invalid places in the tree."""
-    by_place: dict[str, str] = {}
-    for file, place in recipe.overlay.items():
+    """Report files that the study does not have, and invalid paths in the tree."""
+    by_target: dict[str, str] = {}
+    for file, target in recipe.overlay.items():
         key = (*path, "overlay", file)
-        if wrong := _file_wrong(file, study) or _place_wrong(place):
+        if wrong := _file_wrong(file, study) or _overlay_path_wrong(target):
             problems.add(key, wrong)
-        elif (other := by_place.setdefault(posixpath.normpath(place), file)) != file:
-            problems.add(key, f"has the same place as {quoted(other)}: {quoted(place)}")
+        elif (other := by_target.setdefault(posixpath.normpath(target), file)) != file:
+            problems.add(key, f"has the same target as {quoted(other)}: {quoted(target)}")
     for file in recipe.patch:
         if wrong := _file_wrong(file, study):
             problems.add((*path, "patch"), wrong)
@@ -74,14 +74,14 @@ def _file_wrong(file: str, study: Path) -> str | None:
     )
 
 
-def _place_wrong(place: str) -> str | None:
-    if wrong := inside_wrong(place, of="the revision's root"):
+def _overlay_path_wrong(path: str) -> str | None:
+    if wrong := inside_wrong(path, of="the revision's root"):
         return wrong
-    parts = posixpath.normpath(place).split("/")
-    if parts == ["."] or place.endswith("/"):
-        return f"{quoted(place)} is a directory; name the file in it"
+    parts = posixpath.normpath(path).split("/")
+    if parts == ["."] or path.endswith("/"):
+        return f"{quoted(path)} is a directory; name the file in it"
     if parts[0] == ".git":
-        return f"{quoted(place)} belongs to git; choose another path"
+        return f"{quoted(path)} belongs to git; choose another path"
     return None
 
 

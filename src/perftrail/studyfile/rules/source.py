@@ -239,7 +239,7 @@ def _address_wrong(source: Source, written: str) -> str | None:
     if "::" in written.partition("/")[0]:
         return f"{quoted(written)} is not an address that can be read; use https://, ssh:// or a path"
     if source.archives and is_address(written) and not written.startswith(("https://", "http://", "file://")):
-        return f"{quoted(written)} is not a valid place of archives; write a directory or https://…"
+        return f"{quoted(written)} is not a valid location of archives; write a directory or https://…"
     return None
 
 
@@ -255,16 +255,16 @@ def _path_wrong(source: Source, written: str, directory: Path) -> str | None:
     if path is None or source.kind == "samples":  # its files may come later
         return None
     resolved = str(path) if str(path).isprintable() else quoted(str(path))
-    place = quoted(written) if Path(written).is_absolute() else f"{quoted(written)} ({resolved})"
+    shown = quoted(written) if Path(written).is_absolute() else f"{quoted(written)} ({resolved})"
     try:
         there, is_directory = path.exists(), path.is_dir()
     except OSError as error:
-        return f"{place} cannot be read: {(error.strerror or str(error)).lower()}"
+        return f"{shown} cannot be read: {(error.strerror or str(error)).lower()}"
     if not there:
         near = nearest(path.name, _names_in(path.parent))
-        return MissingFile(f"{place} does not exist" + (f"; did you mean {quoted(near)}?" if near else ""))
+        return MissingFile(f"{shown} does not exist" + (f"; did you mean {quoted(near)}?" if near else ""))
     if not is_directory and source.kind in ("git", "directory", "release"):
-        return f"{place} is a file, not a directory"
+        return f"{shown} is a file, not a directory"
     return None
 
 

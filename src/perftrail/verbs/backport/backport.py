@@ -218,7 +218,7 @@ class Backport:
             skipped=sum(each.skipped for each in benchmarks),
             equal=tuple(dict.fromkeys(pair for each in benchmarks for pair in each.equal)),
             invocations=sum(each.invocations for each in benchmarks),
-            fresh=self._session.bench.started,
+            fresh=self._session.runner.started,
             searched=searched_metrics(self._session.study),
             machine=self._session.machine.id,
         )

@@ -25,15 +25,15 @@ class Tree:
     """
 
     name: str
-    programs: Mapping[str, bool]
+    is_executable: Mapping[str, bool]
     texts: Mapping[str, str] = field(default_factory=dict)
     prefix: str = ""
 
     def __contains__(self, path: str) -> bool:
-        return path in self.programs
+        return path in self.is_executable
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.programs)
+        return iter(self.is_executable)
 
     def text(self, path: str) -> str:
         """Return a file's text, empty if it was not read."""
@@ -41,16 +41,16 @@ class Tree:
 
     def first(self, *paths: str) -> str | None:
         """Return the first of these paths that exists."""
-        return next((path for path in paths if path in self.programs), None)
+        return next((path for path in paths if path in self.is_executable), None)
 
     def matching(self, pattern: str) -> tuple[str, ...]:
         """Return the files that match a pattern, shallow ones first; ``*`` spans directories."""
-        found = (path for path in self.programs if fnmatchcase(path, pattern))
+        found = (path for path in self.is_executable if fnmatchcase(path, pattern))
         return tuple(sorted(found, key=lambda path: (path.count("/"), path)))
 
     def has_directory(self, path: str) -> bool:
         """Whether there are files below a path."""
-        return any(each.startswith(f"{path}/") for each in self.programs)
+        return any(each.startswith(f"{path}/") for each in self.is_executable)
 
     def build_directory(self) -> str:
         """Return the name of a build directory that this directory does not contain."""
@@ -58,16 +58,16 @@ class Tree:
 
     def directories(self) -> tuple[str, ...]:
         """Return the subdirectories of this directory."""
-        return tuple(dict.fromkeys(path.partition("/")[0] for path in self.programs if "/" in path))
+        return tuple(dict.fromkeys(path.partition("/")[0] for path in self.is_executable if "/" in path))
 
     def below(self, directory: str) -> Tree:
         """Return the files of one directory, as a separate tree."""
         start = f"{directory}/"
         return Tree(
             name=self.name,
-            programs={
-                path.removeprefix(start): is_program
-                for path, is_program in self.programs.items()
+            is_executable={
+                path.removeprefix(start): executable
+                for path, executable in self.is_executable.items()
                 if path.startswith(start)
             },
             texts={
@@ -83,7 +83,7 @@ class Tree:
     def word(self, path: str = "") -> str:
         """Return a path as one word of a command, starting with ``{build}``.
 
-        >>> Tree(name="a", programs={}, prefix="src").word("a {b}")
+        >>> Tree(name="a", is_executable={}, prefix="src").word("a {b}")
         "{build}/'src/a {{b}}'"
         """
         whole = self.path(path)
@@ -324,8 +324,8 @@ def script_benchmark(tree: Tree, suffixes: Sequence[str]) -> BenchmarkDraft | No
     interpreter = INTERPRETERS.get(PurePosixPath(path).suffix, "")
     command = f"{interpreter} {tree.word(path)}".lstrip()
     why = "a benchmark script of this tree; add the arguments that it needs"
-    place = str(PurePosixPath(path).parent)
-    uses = tree.path(path if place == "." else place)
+    directory = str(PurePosixPath(path).parent)
+    uses = tree.path(path if directory == "." else directory)
     return BenchmarkDraft(name="bench", command=command, why=why, uses=(uses,))
 
 
@@ -358,7 +358,7 @@ def _is_script(tree: Tree, path: str, suffixes: Sequence[str]) -> bool:
         return False
     if here.suffix == ".py":
         return ".py" in suffixes and "__main__" in tree.text(path)
-    return here.suffix in suffixes if here.suffix else tree.programs[path]
+    return here.suffix in suffixes if here.suffix else tree.is_executable[path]
 
 
 def _is_test(program: Program) -> bool:

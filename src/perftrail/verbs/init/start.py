@@ -369,7 +369,7 @@ def _examine_git(directory: Path, location: str, starter: Starter, *, cache: Pat
         return None
     tree = Tree(
         name=directory.resolve().name.removesuffix(".git"),
-        programs={path: mode == "100755" for path, (mode, _) in blobs.items()},
+        is_executable={path: mode == "100755" for path, (mode, _) in blobs.items()},
         texts=_committed(git, directory, {path: found for path, (_, found) in blobs.items()}),
         prefix=prefix,
     )
@@ -433,13 +433,15 @@ def _examine_files(directory: Path, location: str) -> ExaminedProgram:
 
 def _files(directory: Path, *, prefix: str = "", name: str = "") -> Tree:
     """Return the files on disk, without links, and without files of version control and tools."""
-    programs = {path: os.access(directory / path, os.X_OK) for path in _readable_files(directory)}
+    is_executable = {path: os.access(directory / path, os.X_OK) for path in _readable_files(directory)}
     texts = {}
-    for path in _informative(programs)[:MOST_TEXTS]:
+    for path in _informative(is_executable)[:MOST_TEXTS]:
         file = directory / path
         if file.stat().st_size <= LARGEST_TEXT_BYTES:
             texts[path] = file.read_text("utf-8", errors="replace")
-    return Tree(name=name or directory.resolve().name, programs=programs, texts=texts, prefix=prefix)
+    return Tree(
+        name=name or directory.resolve().name, is_executable=is_executable, texts=texts, prefix=prefix
+    )
 
 
 def _readable_files(directory: Path) -> Iterator[str]:

@@ -78,7 +78,7 @@ def _generation(tree: Tree) -> Step:
 
 def _run(tree: Tree, script: str) -> str:
     """Return how to run a script: a generated script becomes executable when it is generated."""
-    return f"./{script}" if tree.programs.get(script, True) else f"sh ./{script}"
+    return f"./{script}" if tree.is_executable.get(script, True) else f"sh ./{script}"
 
 
 def _options(source: str) -> tuple[str, ...]:

@@ -51,11 +51,11 @@ def detect(tree: Tree) -> BuildDraft | None:
     ]
     program = choose_program(programs, tree.name)
     locked = " --locked" if "Cargo.lock" in tree else ""
-    bench = next(
+    own = next(
         (
             found
             for directory, crate in crates.items()
-            if (found := _bench(tree, directory, crate)) is not None
+            if (found := _own_benchmark(tree, directory, crate)) is not None
         ),
         None,
     )
@@ -69,8 +69,8 @@ def detect(tree: Tree) -> BuildDraft | None:
             else "; no versions are pinned: see Cargo.lock"
         ),
     )
-    benchmark = bench or (program_benchmark(tree, program, option="--version") if program else _tests(tree))
-    prebuild = "cargo bench --no-run" if bench else "cargo test --release --no-run" if program is None else ""
+    benchmark = own or (program_benchmark(tree, program, option="--version") if program else _tests(tree))
+    prebuild = "cargo bench --no-run" if own else "cargo test --release --no-run" if program is None else ""
     prebuild_step = Step(
         line=f"{prebuild}{locked}{everything}", why="built here, so that no start includes the build"
     )
@@ -127,7 +127,7 @@ def _programs(tree: Tree, directory: str, crate: Mapping[str, Any]) -> list[Prog
     return [Program(name=name, path=f"target/release/{name}") for name in dict.fromkeys(found) if name]
 
 
-def _bench(tree: Tree, directory: str, crate: Mapping[str, Any]) -> BenchmarkDraft | None:
+def _own_benchmark(tree: Tree, directory: str, crate: Mapping[str, Any]) -> BenchmarkDraft | None:
     """Return the first benchmark of a crate that runs with a stable compiler, with its own harness."""
     own = {text(each.get("name")) for each in _tables(crate.get("bench")) if each.get("harness") is False}
     name = next((each for each in sorted(own) if is_safe_path(each)), None)

@@ -187,10 +187,10 @@ class _CMakeLists:
             case "add_subdirectory":
                 self.read(f"{directory}/{first}".strip("/"), unconditional=unconditional)
             case "add_executable" if not {"IMPORTED", "ALIAS"} & set(rest):
-                place = self.variables.get(_OUT, f"{self.build_directory}/bin")
+                output_directory = self.variables.get(_OUT, f"{self.build_directory}/bin")
                 program = Program(
                     name=first,
-                    path=f"{place}/{first}",
+                    path=f"{output_directory}/{first}",
                     unconditional=unconditional and "EXCLUDE_FROM_ALL" not in rest and "WIN32" not in rest,
                 )
                 self.executables.setdefault(first, program)

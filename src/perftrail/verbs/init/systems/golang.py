@@ -38,7 +38,7 @@ def detect(tree: Tree) -> BuildDraft | None:
     packages = _packages(tree)
     programs = [Program(name=name, path=f"{_BIN}/{name}") for name in packages]
     program = choose_program(programs, _module(tree))
-    benchmark = _bench(tree) or (
+    benchmark = _own_benchmark(tree) or (
         program_benchmark(tree, program, option="--help") if program else _tests(tree)
     )
     relink: tuple[Step, ...] = ()
@@ -85,7 +85,7 @@ def _packages(tree: Tree) -> dict[str, str]:
     }
 
 
-def _bench(tree: Tree) -> BenchmarkDraft | None:
+def _own_benchmark(tree: Tree) -> BenchmarkDraft | None:
     """Return the first benchmark function, built as a separate program."""
     for path in sorted(tree, key=lambda each: (each.count("/"), each)):
         found = (

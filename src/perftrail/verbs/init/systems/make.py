@@ -118,7 +118,7 @@ def _expanded(text: str, variables: dict[str, str]) -> str:
 MANIFESTS = ("GNUmakefile", "makefile", "Makefile")
 """Names of makefiles, in make's search order."""
 
-_BENCHES = ("bench", "benchmark", "benchmarks", "perf")
+_BENCHMARK_TARGETS = ("bench", "benchmark", "benchmarks", "perf")
 _TESTS = ("check", "test")
 _CXX = (".cc", ".cpp", ".cxx")
 _OUTPUT_OPTION = re.compile(r"\s-o\s*(\S+)")
@@ -181,7 +181,7 @@ def choose_benchmark(
     """Choose what to run in a tree built with make: its benchmark target, a script, its program, its tests."""
     names = {rule.target for rule in known}
     program = choose_program(programs, tree.name)
-    target = next((each for each in _BENCHES if each in names), None)
+    target = next((each for each in _BENCHMARK_TARGETS if each in names), None)
     if target is not None:
         why = "the benchmark target of this tree; running its program directly measures better"
         return _target(tree, target, why)

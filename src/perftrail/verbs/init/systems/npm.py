@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from perftrail.verbs.init.draft import Tree
 
 MANIFEST = "package.json"
-_BENCHES = ("bench", "benchmark", "benchmarks", "perf")
+_BENCHMARK_SCRIPTS = ("bench", "benchmark", "benchmarks", "perf")
 _HINTS = ('outputs = ["dist"] measures revisions with equal dist once',)
 _BUILD_SCRIPTS = ("preinstall", "install", "postinstall", "prepare", "build")
 """Scripts that build the package itself, which may need its development dependencies."""
@@ -73,7 +73,7 @@ def _steps(
 
 
 def _trial(tree: Tree, package: Mapping[str, Any], scripts: Mapping[str, Any]) -> BenchmarkDraft | None:
-    script = next((each for each in _BENCHES if each in scripts), None)
+    script = next((each for each in _BENCHMARK_SCRIPTS if each in scripts), None)
     if script is not None:
         why = "the benchmark script of this package; running node directly, without npm, measures better"
         return BenchmarkDraft(

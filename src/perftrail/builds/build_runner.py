@@ -23,11 +23,11 @@ from perftrail.builds.steps import Log, Steps, build_environment, search_path, v
 from perftrail.builds.trees import (
     CACHE_SHARE,
     Caches,
+    benchmark_source_trees,
     build_source_trees,
     content_of_outputs,
     fits_sccache,
     has_ccache,
-    link_source_trees,
     values_of,
     without_outputs,
     write_wrapper,
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Workspace:
     """Directories and files of a build.
 
     A failed build leaves only `log`. A killed one may leave `home` and `temporary`; the next attempt removes these.
@@ -79,28 +79,28 @@ class Lines:
     directory: Path
     timeout_seconds: float
 
-    def filled(self, place: Place, values: Mapping[str, str], *, caches: Caches) -> Steps:
+    def filled(self, workspace: Workspace, values: Mapping[str, str], *, caches: Caches) -> Steps:
         """Fill placeholders: quoted as single words in lines, unquoted in variables."""
         return Steps(
             lines=[fill(step, values, shlex.quote) for step in self.steps],
             directory=self.directory,
             environment={
-                **caches.environment(build_environment(temporary=place.temporary), home=place.home),
+                **caches.environment(build_environment(temporary=workspace.temporary), home=workspace.home),
                 **{name: fill(value, values) for name, value in self.env.items()},
             },
             timeout_seconds=self.timeout_seconds,
         )
 
 
-def manual_build(run: Steps, place: Place, tree: Path | Failure) -> ManualBuild:
+def manual_build(run: Steps, workspace: Workspace, tree: Path | Failure) -> ManualBuild:
     """Return the directory in which a person can run the steps; the tree's root if the steps' directory is missing."""
-    root = place.home / "tree"
-    here = run.directory if place.contains(run.directory) else root if root.is_dir() else place.home
+    root = workspace.home / "tree"
+    here = run.directory if workspace.contains(run.directory) else root if root.is_dir() else workspace.home
     return ManualBuild(
         directory=str(here),
         environment=run.environment,
         lines=tuple(run.lines),
-        log=str(place.log),
+        log=str(workspace.log),
         failure=tree if isinstance(tree, Failure) else None,
     )
 
@@ -173,7 +173,7 @@ class StepFailure:
     stage: Stage = "link"
 
 
-class Workbench:
+class BuildRunner:
     """Checks out trees and runs shell lines in them, for one study on this machine."""
 
     def __init__(
@@ -196,18 +196,18 @@ class Workbench:
         self._cpus = cpus
         self._disk_bytes = disk_bytes
 
-    def tree(self, place: Place, subject: Subject, recipe: Recipe) -> Path | Failure:
+    def tree(self, workspace: Workspace, subject: Subject, recipe: Recipe) -> Path | Failure:
         """Check a subject out, repair its tree, and start its log."""
-        remove_tree(place.home)
-        place.home.mkdir(parents=True)
-        log = Log(path=place.log)
+        remove_tree(workspace.home)
+        workspace.home.mkdir(parents=True)
+        log = Log(path=workspace.log)
         log.begin()
         source = self.trees.of(recipe)
         log.note(f"# {subject.revision.id} as {subject.variant}, content {source.content(subject.revision)}")
-        tree = place.home / "tree"
+        tree = workspace.home / "tree"
         try:
-            source.materialise(subject.revision, str(tree), str(place.log))
-            self.trees.check_out(recipe.sources, build_source_trees(tree), place.log)
+            source.materialise(subject.revision, str(tree), str(workspace.log))
+            self.trees.check_out(recipe.sources, build_source_trees(tree), workspace.log)
         except CheckoutFailed as error:
             log.note(f"[{error}]")
             return Failure(stage="checkout", message=str(error))
@@ -216,40 +216,40 @@ class Workbench:
         return tree
 
     def check_out_other_sources(
-        self, built: Built, place: Place, sources: Mapping[str, Revision]
+        self, built: Built, workspace: Workspace, sources: Mapping[str, Revision]
     ) -> StepFailure | None:
         """Check out the other sources' trees that a benchmark needs and that the build does not have."""
         existing = build_source_trees(Path(built.directory))
         wanted = {name: revision for name, revision in sources.items() if not (existing / name).is_dir()}
         try:
-            self.trees.check_out(wanted, link_source_trees(place.home), place.log)
+            self.trees.check_out(wanted, benchmark_source_trees(workspace.home), workspace.log)
         except CheckoutFailed as error:
-            Log(path=place.log).note(f"[{error}]")
+            Log(path=workspace.log).note(f"[{error}]")
             return StepFailure(message=str(error), stage="checkout")
         return None
 
     def run_benchmark_build(
         self,
         built: Built,
-        place: Place,
+        workspace: Workspace,
         *,
         steps: Sequence[str],
         env: Mapping[str, str],
         timeout_seconds: float,
     ) -> StepFailure | None:
         """Run a benchmark's build lines against a built subject, in an empty directory."""
-        remove_tree(place.home)
-        place.home.mkdir(parents=True)
+        remove_tree(workspace.home)
+        workspace.home.mkdir(parents=True)
         if not steps:
             return None
         tree = Path(built.directory)
-        values = self.link_values(tree, place.home)
-        lines = Lines(steps=steps, env=env, directory=place.home, timeout_seconds=timeout_seconds)
-        return self.run(lines.filled(place, values, caches=self.caches), place)
+        values = self.benchmark_values(tree, workspace.home)
+        lines = Lines(steps=steps, env=env, directory=workspace.home, timeout_seconds=timeout_seconds)
+        return self.run(lines.filled(workspace, values, caches=self.caches), workspace)
 
-    def filled(self, subject: Subject, recipe: Recipe, place: Place, *, layout: int = 0) -> Steps:
+    def filled(self, subject: Subject, recipe: Recipe, workspace: Workspace, *, layout: int = 0) -> Steps:
         """Return a recipe's lines for a subject's tree without open placeholders; with a layout, its relink lines."""
-        tree = place.home / "tree"
+        tree = workspace.home / "tree"
         lines = Lines(
             steps=recipe.relink if layout else recipe.steps,
             env=recipe.env,
@@ -259,36 +259,36 @@ class Workbench:
         values = {**self.values(tree), "revision": subject.revision.id}
         if layout:
             values[LAYOUT] = str(layout)
-        return lines.filled(place, values, caches=self.caches)
+        return lines.filled(workspace, values, caches=self.caches)
 
-    def run(self, run: Steps, place: Place) -> StepFailure | None:
+    def run(self, run: Steps, workspace: Workspace) -> StepFailure | None:
         """Run shell lines; return the reason if they cannot run or one of them fails."""
-        log = Log(path=place.log)
-        if not place.contains(run.directory):
+        log = Log(path=workspace.log)
+        if not workspace.contains(run.directory):
             message = f"build.directory {quoted(run.directory.name)}: no such directory in this revision"
             log.note(f"[{message}]")
             return StepFailure(message=message)
         if run.lines and (text := str(self.caches)):
             log.note(f"# {text}")
-        remove_tree(place.temporary)
-        place.temporary.mkdir()
-        with self._isolated(place, run.directory) as starter:
-            message = place.shortened(run.run(starter, log))
-        remove_tree(place.temporary)
+        remove_tree(workspace.temporary)
+        workspace.temporary.mkdir()
+        with self._isolated(workspace, run.directory) as starter:
+            message = workspace.shortened(run.run(starter, log))
+        remove_tree(workspace.temporary)
         return StepFailure(message=message) if message else None
 
-    def _isolated(self, place: Place, directory: Path) -> AbstractContextManager[Starter]:
+    def _isolated(self, workspace: Workspace, directory: Path) -> AbstractContextManager[Starter]:
         """Return a starter that can write to the trees, the outputs and the temporary files.
 
         Each directory is named itself instead of its parent, so that none can be replaced by a link.
         """
         if self._isolation is None:
             return nullcontext(self._starter)
-        link = directory == place.home
-        tree = (place.home.parent.parent if link else place.home) / "tree"
-        own = (place.home, link_source_trees(place.home)) if link else ()
-        places = (tree, build_source_trees(tree), *own, place.temporary)
-        writable = [str(each) for each in places if each.is_dir() and not each.is_symlink()]
+        is_benchmark_build = directory == workspace.home
+        tree = (workspace.home.parent.parent if is_benchmark_build else workspace.home) / "tree"
+        own = (workspace.home, benchmark_source_trees(workspace.home)) if is_benchmark_build else ()
+        directories = (tree, build_source_trees(tree), *own, workspace.temporary)
+        writable = [str(each) for each in directories if each.is_dir() and not each.is_symlink()]
         return self._isolation.around("build", writable)
 
     @property
@@ -315,9 +315,9 @@ class Workbench:
         beside = values_of(build_source_trees(tree))
         return {"build": str(tree), "study": str(self._study), "cpus": str(self._cpus), **beside}
 
-    def link_values(self, tree: Path, out: Path) -> dict[str, str]:
+    def benchmark_values(self, tree: Path, out: Path) -> dict[str, str]:
         """Return the values of placeholders in a benchmark's build lines and command."""
-        return {**self.values(tree), **values_of(link_source_trees(out)), "out": str(out)}
+        return {**self.values(tree), **values_of(benchmark_source_trees(out)), "out": str(out)}
 
     def named_files(self, texts: Iterable[str]) -> str:
         """Return the digest of the study's files that texts name."""

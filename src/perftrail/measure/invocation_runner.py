@@ -1,7 +1,8 @@
 """Run planned invocations once each, and record their outcomes.
 
-`Bench` performs invocations that the store does not contain yet. `RunnableOutcomes` computes which invocation a
-runnable needs next. `Disagreement` is a difference in metrics that must be equal for all variants and revisions.
+`InvocationRunner` performs invocations that the store does not contain yet. `RunnableOutcomes` computes which
+invocation a runnable needs next. `Disagreement` is a difference in metrics that must be equal for all variants and
+revisions.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from perftrail.ports import Engine, Pending, Store
 
 
-class Bench:
+class InvocationRunner:
     """Performs invocations through the engine, and commits each outcome before the next one starts.
 
     `begin` starts an invocation on another `machine`; default: the engine starts it on this one.

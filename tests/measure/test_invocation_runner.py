@@ -1,4 +1,4 @@
-"""The bench: each start happens once, and each outcome is stored with the start's draw."""
+"""The invocation runner: each start happens once, and each outcome is stored with the start's draw."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from perftrail.model.measurement import Draw, FailedInvocation, Measurement
 from perftrail.model.plan import cells, subjects
 from perftrail.model.process import Ended, Exited
 from tests.fakes.subject_builder import FakeSource, FakeStarter
-from tests.measure.bench import a_session, a_study, drain
+from tests.measure.fake_session import a_session, a_study, drain
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,7 +37,7 @@ def ready_in(session: Session) -> Ready:
 def test_a_draw_is_stored_with_the_sample_that_it_was_drawn_for(tmp_path: Path) -> None:
     session = a_session(a_study(), tmp_path, source=FakeSource(1), starter=fails(0))
     ready = ready_in(session)
-    _, outcome = drain(session.bench.outcome(ready, "sample", 0, draw=DRAW))
+    _, outcome = drain(session.runner.outcome(ready, "sample", 0, draw=DRAW))
     assert isinstance(outcome, Measurement)
     assert outcome.draw == DRAW
     assert session.store.outcomes([ready.runnable.key], session.machine.id) == {
@@ -48,7 +48,7 @@ def test_a_draw_is_stored_with_the_sample_that_it_was_drawn_for(tmp_path: Path) 
 def test_a_draw_is_stored_with_an_invocation_that_fails(tmp_path: Path) -> None:
     session = a_session(a_study(), tmp_path, source=FakeSource(1), starter=fails(3))
     ready = ready_in(session)
-    _, outcome = drain(session.bench.outcome(ready, "sample", 0, draw=DRAW))
+    _, outcome = drain(session.runner.outcome(ready, "sample", 0, draw=DRAW))
     assert isinstance(outcome, FailedInvocation)
     assert outcome.draw == DRAW
 
@@ -56,21 +56,21 @@ def test_a_draw_is_stored_with_an_invocation_that_fails(tmp_path: Path) -> None:
 def test_a_known_sample_keeps_the_draw_that_it_was_taken_with(tmp_path: Path) -> None:
     session = a_session(a_study(), tmp_path, source=FakeSource(1), starter=fails(0))
     ready = ready_in(session)
-    drain(session.bench.outcome(ready, "sample", 0, draw=DRAW))
-    _, again = drain(session.bench.outcome(ready, "sample", 0, draw=Draw(block="other")))
+    drain(session.runner.outcome(ready, "sample", 0, draw=DRAW))
+    _, again = drain(session.runner.outcome(ready, "sample", 0, draw=Draw(block="other")))
     assert again.draw == DRAW
-    assert session.bench.started == 1
+    assert session.runner.started == 1
 
 
 def test_starts_that_were_handed_out_keep_their_draws(tmp_path: Path) -> None:
     session = a_session(a_study(), tmp_path, source=FakeSource(1), starter=fails(0))
     ready = ready_in(session)
     starts = [
-        session.bench.plan(ready, "sample", turn, draw=Draw(block="b", turn=turn, seed=1)) for turn in (0, 1)
+        session.runner.plan(ready, "sample", turn, draw=Draw(block="b", turn=turn, seed=1)) for turn in (0, 1)
     ]
-    session.bench.submit(starts)
-    session.bench.submit(session.bench.plan(ready, "sample", ordinal, draw=DRAW) for ordinal in (1, 2))
-    drain(session.bench.perform(starts))
-    drain(session.bench.outcome(ready, "sample", 2))
-    draws = [session.bench.known(ready)["sample", ordinal].draw for ordinal in range(3)]
+    session.runner.submit(starts)
+    session.runner.submit(session.runner.plan(ready, "sample", ordinal, draw=DRAW) for ordinal in (1, 2))
+    drain(session.runner.perform(starts))
+    drain(session.runner.outcome(ready, "sample", 2))
+    draws = [session.runner.known(ready)["sample", ordinal].draw for ordinal in range(3)]
     assert draws == [Draw(block="b", turn=0, seed=1), Draw(block="b", turn=1, seed=1), DRAW]

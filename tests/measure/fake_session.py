@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from perftrail.local_engine import LocalEngine
-from perftrail.measure.bench import Bench
 from perftrail.measure.events import Event
 from perftrail.measure.invocation import Invoker
+from perftrail.measure.invocation_runner import InvocationRunner
 from perftrail.measure.noise import NoiseObserver
 from perftrail.measure.session import Session
 from perftrail.measure.subjects import SubjectBuilder
@@ -78,7 +78,7 @@ def a_session(
         store=store,
         subject_builder=subject_builder,
         inputs=subject_builder.build_inputs,
-        bench=Bench(store=store, engine=LocalEngine(), invoker=invoker, machine=MACHINE),
+        runner=InvocationRunner(store=store, engine=LocalEngine(), invoker=invoker, machine=MACHINE),
     )
 
 
