@@ -52,7 +52,7 @@ class PairedComparisonJson(TypedDict):
     effect: Annotated[ValueWithIntervalJson, "the ratio of the second to the first"]
     confidence: float
     count: Annotated[int, "number of pairs"]
-    in_turns: Annotated[bool, "whether the samples are interleaved pairs"]
+    interleaved: Annotated[bool, "whether the samples are interleaved pairs"]
     verdict: Verdict
     words: str
 
@@ -119,7 +119,7 @@ class Compared:
                 },
                 "confidence": result.comparison.confidence,
                 "count": result.comparison.pairs,
-                "in_turns": result.in_turns,
+                "interleaved": result.interleaved,
                 "verdict": result.verdict,
                 "words": result.words,
             },
@@ -219,7 +219,7 @@ def comparison_chart(found: Sequence[Compared], first: Subject, second: Subject)
     ]
     if not rows:
         return None
-    apart = any(each.beside is not None and not each.beside.in_turns for each in result)
+    apart = any(each.beside is not None and not each.beside.interleaved for each in result)
     more = {"dots": "values", "taken": "not all measured as interleaved pairs"} if apart else {}
     palette = Palette((str(first), str(second)))
     title = f"{second} against {first}"
@@ -244,9 +244,9 @@ def _side_by_side(gathered: Gathered, one: Row, other: Row, *, comparisons: int)
     found = stored_row(gathered, one, other)
     if found is not None and found.comparison is not None:
         own = compare_unpaired_rows(gathered, one, other, comparisons=comparisons)
-        return replace(own, comparison=found.comparison, ratios=found.ratios, in_turns=True)
-    in_turns = gathered.search is None or one.subject.revision == other.subject.revision
-    if in_turns and gathered.view.study.searched_source.kind != "samples":
+        return replace(own, comparison=found.comparison, ratios=found.ratios, interleaved=True)
+    interleaved = gathered.search is None or one.subject.revision == other.subject.revision
+    if interleaved and gathered.view.study.searched_source.kind != "samples":
         taken = pairs_of_points(gathered, [(one, other)])
         if count_pairs(taken) >= LEAST_PAIRS:
             return compare_pairs_of(gathered, taken, comparisons=comparisons)

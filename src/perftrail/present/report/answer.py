@@ -102,7 +102,7 @@ def difference(gathered: Gathered, compared: Sequence[SideBySide], *, notes: tup
 
 def _of_builds(gathered: Gathered, best: SideBySide) -> tuple[str, ...]:
     """Return a note that a difference of two revisions is one of two builds; empty for variants."""
-    if len(gathered.variants) > 1 or not best.in_turns:
+    if len(gathered.variants) > 1 or not best.interleaved:
         return ()
     return (BUILDS_DIFFER,)
 
@@ -143,7 +143,7 @@ def _counted(compared: Sequence[SideBySide]) -> Fact:
 
 
 def _pair_words(best: SideBySide) -> str:
-    return "interleaved pairs" if best.in_turns else "values of each or more, not interleaved"
+    return "interleaved pairs" if best.interleaved else "values of each or more, not interleaved"
 
 
 def answer_sure(found: ChangeFound) -> str:

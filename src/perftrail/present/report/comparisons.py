@@ -164,8 +164,8 @@ MOST_ROWS = 20
 class SideBySide:
     """A subject compared with the reference in one metric of one benchmark, over every common point.
 
-    Over several points the effect is the geometric mean. If the values are not `in_turns`
-    (interleaved), all values of both subjects at one point are compared. `decides` is false for times from noisy
+    Over several points the effect is the geometric mean. If the values are not
+    `interleaved`, all values of both subjects at one point are compared. `decides` is false for times from noisy
     samples. `in_question`: whether this is the metric of the study's question.
     """
 
@@ -179,7 +179,7 @@ class SideBySide:
     ratios: tuple[float, ...]
     comparison: Comparison
     points: int = 1
-    in_turns: bool = True
+    interleaved: bool = True
     decides: bool = True
     in_question: bool = False
 
@@ -206,7 +206,7 @@ class SideBySide:
     @property
     def counted(self) -> str:
         """The noun that the comparison's numbers count."""
-        return "pairs" if self.in_turns else "values"
+        return "pairs" if self.interleaved else "values"
 
     @property
     def words(self) -> str:
@@ -215,7 +215,7 @@ class SideBySide:
         if self.differs:
             good = (found.effect < 1.0) == (self.better == "lower")
             return "better" if good else "worse"
-        needed = found.needed_pairs if self.in_turns else needed_values(found.level)
+        needed = found.needed_pairs if self.interleaved else needed_values(found.level)
         return undecided_words(found, decides=self.decides, counted=self.counted, needed=needed)
 
 
@@ -304,7 +304,7 @@ def compare_unpaired_rows(gathered: Gathered, first: Row, second: Row, *, compar
         better=gathered.followed(second).better,
         ratios=tuple(unpaired_ratios(first, second)),
         comparison=compare_rows(first, second, comparisons=comparisons),
-        in_turns=False,
+        interleaved=False,
         in_question=asked is not None and asked.is_of(second),
     )
 
@@ -318,7 +318,7 @@ def comparison_section(gathered: Gathered, compared: Sequence[SideBySide]) -> Se
     rows = [
         Against.of(
             each.comparison,
-            row=_row_name(each, several=several or not each.in_turns),
+            row=_row_name(each, several=several or not each.interleaved),
             subject=each.name,
             ratios=each.ratios,
             verdict=each.words,
@@ -326,7 +326,9 @@ def comparison_section(gathered: Gathered, compared: Sequence[SideBySide]) -> Se
         for each in drawn
     ]
     title = f"Against {reference}"
-    apart = {} if compared[0].in_turns else {"dots": "values", "taken": "not measured as interleaved pairs"}
+    apart = (
+        {} if compared[0].interleaved else {"dots": "values", "taken": "not measured as interleaved pairs"}
+    )
     return Section(
         name="against",
         title=title,
@@ -365,7 +367,7 @@ def _of_how_many(compared: Sequence[SideBySide]) -> str:
 def _row_name(each: SideBySide, *, several: bool) -> str:
     """Return the name of a chart's row, with its metric if there are `several`."""
     figure = f"{each.benchmark}.{each.metric}" if several else ""
-    return " ".join(part for part in (each.name, figure, "" if each.in_turns else each.where) if part)
+    return " ".join(part for part in (each.name, figure, "" if each.interleaved else each.where) if part)
 
 
 def _texts(each: SideBySide) -> tuple[str, ...]:
