@@ -383,7 +383,7 @@ def test_the_next_command_fits_the_answer(capsys: pytest.CaptureFixture[str]) ->
         ),
         (
             gate(unclear),
-            f"Next: perftrail compare aaaaaaaaaa bbbbbbbbbb --max-runs {2 * unclear.pairs}    measure more pairs",
+            f"Next: perftrail compare aaaaaaaaaa bbbbbbbbbb --max-pairs {2 * unclear.pairs}    measure more pairs",
         ),
     ):
         print_gate(found)
