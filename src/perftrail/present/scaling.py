@@ -40,7 +40,7 @@ CAUSES = {
     Cause.MORE_WORK: "more work with more threads, which a throughput metric would show",
 }
 
-FIGURES = {
+INDICATORS = {
     "waiting": "threads waiting",
     "burning": "CPU time beyond that of one thread",
     "cpu_growth": "CPU time",
@@ -150,19 +150,19 @@ def _evidence(indicator: Sequence[LossIndicator]) -> Iterator[str]:
     ]
     yield from (f"  {evidence(each)}" for each in indicator if each not in small)
     if small:
-        yield f"  below {percent(LITTLE)}: {'; '.join(FIGURES[each.name] for each in small)}"
+        yield f"  below {percent(LITTLE)}: {'; '.join(INDICATORS[each.name] for each in small)}"
 
 
 def evidence(indicator: LossIndicator) -> str:
     """Return one piece of evidence with its value, interval and meaning."""
-    figure = indicator.value
+    measured = indicator.value
     if indicator.unit == "share":
-        value = f"{percent(figure.value)} [{percent(figure.low)}, {percent(figure.high)}]"
+        value = f"{percent(measured.value)} [{percent(measured.low)}, {percent(measured.high)}]"
         of = "" if indicator.name == "contended_locks" else " of the time with one thread"
     else:
-        value, of = _interval(figure), f" {indicator.unit}".rstrip()
+        value, of = _interval(measured), f" {indicator.unit}".rstrip()
     meaning = f"a high value indicates {indicator.indicates}"
-    return f"{FIGURES[indicator.name]}: {value}{of}{_reached(figure)}; {meaning}"
+    return f"{INDICATORS[indicator.name]}: {value}{of}{_reached(measured)}; {meaning}"
 
 
 def count_words(count: int, axis: str) -> str:

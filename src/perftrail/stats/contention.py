@@ -297,9 +297,9 @@ def contended_resource(signs: Signs) -> Cause | None:
     all_lost = lost(signs)
     if all_lost <= 0.0:
         return None
-    often, locked, spun = (_figure(signs, name) for name in ("contended_locks", "lock_wait", "spin_wait"))
+    often, locked, spun = (_value(signs, name) for name in ("contended_locks", "lock_wait", "spin_wait"))
     if often is not None and locked is not None and often.low > OFTEN and locked.low > GOOD_PART * all_lost:
-        return Cause.LOCK if _is_below(_figure(signs, "handover_wait"), GOOD_PART * all_lost) else None
+        return Cause.LOCK if _is_below(_value(signs, "handover_wait"), GOOD_PART * all_lost) else None
     if spun is not None and spun.low > EXPLAINS * all_lost:
         return Cause.SPINNING
     return None
@@ -310,7 +310,7 @@ def causes_of_many_waits(signs: Signs) -> tuple[Cause, ...]:
 
     Locks of malloc and of the kernel have no counts.
     """
-    locked, handed = _figure(signs, "lock_wait"), _figure(signs, "handover_wait")
+    locked, handed = _value(signs, "lock_wait"), _value(signs, "handover_wait")
     if locked is None:
         return (Cause.LOCK, Cause.HANDOVER)
     part, some = GOOD_PART * _waited(signs), SOME * _waited(signs)
@@ -325,14 +325,14 @@ def causes_of_many_waits(signs: Signs) -> tuple[Cause, ...]:
     if max(locked.high, handed.high) < some and _explains(uncounted, signs):
         return _uncounted_causes(signs)
     counted = {Cause.LOCK: locked, Cause.HANDOVER: handed}
-    causes = [cause for cause, figure in counted.items() if figure.high >= some]
+    causes = [cause for cause, value in counted.items() if value.high >= some]
     causes += _uncounted_causes(signs) if uncounted.high >= some else ()
     return tuple(dict.fromkeys(causes))
 
 
 def causes_of_few_waits(signs: Signs) -> tuple[Cause, ...]:
     """Return the causes of few long waits: unshared work, or long waits at one lock or queue."""
-    locked, handed = _figure(signs, "lock_wait"), _figure(signs, "handover_wait")
+    locked, handed = _value(signs, "lock_wait"), _value(signs, "handover_wait")
     if locked is None:
         return (Cause.SERIAL, Cause.LOCK)
     part, some = GOOD_PART * _waited(signs), SOME * lost(signs)
@@ -354,7 +354,7 @@ def _uncounted_causes(signs: Signs) -> tuple[Cause, ...]:
     Short-lived threads hand over when they end, processes by pipes. A thread that others join once has more work.
     """
     switches, joined = signs["uncounted_switches"].value, signs["join_wait"].value
-    joins, processes = _figure(signs, "joins"), _figure(signs, "counted_processes")
+    joins, processes = _value(signs, "joins"), _value(signs, "counted_processes")
     causes = []
     if switches.high >= EXCESS:
         causes.append(Cause.HIDDEN_LOCK)
@@ -373,12 +373,12 @@ def _waited(signs: Signs) -> float:
     return max(signs["waiting"].value.value, SOME)
 
 
-def _is_below(figure: Interval | None, border: float) -> bool:
+def _is_below(value: Interval | None, border: float) -> bool:
     """Return whether a metric is clearly below a limit, or missing."""
-    return figure is None or figure.high < border
+    return value is None or value.high < border
 
 
-def _figure(signs: Signs, name: str) -> Interval | None:
+def _value(signs: Signs, name: str) -> Interval | None:
     return signs[name].value if name in signs else None
 
 

@@ -286,12 +286,12 @@ class Difference:
         return self.sure > SMALLEST
 
 
-def difference(before: Sequence[float], after: Sequence[float], *, floor: float, figures: int) -> Difference:
-    """Compare one metric by non-negative values of both subjects; a report has `figures` metrics.
+def difference(before: Sequence[float], after: Sequence[float], *, floor: float, metrics: int) -> Difference:
+    """Compare one metric by non-negative values of both subjects; a report has `metrics` metrics.
 
     Raises `ValueError` if a side has no value, or if a value and the floor are both zero.
 
-    >>> difference([10.0, 10.0], [20.0, 20.0], floor=0.0, figures=1).differs
+    >>> difference([10.0, 10.0], [20.0, 20.0], floor=0.0, metrics=1).differs
     True
     """
     logs = [[math.log(value + floor) for value in values] for values in (before, after)]
@@ -301,7 +301,7 @@ def difference(before: Sequence[float], after: Sequence[float], *, floor: float,
         before=medians[0],
         after=medians[1],
         size=size,
-        sure=max(0.0, abs(size) - _noise(logs, REPORT_ERROR / max(1, figures))),
+        sure=max(0.0, abs(size) - _noise(logs, REPORT_ERROR / max(1, metrics))),
     )
 
 

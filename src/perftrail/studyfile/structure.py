@@ -524,7 +524,7 @@ def _misfits_of_item(error: Exception, path: KeyPath, index: int | str) -> Itera
         yield from _misfits(error, (*path, index), None)
 
 
-RENAMED = {"smallest": "threshold"}
+RENAMED = {"smallest": "threshold", "figure": "item_metric"}
 """Keys of older study files, and their current names."""
 
 

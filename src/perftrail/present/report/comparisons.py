@@ -32,7 +32,7 @@ from perftrail.stats.ratios import compare_over, compare_unpaired, needed_values
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from perftrail.charts.frame import Figure
+    from perftrail.charts.frame import Chart
     from perftrail.model.metrics import Better
     from perftrail.present.html_page import Tone
     from perftrail.present.report.gathered import Gathered
@@ -85,7 +85,7 @@ def compared_sections(comparisons: Sequence[Gate]) -> Iterator[Section]:
             name=f"compared-{number}",
             title=f"{gate.head.short} compared with {gate.base.short}, {gate.finished[:10]}",
             paragraphs=(escaped(sentence(headline(gate)), longest=LONGEST), *more),
-            figure=_chart(gate, name=f"compared-{number}"),
+            chart=_chart(gate, name=f"compared-{number}"),
             tables=(
                 Table(
                     name=f"compared-{number}",
@@ -114,7 +114,7 @@ def _failures(gate: Gate, number: int) -> Iterator[Table]:
         yield Table(name=f"compared-{number}-failed", head=("failed",), rows=rows)
 
 
-def _chart(gate: Gate, *, name: str) -> Figure | None:
+def _chart(gate: Gate, *, name: str) -> Chart | None:
     """Return the chart of the worst rows with pairs; `None` without any."""
     head = gate.head.short
     rows = [
@@ -184,7 +184,7 @@ class SideBySide:
     in_question: bool = False
 
     @property
-    def figure(self) -> str:
+    def qualified_metric(self) -> str:
         """The compared metric: benchmark, name and point."""
         return f"{self.benchmark}.{self.metric} {self.where}".strip()
 
@@ -334,7 +334,7 @@ def comparison_section(gathered: Gathered, compared: Sequence[SideBySide]) -> Se
         title=title,
         answers=any(each.in_question for each in compared),
         paragraphs=(_of_how_many(compared),) if len(drawn) < len(compared) else (),
-        figure=against(
+        chart=against(
             rows, name="against", title=title, reference=reference, palette=gathered.palette, **apart
         ),
         tables=(
@@ -366,15 +366,15 @@ def _of_how_many(compared: Sequence[SideBySide]) -> str:
 
 def _row_name(each: SideBySide, *, several: bool) -> str:
     """Return the name of a chart's row, with its metric if there are `several`."""
-    figure = f"{each.benchmark}.{each.metric}" if several else ""
-    return " ".join(part for part in (each.name, figure, "" if each.interleaved else each.where) if part)
+    metric = f"{each.benchmark}.{each.metric}" if several else ""
+    return " ".join(part for part in (each.name, metric, "" if each.interleaved else each.where) if part)
 
 
 def _texts(each: SideBySide) -> tuple[str, ...]:
     found = each.comparison
     return (
         each.name,
-        each.figure,
+        each.qualified_metric,
         *ratio_words(found.effect, found.low, found.high),
         str(found.pairs),
         each.words,

@@ -83,7 +83,7 @@ def samples_section(gathered: Gathered) -> Section | None:
     return Section(
         name="samples",
         title=f"Every sample of {lead.benchmark}.{lead.metric}",
-        figure=samples(
+        chart=samples(
             {name: row.values for name, row in named.items()},
             labels=labels,
             palette=gathered.palette,
@@ -144,14 +144,14 @@ def _sections(gathered: Gathered, family: _Family, name: str) -> Iterator[Sectio
         title=family.title,
         answers=asked is not None and any(asked.is_of(row) for row in family.rows),
         paragraphs=(at,) if at else (),
-        figure=curve(points, lost, labels=labels, palette=gathered.palette),
+        chart=curve(points, lost, labels=labels, palette=gathered.palette),
         tables=(table,),
     )
     if family.unit == "s" and PARALLEL.search(family.axis) and family.metric != "cpu":
         title = f"Speed-up of {family.benchmark}.{family.metric} with {family.axis}"
         faster = Labels(name=f"speed-up-{name}", title=title, axis=family.axis, metric="speed-up", unit="")
-        figure = speed_up(points, labels=faster, palette=gathered.palette)
-        yield Section(name=figure.name, title=title, figure=figure)
+        chart = speed_up(points, labels=faster, palette=gathered.palette)
+        yield Section(name=chart.name, title=title, chart=chart)
 
 
 def _curve_point(gathered: Gathered, family: _Family, row: Row) -> Iterator[CurvePoint]:
@@ -275,7 +275,7 @@ def all_benchmarks_section(gathered: Gathered) -> Section | None:
     columns = list(dict.fromkeys(gathered.subject_name(row) for _, row in opposite))
     reference = gathered.subject_name(opposite[0][0])
     drawn = largest_differences(lines)
-    figure = heat(
+    chart = heat(
         [_cell(line, column) for line in drawn for column in columns],
         reference=reference,
         name="heat-every-benchmark",
@@ -283,9 +283,9 @@ def all_benchmarks_section(gathered: Gathered) -> Section | None:
     )
     return Section(
         name="heat",
-        title=figure.title,
+        title=chart.title,
         paragraphs=(_counted(found),),
-        figure=figure,
+        chart=chart,
         tables=tuple(_tables(lines)),
     )
 

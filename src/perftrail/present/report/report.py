@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from perftrail.charts.frame import Figure
+    from perftrail.charts.frame import Chart
     from perftrail.measure.failure_groups import FailureGroup
     from perftrail.measure.session import View
     from perftrail.model.subject import Revision
@@ -212,7 +212,7 @@ def make_report(
     *,
     findings: Callable[[Gathered], tuple[Section, ...]] = lambda _: (),
     engine: Engine | None = None,
-    known: Callable[[Figure], None] | None = None,
+    known: Callable[[Chart], None] | None = None,
 ) -> Page:
     """Return the report of a study. Builds and measures nothing.
 
@@ -226,7 +226,7 @@ def report_of(
     gathered: Gathered,
     *,
     findings: Callable[[Gathered], tuple[Section, ...]] = lambda _: (),
-    known: Callable[[Figure], None] | None = None,
+    known: Callable[[Chart], None] | None = None,
 ) -> Page:
     """Return the report of gathered data, like `make_report`."""
     if not gathered.rows and not gathered.searches:

@@ -333,7 +333,7 @@ def _compared(
                 unit=after[0].unit,
                 method=after[0].method,
                 starts=len(after),
-                difference=difference(*values, floor=floor, figures=len(found)),
+                difference=difference(*values, floor=floor, metrics=len(found)),
             )
         )
     return differences
