@@ -126,7 +126,7 @@ def test_the_plan_names_each_with_its_folder(study: Path) -> None:
 
 
 def test_all_are_built_and_run_with_their_own_commands(study: Path, report: dict[str, Any]) -> None:
-    assert (report["points"], report["measured"], report["failures"]) == (6, 6, [])
+    assert (report["cells"], report["measured"], report["failures"]) == (6, 6, [])
     found = {(row["variant"], row["point"]["workers"]): row["estimate"]["value"] for row in rows(study)}
     assert {name for name, _ in found} == {"pthreads", "fork", "python"}
     assert {value for (_, workers), value in found.items() if workers == 20} == {190.0}
@@ -150,7 +150,7 @@ def test_only_what_changed_is_made_and_measured_again(study: Path, report: dict[
     plan = json.loads(perftrail("check", study, "--json").stdout)
     assert plan["builds"] == {"built": 2, "failed": 0, "left": 1}
     again = json.loads(perftrail("run", study, "--json").stdout)
-    assert (again["points"], again["measured"], again["invocations"]) == (6, 6, 6)
+    assert (again["cells"], again["measured"], again["invocations"]) == (6, 6, 6)
     found = {(row["variant"], row["point"]["workers"]): row["estimate"]["value"] for row in rows(study)}
     assert (found["fork", 20], found["pthreads", 20], found["python", 20]) == (380.0, 190.0, 190.0)
 

@@ -187,7 +187,7 @@ def test_a_wait_that_a_single_thread_also_has_does_not_count() -> None:
 def test_who_was_ready_and_had_no_processor_waited_for_nothing_that_can_be_named() -> None:
     serial = contention(counted(SERIAL, cpu_pressure=0.7))
     assert (serial.outcome, serial.candidates) == (Outcome.CANNOT_TELL, (Cause.SERIAL,))
-    assert "a lack of processors" in serial.because
+    assert "a lack of processors" in serial.reason
     assert "perftrail doctor" in serial.next_step
     hidden = contention(counted(MUTEX, cpu_pressure=0.95))
     assert hidden.outcome is Outcome.CANNOT_TELL
@@ -279,7 +279,7 @@ def test_what_scales_needs_no_cause() -> None:
 
 
 @pytest.mark.parametrize(
-    ("threads", "because"),
+    ("threads", "reason"),
     [
         (samples(MUTEX, count=8, processors=2), "exceeds this machine's processors"),
         (samples({**MUTEX, "foreign_cpu": 7.0}, {"foreign_cpu": 7.0}), "other processes used 7.0 of 8 CPUs"),
@@ -287,10 +287,10 @@ def test_what_scales_needs_no_cause() -> None:
         (samples(MUTEX, pairs=3), "fewer than 5 samples"),
     ],
 )
-def test_what_cannot_be_told_says_why(threads: ThreadSamples, because: str) -> None:
+def test_what_cannot_be_told_says_why(threads: ThreadSamples, reason: str) -> None:
     found = contention(threads)
     assert found.outcome is Outcome.CANNOT_TELL
-    assert because in found.because
+    assert reason in found.reason
     assert found.candidates == ()
 
 

@@ -59,7 +59,7 @@ def test_every_implementation_gives_the_same_answers(tmp_path: Path) -> None:
     ran = perftrail("run", STUDY, "--json", "--store", tmp_path, *chosen)
     told: dict[str, Any] = json.loads(ran.stdout)
     assert told["disagreements"] == told["failures"] == []
-    assert told["measured"] == told["points"] == 8 * len(found) - 4  # callcc has no native code
+    assert told["measured"] == told["cells"] == 8 * len(found) - 4  # callcc has no native code
     shown = perftrail("show", STUDY, "--claims", "--json", "--store", tmp_path)
     judged = {each["name"]: each for each in json.loads(shown.stdout)}
     assert judged["sieve-dlcont"]["verdict"] == "cannot be measured"

@@ -110,7 +110,7 @@ def test_every_thread_sees_what_was_written_and_none_waits(small: Path, tmp_path
     only = ["--only", "benchmark=sees", "--only", "readers=4"]
     ran = perftrail("run", small / "backport.toml", "--json", "--store", tmp_path, *only)
     told = json.loads(ran.stdout)
-    assert (told["points"], told["failures"]) == (told["measured"], [])
+    assert (told["cells"], told["failures"]) == (told["measured"], [])
     perftrail(
         "run", small / "backport.toml", "--store", tmp_path, "--only", "benchmark=mt", "--only", "threads=2"
     )

@@ -67,7 +67,7 @@ def headline(explained: ExplainReport) -> str:
     causes = [
         (cell, each) for cell, each in differing if each.name not in EFFECTS and each.method != "output"
     ]
-    cell, metric = max(causes or differing, key=lambda found: found[1].difference.sure)
+    cell, metric = max(causes or differing, key=lambda found: found[1].difference.lower_bound)
     return f"{name} differs most in {_name(metric)}: {_change(metric)}{_at(cell)}"
 
 

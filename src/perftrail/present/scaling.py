@@ -134,7 +134,7 @@ def contention_lines(found: Contention, *, axis: str = "threads") -> Iterator[st
         yield from _evidence(found.evidence)
     else:
         causes = "; or ".join(CAUSES[each] for each in found.candidates)
-        yield f"The cause of the loss{at} is unknown: {found.because}{': ' if causes else ''}{causes}."
+        yield f"The cause of the loss{at} is unknown: {found.reason}{': ' if causes else ''}{causes}."
         if causes:
             yield from _evidence(found.evidence)
         if found.next_step:
@@ -189,13 +189,13 @@ def _fits(scaling: Scaling, axis: str) -> Iterator[str]:
         listed_counts = listed(map(str, shared), "and")
         yield f"No fit uses {listed_counts} {axis}: on {count_words(processors.alone, 'cores')}, some share one."
     if fits.chosen is None:
-        yield f"No law of scaling: {fits.because}."
+        yield f"No law of scaling: {fits.reason}."
         return
     kind = "processors" if processors.cores is None else "cores"
     within = f"{axis} up to this machine's {count_words(processors.alone, kind)}"
     if fits.chosen is Law.AMDAHL:
         assert fits.amdahl is not None
-        more = f"; {fits.because}" if fits.because else ""
+        more = f"; {fits.reason}" if fits.reason else ""
         yield f"Amdahl's law fits ({within}): serial share {_parameter(fits.amdahl.contention)}{more}."
         return
     assert fits.usl is not None

@@ -159,11 +159,15 @@ def warmup_words(result: Finding) -> str:
     """Return how many warm-ups were discarded, and how the first one compares; empty without any."""
     warmup = result.warmup
     if warmup.count == 0:
-        return "" if warmup.level else "too few runs to detect a warm-up"
+        return "" if warmup.stable else "too few runs to detect a warm-up"
     count = f"{warmup.count} warm-up{'s' if warmup.count > 1 else ''} discarded"
     first = "it" if warmup.count == 1 else "the first"
-    said = f"{count}, {first} took {number(warmup.first)} times as long" if warmup.first != 1.0 else count
-    return said if warmup.level else f"{said}; the other runs are not stable either"
+    said = (
+        f"{count}, {first} took {number(warmup.first_ratio)} times as long"
+        if warmup.first_ratio != 1.0
+        else count
+    )
+    return said if warmup.stable else f"{said}; the other runs are not stable either"
 
 
 def flag_words(result: Finding) -> str:

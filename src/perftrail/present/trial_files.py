@@ -49,8 +49,8 @@ class WarmupsJson(TypedDict):
     """Runs before the first sample."""
 
     count: int
-    first: Annotated[float, "ratio of the first value to the stable level"]
-    level: Annotated[bool, "whether the remaining values are stable"]
+    first_ratio: Annotated[float, "ratio of the first value to the stable level"]
+    stable: Annotated[bool, "whether the remaining values are stable"]
 
 
 class CommandResultJson(TypedDict):
@@ -149,8 +149,8 @@ def _result_json(result: Finding) -> CommandResultJson:
         "flagged": dict(result.flags),
         "warmups": {
             "count": result.warmup.count,
-            "first": result.warmup.first,
-            "level": result.warmup.level,
+            "first_ratio": result.warmup.first_ratio,
+            "stable": result.warmup.stable,
         },
         "ended": result.why,
         "exit_codes": list(result.exit_codes),

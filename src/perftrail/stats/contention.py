@@ -416,14 +416,14 @@ class Outcome(StrEnum):
 class Contention:
     """The finding at `threads` threads; None if no thread count could decide.
 
-    `candidates` are the causes that fit the evidence, one if `LIKELY`. `because` says why several causes remain, and
+    `candidates` are the causes that fit the evidence, one if `LIKELY`. `reason` says why several causes remain, and
     `next_step` how to separate them.
     """
 
     outcome: Outcome
     threads: int | None
     candidates: tuple[Cause, ...] = ()
-    because: str = ""
+    reason: str = ""
     next_step: str = ""
     evidence: tuple[LossIndicator, ...] = ()
 
@@ -451,8 +451,8 @@ def contention(threads: ThreadSamples) -> Contention:
     return _at(threads, free[-1])
 
 
-def _cannot(because: str, next_step: str) -> Contention:
-    return Contention(outcome=Outcome.CANNOT_TELL, threads=None, because=because, next_step=next_step)
+def _cannot(reason: str, next_step: str) -> Contention:
+    return Contention(outcome=Outcome.CANNOT_TELL, threads=None, reason=reason, next_step=next_step)
 
 
 def _known(threads: ThreadSamples, first: int, second: int) -> bool:
@@ -480,24 +480,24 @@ def _at(threads: ThreadSamples, count: int) -> Contention:
         return Contention(outcome=Outcome.SCALES, threads=count, evidence=evidence)
     causes: tuple[Cause, ...] = ()
     if efficiency.high > FAIR:
-        because, next_step = f"the loss at {count} threads is within the noise", MORE
+        reason, next_step = f"the loss at {count} threads is within the noise", MORE
     elif _waits_alone(threads):
-        because = "it already waits with one thread, for a disk, a clock or another process"
+        reason = "it already waits with one thread, for a disk, a clock or another process"
         next_step = "use a benchmark that does not wait, to see how its threads slow each other"
     else:
         causes = _causes(threads, signs, count)
         left_over = causes == (Cause.SERIAL,) and _uncounted_share(signs).low < GOOD_PART
         if len(causes) == 1 and not left_over:
             return Contention(outcome=Outcome.LIKELY, threads=count, candidates=causes, evidence=evidence)
-        because = "several causes would look the same" if causes else "the lost time is within the noise"
+        reason = "several causes would look the same" if causes else "the lost time is within the noise"
         if left_over:
-            because = "counted waits and a lack of processors explain most of the lost time"
+            reason = "counted waits and a lack of processors explain most of the lost time"
         next_step = QUIET if left_over else _next_step(causes, signs)
     return Contention(
         outcome=Outcome.CANNOT_TELL,
         threads=count,
         candidates=causes,
-        because=because,
+        reason=reason,
         next_step=next_step,
         evidence=evidence,
     )

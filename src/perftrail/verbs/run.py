@@ -48,7 +48,7 @@ class RunReportJson(PinsJson):
     """What a run measured."""
 
     revisions: int
-    points: Annotated[int, "subjects × benchmarks × points"]
+    cells: Annotated[int, "subjects × benchmarks × points"]
     measured: int
     skipped: Annotated[int, "points skipped after a smaller one reached a limit"]
     invocations: int
@@ -80,7 +80,7 @@ class RunReport:
         return {
             "revisions": self.revisions,
             **self.pins.as_json(),
-            "points": self.cells,
+            "cells": self.cells,
             "measured": self.measured,
             "skipped": self.skipped,
             "invocations": self.invocations,
