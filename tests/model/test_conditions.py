@@ -63,7 +63,7 @@ def test_the_note_counts_noisy_samples_and_says_why() -> None:
     assert sift(samples, least=5).note == "discarded 7 of 20 samples (busy)"
 
 
-@pytest.mark.parametrize(("action", "seconds"), [("wait", 0.0), ("mark", 1.0), ("refuse", 1.0)])
+@pytest.mark.parametrize(("action", "seconds"), [("wait", 0.0), ("flag", 1.0), ("refuse", 1.0)])
 def test_only_a_wait_takes_time(action: str, seconds: float) -> None:
     with pytest.raises(ValueError, match=action):
         Quiet(action=action, seconds=seconds)  # type: ignore[arg-type] # any of the words

@@ -45,7 +45,7 @@ def test_a_page_and_its_images_are_the_same(tmp_path: Path) -> None:
     known: list[Chart] = []
     with second_process() as engine:
         drawings = Drawings(engine)
-        there = make_report(session, tmp_path, engine=engine, known=known.append)
+        there = make_report(session, tmp_path, engine=engine, on_chart=known.append)
         write_page(there, str(tmp_path / "there"), drawings)
     assert there == here
     assert "changed work.wall" in there.verdict.sentence

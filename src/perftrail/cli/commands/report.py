@@ -110,7 +110,7 @@ def _page(study: Study, store: str | None, *, engine: Engine, drawings: Drawings
             results_directory(study, store),
             findings=findings,
             engine=engine,
-            known=None if drawings is None else drawings.begin,
+            on_chart=None if drawings is None else drawings.begin,
         )
         print_source_age(view)
     return page

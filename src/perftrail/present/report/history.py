@@ -158,11 +158,11 @@ def _points_ahead(gathered: Gathered) -> Mapping[Followed, Sequence[HistoryPoint
 
 
 def history_sections(
-    gathered: Gathered, *, known: Callable[[Chart], None] | None = None
+    gathered: Gathered, *, on_chart: Callable[[Chart], None] | None = None
 ) -> tuple[Section, ...]:
     """Return a section for each metric along the history, that of the study's question first.
 
-    `known` is called with each chart before any table is made.
+    `on_chart` is called with each chart before any table is made.
     """
     ahead, lead = _points_ahead(gathered), gathered.lead
     every = dict.fromkeys(gathered.followed(rows[0]) for rows in gathered.rows_by_metric.values())
@@ -179,8 +179,8 @@ def history_sections(
             )
             chart = _chart(gathered, followed, points, name)
             drawn.append(_Drawn(followed=followed, points=points, chart=chart))
-            if known is not None:
-                known(chart)
+            if on_chart is not None:
+                on_chart(chart)
     sections = [_section(gathered, each) for each in drawn]
     if len(sections) == MOST_SECTIONS and len(ordered) > MOST_SECTIONS:
         sections.append(_overview(gathered, ordered))
