@@ -108,7 +108,7 @@ def _done(cell: Cell, names: Sequence[str], trials: int, asked: Asked, file: Pat
 
 
 def _code(names: Sequence[str]) -> str:
-    """Name the code that some strategies run, so that figures of older code are not taken for today's."""
+    """Name the code that some strategies run, so that values of older code are not taken for today's."""
     simulated = [HERE / f"{name}.py" for name in ("simulator", "histories", "outcome", "summary", "trials")]
     files = [*simulated, *HERE.glob("strategies/*.py")]
     if not set(names) <= PEERS.keys():
