@@ -39,7 +39,7 @@ def test_conditions_are_said_in_words(conditions: Conditions, said: tuple[str, .
     assert flags(conditions, 0.25) == said
 
 
-def test_what_is_not_known_is_no_figure() -> None:
+def test_what_is_not_known_is_no_value() -> None:
     assert Conditions(foreign_cpus=0.5, io_pressure=0.0).values() == {"foreign_cpu": 0.5, "io_pressure": 0.0}
 
 

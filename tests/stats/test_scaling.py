@@ -111,7 +111,7 @@ def test_one_odd_sample_does_not_move_the_fit() -> None:
     a=st.floats(0.0, 0.5),
     b=st.floats(0.001, 0.05),
 )
-def test_figures_without_noise_give_the_parameters_themselves(a: float, b: float) -> None:
+def test_values_without_noise_give_the_parameters_themselves(a: float, b: float) -> None:
     usl = fits({n: [time(n, a, b)] * 3 for n in COUNTS}).usl
     assert usl is not None
     assert usl.coherency is not None
