@@ -270,7 +270,7 @@ def all_benchmarks_section(gathered: Gathered) -> Section | None:
     if len(places) < 2:
         return None
     rows = [row for row in rows if (row.benchmark, row.metric, row.point) in places]
-    found = _apart(gathered, opposite) if _lacks_turns(gathered) else _in_turns(gathered, opposite)
+    found = _apart(gathered, opposite) if _not_interleaved(gathered) else _interleaved(gathered, opposite)
     lines = list(_lines(gathered, rows, found))
     columns = list(dict.fromkeys(gathered.subject_name(row) for _, row in opposite))
     reference = gathered.subject_name(opposite[0][0])
@@ -299,13 +299,13 @@ def _answered(gathered: Gathered, first: Row, row: Row) -> bool:
     return any(name in searched for name in named) or stored_row(gathered, first, row) is not None
 
 
-def _lacks_turns(gathered: Gathered) -> bool:
+def _not_interleaved(gathered: Gathered) -> bool:
     """Whether the samples are not interleaved: imported samples, and those of a search."""
     searched = gathered.search is not None and len(gathered.variants) < 2
     return searched or gathered.view.study.searched_source.kind == "samples"
 
 
-def _in_turns(gathered: Gathered, opposite: Sequence[tuple[Row, Row]]) -> Shifts:
+def _interleaved(gathered: Gathered, opposite: Sequence[tuple[Row, Row]]) -> Shifts:
     return shifts(gathered.view, gathered.measured_here, opposite)
 
 
