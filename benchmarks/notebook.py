@@ -127,9 +127,9 @@ def main() -> None:
             Size(revisions=revisions, benchmarks=BENCHMARKS, invocations=INVOCATIONS),
             seed=asked.seed,
         )
-        figures = {way: measured(way, directory, asked.rounds) for way in WAYS}
+        results = {way: measured(way, directory, asked.rounds) for way in WAYS}
     if asked.json:
-        print(json.dumps(figures, indent=1))
+        print(json.dumps(results, indent=1))
         return
     lines = [
         (
@@ -139,7 +139,7 @@ def main() -> None:
             f"{each['cpu']:.1f}",
             f"{each['bytes'] / 1e6:.0f}",
         )
-        for way, each in figures.items()
+        for way, each in results.items()
     ]
     print(table([("way", "samples", "wall, s", "CPU, s", "memory, MB"), *lines]))
 

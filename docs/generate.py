@@ -18,7 +18,7 @@ from perftrail import studyfile
 from perftrail.cli.json_output import json_types
 from perftrail.cli.main import COMMANDS, cli
 from perftrail.model import json_data
-from perftrail.notebook import OpenedStudy, ShownFigure
+from perftrail.notebook import OpenedStudy, ShownChart
 from perftrail.notebook.tables import ANSWERS, CHANGES, COMPARISONS, EACH, ESTIMATES, KINDS, SAMPLES, Column
 from perftrail.studyfile.schema import reference
 from perftrail.web.app import DESCRIBED, OPERATIONS
@@ -202,7 +202,7 @@ def _command(
 def notebook() -> str:
     """What Python programs and notebooks are offered, from its docstrings, with every column of every table."""
     parts = ["# In Python and notebooks\n", _described("perftrail.open", perftrail.open)]
-    for kind in (OpenedStudy, ShownFigure):
+    for kind in (OpenedStudy, ShownChart):
         parts.append(f"## {kind.__name__}\n\n{inspect.getdoc(kind)}\n")
         for name, member in vars(kind).items():
             if name.startswith("_") or not (inspect.isfunction(member) or isinstance(member, property)):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.changepoints.annotated import annotated_table, read
 from benchmarks.changepoints.cases import CASES, Row, measure
-from benchmarks.changepoints.page import PAGE, figures_table, goals, goals_table, rewritten
+from benchmarks.changepoints.page import PAGE, goals, goals_table, rewritten, values_table
 from benchmarks.changepoints.peers import PEERS, here, install
 from benchmarks.measure.peers import default_directory
 
@@ -64,7 +64,7 @@ def _print(rows: Sequence[Row], *, as_json: bool) -> None:
         told = {"rows": [asdict(row) for row in rows], "goals": [asdict(goal) for goal in goals(rows)]}
         print(json.dumps(told, indent=2))
     else:
-        print(figures_table(rows), goals_table(rows), sep="\n\n")
+        print(values_table(rows), goals_table(rows), sep="\n\n")
 
 
 if __name__ == "__main__":

@@ -29,15 +29,15 @@ HEAD = ("series", "detector", "F1", "exact", "precision", "recall", "false point
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goal:
-    """A goal, the figure that was reached, and whether it is met."""
+    """A goal, the value that was reached, and whether it is met."""
 
     text: str
     reached: str
     met: bool
 
 
-def figures_table(rows: Sequence[Row]) -> str:
-    """Give the figures as a Markdown table."""
+def values_table(rows: Sequence[Row]) -> str:
+    """Return the values as a Markdown table."""
     return table([HEAD, *(_cells(row) for row in rows)])
 
 
@@ -101,7 +101,7 @@ def rewritten(page: str, rows: Sequence[Row], missing: Sequence[str], *, seed: i
         f"{taken()}. Seed {seed}. "
         f"At the end, the load average over five minutes was {os.getloadavg()[1]:.1f}."
     )
-    parts = [BEGIN, said, figures_table(rows), goals_table(rows), *missing, END]
+    parts = [BEGIN, said, values_table(rows), goals_table(rows), *missing, END]
     return before + "\n\n".join(parts) + after
 
 

@@ -50,7 +50,7 @@ def main() -> None:
         help="a program, clean or faulty; may be repeated",
     )
     add("--into", type=Path, default=Path(".build/contention"), metavar="DIR", help="[.build/contention]")
-    add("--write", action="store_true", help=f"put the figures into {PAGE.name}")
+    add("--write", action="store_true", help=f"put the values into {PAGE.name}")
     asked = parser.parse_args()
     if (os.cpu_count() or 1) < 2:
         parser.error("takes two processors")

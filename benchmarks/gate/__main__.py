@@ -110,7 +110,7 @@ def _run(made: Branches, truth: str, results: Path, *, most: int) -> Run:
     done = subprocess.run(
         [
             sys.executable, "-m", "perftrail", "compare", made.base, made.head(truth), made.study,
-            "--fail-on", "slower", "--json", "--store", str(results), "--max-runs", str(most),
+            "--fail-on", "slower", "--json", "--store", str(results), "--max-pairs", str(most),
         ],
         capture_output=True, text=True, check=False,
     )  # fmt: skip

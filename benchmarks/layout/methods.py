@@ -118,7 +118,7 @@ class Perftrail:
             file.unlink()
 
     def judge(self, pair: Pair) -> Judged:
-        """Take the verdict from its JSON: slower or faster where any figure is."""
+        """Take the verdict from its JSON: slower or faster where any metric is."""
         told = json.loads(
             self._run(
                 [

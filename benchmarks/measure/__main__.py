@@ -9,9 +9,9 @@ import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
-from benchmarks.measure.figures import goals, rows
-from benchmarks.measure.page import PAGE, figures_table, goals_table, page
+from benchmarks.measure.page import PAGE, goals_table, page, values_table
 from benchmarks.measure.peers import default_directory, install
+from benchmarks.measure.rows import goals, rows
 from benchmarks.measure.tools import tools
 from benchmarks.measure.trial import build_targets, run_all
 from perftrail.process.launcher import Launcher
@@ -51,16 +51,16 @@ def main() -> int:
             missing.append(f"{record.tool} on {target}: {why.strip()}")
     with Launcher() as launcher:
         floor = FLOOR_KIB[launcher.start().libc]
-    figures = rows(records)
-    reached = goals(figures, floor_goal_kib=floor)
+    table = rows(records)
+    reached = goals(table, floor_goal_kib=floor)
     if asked.write:
         PAGE.parent.mkdir(parents=True, exist_ok=True)
-        PAGE.write_text(page(figures, reached, missing, rounds=asked.rounds, seed=asked.seed))
+        PAGE.write_text(page(table, reached, missing, rounds=asked.rounds, seed=asked.seed))
     if asked.json:
-        lines = {"rows": [asdict(row) for row in figures], "goals": [asdict(goal) for goal in reached]}
+        lines = {"rows": [asdict(row) for row in table], "goals": [asdict(goal) for goal in reached]}
         print(json.dumps({**lines, "missing": missing}, indent=2))
     else:
-        print(figures_table(figures), goals_table(reached), *missing, sep="\n\n")
+        print(values_table(table), goals_table(reached), *missing, sep="\n\n")
     return 0 if all(goal.met for goal in reached) else 1
 
 

@@ -12,7 +12,7 @@ from benchmarks.markdown import table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from benchmarks.measure.figures import Goal, Row
+    from benchmarks.measure.rows import Goal, Row
 
 PAGE = Path(__file__).parents[1] / "results" / "measuring.md"
 
@@ -65,13 +65,13 @@ def page(
         f"{taken()}. {rounds} rounds, seed {seed}. "
         f"At the end, the load average over five minutes was {os.getloadavg()[1]:.1f}. "
         "Above 1, the spreads include the effect of other processes.\n\n"
-        f"{WORDS}\n{figures_table(found)}\n\n## Goals\n\n{goals_table(reached)}\n\n## Not in the table\n\n"
+        f"{WORDS}\n{values_table(found)}\n\n## Goals\n\n{goals_table(reached)}\n\n## Not in the table\n\n"
         + "".join(f"- {line}\n" for line in missing)
     )
 
 
-def figures_table(found: Sequence[Row]) -> str:
-    """Give the figures as a Markdown table."""
+def values_table(found: Sequence[Row]) -> str:
+    """Return the values as a Markdown table."""
     return table([HEAD, *(_cells(row) for row in found)])
 
 

@@ -69,7 +69,7 @@ class Tool(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CommandLine:
-    """A tool with a command line, from `line` before the program; it writes its figures into ``{file}``."""
+    """A tool with a command line, from `line` before the program; it writes its values into ``{file}``."""
 
     name: str
     most: int
@@ -88,7 +88,7 @@ class CommandLine:
         self, arguments: Sequence[str], environment: Mapping[str, str], runs: int | None
     ) -> list[Reading]:
         with tempfile.TemporaryDirectory() as directory:
-            file = Path(directory) / "figures"
+            file = Path(directory) / "values"
             line = [part.replace("{file}", str(file)).replace("{runs}", str(runs)) for part in self.line]
             # Tools that take the program as one text get one; no path of ours has a blank.
             program = [" ".join(arguments)] if self.name.startswith("hyperfine") else list(arguments)
@@ -337,7 +337,7 @@ def tools(peers: Path) -> tuple[list[Tool], list[str]]:
         "poop: in no package registry that peers come from (apt, pip, cargo); built from source it ends with "
         '"unable to open perf event" where a machine has no hardware counters'
         if shutil.which("poop") is None
-        else "poop: prints for people only and gives no figure of a single run"
+        else "poop: prints for people only and gives no value of a single run"
     )
     ours: list[Tool] = [
         LauncherAlone("perftrail's launcher alone", "off"),

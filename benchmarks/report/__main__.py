@@ -53,7 +53,7 @@ def main() -> int:
     medians = {stage: statistics.median(run[stage] for run in runs) for stage in runs[0]}
     written = medians["passed"] < GOAL_WRITTEN
     if asked.json:
-        figures = {
+        results = {
             "database": where,
             "samples": size.samples * (1 + size.more),
             "taken": taken(),
@@ -63,7 +63,7 @@ def main() -> int:
             "page_bytes": bytes_,
             "opened_seconds": statistics.median(opened) if opened else None,
         }
-        print(json.dumps(figures, indent=2))
+        print(json.dumps(results, indent=2))
     else:
         _tell(len(runs), medians, opened, bytes_, _data_bytes(text))
     return 0 if written and opened and statistics.median(opened) < GOAL_OPENED else 1
@@ -97,11 +97,11 @@ def _data_bytes(text: str) -> int:
 
 def _tell(times: int, medians: dict[str, float], opened: list[float], page: int, data: int) -> None:
     print(f"{taken()}; load {load()}, {times} repetitions")
-    for stage, figure in medians.items():
+    for stage, value in medians.items():
         if stage == PEAK:
-            print(f"{'peak memory':32} {figure / 2**20:8.0f} MiB")
+            print(f"{'peak memory':32} {value / 2**20:8.0f} MiB")
         else:
-            print(f"{stage:32} {figure:8.2f} s{'' if stage == 'passed' else ' of CPU'}")
+            print(f"{stage:32} {value:8.2f} s{'' if stage == 'passed' else ' of CPU'}")
     print(f"{'page':32} {page / 1e6:8.2f} MB, of which {data / 1e6:.2f} MB are data")
     if opened:
         print(f"{'opened, first screen drawn':32} {statistics.median(opened):8.2f} s")

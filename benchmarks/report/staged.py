@@ -1,7 +1,7 @@
 """``python -m benchmarks.report.staged …``: the command line itself, with the time of its stages on standard error.
 
 Times are of the process's own CPU, a stage's inner stages counted in it; that of the second process, which looks for
-change points and draws, is told as a whole. The last figure is the peak memory of this one in bytes.
+change points and draws, is told as a whole. The last value is the peak memory of this one in bytes.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 STAGES = {
     "look the builds and cells up": "perftrail.results.measured.MeasuredHere.__init__",
     "read the samples": "perftrail.store.sql.SqlStore.samples",
-    "hand every figure out for change points": "perftrail.present.report.gathered.begin_changes",
+    "hand every metric out for change points": "perftrail.present.report.gathered.begin_changes",
     "wait for the change points": "perftrail.results.changes.PendingChanges.outcome",
     "gather all of that": "perftrail.present.report.report.gather",
     "put the page together": "perftrail.present.report.report.make_report",
-    "wait for the figures": "perftrail.present.html_page.Drawings.drawn",
+    "wait for the charts": "perftrail.present.html_page.Drawings.drawn",
     "write their images": "perftrail.present.html_page.write_images",
     "write the page": "perftrail.present.html_page.to_html",
 }

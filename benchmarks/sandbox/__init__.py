@@ -1,1 +1,1 @@
-"""What the sandbox costs an invocation, and whether it changes the figures of what runs in it."""
+"""What the sandbox costs an invocation, and whether it changes the values of what runs in it."""

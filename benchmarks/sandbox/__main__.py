@@ -55,13 +55,13 @@ def measure(pairs: int) -> tuple[list[Row], float]:
 
 
 def shown(rows: Sequence[Row], seconds_to_make: float, *, pairs: int) -> str:
-    """Write the figures for the page."""
+    """Write the values for the page."""
     units = {"peak_memory": "B", "peak_memory_tree": "B"}
     lines = [
         (
             row.target,
-            row.figure,
-            quantity(row.outside, units.get(row.figure, "s")),
+            row.metric,
+            quantity(row.outside, units.get(row.metric, "s")),
             f"{row.ratio.effect:.4f}",
             f"{row.ratio.low:.4f} to {row.ratio.high:.4f}",
         )
@@ -73,10 +73,10 @@ def shown(rows: Sequence[Row], seconds_to_make: float, *, pairs: int) -> str:
 
 
 def main() -> None:
-    """Measure, print, and with --write put the figures into their page."""
+    """Measure, print, and with --write put the values into their page."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.sandbox", description=__doc__)
     parser.add_argument("--pairs", type=int, default=100)
-    parser.add_argument("--write", action="store_true", help=f"put the figures into {PAGE.name}")
+    parser.add_argument("--write", action="store_true", help=f"put the values into {PAGE.name}")
     asked = parser.parse_args()
     rows, seconds_to_make = measure(asked.pairs)
     text = shown(rows, seconds_to_make, pairs=asked.pairs)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from perftrail.ports import Starter
     from perftrail.stats.comparison import Comparison
 
-FIGURES = ("wall", "cpu", "peak_memory", "peak_memory_tree", "overhead")
+METRICS = ("wall", "cpu", "peak_memory", "peak_memory_tree", "overhead")
 """What is compared; the last is what a start takes beside the program's own time."""
 
 
@@ -32,10 +32,10 @@ class Target:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One figure of one target: what it is outside (the median), and the ratio inside/outside."""
+    """One metric of one target: what it is outside (the median), and the ratio inside/outside."""
 
     target: str
-    figure: str
+    metric: str
     outside: float
     ratio: Comparison
 
@@ -62,18 +62,18 @@ def take(outside: Starter, inside: Starter, target: Target, *, pairs: int, logs:
     found: dict[Starter, list[Mapping[str, float]]] = {outside: [], inside: []}
     for number in range(pairs + 1):
         for starter in (outside, inside) if number % 2 else (inside, outside):
-            figures = _figures(starter, target, logs)
+            values = _values(starter, target, logs)
             if number:  # the first pair warms both up
-                found[starter].append(figures)
+                found[starter].append(values)
     rule = Rule(most=pairs, comparisons=1)
     return tuple(
         Row(
             target=target.name,
-            figure=name,
+            metric=name,
             outside=sorted(before)[pairs // 2],
             ratio=compare_once(before, after, rule),
         )
-        for name in FIGURES
+        for name in METRICS
         for before, after in [_both(found[outside], found[inside], name)]
         if before
     )
@@ -86,7 +86,7 @@ def _both(
     return [one for one, _ in pairs], [other for _, other in pairs]
 
 
-def _figures(starter: Starter, target: Target, logs: str) -> dict[str, float]:
+def _values(starter: Starter, target: Target, logs: str) -> dict[str, float]:
     began = time.perf_counter()
     ran = _start(starter, target.words, logs)
     seconds = time.perf_counter() - began

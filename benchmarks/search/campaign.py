@@ -110,7 +110,7 @@ def _done(
 
 
 def _code(names: Sequence[str]) -> str:
-    """Name the code that some strategies run, so that figures of older code are not taken for today's."""
+    """Name the code that some strategies run, so that values of older code are not taken for today's."""
     simulated = [HERE / f"{name}.py" for name in ("simulator", "histories", "outcome", "summary", "trials")]
     files = [*simulated, *HERE.glob("strategies/*.py")]
     if not set(names) <= PEERS.keys():

@@ -128,17 +128,17 @@ def calibrated(least: float) -> Goal:
     return Goal(text=f"claims at 0.99 held ≥ {100 * least:g} %", judge=judge)
 
 
-def _at_least(text: str, figure: Callable[[Summary], float], least: float) -> Goal:
+def _at_least(text: str, value: Callable[[Summary], float], least: float) -> Goal:
     def judge(cells: Sequence[Summary]) -> Reached:
-        told = "; ".join(share(figure(cell), cell.trials) for cell in cells)
-        return Reached(text=told, met=all(figure(cell) >= least for cell in cells))
+        told = "; ".join(share(value(cell), cell.trials) for cell in cells)
+        return Reached(text=told, met=all(value(cell) >= least for cell in cells))
 
     return Goal(text=text, judge=judge)
 
 
-def _at_most(text: str, figure: Callable[[Summary], float], most: float, digits: int) -> Goal:
+def _at_most(text: str, value: Callable[[Summary], float], most: float, digits: int) -> Goal:
     def judge(cells: Sequence[Summary]) -> Reached:
-        told = "; ".join(f"{figure(cell):.{digits}f}" for cell in cells)
-        return Reached(text=told, met=all(round(figure(cell), digits) <= most for cell in cells))
+        told = "; ".join(f"{value(cell):.{digits}f}" for cell in cells)
+        return Reached(text=told, met=all(round(value(cell), digits) <= most for cell in cells))
 
     return Goal(text=text, judge=judge)

@@ -40,7 +40,7 @@ class Result:
 
 
 def tables(results: Sequence[tuple[Row, tuple[Result, ...]]], *, seed: int) -> str:
-    """Give the goals and what was reached, our own figures, then each row with all strategies."""
+    """Give the goals and what was reached, our own values, then each row with all strategies."""
     goals, closer = [], []
     for row, cells in results:
         ours = [cell.summaries[0] for cell in cells]
@@ -79,9 +79,9 @@ def _side_by_side(cells: Sequence[Result]) -> list[tuple[str, ...]]:
         ("information bound, runs", *bounds),
         ("layout bound, exact", *isolated),
     ]
-    lines.append(("**perftrail**", *(_figures(cell.summaries[0]) for cell in cells)))
+    lines.append(("**perftrail**", *(_values(cell.summaries[0]) for cell in cells)))
     for number, peer in enumerate(cells[0].summaries[1:], start=1):
-        lines.append((peer.strategy, *(_figures(cell.summaries[number]) for cell in cells)))
+        lines.append((peer.strategy, *(_values(cell.summaries[number]) for cell in cells)))
     return lines
 
 
@@ -92,7 +92,7 @@ def _trials(cells: Sequence[Result]) -> str:
     return f"{ours} trials of perftrail, {peers} of the others.\n"
 
 
-def _figures(summary: Summary) -> str:
+def _values(summary: Summary) -> str:
     right, accused = 100 * summary.correct, 100 * summary.wrongly_accused
     return f"{right:.1f} %, {accused:.1f} %, {summary.builds:,.1f}, {summary.invocations:,.0f}"
 

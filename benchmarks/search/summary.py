@@ -1,4 +1,4 @@
-"""The figures of one strategy over all trials."""
+"""The values of one strategy over all trials."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Summary:
     ask_milliseconds_p95: float | None
 
     def as_json(self) -> dict[str, object]:
-        """Return the figures by name."""
+        """Return the values by name."""
         return asdict(self)
 
 

@@ -50,8 +50,8 @@ def main() -> int:
         return int(any(counted[name] for name in ("missing", "different", "unasked")))
     with tempfile.TemporaryDirectory(dir=asked.directory) as directory:
         location = asked.store or str(Path(directory) / "results.db")
-        figures = measure(location, samples=asked.samples, durable=max(1, asked.durable), seed=asked.seed)
-        _tell(asdict(figures), location, as_json=asked.json)
+        results = measure(location, samples=asked.samples, durable=max(1, asked.durable), seed=asked.seed)
+        _tell(asdict(results), location, as_json=asked.json)
     return 0
 
 
@@ -75,14 +75,14 @@ def _asked() -> argparse.Namespace:
     return asked
 
 
-def _tell(figures: Mapping[str, float], location: str, *, as_json: bool) -> None:
+def _tell(results: Mapping[str, float], location: str, *, as_json: bool) -> None:
     if as_json:
         about = {"store": shown(location), "database": database(location), "taken": taken(), "load": load()}
-        print(json.dumps({**about, **figures}, indent=2))
+        print(json.dumps({**about, **results}, indent=2))
         return
     print(shown(location))
-    for name, figure in figures.items():
-        print(f"{name.replace('_', ' '):36} {figure:>14,.{0 if isinstance(figure, int) else 2}f}")
+    for name, value in results.items():
+        print(f"{name.replace('_', ' '):36} {value:>14,.{0 if isinstance(value, int) else 2}f}")
 
 
 if __name__ == "__main__":

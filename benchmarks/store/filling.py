@@ -111,7 +111,7 @@ def keep_runnables(database: Database, runnables: Sequence[Runnable]) -> None:
             }
             for each in runnables
         ]
-        insert_many(connection, schema.stands_for, rows)
+        insert_many(connection, schema.runnable_subject, rows)
 
 
 def fill(database: Database, samples: int, *, seed: int, durable: int = 0) -> Filled:

@@ -24,7 +24,7 @@ PART = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figures:
+class Results:
     """What the store took and gave; rates are a second's, times in milliseconds."""
 
     samples: int
@@ -47,14 +47,14 @@ class Figures:
     read_all_samples_rate: float
 
 
-def measure(location: str, *, samples: int, durable: int, seed: int) -> Figures:
+def measure(location: str, *, samples: int, durable: int, seed: int) -> Results:
     """Fill a store that is not there yet, or empty, and read it again."""
     filled = fill(to_write(location), samples, seed=seed, durable=durable)
     size = count(location).size_bytes
     in_batches = filled.outcomes - len(filled.single_ms)
     rate = in_batches / filled.batch_seconds if in_batches else 0.0
     values = filled.outcomes * len(MEASURED)
-    return Figures(
+    return Results(
         samples=values,
         outcomes=filled.outcomes,
         runnables=len(filled.runnables),

@@ -11,7 +11,7 @@ from benchmarks.markdown import table
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    Figures = Mapping[str, Any]
+    Record = Mapping[str, Any]
     """What a benchmark printed as JSON."""
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "stores.md"
@@ -34,7 +34,7 @@ REPORTS = """\
 """
 
 
-def page(results: Sequence[Figures]) -> str:
+def page(results: Sequence[Record]) -> str:
     """Give the whole page of what the benchmarks printed."""
     stores = [each for each in results if "durable_median_ms" in each]
     served = [each for each in results if "pages" in each]
@@ -55,12 +55,12 @@ def page(results: Sequence[Figures]) -> str:
     return "\n".join(parts) + "\n"
 
 
-def read(files: Sequence[str]) -> list[Figures]:
+def read(files: Sequence[str]) -> list[Record]:
     """Read what the benchmarks printed into files."""
     return [json.loads(Path(file).read_text(encoding="utf-8")) for file in files]
 
 
-def _side_by_side(found: Sequence[Figures], lines: dict[str, Callable[[Figures], str]]) -> str:
+def _side_by_side(found: Sequence[Record], lines: dict[str, Callable[[Record], str]]) -> str:
     """Give a table with a column for each result."""
     head = ["", *(_name(each) for each in found)]
     return table(
@@ -68,11 +68,11 @@ def _side_by_side(found: Sequence[Figures], lines: dict[str, Callable[[Figures],
     )
 
 
-def _name(figures: Figures) -> str:
-    return f"{figures['database']}, {figures['samples']:,} samples"
+def _name(record: Record) -> str:
+    return f"{record['database']}, {record['samples']:,} samples"
 
 
-def _pages(found: Sequence[Figures]) -> str:
+def _pages(found: Sequence[Record]) -> str:
     """Give a table with a line for each kind of page, and for each result a column of each way of asking."""
     ways = [(each, how) for each in found for how in each["pages"]]
     head = ["page", *(f"{each['database'].split()[0]}, {_short(how)}" for each, how in ways)]
@@ -86,11 +86,11 @@ def _short(how: str) -> str:
     return "during writes" if "written" in how else how
 
 
-def _spent(times: Figures | None) -> str:
+def _spent(times: Record | None) -> str:
     return "" if times is None else f"{times['median_ms']:.0f}, {times['p95_ms']:.0f}"
 
 
-STORE_LINES: dict[str, Callable[[Figures], str]] = {
+STORE_LINES: dict[str, Callable[[Record], str]] = {
     "size on disk": lambda each: f"{each['size_bytes'] / 1e6:,.0f} MB",
     "bytes for each sample": lambda each: f"{each['bytes_each_sample']:.1f}",
     "one by one: outcomes a second": lambda each: f"{each['durable_outcomes_rate']:,.0f}",
@@ -109,12 +109,12 @@ STORE_LINES: dict[str, Callable[[Figures], str]] = {
     "reading everything: samples a second": lambda each: f"{each['read_all_samples_rate']:,.0f}",
 }
 
-SERVED_LINES: dict[str, Callable[[Figures], str]] = {
+SERVED_LINES: dict[str, Callable[[Record], str]] = {
     "time to the first page": lambda each: f"{each['first_read_seconds']:.0f} s",
     "the server's peak memory": lambda each: f"{each['peak_memory_bytes'] / 2**30:.1f} GiB",
 }
 
-REPORT_LINES: dict[str, Callable[[Figures], str]] = {
+REPORT_LINES: dict[str, Callable[[Record], str]] = {
     "time": lambda each: f"{each['report']['passed']:.1f} s",
     "CPU time": lambda each: f"{each['report']['everything']:.1f} s",
     "CPU time to read the samples": lambda each: f"{each['report']['read the samples']:.1f} s",
@@ -125,6 +125,6 @@ REPORT_LINES: dict[str, Callable[[Figures], str]] = {
     ),
 }
 
-LAST_LINES: dict[str, Callable[[Figures], str]] = {
+LAST_LINES: dict[str, Callable[[Record], str]] = {
     "load average at the end": lambda each: str(each["load"]),
 }

@@ -59,13 +59,13 @@ def main() -> int:
             print(f"filling a store with {size.samples * (1 + size.more):,} samples", file=sys.stderr)
             directory.mkdir(exist_ok=True)
             fill(directory, size, seed=1, store=asked.store)
-        figures = _measure(directory, asked)
-    figures = {"samples": size.samples * (1 + size.more), **figures}
+        results = _measure(directory, asked)
+    results = {"samples": size.samples * (1 + size.more), **results}
     if asked.json:
-        print(json.dumps(figures, indent=2))
+        print(json.dumps(results, indent=2))
     else:
-        _tell(figures)
-    kinds = [each for times in figures["pages"].values() for each in times.values()]
+        _tell(results)
+    kinds = [each for times in results["pages"].values() for each in times.values()]
     return int(any(each["p95_ms"] >= GOAL_MS for each in kinds))
 
 
@@ -131,13 +131,13 @@ def _write(location: str) -> None:
             time.sleep(ADDING_SECONDS)
 
 
-def _tell(figures: Mapping[str, Any]) -> None:
+def _tell(results: Mapping[str, Any]) -> None:
     """Print the median and the 95th percentile of each kind of page."""
-    memory = figures["peak_memory_bytes"] / 2**30
-    first = figures["first_read_seconds"]
-    print(f"{figures['taken']}; load {figures['load']}; {figures['database']}")
+    memory = results["peak_memory_bytes"] / 2**30
+    first = results["first_read_seconds"]
+    print(f"{results['taken']}; load {results['load']}; {results['database']}")
     print(f"first read in {first:.1f} s, {memory:.1f} GiB at most")
-    for how, times in figures["pages"].items():
+    for how, times in results["pages"].items():
         print(f"\n{how:40} {'median':>9} {'p95':>9} {'worst':>9}")
         for kind, each in times.items():
             over = "" if each["p95_ms"] < GOAL_MS else "  over"

@@ -60,24 +60,24 @@ class Asking:
         [study] = client.get("/api/studies").json()
         self._study = f"/s/{study['name']}"
         self._api = api = f"/api/studies/{study['name']}"
-        self._figures = [each["name"] for each in client.get(f"{api}/figures").json()]
-        self._length = client.get(f"{api}/history/{self._figures[0]}?points=1").json()["length"]
+        self._metrics = [each["name"] for each in client.get(f"{api}/metrics").json()]
+        self._length = client.get(f"{api}/history/{self._metrics[0]}?points=1").json()["length"]
         first = client.get(f"{api}/revisions/%230").json()
-        self._key = first["figures"][0]["runnables"][0]
+        self._key = first["metrics"][0]["runnables"][0]
         self._rng = random.Random(1)
 
     def _addresses(self) -> Mapping[str, str]:
         rng, study = self._rng, self._study
-        figure = rng.choice(self._figures)
+        metric = rng.choice(self._metrics)
         ends = sorted(rng.randrange(self._length) for _ in range(2))
         part = f"first={ends[0]}&last={ends[1]}"
         one, other = (rng.randrange(self._length) for _ in range(2))
         return {
             "overview": study,
-            "history, complete": f"{study}/history?figure={figure}",
-            "history, a part": f"{study}/history?figure={figure}&{part}",
-            "chart, a part": f"{study}/history/{figure}.json?{part}",
-            "chart, complete": f"{study}/history/{figure}.json",
+            "history, complete": f"{study}/history?metric={metric}",
+            "history, a part": f"{study}/history?metric={metric}&{part}",
+            "chart, a part": f"{study}/history/{metric}.json?{part}",
+            "chart, complete": f"{study}/history/{metric}.json",
             "a revision": f"{study}/revisions/%23{one}",
             "every sample": f"{study}/samples/{self._key}",
             "comparison of two subjects": f"{study}/compare?a=%23{one}&b=%23{other}",

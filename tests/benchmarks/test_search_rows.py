@@ -1,4 +1,4 @@
-"""The rows: each goal is judged by the figures, done work is kept, and the page takes the tables."""
+"""The rows: each goal is judged by the values, done work is kept, and the page takes the tables."""
 
 from __future__ import annotations
 

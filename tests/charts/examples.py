@@ -1,10 +1,10 @@
-"""One small example of each figure, and text that would do harm if it were taken for anything but text."""
+"""One small example of each chart, and text that would do harm if it were taken for anything but text."""
 
 from __future__ import annotations
 
 from perftrail.charts.comparison import Against, against
 from perftrail.charts.curve import CurvePoint, GivenUp, Labels, curve, speed_up
-from perftrail.charts.frame import Figure, HistoryPoint, Palette
+from perftrail.charts.frame import Chart, HistoryPoint, Palette
 from perftrail.charts.heatmap import Cell, heat
 from perftrail.charts.history import Events, Gap, Mark, history
 from perftrail.charts.posterior import Believed, belief
@@ -38,8 +38,8 @@ def along(*positions: int, subject: str = "plain", revision: str = "r") -> list[
     ]
 
 
-def examples() -> dict[str, Figure]:
-    """Every kind of figure, with hostile names where names are drawn."""
+def examples() -> dict[str, Chart]:
+    """Every kind of chart, with hostile names where names are drawn."""
     both = [*points("plain", 4.0, 2.1, 1.2), *points(HOSTILE, 40.0, 31.0)]
     lost = [GivenUp(subject=HOSTILE, at=4.0, why="over 60s", limit=60.0)]
     events = Events(

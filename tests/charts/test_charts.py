@@ -1,4 +1,4 @@
-"""Every figure is valid Vega-Lite, is what it was, and draws what it must."""
+"""Every chart is valid Vega-Lite, is what it was, and draws what it must."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def layers(spec: Any, mark: str) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_figure_is_what_it_was(name: str) -> None:
+def test_a_chart_is_what_it_was(name: str) -> None:
     spec = json.dumps(examples()[name].spec, indent=1, sort_keys=True) + "\n"
     file = GOLDEN / f"{name}.json"
     if os.environ.get("PERFTRAIL_GOLDEN") == "write":
@@ -46,7 +46,7 @@ def test_a_figure_is_what_it_was(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_figure_is_valid_vega_lite(name: str) -> None:
+def test_a_chart_is_valid_vega_lite(name: str) -> None:
     spec = themed(examples()[name].spec, "dark")
     errors = [error.message[:300] for error in validator().iter_errors(spec)]
     assert not errors
@@ -136,19 +136,19 @@ def test_numbers_of_steps_keep_clear_of_the_words_above_the_drawing() -> None:
 
 
 def test_a_long_history_stays_small() -> None:
-    figure = history(along(*range(10_000)), Events(length=10_000), labels=LABELS, palette=PALETTE)
-    assert len(json.dumps(figure.spec)) < 150_000
+    chart = history(along(*range(10_000)), Events(length=10_000), labels=LABELS, palette=PALETTE)
+    assert len(json.dumps(chart.spec)) < 150_000
 
 
 def test_a_million_samples_stay_small() -> None:
     rows = {f"r{number}": [1.0 + value / 1000 for value in range(10_000)] for number in range(100)}
-    figure = samples(rows, labels=LABELS, palette=PALETTE, kinds=dict.fromkeys(rows, "plain"))
-    spec: Any = figure.spec
+    chart = samples(rows, labels=LABELS, palette=PALETTE, kinds=dict.fromkeys(rows, "plain"))
+    spec: Any = chart.spec
     [dots] = layers(spec, "point")
     assert len(dots["data"]["values"]) == MOST_ROWS * MOST_DOTS
     values = [row["value"] for row in dots["data"]["values"]]
     assert (min(values), max(values)) == (1.0, 10.999)
-    assert "76 more" in figure.caption
+    assert "76 more" in chart.caption
 
 
 def test_only_what_differs_for_sure_has_a_colour_in_the_map() -> None:

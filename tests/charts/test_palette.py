@@ -1,4 +1,4 @@
-"""What tells subjects apart in figures."""
+"""What tells subjects apart in charts."""
 
 from __future__ import annotations
 

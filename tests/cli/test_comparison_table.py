@@ -1,4 +1,4 @@
-"""Alternatives beside each other: when, and what is said of each figure."""
+"""Alternatives beside each other: when, and what is said of each value."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_variants_of_one_revision_are_next_to_each_other(capsys: pytest.CaptureF
     assert line.endswith(", 50 % more")
 
 
-def test_figures_whose_intervals_overlap_are_not_compared(capsys: pytest.CaptureFixture[str]) -> None:
+def test_values_whose_intervals_overlap_are_not_compared(capsys: pytest.CaptureFixture[str]) -> None:
     values = [1.0 + number / 10 for number in range(8)]
     lines = printed(capsys, a_row("old", *values), a_row("new", *[value + 0.05 for value in values]))
     assert not any("more" in line or "less" in line for line in lines)

@@ -103,3 +103,10 @@ def test_quiet_and_verbose_decide_what_of_the_progress_is_printed(
 def test_commands_with_progress_can_be_quiet_or_verbose(name: str) -> None:
     options = {opt for param in found(name).params for opt in param.opts}
     assert {"-q", "--quiet", "-v", "--verbose"} <= options
+
+
+def test_the_old_name_of_the_maximum_of_pairs_leads_to_the_new_one() -> None:
+    result = CliRunner().invoke(found("compare"), ["HEAD~1", "HEAD", "--max-runs", "9"])
+    assert result.exit_code == 2
+    assert "--max-runs" in result.output
+    assert "--max-pairs" in result.output

@@ -33,8 +33,8 @@ def test_json_has_every_key_of_the_contract() -> None:
     for result in written["results"]:
         assert result["invocations"] == 3
         for metric in ("wall", "cpu", "peak_memory", "peak_memory_tree", "page_faults"):
-            figure = result["metrics"][metric]
-            assert set(figure) >= {"unit", "values", "estimate"}
+            value = result["metrics"][metric]
+            assert set(value) >= {"unit", "values", "estimate"}
         assert result["metrics"]["peak_memory"]["method"] == "rusage"
         assert isinstance(result["flags"], list)
     assert {each["metric"] for each in written["comparison"]} == {"wall", "cpu", "peak_memory"}
@@ -57,7 +57,7 @@ def test_hostile_text_stays_text(tmp_path: Path) -> None:
     assert "\\x1b" in done.stdout
 
 
-def test_the_answer_for_people_names_figures_and_verdicts() -> None:
+def test_the_answer_for_people_names_values_and_verdicts() -> None:
     done = measure(*FEW, "-n", "one", "-n", "two", "true", "true")
     assert done.returncode == 0, done.stderr
     assert "A  one" in done.stdout

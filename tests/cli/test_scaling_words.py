@@ -1,20 +1,20 @@
-"""What limits threads, in words: each cause and figure has its own, what cannot be told ends with what would tell."""
+"""Words for what limits threads: each cause and indicator has its own; an unclear cause names what would decide."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from perftrail.model.metrics import COUNTED, MEASURED
-from perftrail.present.scaling import CAUSES, FIGURES, contention_lines, scaling_lines
+from perftrail.present.scaling import CAUSES, INDICATORS, contention_lines, scaling_lines
 from perftrail.stats.contention import Cause, contention
 from perftrail.stats.scaling import Processors, ThreadSamples, scaling
 
 
 def samples(**waits: float) -> ThreadSamples:
-    """Two threads that take as long as one, every figure of every counter among the samples."""
-    figures = {**MEASURED, **COUNTED["locks"], **COUNTED["instructions"]}
+    """Two threads that take as long as one, every value of every counter among the samples."""
+    measured = {**MEASURED, **COUNTED["locks"], **COUNTED["instructions"]}
     alone = {
-        **dict.fromkeys(figures, 0.0),
+        **dict.fromkeys(measured, 0.0),
         "wall": 1.0,
         "cpu": 1.0,
         "instructions": 1e9,
@@ -64,7 +64,7 @@ def test_each_cause_has_words() -> None:
 
 def test_each_reported_value_has_words() -> None:
     told = {each.name for each in contention(samples()).evidence}
-    assert told == set(FIGURES)
+    assert told == set(INDICATORS)
 
 
 def test_a_reported_cause_has_its_evidence_and_needs_no_further_run() -> None:

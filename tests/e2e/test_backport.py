@@ -1,4 +1,4 @@
-"""Back-ports from one end to the other: a real history, real patches and builds, figures that noise does not reach."""
+"""Back-ports from one end to the other: a real history, real patches and builds, values that noise does not reach."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def test_a_merge_brings_all_that_its_branch_did(releases: Releases, tmp_path: Pa
     assert answer["fix"]["parents"] == 2
     again = told("backport", releases.merge, str(study), "--onto", releases.prelude)
     together = metric(again, "work.steps[threads=8]")
-    assert together["figures"]["patched"]["value"] == 25_000
+    assert together["estimates"]["patched"]["value"] == 25_000
     assert together["retained_gain"]["value"] == pytest.approx(1.0)
 
 

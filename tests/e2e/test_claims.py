@@ -171,7 +171,7 @@ def test_another_answer_than_the_others_fails_the_run(study: Path, tmp_path: Pat
     assert [each["value"] for each in told["disagreements"][0]["values"]] == [200.0, 207.0]
 
 
-def test_an_answer_is_checked_and_not_shown_as_a_figure(study: Path) -> None:
+def test_an_answer_is_checked_and_not_shown_as_a_value(study: Path) -> None:
     rows = json.loads(perftrail("show", study, "--json").stdout)
     assert {row["metric"] for row in rows} == {"cost"}
 

@@ -46,9 +46,9 @@ def explained(locked: Releases, tmp_path_factory: pytest.TempPathFactory) -> tup
     return study, answer
 
 
-def figure(answer: dict[str, Any], name: str) -> dict[str, Any]:
+def metric(answer: dict[str, Any], name: str) -> dict[str, Any]:
     [point] = answer["points"]
-    [found] = [each for each in point["figures"] if each["name"] == name]
+    [found] = [each for each in point["metrics"] if each["name"] == name]
     return dict(found)
 
 
@@ -57,7 +57,7 @@ def test_the_lock_that_was_brought_is_counted(
 ) -> None:
     _, answer = explained
     assert (answer["culprit"], answer["against"]) == (locked.fix, locked.release)
-    found = figure(answer, "locks")
+    found = metric(answer, "locks")
     assert (found["before"], found["after"]) == (0.0, 20_000.0)
     assert found["differs"]
     assert found["method"] == "preload"
@@ -68,10 +68,10 @@ def test_the_largest_difference_comes_first_and_equal_subjects_are_separate(
 ) -> None:
     _, answer = explained
     [point] = answer["points"]
-    sure = [each["sure"] for each in point["figures"]]
-    assert sure == sorted(sure, reverse=True)
-    assert "lock" in point["figures"][0]["name"]
-    assert not figure(answer, "steps")["differs"]
+    bounds = [each["log_ratio_lower_bound"] for each in point["metrics"]]
+    assert bounds == sorted(bounds, reverse=True)
+    assert "lock" in point["metrics"][0]["name"]
+    assert not metric(answer, "steps")["differs"]
 
 
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="Valgrind is not installed")
@@ -79,17 +79,17 @@ def test_the_instructions_of_the_functions_that_lock_are_reported(
     explained: tuple[Path, dict[str, Any]],
 ) -> None:
     _, answer = explained
-    total = figure(answer, "instructions")
+    total = metric(answer, "instructions")
     assert total["differs"]
     assert total["after"] - total["before"] >= 20_000 * 10
     [point] = answer["points"]
-    assert any("mutex_lock" in each["name"] and each["differs"] for each in point["figures"])
+    assert any("mutex_lock" in each["name"] and each["differs"] for each in point["metrics"])
 
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
 def test_system_calls_are_counted_by_name(explained: tuple[Path, dict[str, Any]]) -> None:
     _, answer = explained
-    found = figure(answer, "calls of write")
+    found = metric(answer, "calls of write")
     assert (found["before"], found["after"]) == (1.0, 1.0)
     assert not found["differs"]
 
@@ -134,7 +134,7 @@ def test_what_this_machine_lacks_is_said_with_the_remedy(
     missing = {each["what"]: each["why"] for each in answer["unavailable"]}
     assert "strace is not installed" in missing["system calls"]
     assert "Valgrind is not installed" in missing["instructions"]
-    assert figure(answer, "locks")["after"] == 20_000.0
+    assert metric(answer, "locks")["after"] == 20_000.0
 
 
 @pytest.mark.parametrize(

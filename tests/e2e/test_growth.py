@@ -112,7 +112,7 @@ def curves(study: Path) -> dict[tuple[str, str, str], Any]:
 def test_counted_steps_tell_the_order(
     curves: dict[tuple[str, str, str], Any], variant: str, order: str | None, exponent: float
 ) -> None:
-    found = curves[variant, "size", "steps"]["order"]
+    found = curves[variant, "size", "steps"]["fit"]
     assert order in (None, found["order"])
     assert found["exponent"]["value"] == pytest.approx(exponent, abs=0.1)
 

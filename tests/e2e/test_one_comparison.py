@@ -85,7 +85,7 @@ def test_the_dashboard_has_the_same_sentence_and_interval(study: Path) -> None:
     assert taken.page.verdict.sentence.removesuffix(".").casefold() == said.casefold()
     assert taken.gathered is not None
     old, new = (Subject(revision=each, variant="plain") for each in taken.gathered.revisions)
-    found = {each.figure: each.beside for each in compare_two(taken.gathered, taken.rows_of, old, new)}
+    found = {each.metric: each.beside for each in compare_two(taken.gathered, taken.rows_of, old, new)}
     for row in stored["comparisons"]:
         if row["effect"] is None:
             continue

@@ -54,7 +54,7 @@ outputs = ["work"]
 command = "{build}/work go"
 [benchmark.go.metrics]
 sum = { reads = "go", item = "Sum[size=100000, threads=2]", unit = "s", pick = "median" }
-hits = { reads = "go", item = "Sum[size=100000, threads=2]", figure = "hits/op", unit = "hits", pick = "max" }
+hits = { reads = "go", item = "Sum[size=100000, threads=2]", item_metric = "hits/op", unit = "hits", pick = "max" }
 long = { reads = "go", item = "Long[threads=1]", unit = "s" }
 
 [benchmark.google]
@@ -65,7 +65,7 @@ large = { reads = "google-benchmark", item = "BM_Sum[arg=1000000]", unit = "s" }
 [benchmark.google.metrics.rate]
 reads = "google-benchmark"
 item = "BM_Sum[arg=1000]"
-figure = "items_per_second"
+item_metric = "items_per_second"
 unit = "1/s"
 better = "higher"
 

@@ -95,7 +95,7 @@ def test_a_report_of_a_search_is_complete(searched: Path) -> None:
         "invocations",
     ):
         assert part in page
-    drawn = {file.name for file in (searched / "report" / "figures").iterdir()}
+    drawn = {file.name for file in (searched / "report" / "charts").iterdir()}
     assert {"history-work-cpu.svg", "history-work-cpu.png", "belief.svg", "samples.png"} <= drawn
     assert "Which commit made the work heavier?" in page[:head]
 
@@ -117,7 +117,7 @@ def test_variants_are_compared_along_the_axis(beside: Path) -> None:
     done = perftrail("report", "--format", "markdown", beside)
     assert "heavy" in done.stdout.splitlines()[2]
     assert "over 2s" in done.stdout
-    drawn = {file.name for file in (beside / "report" / "figures").iterdir()}
+    drawn = {file.name for file in (beside / "report" / "charts").iterdir()}
     assert {"curve-mt-real-threads.svg", "speed-up-curve-mt-real-threads.svg", "against.svg"} <= drawn
 
 
@@ -149,7 +149,7 @@ def opened(browser: Browser, report: Path, *, width: int, scheme: Scheme) -> Ite
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (400, "dark")])
 @pytest.mark.parametrize("which", ["searched", "beside"])
-def test_a_browser_draws_every_figure_and_runs_nothing_else(
+def test_a_browser_draws_every_chart_and_runs_nothing_else(
     request: pytest.FixtureRequest, browser: Browser, which: str, width: int, scheme: Scheme
 ) -> None:
     root: Path = request.getfixturevalue(which)
@@ -171,7 +171,7 @@ def test_a_browser_draws_every_figure_and_runs_nothing_else(
     assert backs == {"rgb(255, 255, 255)" if scheme == "light" else "rgb(21, 24, 29)"}
 
 
-def test_a_figure_tells_of_what_is_under_the_pointer(searched: Path, browser: Browser) -> None:
+def test_a_chart_tells_of_what_is_under_the_pointer(searched: Path, browser: Browser) -> None:
     with opened(browser, searched / "report", width=1280, scheme="light") as page:
         page.wait_for_selector(".lead svg.marks")
         page.locator(".lead svg .mark-symbol path").first.hover(force=True)
@@ -182,21 +182,21 @@ def test_a_figure_tells_of_what_is_under_the_pointer(searched: Path, browser: Br
 
 @pytest.fixture(scope="module")
 def long(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A figure of more revisions than are drawn, which is looked at closely, with culprits on both sides of it."""
+    """A chart of more revisions than are drawn, which is looked at closely, with culprits on both sides of it."""
     root = tmp_path_factory.mktemp("long")
     points = along(*range(1200))
     events = Events(
         length=len(points), changes=(Mark(position=400, word=EARLIER), Mark(position=900, word=CULPRIT))
     )
-    figure = history(points, events, labels=LABELS, palette=PALETTE)
-    section = Section(name="lead", title="history", figure=figure, detail=tuple(points))
+    chart = history(points, events, labels=LABELS, palette=PALETTE)
+    section = Section(name="lead", title="history", chart=chart, detail=tuple(points))
     verdict = Verdict(sentence="It changed.", tone="worse", facts=())
     page = report.Page(question="Where?", verdict=verdict, lead=section, sections=(), made_by="perftrail")
     write_page(page, str(root / "report"), Drawings(LocalEngine()))
     return root
 
 
-def test_the_words_above_a_figure_stay_whole_and_leave_with_their_place(long: Path, browser: Browser) -> None:
+def test_the_words_above_a_chart_stay_whole_and_leave_with_their_place(long: Path, browser: Browser) -> None:
     words = """word => [...document.querySelectorAll("svg.marks text")]
         .filter(text => text.textContent === word)
         .map(text => text.closest("[clip-path]") === null)"""
@@ -213,7 +213,7 @@ def test_the_words_above_a_figure_stay_whole_and_leave_with_their_place(long: Pa
         page.wait_for_function(f"word => ({words})(word).length === 0", arg=CULPRIT)
 
 
-def test_the_words_above_a_figure_never_run_past_its_edges(long: Path, browser: Browser) -> None:
+def test_the_words_above_a_chart_never_run_past_its_edges(long: Path, browser: Browser) -> None:
     room = """word => {
         const text = [...document.querySelectorAll("svg.marks text")].find(text => text.textContent === word);
         if (!text) return null;
@@ -236,7 +236,7 @@ def test_the_words_above_a_figure_never_run_past_its_edges(long: Path, browser: 
     assert min(rooms) >= 0.0
 
 
-def test_a_page_is_read_with_the_keyboard_and_prints_its_still_figures(
+def test_a_page_is_read_with_the_keyboard_and_prints_its_still_charts(
     searched: Path, browser: Browser
 ) -> None:
     with opened(browser, searched / "report", width=1280, scheme="dark") as page:

@@ -57,7 +57,7 @@ def test_no_finding_names_a_cause_that_is_not_there(fault: str, counters: str, t
     if found["outcome"] == "likely":
         assert set(found["candidates"]) <= LIMITS[fault], found
     elif found["outcome"] == "cannot tell":
-        assert found["because"]
+        assert found["reason"]
         assert found["next_step"]
     words = perftrail("show", tmp_path).stdout
     assert "Scaling of work.wall with threads" in words

@@ -27,7 +27,7 @@ from tests.measure.fake_session import MACHINE, a_session, a_study, drain
 STUDY = a_study()
 WALL = (resolve(STUDY, "wall"),)
 SLOWER = 1.3
-"""What a boot does to every figure of the machine: far more than the change that is searched for."""
+"""What a boot does to every metric of the machine: far more than the change that is searched for."""
 
 
 @dataclass

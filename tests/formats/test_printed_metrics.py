@@ -42,7 +42,7 @@ def test_of_several_values_of_an_item_the_chosen_one_is_taken(pick: Pick, value:
 
 def test_items_and_patterns_are_read_from_one_output() -> None:
     metrics = {
-        "room": Metric(reads="go", item=SUM, figure="B/op", unit="B"),
+        "room": Metric(reads="go", item=SUM, item_metric="B/op", unit="B"),
         "long": Metric(reads="go", item="Long[threads=1]", unit="s"),
         "runs": Metric(pattern=r"^BenchmarkLong +([0-9]+)"),
     }
@@ -61,8 +61,10 @@ def test_a_unique_short_name_of_an_item_is_enough() -> None:
     assert read_metrics({"it": short}, OUTPUT, log="") == {"it": 2.0}
 
 
-def test_the_only_item_of_a_figure_needs_no_name() -> None:
-    assert read_metrics({"it": Metric(reads="go", figure="B/op", unit="B")}, OUTPUT, log="") == {"it": 7.0}
+def test_the_only_item_of_a_metric_needs_no_name() -> None:
+    assert read_metrics({"it": Metric(reads="go", item_metric="B/op", unit="B")}, OUTPUT, log="") == {
+        "it": 7.0
+    }
 
 
 @pytest.mark.parametrize(
@@ -73,7 +75,7 @@ def test_the_only_item_of_a_figure_needs_no_name() -> None:
             Metric(reads="go", item="Lang[threads=1]"),
             'it: the output has no item "Lang[threads=1]"; did you mean',
         ),
-        (Metric(reads="go", item=SUM, figure="wal"), 'no item "wal"; it has "wall" and "B/op"'),
+        (Metric(reads="go", item=SUM, item_metric="wal"), 'no item "wal"; it has "wall" and "B/op"'),
         (Metric(reads="go", item=SUM, unit="ms"), 'is in "s"; write this as its unit'),
         (Metric(reads="jmh", item=SUM), "it: the output: line 1: is not valid JSON"),
     ],

@@ -39,7 +39,7 @@ def test_conditions_are_said_in_words(conditions: Conditions, said: tuple[str, .
     assert flags(conditions, 0.25) == said
 
 
-def test_what_is_not_known_is_no_figure() -> None:
+def test_what_is_not_known_is_no_value() -> None:
     assert Conditions(foreign_cpus=0.5, io_pressure=0.0).values() == {"foreign_cpu": 0.5, "io_pressure": 0.0}
 
 
@@ -63,7 +63,7 @@ def test_the_note_counts_noisy_samples_and_says_why() -> None:
     assert sift(samples, least=5).note == "discarded 7 of 20 samples (busy)"
 
 
-@pytest.mark.parametrize(("action", "seconds"), [("wait", 0.0), ("mark", 1.0), ("refuse", 1.0)])
+@pytest.mark.parametrize(("action", "seconds"), [("wait", 0.0), ("flag", 1.0), ("refuse", 1.0)])
 def test_only_a_wait_takes_time(action: str, seconds: float) -> None:
     with pytest.raises(ValueError, match=action):
         Quiet(action=action, seconds=seconds)  # type: ignore[arg-type] # any of the words

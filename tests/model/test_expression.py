@@ -56,7 +56,7 @@ ARITHMETIC = st.recursive(
     ),
     max_leaves=20,
 )
-FIGURES = {"a": 3.5, "b": 0.25}
+VALUES = {"a": 3.5, "b": 0.25}
 
 
 @given(EXPRESSIONS)
@@ -67,14 +67,14 @@ def test_what_is_written_is_read_as_the_same_expression(expression: Expression) 
 @given(ARITHMETIC)
 def test_an_expression_has_the_value_that_python_gives_it(text: str) -> None:
     try:
-        expected = eval(text, {"min": min, "sqrt": math.sqrt, **FIGURES})
+        expected = eval(text, {"min": min, "sqrt": math.sqrt, **VALUES})
     except (ZeroDivisionError, ValueError, OverflowError):
         expected = math.nan
     if math.isfinite(expected):
-        assert evaluate(parse(text), lambda reference: FIGURES[reference.name]) == expected
+        assert evaluate(parse(text), lambda reference: VALUES[reference.name]) == expected
     else:
         with pytest.raises(EvaluationError):
-            evaluate(parse(text), lambda reference: FIGURES[reference.name])
+            evaluate(parse(text), lambda reference: VALUES[reference.name])
 
 
 @given(st.text(st.sampled_from("ab12.+-*/()[]=,'\"\\ sqrtmin"), max_size=60))
@@ -130,14 +130,14 @@ def test_the_longest_expression_can_be_computed_written_and_placed() -> None:
 @pytest.mark.parametrize("text", ["a / (b - b)", "log(0)", "sqrt(-1)", "1e308 * 10"])
 def test_what_has_no_finite_value_is_an_error_that_quotes_the_expression(text: str) -> None:
     with pytest.raises(EvaluationError) as raised:
-        evaluate(parse(text), lambda reference: FIGURES[reference.name])
+        evaluate(parse(text), lambda reference: VALUES[reference.name])
     assert str(parse(text)) in str(raised.value)
 
 
-@pytest.mark.parametrize("figure", [math.nan, math.inf])
-def test_a_figure_that_is_not_finite_is_not_hidden_by_min(figure: float) -> None:
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_a_value_that_is_not_finite_is_not_hidden_by_min(value: float) -> None:
     with pytest.raises(EvaluationError):
-        evaluate(parse("min(1, a)"), lambda _: figure)
+        evaluate(parse("min(1, a)"), lambda _: value)
 
 
 def test_references_come_once_each_in_order() -> None:

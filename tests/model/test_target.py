@@ -1,4 +1,4 @@
-"""What a metric's name comes to in a study: one figure, or an error that says how to name each."""
+"""What a metric's name comes to in a study: one metric, or an error that says how to name each."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_a_reference_may_leave_open_what_another_fixes() -> None:
     assert len(derived_targets(STUDY, "speedup", "plain")) == 5
 
 
-def test_a_figure_at_one_point_only_is_measured_there_once() -> None:
+def test_a_metric_at_one_point_only_is_measured_there_once() -> None:
     assert resolve(STUDY, "speedup[threads=1, size=200]").points == (_point(1, 200),)
 
 

@@ -1,1 +1,1 @@
-"""Notebooks: tables, figures, and the example of the docs."""
+"""Notebooks: tables, charts, and the example of the docs."""

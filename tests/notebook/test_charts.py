@@ -1,4 +1,4 @@
-"""Figures as a notebook is given them: interactive, still and in words."""
+"""Charts as a notebook is given them: interactive, still and in words."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import vl_convert
 import perftrail
 from perftrail.charts.frame import themed
 from perftrail.errors import UsageError
-from perftrail.notebook.opened import SVG, TEXT, VEGA_LITE, ShownFigure
+from perftrail.notebook.opened import SVG, TEXT, VEGA_LITE, ShownChart
 from tests.charts.examples import HOSTILE, examples
 
 
-def shown(name: str) -> ShownFigure:
-    return ShownFigure(examples()[name])
+def shown(name: str) -> ShownChart:
+    return ShownChart(examples()[name])
 
 
 def stripped(svg: str) -> str:
@@ -26,7 +26,7 @@ def stripped(svg: str) -> str:
     return re.sub(r"(gradient|clip)[_0-9]+", r"\1", svg)
 
 
-def test_a_figure_comes_as_vega_lite_svg_and_words() -> None:
+def test_a_chart_comes_as_vega_lite_svg_and_words() -> None:
     bundle = shown("curve")._repr_mimebundle_()
     assert list(bundle) == [VEGA_LITE, SVG, TEXT]
     spec: Any = bundle[VEGA_LITE]
@@ -37,9 +37,9 @@ def test_a_figure_comes_as_vega_lite_svg_and_words() -> None:
 
 
 def test_only_what_is_asked_for_is_made() -> None:
-    figure = shown("curve")
-    assert list(figure._repr_mimebundle_(include={TEXT})) == [TEXT]
-    assert list(figure._repr_mimebundle_(exclude={SVG, TEXT})) == [VEGA_LITE]
+    chart = shown("curve")
+    assert list(chart._repr_mimebundle_(include={TEXT})) == [TEXT]
+    assert list(chart._repr_mimebundle_(exclude={SVG, TEXT})) == [VEGA_LITE]
 
 
 @pytest.mark.parametrize("name", sorted(examples()))
@@ -61,20 +61,20 @@ def test_hostile_names_stay_text(name: str) -> None:
     assert HOSTILE not in drawn
 
 
-def test_the_figures_are_those_of_the_report(measured: Path) -> None:
+def test_the_charts_are_those_of_the_report(measured: Path) -> None:
     study = perftrail.open(measured)
-    figures = study.figures()
-    assert list(figures) == [
+    charts = study.charts()
+    assert list(charts) == [
         "curve-count-wall-size",
         "curve-count-peak-memory-size",
         "against",
         "heat-every-benchmark",
         "samples",
     ]
-    assert study.figure().name == "curve-count-wall-size"
-    assert study.figure("against").spec == figures["against"].spec
+    assert study.chart().name == "curve-count-wall-size"
+    assert study.chart("against").spec == charts["against"].spec
 
 
-def test_an_unknown_figure_is_refused_with_the_near_miss(measured: Path) -> None:
+def test_an_unknown_chart_is_refused_with_the_near_miss(measured: Path) -> None:
     with pytest.raises(UsageError, match='no chart "agains"; did you mean "against"'):
-        perftrail.open(measured).figure("agains")
+        perftrail.open(measured).chart("agains")

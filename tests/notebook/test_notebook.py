@@ -47,7 +47,7 @@ def outputs(measured: Path) -> list[Any]:
     return [cell["outputs"][-1] for cell in notebook["cells"]]
 
 
-def test_a_figure_is_drawn(outputs: list[Any]) -> None:
+def test_a_chart_is_drawn(outputs: list[Any]) -> None:
     data = outputs[0]["data"]
     assert set(data) == {VEGA_LITE, SVG, TEXT}
     assert data[SVG].startswith("<svg")

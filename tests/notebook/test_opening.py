@@ -61,9 +61,9 @@ def test_a_study_that_was_not_measured_has_empty_tables_and_stays_untouched(tmp_
     before = files(tmp_path)
     study = perftrail.open(tmp_path / "study")
     assert [getattr(study, name)().num_rows for name in TABLES] == [0] * len(TABLES)
-    assert study.figures() == {}
+    assert study.charts() == {}
     with pytest.raises(NoAnswer, match="perftrail run"):
-        study.figure()
+        study.chart()
     assert files(tmp_path) == before
     assert not study.results.exists()
 

@@ -46,7 +46,7 @@ def found(*commands: str, runs: int = 6, **asked: object) -> Findings:
     return findings(course, trial)
 
 
-def test_hyperfines_json_has_its_keys_and_figures() -> None:
+def test_hyperfines_json_has_its_keys_and_values() -> None:
     written = json.loads(trial_files.to_json(found("a {n}", parameters={"n": ("1", "2")})))
     assert set(written) == {"results"}
     [first, second] = written["results"]

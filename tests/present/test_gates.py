@@ -178,7 +178,7 @@ def test_the_comment_tells_what_moved_and_folds_the_rest() -> None:
     assert "find" not in to_markdown(gate(row(1.0, Verdict.SAME))).partition("To repeat it")[2]
 
 
-def test_of_many_figures_a_comment_takes_as_many_as_fit() -> None:
+def test_of_many_metrics_a_comment_takes_as_many_as_fit() -> None:
     every = [
         row(effect, verdict, value=f"{number:040}")
         for effect, verdict in ((1.2, Verdict.SLOWER), (1.0, Verdict.UNCLEAR), (1.0, Verdict.SAME))
@@ -355,7 +355,7 @@ def test_annotations_are_commands_of_ours_alone() -> None:
         assert properties.count("=") - properties.partition("title=")[2].count("=") == 3
 
 
-def test_plain_lines_are_one_for_each_figure() -> None:
+def test_plain_lines_are_one_for_each_metric() -> None:
     lines = to_plain(hostile()).splitlines()
     assert lines[0].startswith("gate failed: 1 of 3 worse")
     assert [line.split()[0] for line in lines[3:6]] == ["slower!", "unclear", "same"]
@@ -383,7 +383,7 @@ def test_the_next_command_fits_the_answer(capsys: pytest.CaptureFixture[str]) ->
         ),
         (
             gate(unclear),
-            f"Next: perftrail compare aaaaaaaaaa bbbbbbbbbb --max-runs {2 * unclear.pairs}    measure more pairs",
+            f"Next: perftrail compare aaaaaaaaaa bbbbbbbbbb --max-pairs {2 * unclear.pairs}    measure more pairs",
         ),
     ):
         print_gate(found)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from perftrail.charts.frame import Figure
+from perftrail.charts.frame import Chart
 from perftrail.charts.history import Events, history
 from perftrail.errors import UsageError
 from perftrail.local_engine import LocalEngine
@@ -61,7 +61,7 @@ class Tags(HTMLParser):
             self.scripts[-1] += data
 
 
-def a_page(*, figure: Figure | None = None, rows: int = 2, detail: int = 0) -> Page:
+def a_page(*, chart: Chart | None = None, rows: int = 2, detail: int = 0) -> Page:
     """A page whose every text is hostile."""
     table = Table(
         name="hostile",
@@ -73,7 +73,7 @@ def a_page(*, figure: Figure | None = None, rows: int = 2, detail: int = 0) -> P
         name="lead",
         title=HOSTILE,
         paragraphs=(HOSTILE,),
-        figure=figure,
+        chart=chart,
         tables=(table,),
         listings=(Listing(title=HOSTILE, text=HOSTILE),),
         detail=tuple(along(*range(detail))),
@@ -111,20 +111,20 @@ def test_hostile_text_adds_no_tag_and_no_script() -> None:
             name="lead",
             title="t",
             paragraphs=("p",),
-            figure=examples()["curve"],
+            chart=examples()["curve"],
             tables=(Table(name="hostile", head=("n", "h"), rows=(("0", "x"), ("1", "x"))),),
             listings=(Listing(title="t", text="t"),),
         ),
         sections=(),
         made_by="perftrail",
     )
-    hostile = Tags(to_html(a_page(figure=examples()["curve"]), {}))
+    hostile = Tags(to_html(a_page(chart=examples()["curve"]), {}))
     assert [tag for tag, _ in hostile.tags] == [tag for tag, _ in Tags(to_html(plain, {})).tags]
     assert not any(name.startswith("on") for _, attributes in hostile.tags for name in attributes)
 
 
 def test_the_page_loads_nothing_and_runs_only_its_own_scripts() -> None:
-    text = to_html(a_page(figure=examples()["curve"]), {"example": "<svg/>"})
+    text = to_html(a_page(chart=examples()["curve"]), {"example": "<svg/>"})
     addresses = [
         value
         for _, attributes in Tags(text).tags
@@ -139,7 +139,7 @@ def test_the_page_loads_nothing_and_runs_only_its_own_scripts() -> None:
 
 
 def test_the_page_is_below_one_and_a_half_megabytes() -> None:
-    assert len(to_html(a_page(figure=examples()["curve"]), {}).encode()) < 1_500_000
+    assert len(to_html(a_page(chart=examples()["curve"]), {}).encode()) < 1_500_000
 
 
 def test_the_script_is_put_together_once_for_all_reports(
@@ -157,7 +157,7 @@ def test_the_script_is_put_together_once_for_all_reports(
     bundle.cache_clear()
 
 
-def test_a_figure_and_its_sign_stay_on_one_line() -> None:
+def test_a_chart_and_its_sign_stay_on_one_line() -> None:
     fact = Fact(label="Effect", text="15 % less (× 0.85)")
     page = replace(a_page(), verdict=Verdict(sentence="15 % less", tone="better", facts=(fact,)))
     text = to_html(page, {})
@@ -191,10 +191,10 @@ def test_a_column_that_several_show_is_written_once() -> None:
     assert columns_of(to_html(replace(page, sections=(again,)), {})) == columns_of(to_html(page, {}))
 
 
-def test_every_point_of_a_thinned_figure_is_there_for_a_closer_look() -> None:
+def test_every_point_of_a_thinned_chart_is_there_for_a_closer_look() -> None:
     points = along(*range(3000))
-    figure = history(points, Events(length=3000), labels=LABELS, palette=PALETTE)
-    text = to_html(a_page(figure=figure, detail=3000), {})
+    chart = history(points, Events(length=3000), labels=LABELS, palette=PALETTE)
+    text = to_html(a_page(chart=chart, detail=3000), {})
     numbers, columns = json.loads(named(text, "data-detail")), columns_of(text)
     assert columns[numbers["position"]] == list(range(3000))
     assert columns[numbers["value"]][:3] == [0.1, 1.1, 2.1]
@@ -217,20 +217,20 @@ def test_markdown_calls_nobody_and_closes_nothing() -> None:
     assert "#1" not in text
 
 
-def test_markdown_in_a_directory_shows_its_figures(tmp_path: Path) -> None:
-    figure = replace(examples()["curve"], title=HOSTILE, caption=HOSTILE)
-    text, drawn = write_markdown(a_page(figure=figure), str(tmp_path / "new"), Drawings(LocalEngine()))
+def test_markdown_in_a_directory_shows_its_charts(tmp_path: Path) -> None:
+    chart = replace(examples()["curve"], title=HOSTILE, caption=HOSTILE)
+    text, drawn = write_markdown(a_page(chart=chart), str(tmp_path / "new"), Drawings(LocalEngine()))
     assert drawn.read_text(encoding="utf-8").startswith("<svg")
     shown = text.read_text(encoding="utf-8")
     [name] = re.findall(r"^!\[.*\]\((.*)\)$", shown, re.MULTILINE)
     assert text.parent / name == drawn
     assert not re.search(r"(?<!\\)<(?:img|/script)", shown)
-    assert "figures/" not in to_markdown(a_page(figure=figure))
+    assert "charts/" not in to_markdown(a_page(chart=chart))
 
 
 def test_each_chart_is_next_to_the_page_as_svg_and_png(tmp_path: Path) -> None:
     written = write_page(
-        a_page(figure=examples()["curve"]), str(tmp_path / "new" / "report"), Drawings(LocalEngine())
+        a_page(chart=examples()["curve"]), str(tmp_path / "new" / "report"), Drawings(LocalEngine())
     )
     page, drawn, picture = written
     assert page.name == "index.html"

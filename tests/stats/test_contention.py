@@ -1,4 +1,4 @@
-"""Contention: each cause is told from the figures it leaves; what looks the same is not told apart."""
+"""Contention: each cause is told from the values it leaves; what looks the same is not told apart."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def samples(
     processors: int = 8,
     pairs: int = 8,
 ) -> ThreadSamples:
-    """One thread against several, each figure 1 % uncertain."""
+    """One thread against several, each value 1 % uncertain."""
     rng = np.random.default_rng(31)
 
     def taken(ideal: Mapping[str, float]) -> dict[int, dict[str, float]]:
@@ -179,15 +179,15 @@ def test_of_two_that_take_part_both_are_named() -> None:
 def test_a_wait_that_a_single_thread_also_has_does_not_count() -> None:
     alone = {**NO_WAITS, "conditions": 1.0, "condition_wait": 1.0}
     slower = {**STORM, **NO_WAITS, "joins": 2.0, "join_wait": 1.9, "conditions": 1.0, "condition_wait": 1.9}
-    figures = {each.name: each.value for each in contention(samples(slower, alone)).evidence}
-    assert abs(figures["handover_wait"].value) < 0.05
-    assert abs(figures["join_wait"].value) < 0.05
+    values = {each.name: each.value for each in contention(samples(slower, alone)).evidence}
+    assert abs(values["handover_wait"].value) < 0.05
+    assert abs(values["join_wait"].value) < 0.05
 
 
 def test_who_was_ready_and_had_no_processor_waited_for_nothing_that_can_be_named() -> None:
     serial = contention(counted(SERIAL, cpu_pressure=0.7))
     assert (serial.outcome, serial.candidates) == (Outcome.CANNOT_TELL, (Cause.SERIAL,))
-    assert "a lack of processors" in serial.because
+    assert "a lack of processors" in serial.reason
     assert "perftrail doctor" in serial.next_step
     hidden = contention(counted(MUTEX, cpu_pressure=0.95))
     assert hidden.outcome is Outcome.CANNOT_TELL
@@ -279,7 +279,7 @@ def test_what_scales_needs_no_cause() -> None:
 
 
 @pytest.mark.parametrize(
-    ("threads", "because"),
+    ("threads", "reason"),
     [
         (samples(MUTEX, count=8, processors=2), "exceeds this machine's processors"),
         (samples({**MUTEX, "foreign_cpu": 7.0}, {"foreign_cpu": 7.0}), "other processes used 7.0 of 8 CPUs"),
@@ -287,10 +287,10 @@ def test_what_scales_needs_no_cause() -> None:
         (samples(MUTEX, pairs=3), "fewer than 5 samples"),
     ],
 )
-def test_what_cannot_be_told_says_why(threads: ThreadSamples, because: str) -> None:
+def test_what_cannot_be_told_says_why(threads: ThreadSamples, reason: str) -> None:
     found = contention(threads)
     assert found.outcome is Outcome.CANNOT_TELL
-    assert because in found.because
+    assert reason in found.reason
     assert found.candidates == ()
 
 

@@ -1,4 +1,4 @@
-"""Comparisons over several points: what their figure means, how often it is right, and when nothing is said."""
+"""Comparisons over several points: what their value means, how often it is right, and when nothing is said."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The share of a gain that is carried: exact where figures are, covered as claimed where they are not."""
+"""The share of a gain that is carried: exact where values are, covered as claimed where they are not."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def drawn(
 
 
 @pytest.mark.parametrize(("share", "gain"), [(1.0, 0.7), (0.5, -0.3), (0.0, 0.2), (-0.4, 0.5)])
-def test_figures_that_come_out_alike_give_the_share_itself(share: float, gain: float) -> None:
+def test_values_that_come_out_alike_give_the_share_itself(share: float, gain: float) -> None:
     found = estimate([share * gain] * 15, [gain] * 15, level=0.001)
     assert found is not None
     assert found.low == found.value == found.high == pytest.approx(share)

@@ -74,17 +74,17 @@ def test_three_counts_are_refused_and_four_leave_the_bend_open() -> None:
     three = fits({n: times[n] for n in (1, 2, 4)})
     assert three.amdahl is None
     assert three.chosen is None
-    assert "3 thread counts are too few for a fit" in three.because
+    assert "3 thread counts are too few for a fit" in three.reason
     four = fits({n: times[n] for n in (1, 2, 4, 8)})
     assert four.chosen is Law.AMDAHL
     assert four.usl is None
-    assert "4 thread counts cannot show" in four.because
+    assert "4 thread counts cannot show" in four.reason
 
 
 def test_one_sample_at_each_count_is_refused() -> None:
     found = fits({n: [time(n, 0.1, 0.0)] for n in COUNTS})
     assert found.chosen is None
-    assert "too few samples" in found.because
+    assert "too few samples" in found.reason
 
 
 def test_points_off_every_curve_are_not_believed() -> None:
@@ -93,7 +93,7 @@ def test_points_off_every_curve_are_not_believed() -> None:
     times[8] = [value * 1.6 for value in times[8]]
     found = fits(times)
     assert found.chosen is None
-    assert "are not on the curve" in found.because
+    assert "are not on the curve" in found.reason
 
 
 def test_one_odd_sample_does_not_move_the_fit() -> None:
@@ -111,7 +111,7 @@ def test_one_odd_sample_does_not_move_the_fit() -> None:
     a=st.floats(0.0, 0.5),
     b=st.floats(0.001, 0.05),
 )
-def test_figures_without_noise_give_the_parameters_themselves(a: float, b: float) -> None:
+def test_values_without_noise_give_the_parameters_themselves(a: float, b: float) -> None:
     usl = fits({n: [time(n, a, b)] * 3 for n in COUNTS}).usl
     assert usl is not None
     assert usl.coherency is not None
@@ -154,7 +154,7 @@ def test_where_it_is_unknown_which_processors_share_a_core_a_kink_is_no_scalabil
         believed += found.fits.chosen is Law.USL
         if found.fits.kink is not None:
             kinks.add(found.fits.kink)
-            assert f"at {found.fits.kink} threads" in found.fits.because
+            assert f"at {found.fits.kink} threads" in found.fits.reason
     assert believed <= 2
     assert kinks == {8}
 

@@ -183,7 +183,7 @@ def test_groups_are_compared_each_within_itself() -> None:
     assert pairs == [{0, 1}, {2, 3}, {2, 3}, {0, 1}], "units in turn, forwards and backwards"
 
 
-def test_figures_of_zero_have_no_ratio_and_do_not_keep_it_going() -> None:
+def test_values_of_zero_have_no_ratio_and_do_not_keep_it_going() -> None:
     course = TrialSchedule(a_trial(2, warmups=0))
     count = 0
     while (start := course.ask()) is not None:

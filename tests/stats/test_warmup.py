@@ -38,13 +38,13 @@ def test_it_says_how_much_longer_the_first_took() -> None:
     found = find_warmup([1.8, *[1.0, 1.01] * 5])
     assert found is not None
     assert found.count == 1
-    assert found.first == pytest.approx(1.8, rel=0.01)
+    assert found.first_ratio == pytest.approx(1.8, rel=0.01)
 
 
 def test_a_series_that_never_levels_is_said_to_be_so() -> None:
     found = find_warmup([math.exp(-0.2 * number) for number in range(40)])
     assert found is not None
-    assert (found.count, found.level) == (MOST, False)
+    assert (found.count, found.stable) == (MOST, False)
 
 
 @given(st.lists(st.floats(0.01, 100.0), min_size=WINDOW, max_size=40))
@@ -57,7 +57,7 @@ def test_what_follows_never_changes_what_was_decided(values: list[float]) -> Non
 def test_too_few_values_show_only_a_large_first_one() -> None:
     assert provisional_warmup([3.0, 1.0, 1.02, 0.99]).count == 1
     assert provisional_warmup([1.1, 1.0, 1.02, 0.99]).count == 0
-    assert not provisional_warmup([3.0, 1.0, 1.0]).level
+    assert not provisional_warmup([3.0, 1.0, 1.0]).stable
 
 
 @given(st.lists(st.floats(0.01, 100.0), max_size=20))

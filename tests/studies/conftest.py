@@ -41,7 +41,7 @@ def _run(study: Path) -> None:
         STUDIES / "tcl-thread-allocator", study, ignore=shutil.ignore_patterns(".perftrail", "answers")
     )
     file = study / "perftrail.toml"
-    text = file.read_text().replace('"-O2"', '"-O0"').replace('"wait 5s"', '"mark"')
+    text = file.read_text().replace('"-O2"', '"-O0"').replace('"wait 5s"', '"flag"')
     text = text.replace("invocations = 12", "invocations = 1\nwarmups = 0").replace(
         "} 25 {study}", "} 5 {study}"
     )

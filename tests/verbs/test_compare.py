@@ -109,7 +109,7 @@ def test_equal_builds_are_the_same_and_nothing_is_started(tmp_path: Path) -> Non
     assert (found.verdict, found.exit_code) == (Verdict.SAME, 0)
 
 
-def test_the_more_figures_share_the_error_the_more_pairs_a_verdict_takes(tmp_path: Path) -> None:
+def test_the_more_metrics_share_the_error_the_more_pairs_a_verdict_takes(tmp_path: Path) -> None:
     one = gate(session_of(tmp_path / "one", starter(1.0, 1.5, noise=0.0)))
     many = study(benchmarks={f"work{number}": Benchmark(command="{build}/work") for number in range(50)})
     fifty = gate(session_of(tmp_path / "many", starter(1.0, 1.5, noise=0.0), asked=many))
@@ -220,7 +220,7 @@ def test_a_budget_too_small_for_any_verdict_is_no_answer(tmp_path: Path) -> None
     assert found.exit_code == 1
 
 
-def test_figures_are_chosen_by_name_benchmark_and_point(tmp_path: Path) -> None:
+def test_metrics_are_chosen_by_name_benchmark_and_point(tmp_path: Path) -> None:
     asked = study(
         benchmarks={
             "one": Benchmark(command="{build}/work {size}", parameters={"size": (1, 2)}),
@@ -253,7 +253,7 @@ def test_figures_are_chosen_by_name_benchmark_and_point(tmp_path: Path) -> None:
         (("not a metric",), (), "--metric not a metric"),
     ],
 )
-def test_figures_that_there_are_not_are_wrong_usage(
+def test_metrics_that_there_are_not_are_wrong_usage(
     metrics: tuple[str, ...], benchmarks: tuple[str, ...], said: str
 ) -> None:
     with pytest.raises(UsageError, match=said.replace("[", r"\[")):

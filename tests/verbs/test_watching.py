@@ -63,7 +63,7 @@ def pending(*left: str) -> PendingMessage:
 FULL = WatchState(
     reference="a",
     last="b",
-    levels={"work.wall@plain": (Level(revision="a", logs=(0.0, 0.25)),)},
+    levels={"work.wall@plain": (Level(revision="a", log_ratios=(0.0, 0.25)),)},
     offsets={"work.wall@plain": 0.5},
     told=("0123",),
     doubted=("work.wall@plain c",),
@@ -78,6 +78,13 @@ def test_what_is_known_comes_back_as_it_was(tmp_path: Path) -> None:
     assert read_state(file) == FULL
     assert [each.name for each in file.parent.iterdir()] == ["watch.json"]
     assert file.stat().st_mode & 0o777 == 0o600  # the address of a webhook is a secret
+
+
+def test_levels_of_older_files_are_read(tmp_path: Path) -> None:
+    file = tmp_path / "watch.json"
+    write_state(file, FULL)
+    file.write_text(file.read_text().replace('"log_ratios"', '"logs"'))
+    assert read_state(file) == FULL
 
 
 @pytest.mark.parametrize(
@@ -113,8 +120,8 @@ class FakeBout:
 def measured(levels: dict[str, float]) -> WatchedMetric:
     return WatchedMetric(
         target=WALL,
-        own=(0.0,),
-        logs={name: (math.log(value),) for name, value in levels.items() if name != "r0"},
+        reference_logs=(0.0,),
+        log_ratios={name: (math.log(value),) for name, value in levels.items() if name != "r0"},
         same=frozenset(),
         benchmark=FakeBout(levels),  # type: ignore[arg-type] # only what alarms ask of it
     )
@@ -142,7 +149,7 @@ def test_what_each_pair_leaves_open_the_history_shows_once() -> None:
     levels = [
         Level(
             revision=f"r{number}",
-            logs=tuple((0.08 if number >= 12 else 0.0) + chance.gauss(0.0, 0.03) for _ in range(8)),
+            log_ratios=tuple((0.08 if number >= 12 else 0.0) + chance.gauss(0.0, 0.03) for _ in range(8)),
         )
         for number in range(24)
     ]
@@ -156,10 +163,10 @@ def test_what_each_pair_leaves_open_the_history_shows_once() -> None:
 def test_a_change_below_the_alert_level_is_no_alarm() -> None:
     chance = random.Random(6)
     levels = [
-        Level(revision=f"r{number}", logs=((0.06 if number >= 100 else 0.0) + chance.gauss(0.0, 0.05),))
+        Level(revision=f"r{number}", log_ratios=((0.06 if number >= 100 else 0.0) + chance.gauss(0.0, 0.05),))
         for number in range(200)
     ]
-    [point] = change_points([(number, each.logs) for number, each in enumerate(levels)])
+    [point] = change_points([(number, each.log_ratios) for number, each in enumerate(levels)])
     assert not point.alert
     assert alarms_by_history(WALL, levels, threshold=0.01, known={}) == []
 
@@ -242,7 +249,7 @@ def test_that_there_is_no_room_for_a_message_is_no_end_of_a_watch(
 
 
 def levels_of(**at: float) -> dict[str, tuple[Level, ...]]:
-    return {"work.wall@plain": tuple(Level(revision=name, logs=(log, log)) for name, log in at.items())}
+    return {"work.wall@plain": tuple(Level(revision=name, log_ratios=(log, log)) for name, log in at.items())}
 
 
 def test_of_a_branch_that_was_rewritten_what_it_still_has_is_known() -> None:

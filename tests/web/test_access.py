@@ -78,7 +78,7 @@ def test_a_token_in_an_address_is_none(guarded: Client) -> None:
 
 def test_a_permalink_leads_to_itself_through_the_door(fresh: Client) -> None:
     path = "/s/alpha/revisions/%2312"
-    for whole in (f"{path}?x=%26", "/s/alpha/history?figure=bench-00-seconds&first=3&last=9", path):
+    for whole in (f"{path}?x=%26", "/s/alpha/history?metric=bench-00-seconds&first=3&last=9", path):
         door = fresh.get(whole).headers["location"]
         asked = re.search(r'name="next" value="([^"]*)"', fresh.get(door).text)
         assert asked is not None

@@ -80,7 +80,7 @@ def until(page: Page, expression: str) -> str:
 
 
 def pages(hostile: Hostile) -> dict[str, bool]:
-    """Every kind of page, and whether a figure is drawn on it."""
+    """Every kind of page, and whether a chart is drawn on it."""
     return {
         "/": False,
         "/s/alpha": True,
@@ -100,11 +100,11 @@ def test_every_page_is_drawn_and_runs_nothing_else(
     with visiting(browser, address, *LOCAL, width=width, scheme=scheme) as page:
         for path, drawn in pages(hostile).items():
             read(page, address + path)
-            figures = page.query_selector_all("[data-spec]")
-            assert bool(figures) == drawn, path
-            for figure in figures[:3]:
-                figure.scroll_into_view_if_needed()
-                figure.wait_for_selector("svg.marks path")
+            charts = page.query_selector_all("[data-spec]")
+            assert bool(charts) == drawn, path
+            for chart in charts[:3]:
+                chart.scroll_into_view_if_needed()
+                chart.wait_for_selector("svg.marks path")
             assert page.evaluate("document.documentElement.scrollWidth") <= width, path
             assert page.evaluate("window.pwned") is None
             back = page.evaluate("getComputedStyle(document.body).backgroundColor")

@@ -56,7 +56,7 @@ def test_the_overview_answers_and_says_what_is_stored(client: Client, hostile: H
     assert "No measurement is running" in text
 
 
-def test_figures_are_given_to_the_script(client: Client) -> None:
+def test_charts_are_given_to_the_script(client: Client) -> None:
     text = client.page("/s/alpha").text
     addresses = re.findall(r'data-spec="([^"]+)"', text)
     assert len(addresses) >= 2
@@ -79,7 +79,7 @@ def test_a_history_is_looked_at_from_all_of_it_to_one_revision(client: Client) -
     assert series["encoding"]["x"]["scale"]["domain"] == [9.5, 19.5]
 
 
-@pytest.mark.parametrize("asked", ["first=-1", "first=x", "last=1e9", "first=" + "9" * 30, "figure=none"])
+@pytest.mark.parametrize("asked", ["first=-1", "first=x", "last=1e9", "first=" + "9" * 30, "metric=none"])
 def test_a_part_that_makes_no_sense_is_refused_and_no_error_of_ours(client: Client, asked: str) -> None:
     assert client.get(f"/s/alpha/history?{asked}").status_code in (400, 404)
 
@@ -129,7 +129,7 @@ def test_interleaved_samples_of_a_run_are_compared_by_pairs(client: Client) -> N
 def test_a_revision_leads_to_its_samples_builds_and_logs(client: Client, hostile: Hostile) -> None:
     text = client.page(f"/s/alpha/revisions/{hostile.revisions[0].id}").text
     assert f"/s/alpha/samples/{hostile.runnable}" in text
-    assert "/s/alpha/history?figure=bench-00-seconds&amp;first=0&amp;last=25" in text
+    assert "/s/alpha/history?metric=bench-00-seconds&amp;first=0&amp;last=25" in text
     broken = client.page(f"/s/alpha/revisions/{hostile.revisions[3].id}").text
     assert f"/s/alpha/build-logs/{hostile.broken}" in broken
     assert "printed" in client.get(f"/s/alpha/build-logs/{hostile.broken}").text
@@ -266,7 +266,7 @@ def test_every_page_is_known_to_these_tests() -> None:
         "/static/{name}",
         "/s/{study}",
         "/s/{study}/events",
-        "/s/{study}/figures/{name}.json",
+        "/s/{study}/charts/{name}.json",
         "/s/{study}/history",
         "/s/{study}/history/{name}.json",
         "/s/{study}/searches",

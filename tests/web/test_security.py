@@ -24,7 +24,7 @@ def addresses(hostile: Hostile) -> list[str]:
         "/",
         study,
         f"{study}/history",
-        f"{study}/history?figure=bench-00-seconds&first=2&last=9",
+        f"{study}/history?metric=bench-00-seconds&first=2&last=9",
         f"{study}/compare?a=%231&b=%2340",
         f"{study}/regressions",
         f"{study}/searches",
@@ -152,7 +152,7 @@ def test_pages_have_no_script_and_no_style_of_their_own(client: Client, hostile:
         assert not re.search(r"<[^>]+\sstyle=", text), path
 
 
-def test_figures_and_the_api_are_no_pages(client: Client, hostile: Hostile) -> None:
+def test_charts_and_the_api_are_no_pages(client: Client, hostile: Hostile) -> None:
     for path in (
         "/api/studies/alpha",
         f"/s/alpha/searches/{hostile.search}.json",
@@ -184,7 +184,7 @@ def test_a_store_cannot_name_files_outside_its_logs(client: Client, hostile: Hos
         "/s/..%2f..%2fetc",
         "/s/alpha/logs/..%2f..%2fsecret.txt/x/sample/0",
         "/s/alpha/build-logs/..%2f..%2fsecret.txt",
-        "/s/alpha/figures/..%2f..%2fsecret.txt.json",
+        "/s/alpha/charts/..%2f..%2fsecret.txt.json",
         "/s/alpha/revisions/../../secret.txt",
     ],
 )

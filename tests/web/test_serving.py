@@ -163,7 +163,7 @@ def test_a_running_search_shows_its_steps_and_its_posterior(snapshot: Snapshot, 
         "nothing changed with a probability of 12 %; otherwise candidates: 15 revisions (95 %)"
     )
     assert live.searching.section is not None
-    assert live.searching.section.figure is not None
+    assert live.searching.section.chart is not None
 
 
 def test_a_run_estimates_the_remaining_time_from_its_last_invocations(

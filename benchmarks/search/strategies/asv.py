@@ -1,7 +1,7 @@
 """The rule of `asv find` (airspeed-velocity/asv, `asv/commands/find.py`).
 
 Of the first, middle and last revision of the range it goes into the half with the larger rise, relative to the sum
-of all three, until two neighbours are left. A figure is the median of ten readings: two rounds of up to five, what
+of all three, until two neighbours are left. A value is the median of ten readings: two rounds of up to five, what
 asv takes of something that lasts a second. It looks for regressions only, and it always names somebody.
 
 A build that fails ends it. A benchmark that gives nothing is passed over: the first moves up, the last down, the
@@ -39,7 +39,7 @@ def passing_over(machine: Machine) -> Report:
 def _search(machine: Machine, *, survives: bool) -> Report:
     known: dict[int, float] = {}
 
-    def figure(position: int) -> float | None:
+    def measured(position: int) -> float | None:
         if not machine.build(position):
             if survives:
                 return None
@@ -50,7 +50,7 @@ def _search(machine: Machine, *, survives: bool) -> Report:
 
     def first_of(positions: range) -> tuple[int, float]:
         for position in positions:
-            value = figure(position)
+            value = measured(position)
             if value is not None:
                 return position, value
         raise _Ended

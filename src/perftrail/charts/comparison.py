@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from perftrail.charts.frame import MOST_DOTS, MUTED, Figure, drawing, evenly, interval, tooltip
+from perftrail.charts.frame import MOST_DOTS, MUTED, Chart, drawing, evenly, interval, tooltip
 
 if TYPE_CHECKING:
     from perftrail.charts.frame import Palette, Spec
@@ -53,7 +53,7 @@ def against(
     palette: Palette,
     dots: str = "pairs",
     taken: str = "measured as interleaved pairs",
-) -> Figure:
+) -> Chart:
     """Return the chart of each subject against the reference: 1 is equal, less is left.
 
     The dots are ratios of `dots`; `taken` describes how these were measured.
@@ -70,7 +70,7 @@ def against(
     encoding: Spec = {"y": row, "x": along, "color": colour}
     many = any(len(each.ratios) > MOST_DOTS for each in rows)
     thinned = f" At most {MOST_DOTS} dots are drawn, evenly spaced in the order of size." if many else ""
-    return Figure(
+    return Chart(
         name=name,
         title=title,
         caption=(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from perftrail.charts.frame import (
     MUTED,
-    Figure,
+    Chart,
     drawing,
     interval,
     measured_axis,
@@ -62,7 +62,7 @@ class Labels:
 
 def curve(
     points: Sequence[CurvePoint], given_up: Sequence[GivenUp], *, labels: Labels, palette: Palette
-) -> Figure:
+) -> Chart:
     """Return the chart of a metric against a parameter, with intervals and given-up points at their limit."""
     reached = [point.high for point in points] + [each.limit for each in given_up if each.limit is not None]
     measured = measured_axis(
@@ -88,7 +88,7 @@ def curve(
     if lost:
         why = "; the table says why" if len(lost) > MOST_WORDS else ""
         caption += f" Crosses are points that were given up, at their limit{why}."
-    return Figure(
+    return Chart(
         name=labels.name,
         title=labels.title,
         caption=caption,
@@ -96,7 +96,7 @@ def curve(
     )
 
 
-def speed_up(points: Sequence[CurvePoint], *, labels: Labels, palette: Palette) -> Figure:
+def speed_up(points: Sequence[CurvePoint], *, labels: Labels, palette: Palette) -> Chart:
     """Return the chart of each subject's speed-up relative to its first point, with the ideal line.
 
     The first point is the smallest positive one: zero threads have no ideal. The interval of a ratio combines the
@@ -115,7 +115,7 @@ def speed_up(points: Sequence[CurvePoint], *, labels: Labels, palette: Palette) 
         "encoding": {"x": along, "y": {"field": "value", **measured.spec(zero=True)}},
     }
     values: list[Json] = [_drawn(ratio, 1.0) for ratio in ratios]
-    return Figure(
+    return Chart(
         name=labels.name,
         title=labels.title,
         caption=f"Dashed grey: the ideal, speed-up proportional to {labels.axis}. Bars are conservative intervals.",

@@ -1,4 +1,4 @@
-"""Common parts of all charts: the `Figure` type, axes, light and dark themes, palette, and thinning.
+"""Common parts of all charts: the `Chart` type, axes, light and dark themes, palette, and thinning.
 
 Each subject has one colour, one shape and one dash in every chart. Thinning combines neighbours into one point with
 their whole range, so that it hides no value.
@@ -42,7 +42,7 @@ _COLOURS: Mapping[Theme, tuple[str, str]] = {"light": ("#23272e", "#dfe2e7"), "d
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figure:
+class Chart:
     """A chart: `name` is safe for a file name, `title` and `caption` are for people, `spec` is for Vega-Lite.
 
     Names and captions may contain hostile text. In `spec`, such text only occurs where Vega treats it as text.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from perftrail.charts.frame import DIVERGING, FOUR, MUTED, Figure, drawing, number, tooltip
+from perftrail.charts.frame import DIVERGING, FOUR, MUTED, Chart, drawing, number, tooltip
 
 if TYPE_CHECKING:
     from perftrail.charts.frame import Spec
@@ -45,7 +45,7 @@ class Cell:
     why: str = ""
 
 
-def heat(cells: Sequence[Cell], *, reference: str, name: str, left_out: int = 0) -> Figure:
+def heat(cells: Sequence[Cell], *, reference: str, name: str, left_out: int = 0) -> Chart:
     """Return the chart of ratios to a reference by benchmark; `left_out` is the number of omitted rows."""
     rows = list(dict.fromkeys(cell.row for cell in cells))
     columns = list(dict.fromkeys(cell.column for cell in cells))
@@ -70,7 +70,7 @@ def heat(cells: Sequence[Cell], *, reference: str, name: str, left_out: int = 0)
         if cell.ratio is None
     ]
     beyond = f" Only the table has the {left_out} rows with the smallest differences." if left_out else ""
-    return Figure(
+    return Chart(
         name=name,
         title=f"Every benchmark, times {reference}",
         caption=(

@@ -10,7 +10,7 @@ from perftrail.charts.frame import (
     FOUND,
     MUTED,
     WIDTH,
-    Figure,
+    Chart,
     HistoryPoint,
     drawing,
     interval,
@@ -243,7 +243,7 @@ POINTS = "points"
 """Name of the data that a page replaces when it zooms into the history."""
 
 
-def history(points: Sequence[HistoryPoint], events: Events, *, labels: Labels, palette: Palette) -> Figure:
+def history(points: Sequence[HistoryPoint], events: Events, *, labels: Labels, palette: Palette) -> Chart:
     """Return the chart of a metric along a history. Many points are drawn as ranges of neighbours."""
     drawn = thinned(points)
     numbered = _numbered(events, points)
@@ -264,7 +264,7 @@ def history(points: Sequence[HistoryPoint], events: Events, *, labels: Labels, p
         *failed(events),
     ]
     thin = len(drawn) < len(points)
-    return Figure(
+    return Chart(
         name=labels.name,
         title=labels.title,
         caption=_caption(events, thin=thin),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from perftrail.charts.frame import FOUND, MUTED, Figure, drawing, number, tooltip
+from perftrail.charts.frame import FOUND, MUTED, Chart, drawing, number, tooltip
 from perftrail.charts.history import along_axis
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Believed:
     no_change: float
 
 
-def belief(steps: Sequence[Believed], *, length: int, culprits: Sequence[int] = ()) -> Figure:
+def belief(steps: Sequence[Believed], *, length: int, culprits: Sequence[int] = ()) -> Chart:
     """Return the chart of the belief, the first step on top."""
     along, count = along_axis(length), max((step.number for step in steps), default=1)
     down: Spec = {
@@ -44,7 +44,7 @@ def belief(steps: Sequence[Believed], *, length: int, culprits: Sequence[int] = 
         "scale": {"domain": [0.5, count + 0.5], "reverse": True, "nice": False, "zero": False},
         "axis": {"grid": False, "tickMinStep": 1, "format": "d"},
     }
-    return Figure(
+    return Chart(
         name="belief",
         title="Belief of the search, step by step",
         caption=(

@@ -10,7 +10,7 @@ from perftrail.charts.frame import (
     FOUR,
     MOST_DOTS,
     MUTED,
-    Figure,
+    Chart,
     drawing,
     evenly,
     measured_axis,
@@ -30,7 +30,7 @@ STEP = 26
 
 def samples(
     rows: Mapping[str, Sequence[float]], *, labels: Labels, palette: Palette, kinds: Mapping[str, str]
-) -> Figure:
+) -> Chart:
     """Return the chart of the samples of each row, oldest row first; `kinds` maps rows to subjects.
 
     With many rows, evenly spaced ones are drawn, including the first and the last. The same applies to the samples of
@@ -47,7 +47,7 @@ def samples(
     left_out = len(rows) - len(kept)
     omitted = f" The table has {left_out} more subjects." if left_out else ""
     shown = palette.ordered(kinds[name] for name in kept)
-    return Figure(
+    return Chart(
         name=labels.name,
         title=labels.title,
         caption=f"Each dot is a sample; the grey bar is the middle half, its line is the median.{omitted}",

@@ -109,7 +109,7 @@ EXAMPLES: dict[str, Sequence[tuple[str, str]]] = {
 PAGES = {
     "init": "how-to/first-study.md",
     "check": "how-to/first-study.md",
-    "doctor": "how-to/trustworthy-figures.md",
+    "doctor": "how-to/trustworthy-numbers.md",
     "measure": "how-to/measure.md",
     "run": "how-to/first-study.md",
     "find": "how-to/find.md",

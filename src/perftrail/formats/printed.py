@@ -36,11 +36,11 @@ class Reported:
             self._read[metric.reads] = read(
                 self._output.encode(), name="the output", format=metric.reads
             ).series
-        found = [each for each in self._read[metric.reads] if each.metric == metric.figure]
+        found = [each for each in self._read[metric.reads] if each.metric == metric.item_metric]
         if not found:
             names = {each.metric: None for each in self._read[metric.reads]}
             there = listed(map(quoted, names), "and") or "none"
-            raise FormatError(f"the output has no item {quoted(metric.figure)}; it has {there}")
+            raise FormatError(f"the output has no item {quoted(metric.item_metric)}; it has {there}")
         items = {item(each): each for each in found}
         if not metric.item and len(items) == 1:
             return found[0].values
@@ -55,7 +55,7 @@ class Reported:
         chosen = items[wanted]
         if (chosen.unit or "") != metric.unit:
             raise FormatError(
-                f"{metric.item or metric.figure} is in {quoted(chosen.unit or '')}; write this as its unit"
+                f"{metric.item or metric.item_metric} is in {quoted(chosen.unit or '')}; write this as its unit"
             )
         return chosen.values
 

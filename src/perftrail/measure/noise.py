@@ -87,7 +87,7 @@ class NoiseObserver:
         Raises `MachineBusy` where the study refuses to measure in noise.
         """
         match self._quiet.action:
-            case "mark":
+            case "flag":
                 pass
             case "wait":
                 self._wait()

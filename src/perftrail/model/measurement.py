@@ -189,7 +189,7 @@ def _first_line(text: str) -> str:
 ForeignMethod = Literal["cpuacct", "proc-stat"]
 """Source of the foreign CPU time: exact to the nanosecond, or to the kernel's tick of 10 ms."""
 
-QuietAction = Literal["mark", "refuse", "wait"]
+QuietAction = Literal["flag", "refuse", "wait"]
 
 NOISE = ("busy", "stolen", "throttled", "swapped", "suspended")
 """Flags of noisy samples: something other than the program affected their values."""
@@ -209,12 +209,12 @@ ENOUGH_QUIET = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quiet:
-    """Policy for a busy machine: mark samples, wait, or refuse.
+    """Policy for a busy machine: flag samples, wait, or refuse.
 
-    `seconds` is the longest wait before one invocation; after it, the sample is taken and marked.
+    `seconds` is the longest wait before one invocation; after it, the sample is taken and flagged.
     """
 
-    action: QuietAction = "mark"
+    action: QuietAction = "flag"
     seconds: float = 0.0
 
     def __post_init__(self) -> None:

@@ -47,7 +47,7 @@ class Metric:
             "With reads: the item of the output, as name or name[parameter=value, …]; not needed if there is one."
         ),
     ] = ""
-    figure: Annotated[
+    item_metric: Annotated[
         str, Key("With reads: which metric of the item; times are in seconds, sizes in bytes.")
     ] = "wall"
     unit: Annotated[str, Key("The metric's unit; s and B are scaled for people.")] = ""

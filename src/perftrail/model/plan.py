@@ -196,7 +196,7 @@ def _metrics_content(benchmark: Benchmark) -> Mapping[str, list[str]]:
         name: [
             metric.pattern,
             metric.pick or "last",
-            *([metric.reads, metric.item, metric.figure] if metric.reads else []),
+            *([metric.reads, metric.item, metric.item_metric] if metric.reads else []),
         ]
         for name, metric in benchmark.metrics.items()
     }

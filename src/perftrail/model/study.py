@@ -74,8 +74,8 @@ class MeasurePolicy:
     quiet: Annotated[
         Quiet,
         Key(
-            "If other processes use the CPUs: mark the sample as noisy, refuse to measure, or wait up to this "
-            "long before each invocation and then mark.",
+            "If other processes use the CPUs: flag the sample as noisy, refuse to measure, or wait up to this "
+            "long before each invocation and then flag it.",
             form="quiet",
         ),
     ] = field(default_factory=Quiet)

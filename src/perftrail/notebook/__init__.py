@@ -5,6 +5,6 @@ Start with `perftrail.open`.
 
 from __future__ import annotations
 
-from perftrail.notebook.opened import OpenedStudy, ShownFigure
+from perftrail.notebook.opened import OpenedStudy, ShownChart
 
-__all__ = ["OpenedStudy", "ShownFigure"]
+__all__ = ["OpenedStudy", "ShownChart"]

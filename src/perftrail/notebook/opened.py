@@ -1,6 +1,6 @@
 """A study in Python: its tables and charts, computed when they are requested.
 
-`ShownFigure` is a chart in a notebook: interactive if possible, else a still image. Samples go from the store's
+`ShownChart` is a chart in a notebook: interactive if possible, else a still image. Samples go from the store's
 columns to an Arrow table's, all at once.
 """
 
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from perftrail.charts.frame import Figure, Spec
+    from perftrail.charts.frame import Chart, Spec
     from perftrail.measure.session import View
     from perftrail.model.plan import Cell
     from perftrail.model.search_record import Json
@@ -226,28 +226,28 @@ TEXT = "text/plain"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ShownFigure:
+class ShownChart:
     """A chart of a study. A notebook draws it if it is the last value of a cell.
 
     Titles and captions may contain hostile text, for example names of revisions.
     """
 
-    figure: Figure
+    chart: Chart
 
     @property
     def name(self) -> str:
         """The chart's name, which is valid as a file name."""
-        return self.figure.name
+        return self.chart.name
 
     @property
     def title(self) -> str:
         """What the chart shows."""
-        return self.figure.title
+        return self.chart.title
 
     @property
     def caption(self) -> str:
         """What its marks mean."""
-        return self.figure.caption
+        return self.chart.caption
 
     @property
     def spec(self) -> Spec:
@@ -260,10 +260,10 @@ class ShownFigure:
 
         return svg(self._titled())
 
-    def _titled(self) -> Figure:
+    def _titled(self) -> Chart:
         """The chart with the text around it in a report."""
         words: Spec = {"title": {"text": self.title, "anchor": "start"}, "description": self.caption}
-        return replace(self.figure, spec=themed({**self.figure.spec, **words}, "light"))
+        return replace(self.chart, spec=themed({**self.chart.spec, **words}, "light"))
 
     def _repr_mimebundle_(
         self, include: Collection[str] | None = None, exclude: Collection[str] | None = None
@@ -379,21 +379,21 @@ class OpenedStudy:
             found = () if view is None else searches(view)
         return rows_table(ANSWERS, self._study, answer_rows(found), about)
 
-    def figures(self) -> Mapping[str, ShownFigure]:
+    def charts(self) -> Mapping[str, ShownChart]:
         """Return the charts of `perftrail report` by their names, the one that answers the study's question first."""
         with self._view() as view:
             try:
-                drawn = () if view is None else make_report(view, self.results).figures
+                drawn = () if view is None else make_report(view, self.results).charts
             except NoAnswer:
                 drawn = ()
-        return {figure.name: ShownFigure(figure) for figure in drawn}
+        return {chart.name: ShownChart(chart) for chart in drawn}
 
-    def figure(self, name: str | None = None) -> ShownFigure:
+    def chart(self, name: str | None = None) -> ShownChart:
         """Return one chart by its name, or the one that answers the study's question.
 
         Raises `UsageError` for an unknown name, `NoAnswer` without samples.
         """
-        every = self.figures()
+        every = self.charts()
         if not every:
             raise NoAnswer(NOTHING_MEASURED)
         if name is None:

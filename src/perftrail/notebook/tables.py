@@ -502,7 +502,7 @@ def _changes(answer: Mapping[str, Json]) -> Iterator[Values]:
     for number, change in enumerate(changes or [None]):
         result = change if isinstance(change, dict) else {}
         effect = result.get("effect")
-        figures = effect if isinstance(effect, dict) else {}
+        interval = effect if isinstance(effect, dict) else {}
         inside = result.get("inside")
         yield {
             "change": number if result else None,
@@ -511,8 +511,8 @@ def _changes(answer: Mapping[str, Json]) -> Iterator[Values]:
             "sure": result.get("confidence"),
             "before": result.get("before"),
             "after": result.get("after"),
-            "effect": figures.get("value"),
-            "low": figures.get("low"),
-            "high": figures.get("high"),
+            "effect": interval.get("value"),
+            "low": interval.get("low"),
+            "high": interval.get("high"),
             "inside": None if inside is None else json.dumps(inside),
         }

@@ -265,13 +265,13 @@ def _table(report: BackportReport, results: Sequence[MetricResult]) -> Table:
     heads = ["metric", *names, "patched / old", *(["retained gain"] if shares else [])]
     table = plain_table(heads, right=names)
     for result in results:
-        figures = [Text(_figure(result, role)) for role in roles]
+        values = [Text(_value(result, role)) for role in roles]
         carried = [Text(share(result.retained) if result.gains and result.retained else "")] if shares else []
-        table.add_row(Text(_name(result, variants=_several(report))), *figures, _effect(result), *carried)
+        table.add_row(Text(_name(result, variants=_several(report))), *values, _effect(result), *carried)
     return table
 
 
-def _figure(result: MetricResult, role: Role) -> str:
+def _value(result: MetricResult, role: Role) -> str:
     found = result.estimates.get(role)
     return quantity(found.value, result.target.unit) if found is not None else ""
 

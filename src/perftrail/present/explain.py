@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from perftrail.verbs.explain.explain import CellReport, ExplainReport, MetricDifference
 
 MOST_FILES = 8
-MOST_FIGURES = 12
+MOST_DIFFERENCES = 12
 MOST_ALIKE = 6
 WIDEST_BAR = 20
 LONGEST_NAME = 48
@@ -67,8 +67,8 @@ def headline(explained: ExplainReport) -> str:
     causes = [
         (cell, each) for cell, each in differing if each.name not in EFFECTS and each.method != "output"
     ]
-    cell, figured = max(causes or differing, key=lambda found: found[1].difference.sure)
-    return f"{name} differs most in {_name(figured)}: {_change(figured)}{_at(cell)}"
+    cell, metric = max(causes or differing, key=lambda found: found[1].difference.lower_bound)
+    return f"{name} differs most in {_name(metric)}: {_change(metric)}{_at(cell)}"
 
 
 def _print_cell(cell: CellReport) -> None:
@@ -81,12 +81,14 @@ def _print_cell(cell: CellReport) -> None:
         console.print(Text("  equal builds: nothing differs"))
         return
     if cell.differing:
-        console.print(_table(cell.differing[:MOST_FIGURES]))
+        console.print(_table(cell.differing[:MOST_DIFFERENCES]))
     else:
         console.print(Text("  no difference detected"))
-    if len(cell.differing) > MOST_FIGURES:
+    if len(cell.differing) > MOST_DIFFERENCES:
         console.print(
-            Text(f"  and {counted(len(cell.differing) - MOST_FIGURES, 'more difference')}; --json lists all")
+            Text(
+                f"  and {counted(len(cell.differing) - MOST_DIFFERENCES, 'more difference')}; --json lists all"
+            )
         )
     if cell.unchanged and cell.differing:
         whole = sorted(cell.unchanged, key=lambda each: " " in each.name)
@@ -97,12 +99,12 @@ def _print_cell(cell: CellReport) -> None:
         console.print(Text(f"  {each.what} not available: {escaped(each.why, longest=200)}", style="dim"))
 
 
-def _table(figures: Sequence[MetricDifference]) -> Table:
+def _table(differing: Sequence[MetricDifference]) -> Table:
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True, justify="right")
-    for each in figures:
+    for each in differing:
         before, after = (
             _value(value, each.unit) for value in (each.difference.before, each.difference.after)
         )
@@ -137,13 +139,13 @@ def _value(value: float, unit: str) -> str:
     return f"{value:.0f}" if not unit and value.is_integer() else quantity(value, unit)
 
 
-def _name(figured: MetricDifference) -> str:
-    return escaped(figured.name, longest=LONGEST_NAME)
+def _name(metric: MetricDifference) -> str:
+    return escaped(metric.name, longest=LONGEST_NAME)
 
 
-def _change(figured: MetricDifference) -> str:
+def _change(metric: MetricDifference) -> str:
     """Return a difference in words; values from or to zero have no ratio."""
-    before, after = figured.difference.before, figured.difference.after
+    before, after = metric.difference.before, metric.difference.after
     if before <= 0.0:
         return "new"
     if after <= 0.0:
@@ -151,8 +153,8 @@ def _change(figured: MetricDifference) -> str:
     return change(after / before)
 
 
-def _method(figured: MetricDifference) -> str:
-    return f"{figured.method}, {counted(figured.starts, 'invocation')} each"
+def _method(metric: MetricDifference) -> str:
+    return f"{metric.method}, {counted(metric.starts, 'invocation')} each"
 
 
 def _at(cell: CellReport) -> str:

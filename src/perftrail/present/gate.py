@@ -274,7 +274,7 @@ def _markdown_lines(gate: Gate) -> Iterator[str]:
     yield ""
     yield f"Base {inert(revision(gate.base))}  "
     yield f"Head {inert(revision(gate.head))}"
-    yield from _figures(gate)
+    yield from _rows(gate)
     yield from _lost(gate)
     yield ""
     yield f"- How sure: {inert(sureness(gate))}"
@@ -286,7 +286,7 @@ def _markdown_lines(gate: Gate) -> Iterator[str]:
         yield from _command("To find the culprit", gate.find_command)
 
 
-def _figures(gate: Gate) -> Iterator[str]:
+def _rows(gate: Gate) -> Iterator[str]:
     moved = [row for row in gate.rows if row.verdict in (Verdict.SLOWER, Verdict.FASTER)]
     still = [row for row in gate.rows if row not in moved]
     ends = reach(gate)

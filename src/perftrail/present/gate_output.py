@@ -210,7 +210,7 @@ def print_gate(gate: Gate) -> None:
         and gate.repeat
         and (pairs := max((row.pairs for row in gate.rows), default=0))
     ):
-        more = f"{gate.repeat} --max-runs {2 * pairs}"
+        more = f"{gate.repeat} --max-pairs {2 * pairs}"
         console.print(Text(f"Next: {escaped(more, longest=LONGEST)}    measure more pairs", style="dim"))
 
 

@@ -27,7 +27,7 @@ from perftrail.model.wording import escaped
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from perftrail.charts.frame import Figure, HistoryPoint
+    from perftrail.charts.frame import Chart, HistoryPoint
     from perftrail.model.search_record import Json
     from perftrail.ports import Engine, Pending
 
@@ -70,7 +70,7 @@ class Section:
     name: str
     title: str
     paragraphs: tuple[str, ...] = ()
-    figure: Figure | None = None
+    chart: Chart | None = None
     tables: tuple[Table, ...] = ()
     listings: tuple[Listing, ...] = ()
     detail: tuple[HistoryPoint, ...] = ()
@@ -131,9 +131,9 @@ class Page:
         return (*(() if self.lead is None else (self.lead,)), *self.sections)
 
     @property
-    def figures(self) -> tuple[Figure, ...]:
+    def charts(self) -> tuple[Chart, ...]:
         """Every chart, in the order of the page."""
-        return tuple(section.figure for section in self.every_section if section.figure is not None)
+        return tuple(section.chart for section in self.every_section if section.chart is not None)
 
 
 MOST_ROWS = 25
@@ -178,16 +178,16 @@ def _lines(page: Page, images: str) -> Iterator[str]:
 
 
 def _section(section: Section, images: str) -> Iterator[str]:
-    figure = section.figure if images else None
-    if not (section.tables or section.paragraphs or figure):
+    chart = section.chart if images else None
+    if not (section.tables or section.paragraphs or chart):
         return
     yield ""
     yield f"<details{' open' if section.name == 'answer' else ''}><summary>{_tag_safe(section.title)}</summary>"
-    if figure is not None:
+    if chart is not None:
         yield ""
-        yield f"![{inert(figure.title)}]({images}/{figure.name}.svg)"
+        yield f"![{inert(chart.title)}]({images}/{chart.name}.svg)"
         yield ""
-        yield inert(figure.caption)
+        yield inert(chart.caption)
     for text in section.paragraphs:
         yield ""
         yield inert(text)
@@ -221,7 +221,7 @@ def _tag_safe(text: str) -> str:
     )
 
 
-PAGE, MARKDOWN, IMAGES = "index.html", "report.md", "figures"
+PAGE, MARKDOWN, IMAGES = "index.html", "report.md", "charts"
 LOG_BYTES = 6_000
 FILE_BYTES = 64_000
 
@@ -232,9 +232,7 @@ def write_markdown(page: Page, directory: str, drawings: Drawings) -> tuple[Path
     try:
         (root / IMAGES).mkdir(parents=True, exist_ok=True)
         (root / MARKDOWN).write_text(to_markdown(page, images=IMAGES), encoding="utf-8")
-        drawn = {
-            root / IMAGES / f"{name}.svg": still for name, still in drawings.stills(page.figures).items()
-        }
+        drawn = {root / IMAGES / f"{name}.svg": still for name, still in drawings.stills(page.charts).items()}
         for file, still in drawn.items():
             file.write_text(still, encoding="utf-8")
     except OSError as error:
@@ -303,31 +301,31 @@ class Drawings:
         self._begun: dict[str, Pending[str]] = {}
         engine.begin(_start, "")
 
-    def begin(self, figure: Figure) -> None:
+    def begin(self, chart: Chart) -> None:
         """Start to draw a chart, once."""
-        if figure.name not in self._begun:
-            self._begun[figure.name] = self._engine.begin(svg, figure)
+        if chart.name not in self._begun:
+            self._begun[chart.name] = self._engine.begin(svg, chart)
 
-    def drawn(self, figures: Sequence[Figure]) -> Mapping[str, Drawn]:
+    def drawn(self, charts: Sequence[Chart]) -> Mapping[str, Drawn]:
         """Draw charts; return them by name. Call it once.
 
         Two thirds of the PNGs are made here while the engine draws the other charts.
         """
         found: dict[str, Drawn] = {}
-        for name, still in self._stills(figures):
-            image = png(still) if len(found) * 3 < len(figures) * 2 else self._engine.begin(png, still)
+        for name, still in self._stills(charts):
+            image = png(still) if len(found) * 3 < len(charts) * 2 else self._engine.begin(png, still)
             found[name] = Drawn(svg=still, image=image)
         return found
 
-    def stills(self, figures: Sequence[Figure]) -> Mapping[str, str]:
+    def stills(self, charts: Sequence[Chart]) -> Mapping[str, str]:
         """Return charts as SVG alone by name. Call it once."""
-        return dict(self._stills(figures))
+        return dict(self._stills(charts))
 
-    def _stills(self, figures: Sequence[Figure]) -> Iterator[tuple[str, str]]:
-        for figure in figures:
-            self.begin(figure)
-        for figure in figures:
-            yield figure.name, self._begun[figure.name].outcome()
+    def _stills(self, charts: Sequence[Chart]) -> Iterator[tuple[str, str]]:
+        for chart in charts:
+            self.begin(chart)
+        for chart in charts:
+            yield chart.name, self._begun[chart.name].outcome()
 
 
 def _start(title: str) -> None:
@@ -335,12 +333,12 @@ def _start(title: str) -> None:
     vl_convert.vegalite_to_svg({"title": title, "mark": "point"}, vl_version=VEGA_LITE)
 
 
-def svg(figure: Figure) -> str:
+def svg(chart: Chart) -> str:
     """Return a chart as SVG, for a white page.
 
     It contains no description of each mark: these would be half of a large file. Its caption describes the chart.
     """
-    spec = themed(figure.spec, "light")
+    spec = themed(chart.spec, "light")
     silent = {**spec, "config": {**config("light"), "aria": False}}
     drawn: str = vl_convert.vegalite_to_svg(silent, vl_version=VEGA_LITE)
     return drawn
@@ -352,12 +350,12 @@ def png(drawn: str) -> bytes:
     return image
 
 
-def write_images(figure: Figure, drawn: Drawn, directory: Path) -> None:
+def write_images(chart: Chart, drawn: Drawn, directory: Path) -> None:
     """Write a chart's SVG, PNG and specification into a directory."""
-    spec = themed(figure.spec, "light")
-    (directory / f"{figure.name}.svg").write_text(drawn.svg, encoding="utf-8")
-    (directory / f"{figure.name}.png").write_bytes(drawn.png)
-    (directory / f"{figure.name}.vl.json").write_text(json.dumps(spec), encoding="utf-8")
+    spec = themed(chart.spec, "light")
+    (directory / f"{chart.name}.svg").write_text(drawn.svg, encoding="utf-8")
+    (directory / f"{chart.name}.png").write_bytes(drawn.png)
+    (directory / f"{chart.name}.vl.json").write_text(json.dumps(spec), encoding="utf-8")
 
 
 def bundle_name() -> str:
@@ -411,8 +409,8 @@ class Columns:
 
     def of_detail(self, section: Section) -> Mapping[str, int]:
         """Add every point of a thinned chart, in the chart's units; return the numbers of the columns by name."""
-        assert section.figure is not None
-        about = section.figure.spec["usermeta"]
+        assert section.chart is not None
+        about = section.chart.spec["usermeta"]
         assert isinstance(about, dict)
         divisor = about["divisor"]
         assert isinstance(divisor, float)
@@ -469,13 +467,13 @@ def to_html(page: Page, stills: Mapping[str, str]) -> str:
         scripts=scripts,
         policy=_policy(scripts),
         stills={name: _data_address(drawn) for name, drawn in stills.items() if len(drawn) <= LARGEST_STILL},
-        specs={figure.name: _inert(figure.spec) for figure in page.figures},
+        specs={chart.name: _inert(chart.spec) for chart in page.charts},
         looks=_inert({"light": config("light"), "dark": config("dark")}),
         unfolded={table.name: columns.of_table(table) for table in _long_tables(page)},
         detail={
-            section.figure.name: columns.of_detail(section)
+            section.chart.name: columns.of_detail(section)
             for section in page.every_section
-            if section.figure is not None and section.detail
+            if section.chart is not None and section.detail
         },
         columns=[Markup(text) for text in columns.texts],  # noqa: S704 - inert_json wrote them
     )
@@ -522,12 +520,12 @@ def write_page(page: Page, directory: str, drawings: Drawings) -> tuple[Path, ..
     root = Path(directory)
     try:
         (root / IMAGES).mkdir(parents=True, exist_ok=True)
-        drawn = drawings.drawn(page.figures)
+        drawn = drawings.drawn(page.charts)
         stills = {name: each.svg for name, each in drawn.items()}
         (root / PAGE).write_text(to_html(page, stills), encoding="utf-8")
-        for figure in page.figures:
-            write_images(figure, drawn[figure.name], root / IMAGES)
+        for chart in page.charts:
+            write_images(chart, drawn[chart.name], root / IMAGES)
     except OSError as error:
         raise unwritable(directory, error) from error
-    images = (root / IMAGES / f"{figure.name}.{kind}" for figure in page.figures for kind in ("svg", "png"))
+    images = (root / IMAGES / f"{chart.name}.{kind}" for chart in page.charts for kind in ("svg", "png"))
     return (root / PAGE, *images)

@@ -140,4 +140,4 @@ def _percent(share: float) -> str:
 def _next(report: DoctorReport) -> str:
     if any(finding.fix for finding in report.findings):
         return "Next: sudo perftrail doctor --fix -- perftrail run (measures with changed settings)"
-    return "Next: perftrail run (flags noisy samples; see docs/how-to/trustworthy-figures.md)"
+    return "Next: perftrail run (flags noisy samples; see docs/how-to/trustworthy-numbers.md)"

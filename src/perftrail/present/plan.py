@@ -50,7 +50,7 @@ def print_survey(study: Study, plan: StudyPlan, *, repeat: Sequence[str]) -> Non
         ("builds", f"{plan.subjects}: {plan.built} done, {plan.failed} failed, {to_make} left"),
         *(("skipped", left_out_words(each)) for each in plan.left_out),
         *(("benchmark", _benchmark(name, benchmark)) for name, benchmark in study.benchmarks.items()),
-        ("points", f"{plan.points}"),
+        ("points", f"{plan.cells}"),
         ("invocations", f"{_counts(plan.invocations)}, {plan.stored} stored, {_counts(plan.left)} left"),
         ("time left", _time(plan)),
     ]

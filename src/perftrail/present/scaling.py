@@ -40,7 +40,7 @@ CAUSES = {
     Cause.MORE_WORK: "more work with more threads, which a throughput metric would show",
 }
 
-FIGURES = {
+INDICATORS = {
     "waiting": "threads waiting",
     "burning": "CPU time beyond that of one thread",
     "cpu_growth": "CPU time",
@@ -134,7 +134,7 @@ def contention_lines(found: Contention, *, axis: str = "threads") -> Iterator[st
         yield from _evidence(found.evidence)
     else:
         causes = "; or ".join(CAUSES[each] for each in found.candidates)
-        yield f"The cause of the loss{at} is unknown: {found.because}{': ' if causes else ''}{causes}."
+        yield f"The cause of the loss{at} is unknown: {found.reason}{': ' if causes else ''}{causes}."
         if causes:
             yield from _evidence(found.evidence)
         if found.next_step:
@@ -150,19 +150,19 @@ def _evidence(indicator: Sequence[LossIndicator]) -> Iterator[str]:
     ]
     yield from (f"  {evidence(each)}" for each in indicator if each not in small)
     if small:
-        yield f"  below {percent(LITTLE)}: {'; '.join(FIGURES[each.name] for each in small)}"
+        yield f"  below {percent(LITTLE)}: {'; '.join(INDICATORS[each.name] for each in small)}"
 
 
 def evidence(indicator: LossIndicator) -> str:
     """Return one piece of evidence with its value, interval and meaning."""
-    figure = indicator.value
+    measured = indicator.value
     if indicator.unit == "share":
-        value = f"{percent(figure.value)} [{percent(figure.low)}, {percent(figure.high)}]"
+        value = f"{percent(measured.value)} [{percent(measured.low)}, {percent(measured.high)}]"
         of = "" if indicator.name == "contended_locks" else " of the time with one thread"
     else:
-        value, of = _interval(figure), f" {indicator.unit}".rstrip()
+        value, of = _interval(measured), f" {indicator.unit}".rstrip()
     meaning = f"a high value indicates {indicator.indicates}"
-    return f"{FIGURES[indicator.name]}: {value}{of}{_reached(figure)}; {meaning}"
+    return f"{INDICATORS[indicator.name]}: {value}{of}{_reached(measured)}; {meaning}"
 
 
 def count_words(count: int, axis: str) -> str:
@@ -189,13 +189,13 @@ def _fits(scaling: Scaling, axis: str) -> Iterator[str]:
         listed_counts = listed(map(str, shared), "and")
         yield f"No fit uses {listed_counts} {axis}: on {count_words(processors.alone, 'cores')}, some share one."
     if fits.chosen is None:
-        yield f"No law of scaling: {fits.because}."
+        yield f"No law of scaling: {fits.reason}."
         return
     kind = "processors" if processors.cores is None else "cores"
     within = f"{axis} up to this machine's {count_words(processors.alone, kind)}"
     if fits.chosen is Law.AMDAHL:
         assert fits.amdahl is not None
-        more = f"; {fits.because}" if fits.because else ""
+        more = f"; {fits.reason}" if fits.reason else ""
         yield f"Amdahl's law fits ({within}): serial share {_parameter(fits.amdahl.contention)}{more}."
         return
     assert fits.usl is not None

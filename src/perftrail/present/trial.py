@@ -159,11 +159,15 @@ def warmup_words(result: Finding) -> str:
     """Return how many warm-ups were discarded, and how the first one compares; empty without any."""
     warmup = result.warmup
     if warmup.count == 0:
-        return "" if warmup.level else "too few runs to detect a warm-up"
+        return "" if warmup.stable else "too few runs to detect a warm-up"
     count = f"{warmup.count} warm-up{'s' if warmup.count > 1 else ''} discarded"
     first = "it" if warmup.count == 1 else "the first"
-    said = f"{count}, {first} took {number(warmup.first)} times as long" if warmup.first != 1.0 else count
-    return said if warmup.level else f"{said}; the other runs are not stable either"
+    said = (
+        f"{count}, {first} took {number(warmup.first_ratio)} times as long"
+        if warmup.first_ratio != 1.0
+        else count
+    )
+    return said if warmup.stable else f"{said}; the other runs are not stable either"
 
 
 def flag_words(result: Finding) -> str:
@@ -259,9 +263,9 @@ def cell(compared: Comparison | None, metric: str) -> str:
     return f"× {number(compared.effect)} {word}"
 
 
-def interval(figure: TrialMetric) -> str:
+def interval(metric: TrialMetric) -> str:
     """Return a value with its interval, if it has one."""
-    return estimate_words(figure.estimate, figure.unit)
+    return estimate_words(metric.estimate, metric.unit)
 
 
 def _seconds(seconds: float) -> str:
@@ -333,8 +337,8 @@ def _block(result: Finding, letter: str, found: Findings) -> list[tuple[str, str
     if result.entry.name != result.entry.command:
         block.append((f"{indent}{escaped(result.entry.command, longest=WIDTH - 4)}", "dim"))
     for metric, shown in SHOWN.items():
-        if figure := result.metrics.get(metric):
-            block.append((f"{indent}{shown:<13}{interval(figure)}", ""))
+        if found_metric := result.metrics.get(metric):
+            block.append((f"{indent}{shown:<13}{interval(found_metric)}", ""))
     tree, largest = result.metrics.get(TREE), result.metrics.get("peak_memory")
     if tree and largest and tree.estimate.value > MORE_IN_TREE * largest.estimate.value:
         block.append((f"{indent}{'all processes':<13} {interval(tree)} ({tree.method})", ""))

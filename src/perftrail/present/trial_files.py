@@ -49,8 +49,8 @@ class WarmupsJson(TypedDict):
     """Runs before the first sample."""
 
     count: int
-    first: Annotated[float, "ratio of the first value to the stable level"]
-    level: Annotated[bool, "whether the remaining values are stable"]
+    first_ratio: Annotated[float, "ratio of the first value to the stable level"]
+    stable: Annotated[bool, "whether the remaining values are stable"]
 
 
 class CommandResultJson(TypedDict):
@@ -143,34 +143,34 @@ def _result_json(result: Finding) -> CommandResultJson:
         "parameters": dict(result.entry.point.as_dict()),
         "invocations": result.runs,
         "metrics": {
-            name: _figure_json(result.metrics.get(name), UNITS[name]) for name in UNITS if name not in SPLIT
+            name: _metric_json(result.metrics.get(name), UNITS[name]) for name in UNITS if name not in SPLIT
         },
         "flags": list(result.flags),
         "flagged": dict(result.flags),
         "warmups": {
             "count": result.warmup.count,
-            "first": result.warmup.first,
-            "level": result.warmup.level,
+            "first_ratio": result.warmup.first_ratio,
+            "stable": result.warmup.stable,
         },
         "ended": result.why,
         "exit_codes": list(result.exit_codes),
     }
 
 
-def _figure_json(figure: TrialMetric | None, unit: str) -> CommandMetricJson:
-    if figure is None:
+def _metric_json(metric: TrialMetric | None, unit: str) -> CommandMetricJson:
+    if metric is None:
         return {"unit": unit, "values": [], "estimate": None, "method": ""}
-    estimate = figure.estimate
+    estimate = metric.estimate
     return {
         "unit": unit,
-        "values": list(figure.values),
+        "values": list(metric.values),
         "estimate": {
             "value": estimate.value,
             "low": estimate.low,
             "high": estimate.high,
             "confidence": round(estimate.confidence, 4),
         },
-        "method": figure.method,
+        "method": metric.method,
     }
 
 
@@ -251,7 +251,7 @@ def to_markdown(found: Findings) -> str:
     verdicts = {each.entry: each.comparison for each in found.contrasts if each.metric == "wall"}
     references = {group.reference for group in found.trial.groups if group.others}
     for number, result in enumerate(found.results):
-        row = [_code(result.entry.name), *(_figure(result, metric) for metric in _SHOWN), str(result.runs)]
+        row = [_code(result.entry.name), *(_value(result, metric) for metric in _SHOWN), str(result.runs)]
         if compared:
             row.append("reference" if number in references else _verdict(verdicts.get(number)))
         rows.append(row)
@@ -263,9 +263,9 @@ def ratio(found: Comparison) -> str:
     return interval_words(found.effect, found.low, found.high)
 
 
-def _figure(result: Finding, metric: str) -> str:
-    figure = result.metrics.get(metric)
-    return "–" if figure is None else estimate_words(figure.estimate, figure.unit)
+def _value(result: Finding, metric: str) -> str:
+    found = result.metrics.get(metric)
+    return "–" if found is None else estimate_words(found.estimate, found.unit)
 
 
 def _verdict(found: Comparison | None) -> str:

@@ -181,13 +181,13 @@ class _ClaimJudge:
         return None
 
     def _found(self, claim: Claim) -> Evidence | str:
-        figure = claimed_metric(self.view.study, claim.metric)
-        assert figure.benchmark is not None
+        metric = claimed_metric(self.view.study, claim.metric)
+        assert metric.benchmark is not None
         if claim.ratio:
-            return self._ratio(claim, figure.benchmark, figure.name)
+            return self._ratio(claim, metric.benchmark, metric.name)
         if claim.exponent:
-            return self._power(claim, figure.benchmark, figure.name)
-        return self._reach(claim, figure.benchmark, figure.name)
+            return self._power(claim, metric.benchmark, metric.name)
+        return self._reach(claim, metric.benchmark, metric.name)
 
     def _ratio(self, claim: Claim, benchmark: str, metric: str) -> Ratio | str:
         """Compare invocations of the same block at every point that both variants have."""

@@ -88,7 +88,7 @@ class GrowthSeriesJson(TypedDict):
     metric: str
     unit: str
     values: Annotated[list[float], "measured values of the axis"]
-    order: GrowthJson | None
+    fit: GrowthJson | None
     work: Annotated[GrowthJson | None, "the growth of the instructions of the same command"]
     per_unit: PerUnitJson | None
     over_time: OverTimeJson | None
@@ -132,7 +132,7 @@ def as_json(along: GrowthSeries) -> GrowthSeriesJson:
         "metric": along.metric,
         "unit": along.unit,
         "values": along.curve.xs.tolist(),
-        "order": _growth(along.growth) if along.growth else None,
+        "fit": _growth(along.growth) if along.growth else None,
         "work": _growth(along.work) if along.work else None,
         "per_unit": _per_unit(along.unit_cost) if along.unit_cost else None,
         "over_time": _over_time(along.leak) if along.leak else None,

@@ -37,14 +37,14 @@ class ScalingFitJson(TypedDict):
     """A law fitted to the times at several thread counts."""
 
     law: Law
-    single: Annotated[float, "time with one thread"]
+    single_thread_time: Annotated[float, "time with one thread"]
     contention: Annotated[FittedNumberJson, "serial share"]
     coherency: FittedNumberJson | None
     peak: Annotated[FittedNumberJson | None, "thread count of the highest throughput"]
     misses: Annotated[float, "largest relative distance of a point from the curve"]
-    lack: Annotated[float, "p-value of the hypothesis that the points lie on the curve"]
-    believed: bool
-    because: str
+    lack_of_fit_p_value: Annotated[float, "p-value of the hypothesis that the points lie on the curve"]
+    accepted: Annotated[bool, "whether the points and the intervals support the fit"]
+    reason: Annotated[str, "why the fit is not accepted"]
 
 
 class ScalingFitsJson(TypedDict):
@@ -53,8 +53,8 @@ class ScalingFitsJson(TypedDict):
     amdahl: ScalingFitJson | None
     usl: ScalingFitJson | None
     chosen: Law | None
-    bends: Annotated[float | None, "p-value of the hypothesis that Amdahl's law suffices"]
-    because: str
+    coherency_p_value: Annotated[float | None, "p-value of the hypothesis that Amdahl's law suffices"]
+    reason: Annotated[str, "why there is no fit or no choice"]
     kink: Annotated[int | None, "thread count beyond which each thread costs more"]
 
 

@@ -297,9 +297,9 @@ def contended_resource(signs: Signs) -> Cause | None:
     all_lost = lost(signs)
     if all_lost <= 0.0:
         return None
-    often, locked, spun = (_figure(signs, name) for name in ("contended_locks", "lock_wait", "spin_wait"))
+    often, locked, spun = (_value(signs, name) for name in ("contended_locks", "lock_wait", "spin_wait"))
     if often is not None and locked is not None and often.low > OFTEN and locked.low > GOOD_PART * all_lost:
-        return Cause.LOCK if _is_below(_figure(signs, "handover_wait"), GOOD_PART * all_lost) else None
+        return Cause.LOCK if _is_below(_value(signs, "handover_wait"), GOOD_PART * all_lost) else None
     if spun is not None and spun.low > EXPLAINS * all_lost:
         return Cause.SPINNING
     return None
@@ -310,7 +310,7 @@ def causes_of_many_waits(signs: Signs) -> tuple[Cause, ...]:
 
     Locks of malloc and of the kernel have no counts.
     """
-    locked, handed = _figure(signs, "lock_wait"), _figure(signs, "handover_wait")
+    locked, handed = _value(signs, "lock_wait"), _value(signs, "handover_wait")
     if locked is None:
         return (Cause.LOCK, Cause.HANDOVER)
     part, some = GOOD_PART * _waited(signs), SOME * _waited(signs)
@@ -325,14 +325,14 @@ def causes_of_many_waits(signs: Signs) -> tuple[Cause, ...]:
     if max(locked.high, handed.high) < some and _explains(uncounted, signs):
         return _uncounted_causes(signs)
     counted = {Cause.LOCK: locked, Cause.HANDOVER: handed}
-    causes = [cause for cause, figure in counted.items() if figure.high >= some]
+    causes = [cause for cause, value in counted.items() if value.high >= some]
     causes += _uncounted_causes(signs) if uncounted.high >= some else ()
     return tuple(dict.fromkeys(causes))
 
 
 def causes_of_few_waits(signs: Signs) -> tuple[Cause, ...]:
     """Return the causes of few long waits: unshared work, or long waits at one lock or queue."""
-    locked, handed = _figure(signs, "lock_wait"), _figure(signs, "handover_wait")
+    locked, handed = _value(signs, "lock_wait"), _value(signs, "handover_wait")
     if locked is None:
         return (Cause.SERIAL, Cause.LOCK)
     part, some = GOOD_PART * _waited(signs), SOME * lost(signs)
@@ -354,7 +354,7 @@ def _uncounted_causes(signs: Signs) -> tuple[Cause, ...]:
     Short-lived threads hand over when they end, processes by pipes. A thread that others join once has more work.
     """
     switches, joined = signs["uncounted_switches"].value, signs["join_wait"].value
-    joins, processes = _figure(signs, "joins"), _figure(signs, "counted_processes")
+    joins, processes = _value(signs, "joins"), _value(signs, "counted_processes")
     causes = []
     if switches.high >= EXCESS:
         causes.append(Cause.HIDDEN_LOCK)
@@ -373,12 +373,12 @@ def _waited(signs: Signs) -> float:
     return max(signs["waiting"].value.value, SOME)
 
 
-def _is_below(figure: Interval | None, border: float) -> bool:
+def _is_below(value: Interval | None, border: float) -> bool:
     """Return whether a metric is clearly below a limit, or missing."""
-    return figure is None or figure.high < border
+    return value is None or value.high < border
 
 
-def _figure(signs: Signs, name: str) -> Interval | None:
+def _value(signs: Signs, name: str) -> Interval | None:
     return signs[name].value if name in signs else None
 
 
@@ -416,14 +416,14 @@ class Outcome(StrEnum):
 class Contention:
     """The finding at `threads` threads; None if no thread count could decide.
 
-    `candidates` are the causes that fit the evidence, one if `LIKELY`. `because` says why several causes remain, and
+    `candidates` are the causes that fit the evidence, one if `LIKELY`. `reason` says why several causes remain, and
     `next_step` how to separate them.
     """
 
     outcome: Outcome
     threads: int | None
     candidates: tuple[Cause, ...] = ()
-    because: str = ""
+    reason: str = ""
     next_step: str = ""
     evidence: tuple[LossIndicator, ...] = ()
 
@@ -451,8 +451,8 @@ def contention(threads: ThreadSamples) -> Contention:
     return _at(threads, free[-1])
 
 
-def _cannot(because: str, next_step: str) -> Contention:
-    return Contention(outcome=Outcome.CANNOT_TELL, threads=None, because=because, next_step=next_step)
+def _cannot(reason: str, next_step: str) -> Contention:
+    return Contention(outcome=Outcome.CANNOT_TELL, threads=None, reason=reason, next_step=next_step)
 
 
 def _known(threads: ThreadSamples, first: int, second: int) -> bool:
@@ -480,24 +480,24 @@ def _at(threads: ThreadSamples, count: int) -> Contention:
         return Contention(outcome=Outcome.SCALES, threads=count, evidence=evidence)
     causes: tuple[Cause, ...] = ()
     if efficiency.high > FAIR:
-        because, next_step = f"the loss at {count} threads is within the noise", MORE
+        reason, next_step = f"the loss at {count} threads is within the noise", MORE
     elif _waits_alone(threads):
-        because = "it already waits with one thread, for a disk, a clock or another process"
+        reason = "it already waits with one thread, for a disk, a clock or another process"
         next_step = "use a benchmark that does not wait, to see how its threads slow each other"
     else:
         causes = _causes(threads, signs, count)
         left_over = causes == (Cause.SERIAL,) and _uncounted_share(signs).low < GOOD_PART
         if len(causes) == 1 and not left_over:
             return Contention(outcome=Outcome.LIKELY, threads=count, candidates=causes, evidence=evidence)
-        because = "several causes would look the same" if causes else "the lost time is within the noise"
+        reason = "several causes would look the same" if causes else "the lost time is within the noise"
         if left_over:
-            because = "counted waits and a lack of processors explain most of the lost time"
+            reason = "counted waits and a lack of processors explain most of the lost time"
         next_step = QUIET if left_over else _next_step(causes, signs)
     return Contention(
         outcome=Outcome.CANNOT_TELL,
         threads=count,
         candidates=causes,
-        because=because,
+        reason=reason,
         next_step=next_step,
         evidence=evidence,
     )

@@ -272,26 +272,27 @@ SMALLEST = 0.002
 class Difference:
     """Medians of one metric before and after, and their difference on the log scale.
 
-    `size` is the logarithm of after/before with the floor added to both. `sure` is its absolute value minus noise.
+    `size` is the logarithm of after/before with the floor added to both. `lower_bound` is its absolute value minus
+    noise.
     """
 
     before: float
     after: float
     size: float
-    sure: float
+    lower_bound: float
 
     @property
     def differs(self) -> bool:
         """Whether the difference is worth reporting."""
-        return self.sure > SMALLEST
+        return self.lower_bound > SMALLEST
 
 
-def difference(before: Sequence[float], after: Sequence[float], *, floor: float, figures: int) -> Difference:
-    """Compare one metric by non-negative values of both subjects; a report has `figures` metrics.
+def difference(before: Sequence[float], after: Sequence[float], *, floor: float, metrics: int) -> Difference:
+    """Compare one metric by non-negative values of both subjects; a report has `metrics` metrics.
 
     Raises `ValueError` if a side has no value, or if a value and the floor are both zero.
 
-    >>> difference([10.0, 10.0], [20.0, 20.0], floor=0.0, figures=1).differs
+    >>> difference([10.0, 10.0], [20.0, 20.0], floor=0.0, metrics=1).differs
     True
     """
     logs = [[math.log(value + floor) for value in values] for values in (before, after)]
@@ -301,7 +302,7 @@ def difference(before: Sequence[float], after: Sequence[float], *, floor: float,
         before=medians[0],
         after=medians[1],
         size=size,
-        sure=max(0.0, abs(size) - _noise(logs, REPORT_ERROR / max(1, figures))),
+        lower_bound=max(0.0, abs(size) - _noise(logs, REPORT_ERROR / max(1, metrics))),
     )
 
 

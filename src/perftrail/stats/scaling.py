@@ -262,40 +262,41 @@ class Fit:
 
     `contention` is Amdahl's serial share. `peak` is the count of the highest throughput. `coherency` and `peak` are
     None for Amdahl's law, and `peak` for a curve without a peak. `misses` is the largest relative distance of a point
-    from the curve. `lack` is the p-value of "the points lie on the curve". `believed` says whether the fit may be
-    used, and `because` why not.
+    from the curve. `lack_of_fit_p_value` is the p-value of "the points lie on the curve". `accepted` says whether the
+    fit may be used, and `reason` why not.
     """
 
     law: Law
-    single: float
+    single_thread_time: float
     contention: Parameter
     coherency: Parameter | None
     peak: Parameter | None
     misses: float
-    lack: float
-    believed: bool
-    because: str = ""
+    lack_of_fit_p_value: float
+    accepted: bool
+    reason: str = ""
 
     def time(self, threads: float) -> float:
         """Return the fitted time of the work, in the unit of the times."""
         b = self.coherency.value if self.coherency else 0.0
         bent = 1.0 + self.contention.value * (threads - 1.0) + b * threads * (threads - 1.0)
-        return self.single * bent / threads
+        return self.single_thread_time * bent / threads
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fits:
     """The fits of both laws. `chosen` is the law that the points support; None if they support neither.
 
-    `because` says why there is no fit or no choice. `bends` is the p-value of "Amdahl's law suffices". `kink` is a
-    thread count beyond which each thread costs more, if this explains the points as well as the scalability law.
+    `reason` says why there is no fit or no choice. `coherency_p_value` is the p-value of "Amdahl's law suffices".
+    `kink` is a thread count beyond which each thread costs more, if this explains the points as well as the
+    scalability law.
     """
 
     amdahl: Fit | None = None
     usl: Fit | None = None
     chosen: Law | None = None
-    bends: float | None = None
-    because: str = ""
+    coherency_p_value: float | None = None
+    reason: str = ""
     kink: int | None = None
 
 
@@ -304,7 +305,7 @@ def fits(times: Mapping[int, Sequence[float]], *, cores_known: bool = True) -> F
 
     Unless `cores_known`, processors may share a core at some counts.
 
-    >>> fits({1: [1.0, 1.01], 2: [0.5, 0.51], 4: [0.26, 0.25]}).because
+    >>> fits({1: [1.0, 1.01], 2: [0.5, 0.51], 4: [0.26, 0.25]}).reason
     "3 thread counts are too few for a fit; Amdahl's law needs 4 and the scalability law 5"
     """
     points = _points(times)
@@ -312,37 +313,37 @@ def fits(times: Mapping[int, Sequence[float]], *, cores_known: bool = True) -> F
     if len(points.counts) < least:
         few = counted(len(points.counts), "thread count")
         return Fits(
-            because=f"{few} are too few for a fit; Amdahl's law needs {least} and "
+            reason=f"{few} are too few for a fit; Amdahl's law needs {least} and "
             f"the scalability law {Law.USL.parameters + SPARE}"
         )
     if points.freedom < len(points.counts):
-        return Fits(because="too few samples for a fit; each thread count needs at least two")
+        return Fits(reason="too few samples for a fit; each thread count needs at least two")
     amdahl = _fit(points, Law.AMDAHL)
     if len(points.counts) < Law.USL.parameters + SPARE:
         return Fits(
             amdahl=amdahl,
-            chosen=Law.AMDAHL if amdahl.believed else None,
-            because=amdahl.because
+            chosen=Law.AMDAHL if amdahl.accepted else None,
+            reason=amdahl.reason
             or f"{len(points.counts)} thread counts cannot show whether threads also slow each other",
         )
     usl = _fit(points, Law.USL)
-    found = _chosen(amdahl, usl, _bends(points))
+    found = _chosen(amdahl, usl, _coherency_p_value(points))
     return found if cores_known or found.chosen is not Law.USL else _or_kink(points, found)
 
 
-def _chosen(amdahl: Fit, usl: Fit, bends: float) -> Fits:
+def _chosen(amdahl: Fit, usl: Fit, p_value: float) -> Fits:
     """Choose the smaller law unless the points reject it; neither if neither fits."""
-    if bends > LEVEL and amdahl.believed:
+    if p_value > LEVEL and amdahl.accepted:
         assert usl.coherency is not None
-        chosen, because = (
+        chosen, reason = (
             Law.AMDAHL,
             f"a coherency of up to {max(0.0, usl.coherency.high):.2g} is not excluded",
         )
-    elif usl.believed:
-        chosen, because = Law.USL, ""
+    elif usl.accepted:
+        chosen, reason = Law.USL, ""
     else:
-        return Fits(amdahl=amdahl, usl=usl, bends=bends, because=usl.because)
-    return Fits(amdahl=amdahl, usl=usl, chosen=chosen, bends=bends, because=because)
+        return Fits(amdahl=amdahl, usl=usl, coherency_p_value=p_value, reason=usl.reason)
+    return Fits(amdahl=amdahl, usl=usl, chosen=chosen, coherency_p_value=p_value, reason=reason)
 
 
 def _or_kink(points: _Points, found: Fits) -> Fits:
@@ -363,7 +364,7 @@ def _or_kink(points: _Points, found: Fits) -> Fits:
         found,
         chosen=None,
         kink=kink,
-        because=(bends if left < smooth - SURELY_SMOOTH else either)
+        reason=(bends if left < smooth - SURELY_SMOOTH else either)
         + "this machine does not show which processors share a core",
     )
 
@@ -442,7 +443,7 @@ def _solve(points: _Points, columns: Floats) -> _Solved:
     )
 
 
-def _bends(points: _Points) -> float:
+def _coherency_p_value(points: _Points) -> float:
     """Return the p-value of c2 = 0, relative to the samples' own scatter."""
     from scipy.special import fdtrc  # noqa: PLC0415 - scipy is imported where it is used
 
@@ -457,8 +458,8 @@ def _fit(points: _Points, law: Law) -> Fit:
     solved = _solve(points, _columns(points, law))
     spare = len(points.counts) - law.parameters
     excess = solved.left / spare
-    lack = float(fdtrc(spare, points.freedom, excess))
-    off = lack <= LACK_OF_FIT_LEVEL
+    lack_of_fit = float(fdtrc(spare, points.freedom, excess))
+    off = lack_of_fit <= LACK_OF_FIT_LEVEL
     # Points off the curve scatter more than their samples. Then only their distances measure the error.
     bound = float(stdtrit(spare if off else points.freedom, 1.0 - LEVEL / 2.0))
     covariance = solved.covariance * (excess if off else 1.0) * bound**2
@@ -470,17 +471,17 @@ def _fit(points: _Points, law: Law) -> Fit:
         c2 = np.eye(3)[2]
         coherency = _share(solved.values, covariance, c2, c0)
         peak = _root(_share(solved.values, covariance, c0 - c1, c2), coherency)
-    because = _doubt(contention, coherency, misses=solved.misses, off=off)
+    reason = _doubt(contention, coherency, misses=solved.misses, off=off)
     return Fit(
         law=law,
-        single=float(solved.values[0]),
+        single_thread_time=float(solved.values[0]),
         contention=contention,
         coherency=coherency,
         peak=peak,
         misses=solved.misses,
-        lack=lack,
-        believed=not because,
-        because=because,
+        lack_of_fit_p_value=lack_of_fit,
+        accepted=not reason,
+        reason=reason,
     )
 
 

@@ -55,14 +55,14 @@ _SHORT_LEAST_DISTANCE = 0.25
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Warmup:
-    """Number of discarded first values; `first` is the very first value over the stable one.
+    """Number of discarded first values; `first_ratio` is the very first value over the stable one.
 
-    `level`: the remaining values are stable. `first` is 1 if nothing is discarded.
+    `stable`: the remaining values are stable. `first_ratio` is 1 if nothing is discarded.
     """
 
     count: int
-    first: float = 1.0
-    level: bool = True
+    first_ratio: float = 1.0
+    stable: bool = True
 
 
 def find_warmup(values: Sequence[float]) -> Warmup | None:
@@ -71,7 +71,7 @@ def find_warmup(values: Sequence[float]) -> Warmup | None:
     Values must be positive. A prefix decides: later values never change the result.
 
     >>> find_warmup([1.8, 1.01, 0.99, 1.0, 1.02, 0.98, 1.0, 1.01, 0.99])
-    Warmup(count=1, first=1.8, level=True)
+    Warmup(count=1, first_ratio=1.8, stable=True)
     """
     logs = [math.log(value) for value in values]
     for count in range(MOST + 1):
@@ -79,26 +79,26 @@ def find_warmup(values: Sequence[float]) -> Warmup | None:
         if len(window) < WINDOW:
             return None
         if _level(window):
-            return _warmup(logs, count, window, level=True)
-    return _warmup(logs, MOST, logs[MOST : MOST + WINDOW], level=False)
+            return _warmup(logs, count, window, stable=True)
+    return _warmup(logs, MOST, logs[MOST : MOST + WINDOW], stable=False)
 
 
 def provisional_warmup(values: Sequence[float]) -> Warmup:
     """Return the warm-up of a finished series. A short series only shows a large first value.
 
     >>> provisional_warmup([3.0, 1.0, 1.02, 0.99])
-    Warmup(count=1, first=3.0, level=True)
+    Warmup(count=1, first_ratio=3.0, stable=True)
     """
     found = find_warmup(values)
     if found is not None:
         return found
     if len(values) < _SHORT_LEAST:
-        return Warmup(count=0, level=False)
+        return Warmup(count=0, stable=False)
     logs = [math.log(value) for value in values]
     count = 0
     while count < min(MOST, len(logs) - _SHORT_LEAST + 1) and _off(logs[count:], least=_SHORT_LEAST_DISTANCE):
         count += 1
-    return _warmup(logs, count, logs[count:], level=not _off(logs[count:], least=_SHORT_LEAST_DISTANCE))
+    return _warmup(logs, count, logs[count:], stable=not _off(logs[count:], least=_SHORT_LEAST_DISTANCE))
 
 
 def given(values: Sequence[float], count: int) -> Warmup:
@@ -106,12 +106,12 @@ def given(values: Sequence[float], count: int) -> Warmup:
     if not 0 < count < len(values):
         return Warmup(count=count)
     logs = [math.log(value) for value in values]
-    return _warmup(logs, count, logs[count:], level=True)
+    return _warmup(logs, count, logs[count:], stable=True)
 
 
-def _warmup(logs: Sequence[float], count: int, rest: Sequence[float], *, level: bool) -> Warmup:
+def _warmup(logs: Sequence[float], count: int, rest: Sequence[float], *, stable: bool) -> Warmup:
     first = math.exp(logs[0] - median(rest)) if count else 1.0
-    return Warmup(count=count, first=round(first, 4), level=level)
+    return Warmup(count=count, first_ratio=round(first, 4), stable=stable)
 
 
 def _level(window: Sequence[float]) -> bool:

@@ -162,7 +162,7 @@ def _contents(connection: Connection) -> dict[str, Iterable[object]]:
     return {
         "machines": (tuple(row) for row in connection.execute(machines)),
         "builds": _numbered_by_key(connection),
-        "runnables": _without_id(connection, schema.stands_for),
+        "runnables": _without_id(connection, schema.runnable_subject),
         "revisions": _without_id(connection, schema.revision),
         "invocations": (each.content for batch in invocations(connection) for each in batch),
         "searches": _without_id(connection, schema.search),
@@ -393,7 +393,7 @@ class Copied:
 
 
 STANDS_FOR = ("runnable_id", "revision", "variant", "benchmark", "point")
-"""Columns that identify a row of `stands_for`."""
+"""Columns that identify a row of `runnable_subject`."""
 
 
 COPYING = -1
@@ -426,7 +426,7 @@ class StoreCopy:
         for table, column in NAMED:
             self._texts(table, column)
         self._builds()
-        self._stands_for()
+        self._runnable_subjects()
         self._revisions()
         self._invocations()
         self._searches()
@@ -494,8 +494,8 @@ class StoreCopy:
 
             self._put(put)
 
-    def _stands_for(self) -> None:
-        table = schema.stands_for
+    def _runnable_subjects(self) -> None:
+        table = schema.runnable_subject
         for chunk in chunks(self._rows(table)):
 
             def put(connection: Connection, part: Copied, wanted: Sequence[Named] = chunk) -> None:

@@ -96,7 +96,7 @@ revision = Table(
 `parents` is a JSON array.
 """
 
-stands_for = Table(
+runnable_subject = Table(
     "stands_for",
     metadata,
     Column("id", Integer, primary_key=True),

@@ -93,7 +93,7 @@ def read_mark(connection: Connection) -> StoreProgress:
 
 def _runnables() -> Select[Any]:
     """Select runnables with their keys and origins."""
-    table = schema.stands_for
+    table = schema.runnable_subject
     return (
         select(schema.runnable.c.key, table, schema.origin.c.text.label("origin"))
         .join_from(table, schema.runnable)
@@ -104,7 +104,7 @@ def _runnables() -> Select[Any]:
 def recent(connection: Connection, most: int, interned: Interned) -> Sequence[tuple[Runnable, Outcome]]:
     """Return the last outcomes, newest first, each with its first runnable."""
     found = read_recent(connection, most, interned)
-    table = schema.stands_for
+    table = schema.runnable_subject
     rows = connection.execute(
         _runnables()
         .where(table.c.runnable_id.in_({number for number, _ in found}))
@@ -371,7 +371,7 @@ class SqlStore:
             "benchmark": plain.benchmark,
             "point": point_to_json(plain.point),
         }
-        table = schema.stands_for
+        table = schema.runnable_subject
 
         def keep(connection: Connection) -> None:
             row_of = {"runnable_id": self._interned.runnables.intern(connection, plain.key), **row}
@@ -395,7 +395,7 @@ class SqlStore:
 
         A key occurs once for each of its revisions, variants and points.
         """
-        table = schema.stands_for
+        table = schema.runnable_subject
         wanted = _runnables().order_by(table.c.id)
         if benchmark is not None:
             wanted = wanted.where(table.c.benchmark == storable(benchmark))
@@ -404,7 +404,7 @@ class SqlStore:
 
     def revisions(self) -> frozenset[str]:
         """Return the ids of the revisions of all runnables."""
-        wanted = select(schema.stands_for.c.revision).distinct()
+        wanted = select(schema.runnable_subject.c.revision).distinct()
         return frozenset(self._transactions.read(lambda connection: connection.scalars(wanted).all()))
 
     def add_revisions(self, revisions: Iterable[tuple[int, Revision]]) -> None:

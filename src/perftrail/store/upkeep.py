@@ -196,8 +196,8 @@ def _counts(connection: Connection) -> Sequence[ColumnElement[Any]]:
 
 def _by_benchmark(connection: Connection) -> Sequence[Part]:
     """Count by benchmark; a runnable of several revisions counts once."""
-    table, stands_for = schema.invocation, schema.stands_for
-    of = select(stands_for.c.runnable_id, stands_for.c.benchmark.label("name")).distinct().subquery()
+    table, subject = schema.invocation, schema.runnable_subject
+    of = select(subject.c.runnable_id, subject.c.benchmark.label("name")).distinct().subquery()
     wanted = (
         select(of.c.name, *_counts(connection))
         .join_from(table, of, of.c.runnable_id == table.c.runnable_id)

@@ -121,7 +121,7 @@ def _invocations(_: Key) -> list[Schema]:
 
 
 def _quiet(_: Key) -> list[Schema]:
-    return [{"enum": ["mark", "refuse"]}, {"type": "string", "pattern": rf"^\s*wait {DURATION[1:]}"}]
+    return [{"enum": ["flag", "refuse"]}, {"type": "string", "pattern": rf"^\s*wait {DURATION[1:]}"}]
 
 
 def _texts(_: Key) -> list[Schema]:
@@ -176,7 +176,7 @@ _WRITTEN_FORMS = {
     "duration": 'seconds, or text as `"10min"`, `"1h30min"`, `"500ms"`',
     "size": 'bytes, or text as `"512MiB"`, `"2GiB"`, `"1GB"`',
     "invocations": 'a number, or text as `"5..30"`',
-    "quiet": '`"mark"`, `"refuse"`, or `"wait 60s"`',
+    "quiet": '`"flag"`, `"refuse"`, or `"wait 60s"`',
     "texts": "text, or list of text",
 }
 

@@ -278,12 +278,14 @@ def _quiet(value: object) -> Quiet:
     written = text(value)
     action, _, time = written.strip().partition(" ")
     match action:
-        case "mark" | "refuse" if not time:
+        case "flag" | "refuse" if not time:
             return Quiet(action=action)
         case "wait" if time and (seconds := _parsed(parse_duration, time)) > 0.0:
             return Quiet(action="wait", seconds=seconds)
         case "wait":
             raise InvalidValue(f'{quoted(written)} needs a time; write, for example, "wait 60s"')
+        case "mark" if not time:
+            raise InvalidValue(f'{quoted(written)} is not a valid choice; its new name is "flag"')
         case _:
             raise InvalidValue(f"{quoted(written)} is not a valid choice{suggestion(written, QUIET_CHOICES)}")
 
@@ -296,7 +298,7 @@ def _texts(value: object) -> tuple[str, ...]:
     return tuple(text(each) for each in value)
 
 
-QUIET_CHOICES = ("mark", "refuse", "wait 60s")
+QUIET_CHOICES = ("flag", "refuse", "wait 60s")
 
 _FORMS: Mapping[str, Reader] = {
     "duration": _duration,
@@ -524,7 +526,7 @@ def _misfits_of_item(error: Exception, path: KeyPath, index: int | str) -> Itera
         yield from _misfits(error, (*path, index), None)
 
 
-RENAMED = {"smallest": "threshold"}
+RENAMED = {"smallest": "threshold", "figure": "item_metric"}
 """Keys of older study files, and their current names."""
 
 

@@ -76,7 +76,7 @@ class StudyPlanJson(PinsJson):
     builds: PlannedBuildsJson
     skipped_revisions: list[SkippedRevisionJson]
     failures: list[FailureGroupJson]
-    points: int
+    points: Annotated[int, "subjects × benchmarks × points"]
     invocations: PlannedInvocationsJson
     seconds: Annotated[SecondsJson | None, "null: there are no samples to estimate it from"]
     unseen_points: Annotated[int, "points without samples, whose time is estimated from other points"]
@@ -116,7 +116,7 @@ class StudyPlan:
     subjects: int
     built: int
     failed: int
-    points: int
+    cells: int
     invocations: Span
     stored: int
     left: Span
@@ -145,7 +145,7 @@ class StudyPlan:
             },
             "skipped_revisions": skips_json(self.left_out),
             "failures": [group.as_json() for group in self.failure_groups],
-            "points": self.points,
+            "points": self.cells,
             "invocations": {
                 "least": int(self.invocations.least),
                 "most": int(self.invocations.most),
@@ -235,7 +235,7 @@ def study_plan(view: BuildView, selection: Selection) -> StudyPlan:
         subjects=len(state.wanted),
         built=len(state.built),
         failed=len(state.failures),
-        points=len(state.possible),
+        cells=len(state.possible),
         invocations=Span(least=least * len(standings), most=most * len(standings)),
         stored=sum(len(each) for each in state.outcomes.values()),
         left=left.starts,

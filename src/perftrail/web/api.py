@@ -99,7 +99,7 @@ class OverviewJson(TypedDict):
     claims: list[ClaimJson]
 
 
-class FigureJson(TypedDict):
+class MetricJson(TypedDict):
     """A metric that was measured along the history."""
 
     name: str
@@ -137,7 +137,7 @@ class ChangeJson(TypedDict):
 class HistoryJson(TypedDict):
     """A metric along a part of the history."""
 
-    figure: FigureJson
+    metric: MetricJson
     length: int
     first: int
     last: int
@@ -171,7 +171,7 @@ class RevisionJson(TypedDict):
     time: str
     message: str
     builds: list[RevisionBuildJson]
-    figures: list[RevisionRowJson]
+    metrics: list[RevisionRowJson]
 
 
 class LoggedInvocationJson(InvocationJson):
@@ -200,7 +200,7 @@ class ComparisonJson(TypedDict):
 
     a: SubjectJson | None
     b: SubjectJson | None
-    figures: list[ComparedMetricJson]
+    metrics: list[ComparedMetricJson]
 
 
 class NoteJson(TypedDict):
@@ -300,13 +300,13 @@ async def overview(request: Request) -> Response:
     return JSONResponse(answer)
 
 
-async def figures(request: Request) -> Response:
+async def metrics(request: Request) -> Response:
     """Every metric that was measured along the history."""
     snapshot = await snapshot_of(request)
-    return JSONResponse([_figure(name, series) for name, series in snapshot.histories.items()])
+    return JSONResponse([_metric(name, series) for name, series in snapshot.histories.items()])
 
 
-def _figure(name: str, series: MetricHistory) -> FigureJson:
+def _metric(name: str, series: MetricHistory) -> MetricJson:
     followed = series.followed
     return {
         "name": name,
@@ -321,12 +321,12 @@ def _figure(name: str, series: MetricHistory) -> FigureJson:
 
 async def history(request: Request) -> Response:
     """A metric along a part of the history."""
-    snapshot, name = await snapshot_of(request), request.path_params["figure"]
+    snapshot, name = await snapshot_of(request), request.path_params["metric"]
     series = series_of(snapshot, name)
     part = part_of(request, series)
     most = max(1, min(MOST_POINTS, whole_number(request, "points", 400)))
     answer: HistoryJson = {
-        "figure": _figure(name, series),
+        "metric": _metric(name, series),
         "length": part.length,
         "first": part.first,
         "last": part.last,
@@ -378,7 +378,7 @@ async def revision(request: Request) -> Response:
             }
             for each in snapshot.builds.get(found.id, ())
         ],
-        "figures": [
+        "metrics": [
             {**row.as_json(), "runnables": sorted(row.runnables)}
             for row in snapshot.rows_of.get(found.id, ())
         ],
@@ -411,10 +411,10 @@ async def compare(request: Request) -> Response:
     snapshot = await snapshot_of(request)
     subjects = requested_subjects(request, snapshot)
     if subjects is None:
-        return JSONResponse({"a": None, "b": None, "figures": []})
+        return JSONResponse({"a": None, "b": None, "metrics": []})
     found = compare_two(snapshot.gathered, snapshot.rows_of, *subjects)
     first, second = (_subject(each) for each in subjects)
-    answer: ComparisonJson = {"a": first, "b": second, "figures": [each.as_json() for each in found]}
+    answer: ComparisonJson = {"a": first, "b": second, "metrics": [each.as_json() for each in found]}
     return JSONResponse(answer)
 
 

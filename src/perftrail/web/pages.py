@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-    from perftrail.charts.frame import Figure
+    from perftrail.charts.frame import Chart
     from perftrail.model.build import BuildRecord
     from perftrail.model.measurement import Outcome
     from perftrail.model.search_record import SearchRecord
@@ -113,20 +113,20 @@ async def study(request: Request) -> Response:
     )
 
 
-async def figure(request: Request) -> Response:
+async def chart(request: Request) -> Response:
     """One of the charts of a study's overview, as Vega's specification."""
     snapshot = await snapshot_of(request)
-    drawn = {} if snapshot.page is None else {each.name: each for each in snapshot.page.figures}
+    drawn = {} if snapshot.page is None else {each.name: each for each in snapshot.page.charts}
     found = drawn.get(request.path_params["name"])
     if found is None:
         raise HTTPException(404, "no such chart")
     return drawing(found)
 
 
-def drawing(figure: Figure, **more: object) -> Response:
+def drawing(chart: Chart, **more: object) -> Response:
     """Return a chart for the page's script, in a light and a dark version."""
     looks = {theme: config(theme) for theme in ("light", "dark")}
-    return JSONResponse({"spec": figure.spec, "looks": looks, **more}, headers={"Cache-Control": "no-cache"})
+    return JSONResponse({"spec": chart.spec, "looks": looks, **more}, headers={"Cache-Control": "no-cache"})
 
 
 async def events(request: Request) -> Response:
@@ -171,7 +171,7 @@ async def history(request: Request) -> Response:
         return web(request).pages.page(
             request, "history.html", served_study=served_study, snapshot=snapshot, series=None, here="history"
         )
-    name = named(request, "figure") or names[0]
+    name = named(request, "metric") or names[0]
     series = series_of(snapshot, name)
     part = part_of(request, series)
     return web(request).pages.page(
@@ -188,13 +188,13 @@ async def history(request: Request) -> Response:
     )
 
 
-async def history_figure(request: Request) -> Response:
+async def history_chart(request: Request) -> Response:
     """A part of a metric along the history, as Vega's specification."""
     snapshot = await snapshot_of(request)
     series = series_of(snapshot, request.path_params["name"])
     part = part_of(request, series)
     return drawing(
-        series.figure(part.first, part.last), first=part.first, last=part.last, length=series.length
+        series.chart(part.first, part.last), first=part.first, last=part.last, length=series.length
     )
 
 
@@ -222,15 +222,15 @@ async def searches(request: Request) -> Response:
     )
 
 
-async def search_figure(request: Request) -> Response:
+async def search_chart(request: Request) -> Response:
     """A search's belief after each step, as Vega's specification."""
     served_study, snapshot = served_study_of(request), await snapshot_of(request)
     found = {each.key: each for each in await served_study.query(lambda store: store.searches())}
     record = found.get(request.path_params["key"])
     section = None if record is None else await _search_section(served_study, snapshot, record)
-    if section is None or section.figure is None:
+    if section is None or section.chart is None:
         raise HTTPException(404, "no search has this key, or it has no belief yet")
-    return drawing(section.figure)
+    return drawing(section.chart)
 
 
 async def _search_section(
@@ -554,7 +554,7 @@ async def compare(request: Request) -> Response:
     )
 
 
-async def compare_figure(request: Request) -> Response:
+async def compare_chart(request: Request) -> Response:
     """The comparison of two subjects, as Vega's specification."""
     snapshot = await snapshot_of(request)
     subjects = requested_subjects(request, snapshot)

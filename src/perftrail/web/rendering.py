@@ -147,7 +147,7 @@ def environment(*, with_login: bool) -> Environment:
         with_login=with_login,
         asset=address,
         effect=lambda point: effect_words(point.effect, point.low, point.high),
-        figure_words=_figure_words,
+        value_words=_value_words,
         times=lambda found: ratio_words(found.effect, found.low, found.high),
     )
     return made
@@ -173,7 +173,7 @@ def _beside_id(revision: Revision) -> str:
     return escaped(f"{label} {message}".strip(), longest=300)
 
 
-def _figure_words(point: HistoryPoint, unit: str) -> str:
+def _value_words(point: HistoryPoint, unit: str) -> str:
     return quantity(point.value, unit, low=point.low, high=point.high)
 
 

@@ -41,13 +41,13 @@ def beside(
     )
 
 
-def figures(found: tuple[SideBySide, ...] | list[SideBySide]) -> list[str]:
-    return [each.figure for each in found]
+def metrics(found: tuple[SideBySide, ...] | list[SideBySide]) -> list[str]:
+    return [each.qualified_metric for each in found]
 
 
 def test_each_metrics_rows_are_together_and_times_come_before_memory() -> None:
     mixed = [beside(name, metric) for name in ("a", "b") for metric in ("peak_memory", "time", "user")]
-    assert figures(by_metric(mixed)) == [
+    assert metrics(by_metric(mixed)) == [
         *("a.time", "b.time"),
         *("a.user", "b.user"),
         *("a.peak_memory", "b.peak_memory"),
@@ -56,7 +56,7 @@ def test_each_metrics_rows_are_together_and_times_come_before_memory() -> None:
 
 def test_what_is_asked_comes_first_whatever_it_is() -> None:
     mixed = [beside("a"), beside("b", "peak_memory", in_question=True), beside("b")]
-    assert figures(by_metric(mixed)) == ["b.peak_memory", "a.time", "b.time"]
+    assert metrics(by_metric(mixed)) == ["b.peak_memory", "a.time", "b.time"]
 
 
 def test_what_differs_most_is_drawn_in_its_order() -> None:
@@ -64,7 +64,7 @@ def test_what_differs_most_is_drawn_in_its_order() -> None:
     drawn = drawn_comparisons(many)
     assert len(drawn) == MOST_ROWS
     assert all(each.differs for each in drawn)
-    assert figures(drawn) == sorted(figures(drawn))
+    assert metrics(drawn) == sorted(metrics(drawn))
 
 
 def test_of_more_comparisons_than_are_drawn_all_are_counted_and_in_the_table() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from perftrail.charts.frame import Figure
+from perftrail.charts.frame import Chart
 from perftrail.local_engine import LocalEngine, second_process
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.study import Invocations, MeasurePolicy
@@ -42,14 +42,14 @@ def test_a_page_and_its_images_are_the_same(tmp_path: Path) -> None:
     drain(Run(session, Selection()).events())
     here = make_report(session, tmp_path)
     write_page(here, str(tmp_path / "here"), Drawings(LocalEngine()))
-    known: list[Figure] = []
+    known: list[Chart] = []
     with second_process() as engine:
         drawings = Drawings(engine)
-        there = make_report(session, tmp_path, engine=engine, known=known.append)
+        there = make_report(session, tmp_path, engine=engine, on_chart=known.append)
         write_page(there, str(tmp_path / "there"), drawings)
     assert there == here
     assert "changed work.wall" in there.verdict.sentence
-    assert known == [each for each in there.figures if each.name.startswith("history-")]
+    assert known == [each for each in there.charts if each.name.startswith("history-")]
     written = {file.relative_to(tmp_path / "here") for file in (tmp_path / "here").rglob("*.*")}
     assert len(written) > 3
     for file in written:

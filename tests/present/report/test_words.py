@@ -1,4 +1,4 @@
-"""What a report calls revisions, rows and figures: short, and inert whatever others wrote."""
+"""What a report calls revisions, rows and values: short, and inert whatever others wrote."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_row_is_named_with_its_point() -> None:
     assert row_metric(row(1.0, point=Point((("threads", 2),)))) == "mt.real at threads=2"
 
 
-def test_a_figure_has_its_interval_unless_one_value_has_none() -> None:
+def test_a_value_has_its_interval_unless_one_value_has_none() -> None:
     assert row_value(row()) == "no value"
     assert row_value(row(1.5)) == "1.50 s"
     told = row_value(row(*(1.0 + number / 100 for number in range(10))))
@@ -88,4 +88,4 @@ def test_names_of_files_never_collide() -> None:
     taken: list[str] = []
     for text in ("a b", "a/b", "a.b", "../", "…"):
         taken.append(slug(text, taken))
-    assert taken == ["a-b", "a-b-2", "a-b-3", "figure", "figure-2"]
+    assert taken == ["a-b", "a-b-2", "a-b-3", "chart", "chart-2"]

@@ -151,7 +151,7 @@ def test_a_program_that_stops_its_launcher_is_out_of_time(
     assert inside.run("true").ended == Exited(code=0)
 
 
-def test_figures_are_had_by_the_same_methods_as_outside(inside: Inside) -> None:
+def test_metrics_are_had_by_the_same_methods_as_outside(inside: Inside) -> None:
     with Launcher() as outside:
         here = outside.start()
     ran = inside.run("python3 -c 'x = bytearray(50 << 20)'")

@@ -160,7 +160,7 @@ def test_lnt_has_time_and_memory_of_each_benchmark(study: Path) -> None:
     }
 
 
-def test_otava_has_a_table_for_each_figure_in_the_order_of_the_history(study: Path) -> None:
+def test_otava_has_a_table_for_each_metric_in_the_order_of_the_history(study: Path) -> None:
     written = files(study, "otava")
     assert written["mt-threads-1-kind-a-wall.csv"].decode().splitlines() == [
         "time,commit,value",

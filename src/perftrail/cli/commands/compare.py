@@ -42,7 +42,7 @@ class CompareOptions(TypedDict):
     threshold: float | None
     confidence: float
     budget: str | None
-    max_runs: int | None
+    max_pairs: int | None
 
 
 @click.command("compare", cls=Command)
@@ -88,7 +88,7 @@ class CompareOptions(TypedDict):
     help="Stop after this time of measuring, for example 10min.",
 )
 @click.option(
-    "--max-runs",
+    "--max-pairs",
     type=click.IntRange(min=1),
     metavar="N",
     help="Maximum number of pairs. [default: the study's invocations]",
@@ -179,7 +179,7 @@ def _request(study: Study, base: str, head: str, **comparison: Unpack[CompareOpt
         threshold=threshold,
         confidence=confidence,
         budget_seconds=seconds,
-        most=comparison["max_runs"],
+        most=comparison["max_pairs"],
     )
 
 
@@ -194,7 +194,7 @@ def _with_commands(
         ("--fail-on", None if comparison["fail_on"] == "never" else comparison["fail_on"]),
         ("--threshold", comparison["threshold"]),
         ("--confidence", None if comparison["confidence"] == CONFIDENCE else comparison["confidence"]),
-        ("--max-runs", comparison["max_runs"]),
+        ("--max-pairs", comparison["max_pairs"]),
         ("--budget", comparison["budget"]),
     ):
         if value is not None:

@@ -65,7 +65,7 @@ def command(
 ) -> None:
     """Write a report: the answer, its charts, the evidence, and how to repeat it.
 
-    DIRECTORY/index.html needs no other file and no network; DIRECTORY/figures has each chart as SVG and PNG. The
+    DIRECTORY/index.html needs no other file and no network; DIRECTORY/charts has each chart as SVG and PNG. The
     Markdown report is DIRECTORY/report.md. perftrail builds and measures nothing.
     """
     from perftrail.local_engine import second_process
@@ -94,7 +94,7 @@ def command(
     else:
         click.echo(page.verdict.sentence)
         click.echo(
-            f"{written[0]}, {written[0].stat().st_size / 1e6:.1f} MB, {counted(len(page.figures), 'chart')}"
+            f"{written[0]}, {written[0].stat().st_size / 1e6:.1f} MB, {counted(len(page.charts), 'chart')}"
         )
 
 
@@ -110,7 +110,7 @@ def _page(study: Study, store: str | None, *, engine: Engine, drawings: Drawings
             results_directory(study, store),
             findings=findings,
             engine=engine,
-            known=None if drawings is None else drawings.begin,
+            on_chart=None if drawings is None else drawings.begin,
         )
         print_source_age(view)
     return page

@@ -35,7 +35,7 @@ class Latest:
 
     what: str
     key: str
-    figure: str
+    value: str
     flags: tuple[str, ...]
     failed: bool
     ended: str
@@ -94,7 +94,7 @@ class LatestJson(TypedDict):
 
     of: Annotated[str, "revision, variant, benchmark and point"]
     runnable: str
-    gave: Annotated[str, "its value in words"]
+    value: Annotated[str, "in words, with its metric"]
     failed: bool
 
 
@@ -153,7 +153,7 @@ class Live:
             "since": self.since or None,
             "invocations": self.mark.invocations,
             "latest": [
-                {"of": each.what, "runnable": each.key, "gave": each.figure, "failed": each.failed}
+                {"of": each.what, "runnable": each.key, "value": each.value, "failed": each.failed}
                 for each in self.latest
             ],
             "progress": None
@@ -242,14 +242,14 @@ def _latest(snapshot: Snapshot, runnable: Runnable, outcome: Outcome) -> Latest:
     return Latest(
         what=f"{revision_mark(revision)}{variant} {escaped(runnable.benchmark)}{escaped(point)}{warm}",
         key=runnable.key,
-        figure=_figure(snapshot, runnable, outcome),
+        value=_value(snapshot, runnable, outcome),
         flags=tuple(escaped(flag) for flag in outcome.flags) if isinstance(outcome, Measurement) else (),
         failed=isinstance(outcome, FailedInvocation),
         ended="" if ended is None else _time(ended),
     )
 
 
-def _figure(snapshot: Snapshot, runnable: Runnable, outcome: Outcome) -> str:
+def _value(snapshot: Snapshot, runnable: Runnable, outcome: Outcome) -> str:
     if isinstance(outcome, FailedInvocation):
         return f"{outcome.failure.stage}: {escaped(outcome.failure.message)}"
     study = snapshot.gathered.view.study

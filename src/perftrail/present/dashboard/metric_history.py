@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from perftrail.charts.frame import Figure
+    from perftrail.charts.frame import Chart
     from perftrail.charts.history import Events
     from perftrail.model.search_record import Json
     from perftrail.present.report.gathered import Followed, Gathered
@@ -84,8 +84,8 @@ class MetricHistory:
         ordered = values[np.lexsort((values, np.repeat(np.arange(len(starts)), sizes)))]
         middles = (ordered[starts + (sizes - 1) // 2] + ordered[starts + sizes // 2]) / 2
         return tuple(
-            self._neighbours(self.points[one], self.points[other], *figures)
-            for one, other, *figures in zip(
+            self._neighbours(self.points[one], self.points[other], *values)
+            for one, other, *values in zip(
                 inside[starts].tolist(),
                 inside[starts + sizes - 1].tolist(),
                 middles.tolist(),
@@ -115,15 +115,15 @@ class MetricHistory:
             of=of,
         )
 
-    def figure(self, first: int, last: int) -> Figure:
+    def chart(self, first: int, last: int) -> Chart:
         """Return the chart from one position to another."""
         return self._whole if (first, last) == (0, self.length - 1) else self._drawn(first, last)
 
     @cached_property
-    def _whole(self) -> Figure:
+    def _whole(self) -> Chart:
         return self._drawn(0, self.length - 1)
 
-    def _drawn(self, first: int, last: int) -> Figure:
+    def _drawn(self, first: int, last: int) -> Chart:
         part = self.within(first, last)
         labels = Labels(
             name="history",
@@ -181,7 +181,7 @@ def metric_histories(gathered: Gathered) -> Iterator[MetricHistory]:
     """Yield each metric along the history, that of the study's question first."""
     lead = gathered.lead
     known: Sequence[Followed] = list(
-        dict.fromkeys(gathered.followed(rows[0]) for rows in gathered.by_figure.values())
+        dict.fromkeys(gathered.followed(rows[0]) for rows in gathered.rows_by_metric.values())
     )
     for followed in (*([lead] if lead is not None else []), *(each for each in known if each != lead)):
         points = along_history(gathered, followed)

@@ -33,7 +33,7 @@ class RegressionJson(TypedDict):
     """A change for the worse."""
 
     id: str
-    figure: str
+    qualified_metric: str
     benchmark: str
     metric: str
     variant: str
@@ -57,7 +57,7 @@ class Regression:
     """
 
     key: str
-    figure: str
+    qualified_metric: str
     benchmark: str
     metric: str
     variant: str
@@ -76,7 +76,7 @@ class Regression:
         """Return it as the API does."""
         return {
             "id": self.key,
-            "figure": self.figure,
+            "qualified_metric": self.qualified_metric,
             "benchmark": self.benchmark,
             "metric": self.metric,
             "variant": self.variant,
@@ -97,7 +97,9 @@ def regressions(gathered: Gathered) -> tuple[Regression, ...]:
     for each in (*_searched(gathered), *_seen(gathered)):
         known = found.get(each.key)
         found[each.key] = each if known is None else replace(known, other_points=known.other_points + 1)
-    return tuple(sorted(found.values(), key=lambda each: (-each.position, each.figure, each.variant)))
+    return tuple(
+        sorted(found.values(), key=lambda each: (-each.position, each.qualified_metric, each.variant))
+    )
 
 
 def status_of(notes: Sequence[RegressionNote], key: str) -> Status:
@@ -132,7 +134,7 @@ def _of_answer(gathered: Gathered, answer: Mapping[str, Json], found: ChangeFoun
         return
     yield Regression(
         key=_key(str(answer["benchmark"]), metric, str(answer["variant"]), ids[-1]),
-        figure=escaped(str(answer["metric"])),
+        qualified_metric=escaped(str(answer["metric"])),
         benchmark=str(answer["benchmark"]),
         metric=metric,
         variant=str(answer["variant"]),
@@ -153,7 +155,7 @@ def _seen(gathered: Gathered) -> Iterator[Regression]:
             row, point = each.row, each.point
             yield Regression(
                 key=_key(row.benchmark, row.metric, row.subject.variant, row.subject.revision.id),
-                figure=row_metric(row),
+                qualified_metric=row_metric(row),
                 benchmark=row.benchmark,
                 metric=row.metric,
                 variant=row.subject.variant,

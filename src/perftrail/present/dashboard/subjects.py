@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from perftrail.charts.frame import Figure
+    from perftrail.charts.frame import Chart
     from perftrail.model.measurement import Machine, Outcome
     from perftrail.model.study import Study
     from perftrail.model.subject import Revision
@@ -52,7 +52,7 @@ class PairedComparisonJson(TypedDict):
     effect: Annotated[ValueWithIntervalJson, "the ratio of the second to the first"]
     confidence: float
     count: Annotated[int, "number of pairs"]
-    in_turns: Annotated[bool, "whether the samples are interleaved pairs"]
+    interleaved: Annotated[bool, "whether the samples are interleaved pairs"]
     verdict: Verdict
     words: str
 
@@ -60,7 +60,7 @@ class PairedComparisonJson(TypedDict):
 class ComparedMetricJson(TypedDict):
     """One metric of two subjects."""
 
-    figure: str
+    metric: str
     first: str
     second: str
     reason: Annotated[str, "why there is no comparison"]
@@ -95,7 +95,7 @@ class InvocationJson(InvocationTimeJson):
 class Compared:
     """One metric of both subjects in words, and their comparison; `None` without one, with the reason `why`."""
 
-    figure: str
+    metric: str
     first: str
     second: str
     beside: SideBySide | None
@@ -105,7 +105,7 @@ class Compared:
         """Return it as the API does."""
         result = self.beside
         return {
-            "figure": self.figure,
+            "metric": self.metric,
             "first": self.first,
             "second": self.second,
             "reason": self.why,
@@ -119,7 +119,7 @@ class Compared:
                 },
                 "confidence": result.comparison.confidence,
                 "count": result.comparison.pairs,
-                "in_turns": result.in_turns,
+                "interleaved": result.interleaved,
                 "verdict": result.verdict,
                 "words": result.words,
             },
@@ -158,15 +158,15 @@ def usual_variants(
     gathered: Gathered, rows_of: Mapping[str, Sequence[Row]], revision: Revision
 ) -> tuple[str, str]:
     """Return the first and the last variant with a common metric; without one, those of the study."""
-    figures: dict[str, set[object]] = {}
+    metrics: dict[str, set[object]] = {}
     for row in rows_of.get(revision.id, ()):
         if row.estimate is not None:
-            figures.setdefault(row.subject.variant, set()).add((row.benchmark, row.point, row.metric))
+            metrics.setdefault(row.subject.variant, set()).add((row.benchmark, row.point, row.metric))
     both = (
         (one, other)
         for one in gathered.variants
         for other in reversed(gathered.variants)
-        if one != other and figures.get(one, set()) & figures.get(other, set())
+        if one != other and metrics.get(one, set()) & metrics.get(other, set())
     )
     return next(both, (gathered.variants[0], gathered.variants[-1]))
 
@@ -182,7 +182,7 @@ def compare_two(
     able = sum(not why for _, _, why in pairs)
     return tuple(
         Compared(
-            figure=row_metric(other),
+            metric=row_metric(other),
             first=row_value(one),
             second=row_value(other),
             why=why,
@@ -203,13 +203,13 @@ def _why_not(one: Row, other: Row) -> str:
     return "" if comparable(one, other) else "not compared: a comparison needs two values of each"
 
 
-def comparison_chart(found: Sequence[Compared], first: Subject, second: Subject) -> Figure | None:
+def comparison_chart(found: Sequence[Compared], first: Subject, second: Subject) -> Chart | None:
     """Return the chart of the comparisons; `None` without any."""
     result = [each for each in found if each.beside is not None][:MOST_DRAWN]
     rows = [
         Against.of(
             each.beside.comparison,
-            row=each.figure,
+            row=each.metric,
             subject=str(second),
             ratios=each.beside.ratios,
             verdict=each.beside.words,
@@ -219,7 +219,7 @@ def comparison_chart(found: Sequence[Compared], first: Subject, second: Subject)
     ]
     if not rows:
         return None
-    apart = any(each.beside is not None and not each.beside.in_turns for each in result)
+    apart = any(each.beside is not None and not each.beside.interleaved for each in result)
     more = {"dots": "values", "taken": "not all measured as interleaved pairs"} if apart else {}
     palette = Palette((str(first), str(second)))
     title = f"{second} against {first}"
@@ -244,9 +244,9 @@ def _side_by_side(gathered: Gathered, one: Row, other: Row, *, comparisons: int)
     found = stored_row(gathered, one, other)
     if found is not None and found.comparison is not None:
         own = compare_unpaired_rows(gathered, one, other, comparisons=comparisons)
-        return replace(own, comparison=found.comparison, ratios=found.ratios, in_turns=True)
-    in_turns = gathered.search is None or one.subject.revision == other.subject.revision
-    if in_turns and gathered.view.study.searched_source.kind != "samples":
+        return replace(own, comparison=found.comparison, ratios=found.ratios, interleaved=True)
+    interleaved = gathered.search is None or one.subject.revision == other.subject.revision
+    if interleaved and gathered.view.study.searched_source.kind != "samples":
         taken = pairs_of_points(gathered, [(one, other)])
         if count_pairs(taken) >= LEAST_PAIRS:
             return compare_pairs_of(gathered, taken, comparisons=comparisons)

@@ -78,9 +78,9 @@ def difference(gathered: Gathered, compared: Sequence[SideBySide], *, notes: tup
     alike = [each for each in result if (each.benchmark, each.metric) == (best.benchmark, best.metric)]
     found = best.comparison
     words = ", ".join(f"{each.name} {relative(each.comparison.effect)} ({each.words})" for each in alike)
-    figure = best.figure if best.in_question else f"{best.benchmark}.{best.metric}"
+    metric = best.qualified_metric if best.in_question else f"{best.benchmark}.{best.metric}"
     return Verdict(
-        sentence=f"{figure} against {best.reference}: {words}.",
+        sentence=f"{metric} against {best.reference}: {words}.",
         tone=_tone({each.words for each in alike}),
         facts=(
             Fact(
@@ -102,7 +102,7 @@ def difference(gathered: Gathered, compared: Sequence[SideBySide], *, notes: tup
 
 def _of_builds(gathered: Gathered, best: SideBySide) -> tuple[str, ...]:
     """Return a note that a difference of two revisions is one of two builds; empty for variants."""
-    if len(gathered.variants) > 1 or not best.in_turns:
+    if len(gathered.variants) > 1 or not best.interleaved:
         return ()
     return (BUILDS_DIFFER,)
 
@@ -119,12 +119,13 @@ def _alike(compared: Sequence[SideBySide], about: Sequence[SideBySide], notes: t
     which = "No difference" if same else "No difference detected"
     if any(each.points > 1 for each in about):
         which += " on the whole"
-    figure = f" in {about[0].figure}" if about[0].in_question else ""
-    sentence = f"{which} from {about[0].reference}{figure}; {bound}."
+    metric = f" in {about[0].qualified_metric}" if about[0].in_question else ""
+    sentence = f"{which} from {about[0].reference}{metric}; {bound}."
     if disturbed := [each for each in about if not each.decides]:
         largest = max(disturbed, key=lambda each: each.size)
         sentence = (
-            f"{largest.figure} against {largest.reference}: {largest.name} {relative(largest.comparison.effect)}, "
+            f"{largest.qualified_metric} against {largest.reference}: "
+            f"{largest.name} {relative(largest.comparison.effect)}, "
             "but that is no evidence: other processes used the machine."
         )
     return Verdict(
@@ -143,7 +144,7 @@ def _counted(compared: Sequence[SideBySide]) -> Fact:
 
 
 def _pair_words(best: SideBySide) -> str:
-    return "interleaved pairs" if best.in_turns else "values of each or more, not interleaved"
+    return "interleaved pairs" if best.interleaved else "values of each or more, not interleaved"
 
 
 def answer_sure(found: ChangeFound) -> str:
@@ -154,7 +155,7 @@ def answer_sure(found: ChangeFound) -> str:
 
 def answer_certainty(answer: Mapping[str, Json]) -> str:
     """Return how certain an answer is."""
-    return probability(answer_figure(answer.get("confidence", 0.0)))
+    return probability(answer_number(answer.get("confidence", 0.0)))
 
 
 def answer_smallest(answer: Mapping[str, Json]) -> str:
@@ -169,7 +170,7 @@ def answer_items(of: Mapping[str, Json], name: str) -> list[Json]:
     return found if isinstance(found, list) else []
 
 
-def answer_figure(value: Json) -> float:
+def answer_number(value: Json) -> float:
     """Return a number of an answer; zero if it is missing."""
     return float(value) if isinstance(value, int | float) else 0.0
 
@@ -308,7 +309,7 @@ def _other_notes(gathered: Gathered) -> tuple[str, ...]:
 
 def _reservations(answers: Sequence[Mapping[str, Json]]) -> Iterable[str]:
     """Yield the limits of an answer."""
-    noisy = max((answer_figure(each.get("noisy", 0)) for each in answers), default=0.0)
+    noisy = max((answer_number(each.get("noisy", 0)) for each in answers), default=0.0)
     none = any(each["verdict"] == "none" for each in answers)
     yield from (f"{capitalised(words)}." for words in noisy_words(round(noisy), none=none))
     yield from dict.fromkeys(str(text) for each in answers for text in answer_items(each, "other_machines"))
@@ -329,7 +330,7 @@ def search_section(gathered: Gathered) -> Section | None:
             escaped(asked, longest=400),
             *(f"{str(each).capitalize()}." for each in _priors(question)),
         ),
-        figure=belief(believed, length=len(gathered.revisions), culprits=culprits(gathered))
+        chart=belief(believed, length=len(gathered.revisions), culprits=culprits(gathered))
         if drawn
         else None,
         tables=(

@@ -32,7 +32,7 @@ from perftrail.stats.ratios import compare_over, compare_unpaired, needed_values
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from perftrail.charts.frame import Figure
+    from perftrail.charts.frame import Chart
     from perftrail.model.metrics import Better
     from perftrail.present.html_page import Tone
     from perftrail.present.report.gathered import Gathered
@@ -85,7 +85,7 @@ def compared_sections(comparisons: Sequence[Gate]) -> Iterator[Section]:
             name=f"compared-{number}",
             title=f"{gate.head.short} compared with {gate.base.short}, {gate.finished[:10]}",
             paragraphs=(escaped(sentence(headline(gate)), longest=LONGEST), *more),
-            figure=_chart(gate, name=f"compared-{number}"),
+            chart=_chart(gate, name=f"compared-{number}"),
             tables=(
                 Table(
                     name=f"compared-{number}",
@@ -114,7 +114,7 @@ def _failures(gate: Gate, number: int) -> Iterator[Table]:
         yield Table(name=f"compared-{number}-failed", head=("failed",), rows=rows)
 
 
-def _chart(gate: Gate, *, name: str) -> Figure | None:
+def _chart(gate: Gate, *, name: str) -> Chart | None:
     """Return the chart of the worst rows with pairs; `None` without any."""
     head = gate.head.short
     rows = [
@@ -164,8 +164,8 @@ MOST_ROWS = 20
 class SideBySide:
     """A subject compared with the reference in one metric of one benchmark, over every common point.
 
-    Over several points the effect is the geometric mean. If the values are not `in_turns`
-    (interleaved), all values of both subjects at one point are compared. `decides` is false for times from noisy
+    Over several points the effect is the geometric mean. If the values are not
+    `interleaved`, all values of both subjects at one point are compared. `decides` is false for times from noisy
     samples. `in_question`: whether this is the metric of the study's question.
     """
 
@@ -179,12 +179,12 @@ class SideBySide:
     ratios: tuple[float, ...]
     comparison: Comparison
     points: int = 1
-    in_turns: bool = True
+    interleaved: bool = True
     decides: bool = True
     in_question: bool = False
 
     @property
-    def figure(self) -> str:
+    def qualified_metric(self) -> str:
         """The compared metric: benchmark, name and point."""
         return f"{self.benchmark}.{self.metric} {self.where}".strip()
 
@@ -206,7 +206,7 @@ class SideBySide:
     @property
     def counted(self) -> str:
         """The noun that the comparison's numbers count."""
-        return "pairs" if self.in_turns else "values"
+        return "pairs" if self.interleaved else "values"
 
     @property
     def words(self) -> str:
@@ -215,7 +215,7 @@ class SideBySide:
         if self.differs:
             good = (found.effect < 1.0) == (self.better == "lower")
             return "better" if good else "worse"
-        needed = found.needed_pairs if self.in_turns else needed_values(found.level)
+        needed = found.needed_pairs if self.interleaved else needed_values(found.level)
         return undecided_words(found, decides=self.decides, counted=self.counted, needed=needed)
 
 
@@ -304,7 +304,7 @@ def compare_unpaired_rows(gathered: Gathered, first: Row, second: Row, *, compar
         better=gathered.followed(second).better,
         ratios=tuple(unpaired_ratios(first, second)),
         comparison=compare_rows(first, second, comparisons=comparisons),
-        in_turns=False,
+        interleaved=False,
         in_question=asked is not None and asked.is_of(second),
     )
 
@@ -318,7 +318,7 @@ def comparison_section(gathered: Gathered, compared: Sequence[SideBySide]) -> Se
     rows = [
         Against.of(
             each.comparison,
-            row=_row_name(each, several=several or not each.in_turns),
+            row=_row_name(each, several=several or not each.interleaved),
             subject=each.name,
             ratios=each.ratios,
             verdict=each.words,
@@ -326,13 +326,15 @@ def comparison_section(gathered: Gathered, compared: Sequence[SideBySide]) -> Se
         for each in drawn
     ]
     title = f"Against {reference}"
-    apart = {} if compared[0].in_turns else {"dots": "values", "taken": "not measured as interleaved pairs"}
+    apart = (
+        {} if compared[0].interleaved else {"dots": "values", "taken": "not measured as interleaved pairs"}
+    )
     return Section(
         name="against",
         title=title,
         answers=any(each.in_question for each in compared),
         paragraphs=(_of_how_many(compared),) if len(drawn) < len(compared) else (),
-        figure=against(
+        chart=against(
             rows, name="against", title=title, reference=reference, palette=gathered.palette, **apart
         ),
         tables=(
@@ -364,15 +366,15 @@ def _of_how_many(compared: Sequence[SideBySide]) -> str:
 
 def _row_name(each: SideBySide, *, several: bool) -> str:
     """Return the name of a chart's row, with its metric if there are `several`."""
-    figure = f"{each.benchmark}.{each.metric}" if several else ""
-    return " ".join(part for part in (each.name, figure, "" if each.in_turns else each.where) if part)
+    metric = f"{each.benchmark}.{each.metric}" if several else ""
+    return " ".join(part for part in (each.name, metric, "" if each.interleaved else each.where) if part)
 
 
 def _texts(each: SideBySide) -> tuple[str, ...]:
     found = each.comparison
     return (
         each.name,
-        each.figure,
+        each.qualified_metric,
         *ratio_words(found.effect, found.low, found.high),
         str(found.pairs),
         each.words,

@@ -83,7 +83,7 @@ def samples_section(gathered: Gathered) -> Section | None:
     return Section(
         name="samples",
         title=f"Every sample of {lead.benchmark}.{lead.metric}",
-        figure=samples(
+        chart=samples(
             {name: row.values for name, row in named.items()},
             labels=labels,
             palette=gathered.palette,
@@ -144,14 +144,14 @@ def _sections(gathered: Gathered, family: _Family, name: str) -> Iterator[Sectio
         title=family.title,
         answers=asked is not None and any(asked.is_of(row) for row in family.rows),
         paragraphs=(at,) if at else (),
-        figure=curve(points, lost, labels=labels, palette=gathered.palette),
+        chart=curve(points, lost, labels=labels, palette=gathered.palette),
         tables=(table,),
     )
     if family.unit == "s" and PARALLEL.search(family.axis) and family.metric != "cpu":
         title = f"Speed-up of {family.benchmark}.{family.metric} with {family.axis}"
         faster = Labels(name=f"speed-up-{name}", title=title, axis=family.axis, metric="speed-up", unit="")
-        figure = speed_up(points, labels=faster, palette=gathered.palette)
-        yield Section(name=figure.name, title=title, figure=figure)
+        chart = speed_up(points, labels=faster, palette=gathered.palette)
+        yield Section(name=chart.name, title=title, chart=chart)
 
 
 def _curve_point(gathered: Gathered, family: _Family, row: Row) -> Iterator[CurvePoint]:
@@ -270,12 +270,12 @@ def all_benchmarks_section(gathered: Gathered) -> Section | None:
     if len(compared) < 2:
         return None
     rows = [row for row in rows if (row.benchmark, row.metric, row.point) in compared]
-    found = _apart(gathered, opposite) if _lacks_turns(gathered) else _in_turns(gathered, opposite)
+    found = _apart(gathered, opposite) if _not_interleaved(gathered) else _interleaved(gathered, opposite)
     lines = list(_lines(gathered, rows, found))
     columns = list(dict.fromkeys(gathered.subject_name(row) for _, row in opposite))
     reference = gathered.subject_name(opposite[0][0])
     drawn = largest_differences(lines)
-    figure = heat(
+    chart = heat(
         [_cell(line, column) for line in drawn for column in columns],
         reference=reference,
         name="heat-every-benchmark",
@@ -283,9 +283,9 @@ def all_benchmarks_section(gathered: Gathered) -> Section | None:
     )
     return Section(
         name="heat",
-        title=figure.title,
+        title=chart.title,
         paragraphs=(_counted(found),),
-        figure=figure,
+        chart=chart,
         tables=tuple(_tables(lines)),
     )
 
@@ -299,13 +299,13 @@ def _answered(gathered: Gathered, first: Row, row: Row) -> bool:
     return any(name in searched for name in named) or stored_row(gathered, first, row) is not None
 
 
-def _lacks_turns(gathered: Gathered) -> bool:
+def _not_interleaved(gathered: Gathered) -> bool:
     """Whether the samples are not interleaved: imported samples, and those of a search."""
     searched = gathered.search is not None and len(gathered.variants) < 2
     return searched or gathered.view.study.searched_source.kind == "samples"
 
 
-def _in_turns(gathered: Gathered, opposite: Sequence[tuple[Row, Row]]) -> Shifts:
+def _interleaved(gathered: Gathered, opposite: Sequence[tuple[Row, Row]]) -> Shifts:
     return shifts(gathered.view, gathered.measured_here, opposite)
 
 

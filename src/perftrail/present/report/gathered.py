@@ -120,7 +120,7 @@ class Gathered:
         }
 
     @cached_property
-    def by_figure(self) -> Mapping[tuple[str, str, Point], Sequence[Row]]:
+    def rows_by_metric(self) -> Mapping[tuple[str, str, Point], Sequence[Row]]:
         """The rows of each benchmark, metric and point, in the order of the history."""
         found: dict[tuple[str, str, Point], list[Row]] = {}
         for row in self.rows:
@@ -129,7 +129,7 @@ class Gathered:
 
     def rows_of(self, followed: Followed) -> Sequence[Row]:
         """Return the rows with a metric."""
-        return self.by_figure.get((followed.benchmark, followed.metric, followed.point), ())
+        return self.rows_by_metric.get((followed.benchmark, followed.metric, followed.point), ())
 
     @cached_property
     def measured(self) -> tuple[Revision, ...]:

@@ -27,7 +27,7 @@ from perftrail.stats.estimate import estimate
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from perftrail.charts.frame import Figure
+    from perftrail.charts.frame import Chart
     from perftrail.model.search_record import Json
     from perftrail.model.subject import Revision
     from perftrail.present.report.gathered import Followed, Gathered
@@ -144,12 +144,12 @@ class _Drawn:
 
     followed: Followed
     points: Sequence[HistoryPoint]
-    figure: Figure
+    chart: Chart
 
 
 def _points_ahead(gathered: Gathered) -> Mapping[Followed, Sequence[HistoryPoint]]:
     """Estimate the points of the first charts, while the changes are being computed."""
-    first = islice(gathered.by_figure.values(), MOST_SECTIONS - 1)
+    first = islice(gathered.rows_by_metric.values(), MOST_SECTIONS - 1)
     return {
         (followed := gathered.followed(rows[0])): along_history(gathered, followed)
         for rows in first
@@ -158,14 +158,14 @@ def _points_ahead(gathered: Gathered) -> Mapping[Followed, Sequence[HistoryPoint
 
 
 def history_sections(
-    gathered: Gathered, *, known: Callable[[Figure], None] | None = None
+    gathered: Gathered, *, on_chart: Callable[[Chart], None] | None = None
 ) -> tuple[Section, ...]:
     """Return a section for each metric along the history, that of the study's question first.
 
-    `known` is called with each chart before any table is made.
+    `on_chart` is called with each chart before any table is made.
     """
     ahead, lead = _points_ahead(gathered), gathered.lead
-    every = dict.fromkeys(gathered.followed(rows[0]) for rows in gathered.by_figure.values())
+    every = dict.fromkeys(gathered.followed(rows[0]) for rows in gathered.rows_by_metric.values())
     ordered = [*([lead] if lead is not None else []), *(each for each in every if each != lead)]
     drawn: list[_Drawn] = []
     for followed in ordered:
@@ -175,12 +175,12 @@ def history_sections(
         if len({point.position for point in points}) >= LEAST:
             name = slug(
                 f"history-{followed.benchmark}-{followed.metric}-{followed.point}",
-                [each.figure.name for each in drawn],
+                [each.chart.name for each in drawn],
             )
-            figure = _figure(gathered, followed, points, name)
-            drawn.append(_Drawn(followed=followed, points=points, figure=figure))
-            if known is not None:
-                known(figure)
+            chart = _chart(gathered, followed, points, name)
+            drawn.append(_Drawn(followed=followed, points=points, chart=chart))
+            if on_chart is not None:
+                on_chart(chart)
     sections = [_section(gathered, each) for each in drawn]
     if len(sections) == MOST_SECTIONS and len(ordered) > MOST_SECTIONS:
         sections.append(_overview(gathered, ordered))
@@ -221,7 +221,7 @@ def _overview(gathered: Gathered, every: Sequence[Followed]) -> Section:
     )
 
 
-def _figure(gathered: Gathered, followed: Followed, points: Sequence[HistoryPoint], name: str) -> Figure:
+def _chart(gathered: Gathered, followed: Followed, points: Sequence[HistoryPoint], name: str) -> Chart:
     point = f" at {escaped(str(followed.point))}" if followed.point.values else ""
     title = f"{followed.benchmark}.{followed.metric}{point} along the history"
     labels = Labels(
@@ -232,11 +232,11 @@ def _figure(gathered: Gathered, followed: Followed, points: Sequence[HistoryPoin
 
 def _section(gathered: Gathered, drawn: _Drawn) -> Section:
     return Section(
-        name=drawn.figure.name,
-        title=drawn.figure.title,
+        name=drawn.chart.name,
+        title=drawn.chart.title,
         answers=bool(gathered.question_rows) and drawn.followed == gathered.lead,
         paragraphs=tuple(_changes(gathered, drawn.followed)),
-        figure=drawn.figure,
+        chart=drawn.chart,
         tables=(_table(gathered, drawn),),
         detail=tuple(drawn.points) if len(drawn.points) > MOST else (),
     )
@@ -294,7 +294,7 @@ def _table(gathered: Gathered, drawn: _Drawn) -> Table:
     kept = [column for column in range(len(head)) if column != 3 or len(gathered.variants) > 1]
     columns = itemgetter(*kept)
     return Table(
-        name=drawn.figure.name,
+        name=drawn.chart.name,
         head=columns(head),
         rows=tuple(map(columns, texts)),
         numbers=frozenset(number for number, column in enumerate(kept) if column in (0, 4, 5)),

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from perftrail.charts.frame import Figure
+    from perftrail.charts.frame import Chart
     from perftrail.measure.failure_groups import FailureGroup
     from perftrail.measure.session import View
     from perftrail.model.subject import Revision
@@ -212,26 +212,26 @@ def make_report(
     *,
     findings: Callable[[Gathered], tuple[Section, ...]] = lambda _: (),
     engine: Engine | None = None,
-    known: Callable[[Figure], None] | None = None,
+    on_chart: Callable[[Chart], None] | None = None,
 ) -> Page:
     """Return the report of a study. Builds and measures nothing.
 
     `results` is the directory of quoted logs, `findings` returns sections after the charts. `engine` computes change
-    points; `known` is called with each chart as soon as it is known. Raises `NoAnswer` for an empty store.
+    points; `on_chart` is called with each chart as soon as it is known. Raises `NoAnswer` for an empty store.
     """
-    return report_of(gather(view, results, engine=engine), findings=findings, known=known)
+    return report_of(gather(view, results, engine=engine), findings=findings, on_chart=on_chart)
 
 
 def report_of(
     gathered: Gathered,
     *,
     findings: Callable[[Gathered], tuple[Section, ...]] = lambda _: (),
-    known: Callable[[Figure], None] | None = None,
+    on_chart: Callable[[Chart], None] | None = None,
 ) -> Page:
     """Return the report of gathered data, like `make_report`."""
     if not gathered.rows and not gathered.searches:
         raise NoAnswer(NOTHING_MEASURED)
-    histories = history_sections(gathered, known=known)
+    histories = history_sections(gathered, on_chart=on_chart)
     compared, curves = compare_subjects(gathered), curve_sections(gathered)
     others = [
         comparison_section(gathered, compared),

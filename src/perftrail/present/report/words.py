@@ -63,7 +63,7 @@ def slug(text: str, taken: Collection[str] = ()) -> str:
     >>> slug("../../etc/passwd"), slug("mt real", {"mt-real"})
     ('etc-passwd', 'mt-real-2')
     """
-    name = re.sub(r"[^A-Za-z0-9]+", "-", text)[:60].strip("-").lower() or "figure"
+    name = re.sub(r"[^A-Za-z0-9]+", "-", text)[:60].strip("-").lower() or "chart"
     number, unique = 2, name
     while unique in taken:
         unique, number = f"{name}-{number}", number + 1

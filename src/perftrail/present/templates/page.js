@@ -67,7 +67,7 @@
     const looks = read("#looks")[dark.matches ? "dark" : "light"];
     place.hidden = false;
     if (place.clientWidth < 480) looks.legend.columns = 1;
-    const spec = { ...read(`[data-spec="${place.dataset.figure}"]`), width: "container", config: looks };
+    const spec = { ...read(`[data-spec="${place.dataset.chart}"]`), width: "container", config: looks };
     const detail = place.dataset.detail && JSON.parse(place.dataset.detail);
     if (detail) {
       const series = spec.layer.find((layer) => layer.data && layer.data.name === "points");
@@ -93,11 +93,11 @@
     figure.querySelectorAll(".hint").forEach((hint) => { hint.hidden = false; });
   };
 
-  const places = [...document.querySelectorAll("[data-figure]")];
+  const places = [...document.querySelectorAll("[data-chart]")];
   const seen = new Set();
   const watcher = new IntersectionObserver((entries) => {
     for (const entry of entries) {
-      const place = entry.target.querySelector("[data-figure]");
+      const place = entry.target.querySelector("[data-chart]");
       if (entry.isIntersecting && !seen.has(place)) {
         seen.add(place);
         draw(place).catch((error) => { place.hidden = true; console.error(error); });

@@ -89,7 +89,7 @@ class BackportMetricJson(TypedDict):
     discarded: int
     layouts: int
     basis: Literal["", "builds", "layouts"]
-    figures: Annotated[dict[str, BackportEstimateJson], "median of each role: old, patched, fixed"]
+    estimates: Annotated[dict[str, BackportEstimateJson], "median of each role: old, patched, fixed"]
     patched_against_old: BackportComparisonJson | None
     fixed_against_old: BackportComparisonJson | None
     retained_gain: RetainedGainJson | None
@@ -254,7 +254,7 @@ class MetricResult:
             "discarded": self.discarded,
             "layouts": self.layouts,
             "basis": self.basis,
-            "figures": {
+            "estimates": {
                 str(role): {
                     "value": each.value,
                     "low": each.low,

@@ -62,7 +62,7 @@ class ExplainedMetricJson(TypedDict):
     before: float
     after: float
     log_ratio: float
-    sure: Annotated[float, "absolute logarithm of the ratio, minus its noise"]
+    log_ratio_lower_bound: Annotated[float, "lower bound of the absolute logarithm of the ratio; 0: noise"]
     differs: bool
 
 
@@ -80,7 +80,7 @@ class ExplainedPointJson(TypedDict):
     variant: str
     point: dict[str, Value]
     equal: Annotated[bool, "whether both builds are equal"]
-    figures: list[ExplainedMetricJson]
+    metrics: list[ExplainedMetricJson]
     unavailable: list[UnavailableJson]
 
 
@@ -130,7 +130,7 @@ class CellReport:
             "variant": self.cell.subject.variant,
             "point": dict(self.cell.point.values),
             "equal": self.equal,
-            "figures": [
+            "metrics": [
                 {
                     "name": each.name,
                     "unit": each.unit,
@@ -139,7 +139,7 @@ class CellReport:
                     "before": each.difference.before,
                     "after": each.difference.after,
                     "log_ratio": each.difference.size,
-                    "sure": each.difference.sure,
+                    "log_ratio_lower_bound": each.difference.lower_bound,
                     "differs": each.difference.differs,
                 }
                 for each in self.metrics
@@ -277,7 +277,7 @@ class Explain:
         return CellReport(
             cell=after.cell,
             equal=False,
-            metrics=tuple(sorted(_compared(found), key=lambda each: -each.difference.sure)),
+            metrics=tuple(sorted(_compared(found), key=lambda each: -each.difference.lower_bound)),
             unavailable=tuple(unavailable),
         )
 
@@ -333,7 +333,7 @@ def _compared(
                 unit=after[0].unit,
                 method=after[0].method,
                 starts=len(after),
-                difference=difference(*values, floor=floor, figures=len(found)),
+                difference=difference(*values, floor=floor, metrics=len(found)),
             )
         )
     return differences

@@ -44,13 +44,13 @@ if TYPE_CHECKING:
 class WatchedMetric:
     """One metric of a batch: for each revision, the logarithms of its ratios to the reference.
 
-    Revisions with the reference's build are in `same` and have no ratios. `own` are the logarithms of the reference's
-    values, relative to their median.
+    Revisions with the reference's build are in `same` and have no ratios. `reference_logs` are the logarithms of
+    the reference's values, relative to their median.
     """
 
     target: Target
-    own: tuple[float, ...]
-    logs: Mapping[str, tuple[float, ...]]
+    reference_logs: tuple[float, ...]
+    log_ratios: Mapping[str, tuple[float, ...]]
     same: frozenset[str]
     benchmark: WatchedBenchmark
 
@@ -62,16 +62,16 @@ class WatchedMetric:
 class WatchedBenchmark:
     """One benchmark in one variant: the reference interleaved with the others until verdicts are settled."""
 
-    def __init__(self, session: Session, readies: Mapping[str, Sequence[Ready]], reference: str) -> None:
-        keys = {name: tuple(ready.runnable.key for ready in each) for name, each in readies.items()}
+    def __init__(self, session: Session, ready_cells: Mapping[str, Sequence[Ready]], reference: str) -> None:
+        keys = {name: tuple(ready.runnable.key for ready in each) for name, each in ready_cells.items()}
         self._measured_as = {
             name: next(other for other in keys if keys[other] == key) for name, key in keys.items()
         }
         self.reference = reference
-        different = {name: readies[name] for name in dict.fromkeys(self._measured_as.values())}
+        different = {name: ready_cells[name] for name in dict.fromkeys(self._measured_as.values())}
         self.pairs: InterleavedPairs[str] = InterleavedPairs(session, different)
         self._comparisons: Comparisons[str] = Comparisons(self.pairs.units)
-        first = next(iter(readies.values()))[0].cell
+        first = next(iter(ready_cells.values()))[0].cell
         points = set(self.pairs.units.points)
         wanted = (
             target
@@ -117,8 +117,8 @@ class WatchedBenchmark:
             known = self._measured_as.items()
             yield WatchedMetric(
                 target=target,
-                own=tuple(unit.logs[self.reference] - centre for unit in units),
-                logs={
+                reference_logs=tuple(unit.logs[self.reference] - centre for unit in units),
+                log_ratios={
                     name: tuple(unit.logs[side] - unit.logs[self.reference] for unit in units)
                     for name, side in known
                     if side != self.reference and units
@@ -158,11 +158,13 @@ def measured_batch(
                 ready = yield from session.subject_builder.ready(cell)
                 if not isinstance(ready, Failure):
                     built.setdefault(cell.benchmark, {}).setdefault(revision.id, []).append(ready)
-        reference_built = reference_built or any(reference.id in readies for readies in built.values())
+        reference_built = reference_built or any(
+            reference.id in ready_cells for ready_cells in built.values()
+        )
         benchmarks += [
-            WatchedBenchmark(session, readies, reference.id)
-            for readies in built.values()
-            if reference.id in readies and len(readies) > 1
+            WatchedBenchmark(session, ready_cells, reference.id)
+            for ready_cells in built.values()
+            if reference.id in ready_cells and len(ready_cells) > 1
         ]
     yield from session.subject_builder.confirm()
     rule = rule_for(session.study.measure, sum(each.comparisons for each in benchmarks))
@@ -173,9 +175,9 @@ def measured_batch(
     return [each for benchmark in benchmarks for each in benchmark.measured()]
 
 
-def level(logs: Sequence[float]) -> float:
+def level(log_ratios: Sequence[float]) -> float:
     """Return the level of a metric, as a logarithm."""
-    return statistics.median(logs) if logs else 0.0
+    return statistics.median(log_ratios) if log_ratios else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,7 +202,7 @@ def alarms_by_pairs(measured: WatchedMetric, order: Sequence[str], *, threshold:
         if found is not None and differs and abs(math.log(found.effect)) >= math.log1p(threshold):
             alarms.append(Alarm(target=measured.target, before=before, at=name))
             current = name
-        if name in measured.logs or name in measured.same:
+        if name in measured.log_ratios or name in measured.same:
             before = name
     return alarms
 
@@ -213,7 +215,7 @@ def alarms_by_history(
     They reveal changes that are too small for the pairs of one revision, once several revisions have the new level.
     Only change points at the alert level count: smaller ones are often drifting noise.
     """
-    points = change_points([(number, each.logs) for number, each in enumerate(levels)])
+    points = change_points([(number, each.log_ratios) for number, each in enumerate(levels)])
     return [
         Alarm(target=target, before=levels[point.previous].revision, at=levels[point.position].revision)
         for point in points
@@ -233,7 +235,7 @@ class Level:
     """The level of a metric at a revision: the logarithms of its ratios to the level at the start of the watch."""
 
     revision: str
-    logs: tuple[float, ...]
+    log_ratios: tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -307,7 +309,14 @@ def _state(data: dict[str, Any]) -> WatchState:
         reference=data["reference"],
         last=data["last"],
         levels={
-            name: tuple(Level(revision=each["revision"], logs=tuple(each["logs"])) for each in levels)
+            name: tuple(
+                # Older files have `logs`.
+                Level(
+                    revision=each["revision"],
+                    log_ratios=tuple(each["log_ratios" if "log_ratios" in each else "logs"]),
+                )
+                for each in levels
+            )
             for name, levels in data["levels"].items()
         },
         offsets=data["offsets"],

@@ -56,7 +56,7 @@ def state_on_branch(state: WatchState, branch: Sequence[str]) -> WatchState | No
     state = replace(state, last=last, levels=levels)
     if state.reference in remaining:
         return state
-    offsets = {name: level(every[-1].logs) for name, every in levels.items() if every}
+    offsets = {name: level(every[-1].log_ratios) for name, every in levels.items() if every}
     return replace(state, reference=last, offsets=offsets)
 
 
@@ -229,11 +229,14 @@ class BranchCheck:
             offset = self._state.offsets.get(name, 0.0)
             known = list(levels.get(name, ()))
             if not known:
-                known.append(Level(revision=self._state.reference, logs=each.own))
+                known.append(Level(revision=self._state.reference, log_ratios=each.reference_logs))
             known += [
-                Level(revision=revision.id, logs=tuple(offset + log for log in each.logs[revision.id]))
+                Level(
+                    revision=revision.id,
+                    log_ratios=tuple(offset + log for log in each.log_ratios[revision.id]),
+                )
                 for revision in fresh
-                if each.logs.get(revision.id)
+                if each.log_ratios.get(revision.id)
             ]
             levels[name] = tuple(known[-MOST_LEVELS:])
         return replace(self._state, levels=levels)
@@ -247,7 +250,7 @@ class BranchCheck:
         offsets = dict(state.offsets)
         for each in measured:
             name = metric_key(each.target)
-            offsets[name] = offsets.get(name, 0.0) + level(each.logs.get(changed[-1], ()))
+            offsets[name] = offsets.get(name, 0.0) + level(each.log_ratios.get(changed[-1], ()))
         return replace(state, reference=changed[-1], offsets=offsets)
 
     def _known(self, name: str, state: WatchState) -> list[str]:

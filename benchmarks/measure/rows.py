@@ -1,4 +1,4 @@
-"""What the readings come to: one row of figures for each tool, and the goals beside what was reached."""
+"""What the readings come to: one row of values for each tool, and the goals beside what was reached."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TOUCHED = {"touch2": 2, "touch20": 20, "touch200": 200, "fork200": 200, "two100"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One tool's figures; None where it gives none. Times in microseconds, sizes in KiB, errors in percent.
+    """One tool's values; None where it gives none. Times in microseconds, sizes in KiB, errors in percent.
 
     `excess` is wall less the program's own main, and `spread` half of what lies between its quartiles.
     `cpu_bias` is of the 5 ms program. `tree_cpu` is the error of four threads' and two children's CPU time
