@@ -375,7 +375,11 @@ class Search:
         for certificate in self._certificates.values():
             inner = certificate.inner
             if list(inner) == sides and certificate.state is State.LOCATED:
-                return 0.0 if certificate.summary().layouts >= LAYOUTS_ENOUGH else self.question.sure
+                return (
+                    0.0
+                    if certificate.summary().layouts >= LAYOUTS_ENOUGH
+                    else self.question.required_probability
+                )
         return TRUST
 
     def _is_divisible(self, gap: int) -> bool:
@@ -511,7 +515,7 @@ class Search:
             )
         same = self._evidence.build_of(low) == self._evidence.build_of(high)
         if certificate.summary().layouts < LAYOUTS_ENOUGH and not same and not self.question.counted:
-            unsure = self.posterior.no_change < self.question.sure
+            unsure = self.posterior.no_change < self.question.required_probability
             near = self._near_end(NEAR if unsure else LEAST_NEAR)
             if near is not None:
                 return self._afford(near)
