@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from perftrail.measure.events import Event
     from perftrail.measure.session import Session
     from perftrail.model.build import Stage
-    from perftrail.model.search_record import Json
+    from perftrail.model.json_data import Json
     from perftrail.model.subject import Revision
     from perftrail.model.target import Working
     from perftrail.search import Answer, Belief, Budget

@@ -20,7 +20,7 @@ from perftrail.model.build import Built, content_key
 from perftrail.model.json_data import json_of
 from perftrail.model.measurement import seed_of
 from perftrail.model.plan import same_everywhere
-from perftrail.model.search_record import SearchRecord
+from perftrail.model.store_records import SearchRecord
 from perftrail.model.subject import Subject
 from perftrail.model.target import Working
 from perftrail.results.measured import MeasuredHere

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypedDict, TypeVar
 from perftrail.measure.events import BuildFinished, Stepped
 from perftrail.model.build import Failure
 from perftrail.model.json_data import json_of
-from perftrail.model.search_record import StepRecord
+from perftrail.model.store_records import StepRecord
 from perftrail.model.subject import Subject
 from perftrail.process.machine.facts import FINGERPRINT
 from perftrail.search import Budget
@@ -25,9 +25,10 @@ if TYPE_CHECKING:
     from perftrail.measure.events import Event
     from perftrail.measure.session import Session
     from perftrail.measure.subjects import Ready
+    from perftrail.model.json_data import Json
     from perftrail.model.measurement import InvocationKey, Machine
     from perftrail.model.plan import Cell
-    from perftrail.model.search_record import Json, SearchRecord
+    from perftrail.model.store_records import SearchRecord
     from perftrail.model.subject import Revision
     from perftrail.ports import Store
 

@@ -20,7 +20,7 @@ from perftrail.model.build import Failure
 from perftrail.model.json_data import to_plain
 from perftrail.model.measurement import Measurement
 from perftrail.model.plan import cells
-from perftrail.model.search_record import ComparisonRecord
+from perftrail.model.store_records import ComparisonRecord
 from perftrail.model.subject import Subject
 from perftrail.model.wording import counted
 from perftrail.ports import EditableSource

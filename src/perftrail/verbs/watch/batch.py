@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from perftrail.measure.events import Event
     from perftrail.measure.session import Session
     from perftrail.measure.subjects import Ready
-    from perftrail.model.search_record import Json
+    from perftrail.model.json_data import Json
     from perftrail.model.subject import Revision
     from perftrail.model.target import Target
     from perftrail.stats.comparison import Comparison, Rule
