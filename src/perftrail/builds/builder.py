@@ -264,7 +264,7 @@ class LocalBuilder:
         log.note(f"# {subject.revision.id} as {subject.variant}, relinked with layout {layout}")
         began = time.monotonic()
         failure = self._bench.run(
-            self._bench.filled(subject, recipe, at, layout=layout), replace(at, log=place.log)
+            self._bench.filled_steps(subject, recipe, at, layout=layout), replace(at, log=place.log)
         )
         message = failure.message if failure is not None else ""
         artefact = ""
@@ -417,7 +417,7 @@ class LocalBuilder:
         place = Place(home=home, marker=home / "built.json", log=home / "log", temporary=home / "tmp")
         tree = self._bench.tree(place, subject, recipe)
         place.temporary.mkdir()
-        return manual_build(self._bench.filled(subject, recipe, place), place, tree)
+        return manual_build(self._bench.filled_steps(subject, recipe, place), place, tree)
 
     def _build(self, key: str, place: Place, subject: Subject, recipe: Recipe) -> str | Failure:
         """Build a subject and return its artefact."""
@@ -426,7 +426,7 @@ class LocalBuilder:
         tree = self._bench.tree(place, subject, recipe)
         if isinstance(tree, Failure):
             return tree
-        failure = self._bench.run(self._bench.filled(subject, recipe, place), place)
+        failure = self._bench.run(self._bench.filled_steps(subject, recipe, place), place)
         if failure is not None:
             return Failure(stage="build", message=failure.message)
         return artefact_of(key, tree, recipe.outputs, Log(path=place.log))
@@ -443,7 +443,7 @@ class LocalBuilder:
 
     def _job(self, key: str, place: Place, subject: Subject, recipe: Recipe) -> Job:
         def build(at: Place) -> str:
-            failure = self._bench.run(self._bench.filled(subject, recipe, at), at)
+            failure = self._bench.run(self._bench.filled_steps(subject, recipe, at), at)
             return failure.message if failure else ""
 
         return Job(

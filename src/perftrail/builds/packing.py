@@ -29,7 +29,7 @@ SHARED_DIRECTORY = (
 )
 """Remedy in messages."""
 
-_TIE = ".git"
+_WORKTREE_LINK = ".git"
 _BENCH = "bench"
 _MARKER = "built.json"
 
@@ -93,7 +93,7 @@ def pack_build(builds: Path, built: Built, *, links: Sequence[str], outputs: Seq
         for link in links
         for each in sorted((home / _BENCH).glob(f"{link}*"))
     ]
-    return pack(builds, [*own, *beside], what=f"build {built.key[:12]}", exclude=(_TIE,))
+    return pack(builds, [*own, *beside], what=f"build {built.key[:12]}", exclude=(_WORKTREE_LINK,))
 
 
 def unpack_build(packed: bytes, builds: Path, built: Built, *, log: str) -> None:

@@ -180,7 +180,9 @@ class Ledger:
     def build_all(self, revisions: Iterable[Revision], *, variant: str) -> Generator[Event, None, None]:
         """Build several revisions in parallel; a build counts, with its seconds, once the search requests it."""
         yield from self._counted(
-            self._session.subject_builder.ahead(_subject(revision, variant) for revision in revisions)
+            self._session.subject_builder.build_in_parallel(
+                _subject(revision, variant) for revision in revisions
+            )
         )
 
     def build_ahead(
@@ -208,7 +210,7 @@ class Ledger:
             if subject_builder.known_build(subject := _subject(revisions[place], variant)) is None
         )
         chosen = (_subject(revisions[position], variant), *islice(fresh, subject_builder.parallel_builds - 1))
-        yield from self._counted(subject_builder.ahead(chosen))
+        yield from self._counted(subject_builder.build_in_parallel(chosen))
 
     def _counted(self, building: Generator[Event, None, Result]) -> Generator[Event, None, Result]:
         """Count the builds that a generator really performs."""
