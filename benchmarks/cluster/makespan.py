@@ -42,7 +42,7 @@ def _built(home: Path, repository: Path, *, workers: int, seconds: float) -> flo
     ):
         wanted = subjects(study, session.source.history())
         began = time.monotonic()
-        for _ in session.subject_builder.ahead(wanted):
+        for _ in session.subject_builder.build_in_parallel(wanted):
             pass
         for subject in wanted:
             for event in session.subject_builder.build(subject):

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from perftrail.measure.subjects import PlannedInvocation
     from perftrail.model.build import Recipe
-    from perftrail.model.search_record import Json
+    from perftrail.model.json_data import Json
     from perftrail.model.subject import Merge, Subject
 
 COLUMNS = ("row", "claims", "right", "95 % interval", "whole", "unclear", "builds", "runs", "of certificate")

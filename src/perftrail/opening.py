@@ -21,7 +21,7 @@ from perftrail.model.source import MAIN, NO_PINS
 from perftrail.model.wording import counted
 from perftrail.process.launcher import Launcher
 from perftrail.process.machine import read_machine
-from perftrail.process.machine.settings import restore_left_over
+from perftrail.process.machine.settings import restore_abandoned_settings
 from perftrail.sources.directory import ListedSource
 from perftrail.store import current_writer as stored_writer
 from perftrail.store import lock_for_writing, on_server, open_shared, open_store, server_of
@@ -241,7 +241,7 @@ def open_session(  # noqa: PLR0913 - each is an option of the command line
     """
     _refuse_samples(study)
     root = results_directory(study, store)
-    restore_left_over()
+    restore_abandoned_settings()
     remove_leftovers()
     with ExitStack() as stack:
         fleet = _fleet(stack, engine, jobs=jobs)

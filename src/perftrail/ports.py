@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from perftrail.model.build import BuildRecord, Built, Failure, ManualBuild, Prepared, Recipe
+    from perftrail.model.json_data import Json
     from perftrail.model.measurement import BusyProcess, Conditions, Machine, Outcome, Runnable, Samples
     from perftrail.model.process import Command, Ran
-    from perftrail.model.search_record import (
+    from perftrail.model.store_records import (
         ComparisonRecord,
-        Json,
         RegressionNote,
         SearchRecord,
         StepRecord,

@@ -28,7 +28,7 @@ from perftrail.model.wording import escaped, quoted
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from perftrail.model.search_record import Json
+    from perftrail.model.json_data import Json
 
 
 def send_within(seconds: float, send: Callable[[], None]) -> None:

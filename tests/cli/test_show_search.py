@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from perftrail.model.search_record import SearchRecord, StepRecord
+from perftrail.model.store_records import SearchRecord, StepRecord
 from perftrail.process.machine import read_machine
 from perftrail.store import open_store
 from tests.starting import start

@@ -11,7 +11,7 @@ import pytest
 from perftrail.errors import StoreError
 from perftrail.model.benchmark import Point
 from perftrail.model.measurement import UNDRAWN, Draw, Machine, Measurement, Origin
-from perftrail.model.search_record import STATUSES, RegressionNote
+from perftrail.model.store_records import STATUSES, RegressionNote
 from perftrail.model.subject import Revision
 from perftrail.store import MemoryStore, open_store
 from tests.store.examples import (

@@ -17,7 +17,7 @@ from tests.sources.repositories import Repository
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from perftrail.model.search_record import Json
+    from perftrail.model.json_data import Json
 
 pytestmark = pytest.mark.slow
 

@@ -14,7 +14,7 @@ from perftrail.find.find import Find
 from perftrail.measure.events import now
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.measurement import Machine
-from perftrail.model.search_record import StepRecord
+from perftrail.model.store_records import StepRecord
 from perftrail.model.study import Study
 from perftrail.model.subject import Branch, Merge
 from perftrail.model.target import Goal, resolve, resolve_goal

@@ -14,7 +14,7 @@ import pytest
 import perftrail
 from perftrail import studyfile
 from perftrail.model import wording
-from perftrail.model.search_record import SearchRecord
+from perftrail.model.store_records import SearchRecord
 from perftrail.model.subject import Revision
 from perftrail.notebook.tables import (
     ANSWERS,

@@ -11,9 +11,10 @@ import pytest
 from perftrail.cli.commands.report import findings
 from perftrail.measure.session import Session
 from perftrail.model.benchmark import Benchmark
+from perftrail.model.json_data import Json
 from perftrail.model.measurement import Machine
 from perftrail.model.recipe import Variant
-from perftrail.model.search_record import Json, SearchRecord
+from perftrail.model.store_records import SearchRecord
 from perftrail.model.study import FindPolicy, Invocations, MeasurePolicy
 from perftrail.model.subject import Revision
 from perftrail.present.growth import print_growth

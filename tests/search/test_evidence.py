@@ -67,7 +67,7 @@ def test_a_batch_without_the_reference_shares_its_neighbours_while_the_machine_i
     before, after = calm(4), calm(4, seed=2)
     shared = gathered(*before, batch((50, 0.2)), *after)
     assert shared.all_samples(50)[0] == pytest.approx(0.2, abs=0.02)
-    assert gathered(*before).shares_reference
+    assert gathered(*before).can_reuse_reference
     assert not shared.is_usable(7)
     moved = gathered(*before, batch((50, 0.2)), *calm(4, level=0.3))
     assert not moved.is_usable(50)

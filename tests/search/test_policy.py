@@ -7,7 +7,7 @@ import pytest
 
 from perftrail.search import Built, Measure, Question, Search, Unusable, policy
 from perftrail.search.evidence import Evidence
-from perftrail.search.policy import Breakage, Costs
+from perftrail.search.policy import Breakage, CostModel
 from tests.search.oracle import batch
 from tests.search.test_posterior import search_of
 
@@ -23,7 +23,7 @@ def cumulative(question: Question) -> np.ndarray:
 
 def builds(search: Search, question: Question = QUESTION) -> policy.Options:
     (change,) = search.posterior.changes
-    costs = Costs(question, search.evidence)
+    costs = CostModel(question, search.evidence)
     return policy.new_builds(search.evidence, search.posterior, change, cumulative(question), costs)
 
 
@@ -51,7 +51,7 @@ def test_more_samples_are_worth_it_where_builds_are_in_doubt_only() -> None:
         search = search_of(levels, QUESTION)
         (change,) = search.posterior.guesses
         options = policy.more_samples(
-            search.evidence, search.posterior, change, Costs(QUESTION, search.evidence)
+            search.evidence, search.posterior, change, CostModel(QUESTION, search.evidence)
         )
         return float(options.bits.max())
 
@@ -85,7 +85,7 @@ def test_a_build_that_exists_costs_nothing_and_is_preferred() -> None:
     assert choice.position == 470
     search = search_of(CLEAR, known)
     search.tell(Built(position=530))
-    costs = Costs(known, search.evidence)
+    costs = CostModel(known, search.evidence)
     free = costs.build(np.array([470, 530, 500]))
     assert free[0] == free[1] < 0.01 < free[2]
 
@@ -96,10 +96,10 @@ def test_the_cost_of_an_incremental_build_is_learnt_from_its_distance() -> None:
     evidence = Evidence(question)
     for earlier, position in ((0, 0), (0, 999), (999, 500), (500, 250), (250, 375), (375, 310)):
         evidence.add(Built(position=position, seconds=5.0 + 0.1 * abs(position - earlier)))
-    near, far = Costs(question, evidence).build(np.array([320, 800])).tolist()
+    near, far = CostModel(question, evidence).build(np.array([320, 800])).tolist()
     assert near == pytest.approx(6.0, rel=0.5)
     assert far == pytest.approx(54.0, rel=0.2)
-    unknown = Costs(Question(revisions=1000), evidence).build(np.array([320, 800]))
+    unknown = CostModel(Question(revisions=1000), evidence).build(np.array([320, 800]))
     assert unknown[0] == unknown[1] == pytest.approx(evidence.seconds_per_build)
 
 
@@ -110,7 +110,7 @@ def test_expensive_builds_lead_to_more_samples_and_fewer_builds() -> None:
         search = search_of(levels, QUESTION)
         search.tell(Built(position=700, seconds=build))
         (change,) = search.posterior.guesses
-        costs = Costs(QUESTION, search.evidence)
+        costs = CostModel(QUESTION, search.evidence)
         again = policy.more_samples(search.evidence, search.posterior, change, costs).best()
         fresh = policy.new_builds(
             search.evidence, search.posterior, change, cumulative(QUESTION), costs
@@ -152,7 +152,7 @@ def test_what_an_odd_build_says_again_is_worth_nothing_and_another_build_is() ->
     more = [batch((0, 0.0), (500, 0.19), (500, 0.2), (500, 0.21), (0, 0.0)) for _ in range(3)]
     search = search_of(levels, QUESTION, *broken, *more)
     (change,) = search.posterior.changes
-    costs = Costs(QUESTION, search.evidence)
+    costs = CostModel(QUESTION, search.evidence)
     again = policy.more_samples(search.evidence, search.posterior, change, costs)
     row = again.positions.tolist().index(500)
     assert again.most[row] < 0.01 < builds(search).bits.max()

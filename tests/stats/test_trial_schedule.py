@@ -145,7 +145,10 @@ def test_the_budget_ends_it_before_a_round_that_does_not_fit() -> None:
 
 def test_the_budget_never_cuts_what_is_sure() -> None:
     course, _ = play(
-        a_trial(2, least=12, sure=12, budget_seconds=1.0, warmups=0), lambda _: 1.0, noise=0.4, cost=1.0
+        a_trial(2, least=12, guaranteed_runs=12, budget_seconds=1.0, warmups=0),
+        lambda _: 1.0,
+        noise=0.4,
+        cost=1.0,
     )
     assert len(course.samples(1)) == 12
 

@@ -14,7 +14,7 @@ from perftrail.model.measurement import (
     Measurement,
     Runnable,
 )
-from perftrail.model.search_record import ComparisonRecord, SearchRecord, StepRecord
+from perftrail.model.store_records import ComparisonRecord, SearchRecord, StepRecord
 
 if TYPE_CHECKING:
     from perftrail.model.measurement import Phase

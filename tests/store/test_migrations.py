@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from perftrail.model.search_record import Json
+    from perftrail.model.json_data import Json
     from perftrail.store.memory import MemoryStore
     from perftrail.store.sql import SqlStore
 

@@ -15,15 +15,15 @@ from hypothesis import strategies as st
 from perftrail.model.benchmark import Point
 from perftrail.model.build import BuildRecord, Built, Failure, Prepared, Stage
 from perftrail.model.measurement import FailedInvocation, Measurement
-from perftrail.model.search_record import SearchRecord, StepRecord
+from perftrail.model.store_records import SearchRecord, StepRecord
 from perftrail.store import MemoryStore, open_store
 from tests.store.examples import MACHINE, RUNNABLE, SEARCH, acquaint, key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from perftrail.model.json_data import Json
     from perftrail.model.measurement import InvocationKey, Outcome
-    from perftrail.model.search_record import Json
     from perftrail.store.sql import SqlStore
 
     Stores = tuple[SqlStore, MemoryStore]

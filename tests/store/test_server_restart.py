@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from perftrail.errors import StoreError, StoreLocked, StoreUnreachable
-from perftrail.model.search_record import RegressionNote
+from perftrail.model.store_records import RegressionNote
 from perftrail.store import ServerBack, ServerUnreachable, open_shared, open_store
 from perftrail.store.backup import backup, restore
 from tests.store.breakable_connection import line_to

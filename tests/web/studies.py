@@ -12,13 +12,13 @@ from benchmarks.report.filling import Size, fill
 from perftrail import studyfile
 from perftrail.model.build import BuildRecord, Failure
 from perftrail.model.measurement import FailedInvocation, InvocationKey, Machine, Measurement
-from perftrail.model.search_record import SearchRecord, StepRecord
+from perftrail.model.store_records import SearchRecord, StepRecord
 from perftrail.opening import DATABASE, open_view, results_directory
 from perftrail.process.machine import read_machine
 from perftrail.store import open_store
 
 if TYPE_CHECKING:
-    from perftrail.model.search_record import Json
+    from perftrail.model.json_data import Json
     from perftrail.model.study import Study
     from perftrail.model.subject import Revision
     from perftrail.store.sql import SqlStore

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from perftrail.model.search_record import StoreProgress
+    from perftrail.model.store_records import StoreProgress
     from perftrail.present.dashboard.snapshot import Snapshot
     from perftrail.web.studies import ServedStudy
     from tests.web.studies import Hostile

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from perftrail.builds.artefact import content_of_files
 from perftrail.builds.repairs import repair
-from perftrail.builds.steps import Log, Steps, build_environment, search_path, version_of
+from perftrail.builds.steps import Log, ShellSteps, build_environment, search_path, version_of
 from perftrail.builds.trees import (
     CACHE_SHARE,
     Caches,
@@ -71,7 +71,7 @@ class Workspace:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lines:
+class StepTemplates:
     """Shell lines and variables of the study with open placeholders, their directory and their timeout."""
 
     steps: Sequence[str]
@@ -79,9 +79,9 @@ class Lines:
     directory: Path
     timeout_seconds: float
 
-    def filled(self, workspace: Workspace, values: Mapping[str, str], *, caches: Caches) -> Steps:
+    def fill(self, workspace: Workspace, values: Mapping[str, str], *, caches: Caches) -> ShellSteps:
         """Fill placeholders: quoted as single words in lines, unquoted in variables."""
-        return Steps(
+        return ShellSteps(
             lines=[fill(step, values, shlex.quote) for step in self.steps],
             directory=self.directory,
             environment={
@@ -92,14 +92,16 @@ class Lines:
         )
 
 
-def manual_build(run: Steps, workspace: Workspace, tree: Path | Failure) -> ManualBuild:
+def manual_build(steps: ShellSteps, workspace: Workspace, tree: Path | Failure) -> ManualBuild:
     """Return the directory in which a person can run the steps; the tree's root if the steps' directory is missing."""
     root = workspace.home / "tree"
-    here = run.directory if workspace.contains(run.directory) else root if root.is_dir() else workspace.home
+    here = (
+        steps.directory if workspace.contains(steps.directory) else root if root.is_dir() else workspace.home
+    )
     return ManualBuild(
         directory=str(here),
-        environment=run.environment,
-        lines=tuple(run.lines),
+        environment=steps.environment,
+        lines=tuple(steps.lines),
         log=str(workspace.log),
         failure=tree if isinstance(tree, Failure) else None,
     )
@@ -244,13 +246,17 @@ class BuildRunner:
             return None
         tree = Path(built.directory)
         values = self.benchmark_values(tree, workspace.home)
-        lines = Lines(steps=steps, env=env, directory=workspace.home, timeout_seconds=timeout_seconds)
-        return self.run(lines.filled(workspace, values, caches=self.caches), workspace)
+        templates = StepTemplates(
+            steps=steps, env=env, directory=workspace.home, timeout_seconds=timeout_seconds
+        )
+        return self.run(templates.fill(workspace, values, caches=self.caches), workspace)
 
-    def filled(self, subject: Subject, recipe: Recipe, workspace: Workspace, *, layout: int = 0) -> Steps:
+    def filled_steps(
+        self, subject: Subject, recipe: Recipe, workspace: Workspace, *, layout: int = 0
+    ) -> ShellSteps:
         """Return a recipe's lines for a subject's tree without open placeholders; with a layout, its relink lines."""
         tree = workspace.home / "tree"
-        lines = Lines(
+        templates = StepTemplates(
             steps=recipe.relink if layout else recipe.steps,
             env=recipe.env,
             directory=tree / recipe.directory,
@@ -259,21 +265,21 @@ class BuildRunner:
         values = {**self.values(tree), "revision": subject.revision.id}
         if layout:
             values[LAYOUT] = str(layout)
-        return lines.filled(workspace, values, caches=self.caches)
+        return templates.fill(workspace, values, caches=self.caches)
 
-    def run(self, run: Steps, workspace: Workspace) -> StepFailure | None:
+    def run(self, steps: ShellSteps, workspace: Workspace) -> StepFailure | None:
         """Run shell lines; return the reason if they cannot run or one of them fails."""
         log = Log(path=workspace.log)
-        if not workspace.contains(run.directory):
-            message = f"build.directory {quoted(run.directory.name)}: no such directory in this revision"
+        if not workspace.contains(steps.directory):
+            message = f"build.directory {quoted(steps.directory.name)}: no such directory in this revision"
             log.note(f"[{message}]")
             return StepFailure(message=message)
-        if run.lines and (text := str(self.caches)):
+        if steps.lines and (text := str(self.caches)):
             log.note(f"# {text}")
         remove_tree(workspace.temporary)
         workspace.temporary.mkdir()
-        with self._isolated(workspace, run.directory) as starter:
-            message = workspace.shortened(run.run(starter, log))
+        with self._isolated(workspace, steps.directory) as starter:
+            message = workspace.shortened(steps.run(starter, log))
         remove_tree(workspace.temporary)
         return StepFailure(message=message) if message else None
 

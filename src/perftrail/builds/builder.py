@@ -264,7 +264,7 @@ class LocalBuilder:
         log.note(f"# {subject.revision.id} as {subject.variant}, relinked with layout {layout}")
         began = time.monotonic()
         failure = self._runner.run(
-            self._runner.filled(subject, recipe, at, layout=layout), replace(at, log=workspace.log)
+            self._runner.filled_steps(subject, recipe, at, layout=layout), replace(at, log=workspace.log)
         )
         message = failure.message if failure is not None else ""
         artefact = ""
@@ -417,7 +417,7 @@ class LocalBuilder:
         workspace = Workspace(home=home, marker=home / "built.json", log=home / "log", temporary=home / "tmp")
         tree = self._runner.tree(workspace, subject, recipe)
         workspace.temporary.mkdir()
-        return manual_build(self._runner.filled(subject, recipe, workspace), workspace, tree)
+        return manual_build(self._runner.filled_steps(subject, recipe, workspace), workspace, tree)
 
     def _build(self, key: str, workspace: Workspace, subject: Subject, recipe: Recipe) -> str | Failure:
         """Build a subject and return its artefact."""
@@ -426,7 +426,7 @@ class LocalBuilder:
         tree = self._runner.tree(workspace, subject, recipe)
         if isinstance(tree, Failure):
             return tree
-        failure = self._runner.run(self._runner.filled(subject, recipe, workspace), workspace)
+        failure = self._runner.run(self._runner.filled_steps(subject, recipe, workspace), workspace)
         if failure is not None:
             return Failure(stage="build", message=failure.message)
         return artefact_of(key, tree, recipe.outputs, Log(path=workspace.log))
@@ -443,7 +443,7 @@ class LocalBuilder:
 
     def _job(self, key: str, workspace: Workspace, subject: Subject, recipe: Recipe) -> Job:
         def build(at: Workspace) -> str:
-            failure = self._runner.run(self._runner.filled(subject, recipe, at), at)
+            failure = self._runner.run(self._runner.filled_steps(subject, recipe, at), at)
             return failure.message if failure else ""
 
         return Job(

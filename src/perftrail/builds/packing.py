@@ -29,7 +29,7 @@ SHARED_DIRECTORY = (
 )
 """Remedy in messages."""
 
-_TIE = ".git"
+_WORKTREE_LINK = ".git"
 _BENCHMARK_BUILDS = "bench"
 _MARKER = "built.json"
 
@@ -101,7 +101,7 @@ def pack_build(
         for key in benchmark_builds
         for each in sorted((home / _BENCHMARK_BUILDS).glob(f"{key}*"))
     ]
-    return pack(builds, [*own, *beside], what=f"build {built.key[:12]}", exclude=(_TIE,))
+    return pack(builds, [*own, *beside], what=f"build {built.key[:12]}", exclude=(_WORKTREE_LINK,))
 
 
 def unpack_build(packed: bytes, builds: Path, built: Built, *, log: str) -> None:

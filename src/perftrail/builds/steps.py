@@ -126,7 +126,7 @@ class Log:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Steps:
+class ShellSteps:
     """Shell lines, each run as ``sh -eu -c``, in one directory and within one timeout."""
 
     lines: Sequence[str]

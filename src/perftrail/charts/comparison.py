@@ -10,7 +10,7 @@ from perftrail.charts.frame import MOST_DOTS, MUTED, Chart, drawing, evenly, int
 
 if TYPE_CHECKING:
     from perftrail.charts.frame import Palette, Spec
-    from perftrail.model.search_record import Json
+    from perftrail.model.json_data import Json
     from perftrail.stats.comparison import Comparison
 
 STEP = 30

@@ -19,7 +19,7 @@ from perftrail.charts.frame import (
 
 if TYPE_CHECKING:
     from perftrail.charts.frame import Axis, Palette, Spec
-    from perftrail.model.search_record import Json
+    from perftrail.model.json_data import Json
 
 POWERS = (2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal, TypeVar
 
-from perftrail.model.search_record import Json
+from perftrail.model.json_data import Json
 from perftrail.model.wording import scale
 
 Spec = dict[str, Json]

@@ -10,7 +10,7 @@ from perftrail.charts.frame import DIVERGING, FOUR, MUTED, Chart, drawing, numbe
 
 if TYPE_CHECKING:
     from perftrail.charts.frame import Spec
-    from perftrail.model.search_record import Json
+    from perftrail.model.json_data import Json
 
 STEP = 20
 STRONGEST = 2.0

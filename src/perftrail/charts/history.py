@@ -23,7 +23,7 @@ from perftrail.charts.frame import (
 if TYPE_CHECKING:
     from perftrail.charts.curve import Labels
     from perftrail.charts.frame import Axis, Palette, Spec
-    from perftrail.model.search_record import Json
+    from perftrail.model.json_data import Json
 
 
 MOST_RELEASES, LONGEST = 10, 24

@@ -11,7 +11,7 @@ from perftrail.charts.history import along_axis
 
 if TYPE_CHECKING:
     from perftrail.charts.frame import Spec
-    from perftrail.model.search_record import Json
+    from perftrail.model.json_data import Json
 
 SHOWN = 0.001
 """Ranges of the history with a smaller probability stay white."""

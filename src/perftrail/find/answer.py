@@ -22,7 +22,6 @@ from perftrail.search.answer import Kind, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from typing import Unpack
 
     from perftrail.find.failing import BrokenRange
     from perftrail.find.journal import MachineBoot
@@ -496,14 +495,6 @@ def _finite(value: float) -> float | None:
 DEFAULT_COSTS = Costs()
 
 
-class PriorKnowledge(TypedDict, total=False):
-    """Prior knowledge of a history, by the names of a question."""
-
-    built: frozenset[int]
-    distance: tuple[float, ...] | None
-    seed: int
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindRequest:
     """What to find: metrics, part of the history, threshold, confidence and budget.
@@ -528,7 +519,9 @@ class FindRequest:
         *,
         prior: tuple[float, ...] | None = None,
         costs: Costs = DEFAULT_COSTS,
-        **more: Unpack[PriorKnowledge],
+        built: frozenset[int] = frozenset(),
+        distance: tuple[float, ...] | None = None,
+        seed: int = 0,
     ) -> Question:
         """Return the search's question over `revisions` revisions, with a sampler's properties."""
         return Question(
@@ -542,5 +535,7 @@ class FindRequest:
             invocations_per_sample=1 if sampler is None else len(sampler.points),
             relinks=sampler is not None and sampler.can_relink,
             counted=sampler is not None and sampler.is_counted,
-            **more,
+            built=built,
+            distance=distance,
+            seed=seed,
         )

@@ -1,6 +1,6 @@
 """Search for the revision where a program began to fail, and report ranges of unusable revisions.
 
-`Trials` tries revisions for the search. `find_broken_ranges` returns ranges of a history that appear to be broken.
+`RevisionTester` tests revisions for the search. `find_broken_ranges` returns ranges of a history that appear broken.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from perftrail.measure.events import Event
     from perftrail.measure.session import Session
     from perftrail.model.build import Stage
-    from perftrail.model.search_record import Json
+    from perftrail.model.json_data import Json
     from perftrail.model.subject import Revision
     from perftrail.model.target import Working
     from perftrail.search import Answer, Belief, Budget
@@ -35,10 +35,10 @@ FINAL = ("checkout", "build", "link", "start")
 """Stages whose failures repeat, so that another try gives no information."""
 
 
-class Trials:
-    """Attempts revisions: one try builds, links and starts everything that must work, and reads its output.
+class RevisionTester:
+    """Tests whether revisions work: one attempt builds, links and starts everything that must work.
 
-    The first failure ends a try. Attempts are numbered as samples are, so a killed search can resume.
+    The first failure ends an attempt. Attempts are numbered as samples are, so a killed search can resume.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class Trials:
         self._session = session
         self._working = working
         self._ledger = ledger
-        self._next: dict[int, int] = {}
+        self._attempts: dict[int, int] = {}
         self._failures: dict[int, Failure] = {}
         self._running = 0.0
 
@@ -60,17 +60,17 @@ class Trials:
     @property
     def worked(self) -> frozenset[int]:
         """Positions that never failed."""
-        return frozenset(self._next) - self._failures.keys()
+        return frozenset(self._attempts) - self._failures.keys()
 
-    def pursue(
+    def search(
         self, search: FailureSearch, journal: Journal, budget: Budget
     ) -> Generator[Event, None, Answer]:
-        """Continue until the search is settled; `budget` limits new steps."""
+        """Test revisions until the search is settled; `budget` limits new steps."""
         while not isinstance(action := self._ask(search, journal, budget), Settled):
             (position,) = action.positions
             revision = self.revisions[position]
             journal.accepts([revision.id], 0)
-            observation = yield from self.take(position)
+            observation = yield from self.attempt(position)
             search.tell(observation)
             belief = search.belief
             yield journal.step(
@@ -92,12 +92,12 @@ class Trials:
                 break
         return action
 
-    def take(self, position: int) -> Generator[Event, None, Attempts]:
-        """Try a position once, and return the outcome as an observation."""
+    def attempt(self, position: int) -> Generator[Event, None, Attempts]:
+        """Test a position once, and return the outcome as an observation."""
         yield from self._ledger.build_ahead(position, self.revisions, variant=self._working.variant)
-        first = position not in self._next
+        first = position not in self._attempts
         began, self._running = self._ledger.seconds, 0.0
-        failure = yield from self._try(position)
+        failure = yield from self._first_failure(position)
         if failure is not None:
             self._failures[position] = failure
         building = self._ledger.seconds - began - self._running
@@ -128,10 +128,10 @@ class Trials:
             data |= {"stage": failure.stage, "message": failure.message, "log": failure.log}
         return data
 
-    def _try(self, position: int) -> Generator[Event, None, Failure | None]:
+    def _first_failure(self, position: int) -> Generator[Event, None, Failure | None]:
         subject = Subject(revision=self.revisions[position], variant=self._working.variant)
-        ordinal = self._next.get(position, 0)
-        self._next[position] = ordinal + 1
+        ordinal = self._attempts.get(position, 0)
+        self._attempts[position] = ordinal + 1
         for benchmark, point in self._working.benchmark_points:
             ready = yield from self._ledger.ready(Cell(subject=subject, benchmark=benchmark, point=point))
             if isinstance(ready, Failure):

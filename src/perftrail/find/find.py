@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from perftrail.errors import NoAnswer, StudyError
 from perftrail.find.answer import FindAnswer, FindTable, UnusableRevision
-from perftrail.find.failing import Trials, find_broken_ranges
+from perftrail.find.failing import RevisionTester, find_broken_ranges
 from perftrail.find.inside import InsideMerges
 from perftrail.find.journal import Journal, Ledger, other_machines
 from perftrail.find.loop import Loop, included_positions, warm_prior, witnesses
@@ -20,7 +20,7 @@ from perftrail.model.build import Built, content_key
 from perftrail.model.json_data import json_of
 from perftrail.model.measurement import seed_of
 from perftrail.model.plan import same_everywhere
-from perftrail.model.search_record import SearchRecord
+from perftrail.model.store_records import SearchRecord
 from perftrail.model.subject import Subject
 from perftrail.model.target import Working
 from perftrail.results.measured import MeasuredHere
@@ -230,15 +230,15 @@ class Find:
             raise NoAnswer("source.skip excludes every revision of the range; no revision is left to try")
         line = included_positions(self._revisions, wanted)
         prior = line.weights(self._prior.weights)
-        trials = Trials(self._session, working, wanted, self._ledger)
+        tester = RevisionTester(self._session, working, wanted, self._ledger)
         search = FailureSearch(self._request.question(len(wanted), prior=prior))
-        answer = yield from trials.pursue(search, journal, self._request.budget)
+        answer = yield from tester.search(search, journal, self._request.budget)
         return FindAnswer(
             answer=line.answer(answer),
             target=working,
             revisions=self._revisions,
             builds=len(self._ledger.attempted),
-            unusable=self._unusable({line.positions[at]: why for at, why in trials.failures.items()}),
+            unusable=self._unusable({line.positions[at]: why for at, why in tester.failures.items()}),
             invocations=len(self._ledger.invocations),
             seconds=self._ledger.seconds,
             machine=self._session.machine.id,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypedDict, TypeVar
 from perftrail.measure.events import BuildFinished, Stepped
 from perftrail.model.build import Failure
 from perftrail.model.json_data import json_of
-from perftrail.model.search_record import StepRecord
+from perftrail.model.store_records import StepRecord
 from perftrail.model.subject import Subject
 from perftrail.process.machine.facts import FINGERPRINT
 from perftrail.search import Budget
@@ -25,9 +25,10 @@ if TYPE_CHECKING:
     from perftrail.measure.events import Event
     from perftrail.measure.session import Session
     from perftrail.measure.subjects import Ready
+    from perftrail.model.json_data import Json
     from perftrail.model.measurement import InvocationKey, Machine
     from perftrail.model.plan import Cell
-    from perftrail.model.search_record import Json, SearchRecord
+    from perftrail.model.store_records import SearchRecord
     from perftrail.model.subject import Revision
     from perftrail.ports import Store
 
@@ -179,7 +180,9 @@ class Ledger:
     def build_all(self, revisions: Iterable[Revision], *, variant: str) -> Generator[Event, None, None]:
         """Build several revisions in parallel; a build counts, with its seconds, once the search requests it."""
         yield from self._counted(
-            self._session.subject_builder.ahead(_subject(revision, variant) for revision in revisions)
+            self._session.subject_builder.build_in_parallel(
+                _subject(revision, variant) for revision in revisions
+            )
         )
 
     def build_ahead(
@@ -207,7 +210,7 @@ class Ledger:
             if subject_builder.known_build(subject := _subject(revisions[index], variant)) is None
         )
         chosen = (_subject(revisions[position], variant), *islice(fresh, subject_builder.parallel_builds - 1))
-        yield from self._counted(subject_builder.ahead(chosen))
+        yield from self._counted(subject_builder.build_in_parallel(chosen))
 
     def _counted(self, building: Generator[Event, None, Result]) -> Generator[Event, None, Result]:
         """Count the builds that a generator really performs."""

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from perftrail.measure.events import Event, Stepped
     from perftrail.measure.session import BuildView, Session
     from perftrail.model.benchmark import Point
+    from perftrail.model.json_data import Json
     from perftrail.model.measurement import Outcome
-    from perftrail.model.search_record import Json
     from perftrail.model.subject import Revision
     from perftrail.model.target import Target
     from perftrail.search import Answer, Batch, Belief, BootSession, Budget, Visit

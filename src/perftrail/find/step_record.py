@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from perftrail.find.sampler import Sampler
-    from perftrail.model.search_record import Json
+    from perftrail.model.json_data import Json
     from perftrail.model.subject import Revision
     from perftrail.search import Belief, Measure, Visit
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from perftrail.formats.document import FileContext
     from perftrail.model.benchmark import Value
     from perftrail.model.exchange import Exported
-    from perftrail.model.search_record import Json
+    from perftrail.model.json_data import Json
     from perftrail.model.study import Study
     from perftrail.stats.estimate import Estimate
 

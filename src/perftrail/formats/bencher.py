@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from perftrail.model.exchange import Exported
-    from perftrail.model.search_record import Json
+    from perftrail.model.json_data import Json
     from perftrail.model.study import Study
 
 

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from perftrail.model.exchange import Exported
+    from perftrail.model.json_data import Json
     from perftrail.model.metrics import Better
-    from perftrail.model.search_record import Json
     from perftrail.model.study import Study
 
 _ENDINGS: dict[Better, str] = {"lower": ".smaller-is-better.json", "higher": ".bigger-is-better.json"}

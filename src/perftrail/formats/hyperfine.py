@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from perftrail.formats.document import FileContext, Node
     from perftrail.model.exchange import Exported
-    from perftrail.model.search_record import Json
+    from perftrail.model.json_data import Json
     from perftrail.model.study import Study
 
 

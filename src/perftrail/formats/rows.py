@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from perftrail.model.exchange import Exported
+    from perftrail.model.json_data import Json
     from perftrail.model.metrics import Better
-    from perftrail.model.search_record import Json
 
 
 REQUIRED = ("benchmark", "metric", "value")

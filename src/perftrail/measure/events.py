@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
     from perftrail.measure.sources import SkippedRevisions
     from perftrail.model.build import Built, Failure
+    from perftrail.model.json_data import Json
     from perftrail.model.measurement import Difference, Outcome
     from perftrail.model.plan import Cell
-    from perftrail.model.search_record import Json
     from perftrail.model.subject import Revision, Subject
     from perftrail.ports import Source
 

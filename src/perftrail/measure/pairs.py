@@ -3,9 +3,9 @@
 A random draw decides for each pair and point which subject starts first. Both invocations of a pair share path,
 environment and hash seeds. Where the recipe can relink, each pair, or each few pairs, use a new layout.
 
-`Units` reads the logarithms of metrics from blocks of adjacent invocations. `InterleavedPairs` runs the
-pairs. `rule_for` gives the stopping rule of the verdicts, and `Comparisons` reads them from the units at each
-interim analysis.
+`PairedOutcomes` reads the logarithms of metrics from blocks of adjacent invocations, as independent replicates.
+`InterleavedPairs` runs the pairs. `rule_for` gives the stopping rule of the verdicts, and `Comparisons` reads them from
+the replicates at each interim analysis.
 """
 
 from __future__ import annotations
@@ -69,10 +69,11 @@ Side = TypeVar("Side", bound=str)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unit(Generic[Side]):
-    """The natural logarithm of one metric for each side, and the number of its noisy pairs.
+class Replicate(Generic[Side]):
+    """One replicate of a comparison: the natural logarithm of one metric for each side.
 
-    `layout` is the layout of all its pairs, 0: as the recipe links it.
+    A replicate is one pair, or the mean of the `pairs` of one layout, of which `noisy` are noisy. `layout` is the
+    layout of all its pairs, 0: as the recipe links it.
     """
 
     logs: Mapping[Side, float]
@@ -90,7 +91,7 @@ class _Block:
     outcomes: Mapping[tuple[str, Point], Outcome]
 
 
-class Units(Generic[Side]):
+class PairedOutcomes(Generic[Side]):
     """All pairs of one benchmark. Points may be dropped, and are never added again.
 
     With `relinked`, only pairs of relinked builds count, else only pairs of builds as their recipe links
@@ -134,47 +135,48 @@ class Units(Generic[Side]):
         return len(self._blocks())
 
     @property
-    def done(self) -> int:
-        """Number of units, if none of their pairs is discarded."""
+    def replicate_count(self) -> int:
+        """Number of replicates, if none of their pairs is discarded."""
         return (
             len({each.layout for each in self._complete(self._blocks())})
             if self.relinked
             else self.started_pairs
         )
 
-    def full(self, rule: Rule) -> bool:
-        """Whether the rule's maximum number of units was started, including replacements of noisy ones."""
-        return self.done >= 2 * rule.most + PAIRS_BEFORE_NOISE_DECISION
+    def reached_maximum(self, rule: Rule) -> bool:
+        """Whether the rule's maximum number of replicates was started, including replacements of noisy ones."""
+        return self.replicate_count >= 2 * rule.most + PAIRS_BEFORE_NOISE_DECISION
 
-    def layouts(self) -> Mapping[int, int]:
+    def pairs_by_layout(self) -> Mapping[int, int]:
         """Number of pairs that were started with each layout."""
         found: dict[int, int] = defaultdict(int)
         for block in self._blocks():
             found[block.layout] += 1
         return found
 
-    def started(self) -> int:
+    @property
+    def invocations(self) -> int:
         """Number of invocations in the pairs; those of equal builds count once."""
         return len({ready.runnable.key for ready in self.active}) * self.started_pairs
 
-    def evaluated(self, target: Target) -> list[Unit[Side]]:
-        """Evaluate a metric in every unit that has a value for each side.
+    def replicates(self, target: Target) -> list[Replicate[Side]]:
+        """Evaluate a metric in every replicate that has a value for each side.
 
         A noisy pair is discarded, and another pair replaces it. If more than half of the earlier pairs were
         noisy, the machine is always noisy, and the pair counts. That decision depends only on flags and is
         final. The set of pairs therefore does not depend on their values, or on the time of the call.
         """
-        pairs = [unit for unit in self._pair_values(target) if isinstance(unit, Unit)]
+        pairs = [pair for pair in self._pair_values(target) if isinstance(pair, Replicate)]
         pairs = [
-            unit
-            for unit, counts in zip(pairs, counted([not each.noisy for each in pairs]), strict=True)
+            pair
+            for pair, counts in zip(pairs, counted([not each.noisy for each in pairs]), strict=True)
             if counts
         ]
         return [_mean(each) for each in self._by_layout(pairs)] if self.relinked else pairs
 
     def discarded(self, target: Target) -> int:
         """Number of pairs of a metric that were discarded for noise."""
-        quiet = [not unit.noisy for unit in self._pair_values(target) if isinstance(unit, Unit)]
+        quiet = [not pair.noisy for pair in self._pair_values(target) if isinstance(pair, Replicate)]
         return len(quiet) - sum(counted(quiet))
 
     def why_missing(self, target: Target) -> str:
@@ -202,11 +204,11 @@ class Units(Generic[Side]):
         """Return the mean seconds of one invocation so far; zero before the first."""
         return mean_seconds([each for ready in self.active for each in self._runner.known(ready).values()])
 
-    def _pair_values(self, target: Target) -> Iterator[Unit[Side] | Failure]:
+    def _pair_values(self, target: Target) -> Iterator[Replicate[Side] | Failure]:
         gone = any(point in self.dropped for point in target.points)
         return (self._pair(target, block) for block in (() if gone else self._blocks()))
 
-    def _pair(self, target: Target, block: _Block) -> Unit[Side] | Failure:
+    def _pair(self, target: Target, block: _Block) -> Replicate[Side] | Failure:
         """Evaluate a metric in one pair, or return why it has no value."""
         logs: dict[Side, float] = {}
         flags: set[str] = set()
@@ -220,12 +222,12 @@ class Units(Generic[Side]):
                 return value
             logs[side] = value
             flags.update(flag for each in measured.values() for flag in each.flags)
-        return Unit(logs=logs, noisy=int(weight(flags) == 0.0), layout=block.layout)
+        return Replicate(logs=logs, noisy=int(weight(flags) == 0.0), layout=block.layout)
 
-    def _by_layout(self, pairs: Iterable[Unit[Side]]) -> list[list[Unit[Side]]]:
+    def _by_layout(self, pairs: Iterable[Replicate[Side]]) -> list[list[Replicate[Side]]]:
         """Group the pairs of each layout that has all of its pairs."""
         complete = {each.layout for each in self._complete(self._blocks())}
-        found: dict[int, list[Unit[Side]]] = defaultdict(list)
+        found: dict[int, list[Replicate[Side]]] = defaultdict(list)
         for each in pairs:
             if each.layout in complete:
                 found[each.layout].append(each)
@@ -285,9 +287,9 @@ def counted(quiet: Sequence[bool]) -> list[bool]:
     return found
 
 
-def _mean(pairs: Sequence[Unit[Side]]) -> Unit[Side]:
-    """Return the pairs of one layout as one unit."""
-    return Unit(
+def _mean(pairs: Sequence[Replicate[Side]]) -> Replicate[Side]:
+    """Return the pairs of one layout as one replicate."""
+    return Replicate(
         logs={side: fmean(each.logs[side] for each in pairs) for side in pairs[0].logs},
         pairs=len(pairs),
         noisy=sum(each.noisy for each in pairs),
@@ -296,7 +298,7 @@ def _mean(pairs: Sequence[Unit[Side]]) -> Unit[Side]:
 
 
 LAYOUTS_AT_ONCE = 8
-"""Number of layouts linked at once; a verdict needs at least nine units."""
+"""Number of layouts linked at once; a verdict needs at least nine replicates."""
 
 PAIRS_PER_LAYOUT = 4
 """Pairs of one layout where relinking costs more than `CHEAP_RELINK_INVOCATIONS` invocations."""
@@ -342,7 +344,7 @@ class InterleavedPairs(Generic[Side]):
         can_relink = all(
             session.subject_builder.can_relink(ready.cell) for each in readies.values() for ready in each
         )
-        self.units = Units(session.runner, readies, relinked=can_relink)
+        self.outcomes = PairedOutcomes(session.runner, readies, relinked=can_relink)
         self.relink_failure: Failure | None = None
         self._linked: dict[int, Mapping[tuple[Side, Point], Ready]] = {}
         self._failed_layouts: set[int] = set()
@@ -351,7 +353,7 @@ class InterleavedPairs(Generic[Side]):
     @property
     def relink_failure_words(self) -> str:
         """Why builds are not relinked although the study says how; empty if they are."""
-        if self.units.relinked or self.relink_failure is None:
+        if self.outcomes.relinked or self.relink_failure is None:
             return ""
         why = f"relinking failed ({self.relink_failure.message})"
         return f"{self.benchmark}: {why}; perftrail compares the builds as the recipe links them"
@@ -359,27 +361,27 @@ class InterleavedPairs(Generic[Side]):
     @property
     def equal(self) -> tuple[tuple[Side, Side], ...]:
         """Subjects with equal builds at every point, measured only once."""
-        units = self.units
-        numbered = list(enumerate(units.sides))
+        outcomes = self.outcomes
+        numbered = list(enumerate(outcomes.sides))
         return tuple(
             (one, other)
             for number, one in numbered
             for _, other in numbered[number + 1 :]
             if all(
-                units.ready(one, point).runnable.key == units.ready(other, point).runnable.key
-                for point in units.points
+                outcomes.ready(one, point).runnable.key == outcomes.ready(other, point).runnable.key
+                for point in outcomes.points
             )
         )
 
     @property
     def skipped(self) -> int:
         """Number of points skipped after a smaller one failed."""
-        return sum(failure is None for failure in self.units.dropped.values())
+        return sum(failure is None for failure in self.outcomes.dropped.values())
 
     def report_equal_builds(self) -> Iterator[Event]:
         """Report subjects with equal builds."""
         for pair in self.equal:
-            readies = [self.units.ready(side, self.units.points[0]) for side in pair]
+            readies = [self.outcomes.ready(side, self.outcomes.points[0]) for side in pair]
             yield SameArtefact(
                 benchmark=self.benchmark, subjects=tuple(each.cell.subject for each in readies)
             )
@@ -389,20 +391,20 @@ class InterleavedPairs(Generic[Side]):
         yield from self._give_up()
         for ordinal in range(self._session.study.measure.warmups):
             yield from self._session.runner.perform(
-                self._session.runner.plan(ready, "warmup", ordinal) for ready in self.units.active
+                self._session.runner.plan(ready, "warmup", ordinal) for ready in self.outcomes.active
             )
         yield from self._give_up()
 
-    def unit(self) -> Generator[Event, None, None]:
+    def run_pair(self) -> Generator[Event, None, None]:
         """Run one more pair."""
         layout, readies = yield from self._next_layout()
-        ordinal = self._session.runner.next_ordinal(*self.units.active)
+        ordinal = self._session.runner.next_ordinal(*self.outcomes.active)
         seed = seed_of("pair", self._session.study.measure.seed, self.benchmark, self.variant, ordinal)
         draw = Draw(block=secrets.token_hex(8), seed=seed, layout=layout)
         order = [
-            readies.get((side, point), self.units.ready(side, point))
-            for point in self.units.active_points
-            for side in sorted(self.units.sides, key=lambda side: content_key(seed, str(point), side))
+            readies.get((side, point), self.outcomes.ready(side, point))
+            for point in self.outcomes.active_points
+            for side in sorted(self.outcomes.sides, key=lambda side: content_key(seed, str(point), side))
         ]
         yield from self._session.runner.perform(
             self._session.runner.plan(ready, "sample", ordinal, draw=replace(draw, turn=turn))
@@ -410,47 +412,49 @@ class InterleavedPairs(Generic[Side]):
         )
         yield from self._give_up()
 
-    def rule_in_units(self, rule: Rule) -> Rule:
-        """Return a rule in units; several pairs of one layout are one unit.
+    def rule_in_replicates(self, rule: Rule) -> Rule:
+        """Return a rule in replicates; several pairs of one layout are one replicate.
 
-        The rule allows at least twice the units that a verdict needs, because layouts scatter.
+        The rule allows at least twice the replicates that a verdict needs, because layouts scatter.
         """
-        if self.units.pairs_per_layout == 1:
+        if self.outcomes.pairs_per_layout == 1:
             return rule
-        return replace(rule, most=max(2 * rule.needed_pairs, -(-rule.most // self.units.pairs_per_layout)))
+        return replace(rule, most=max(2 * rule.needed_pairs, -(-rule.most // self.outcomes.pairs_per_layout)))
 
     def _next_layout(self) -> Generator[Event, None, tuple[int, Mapping[tuple[Side, Point], Ready]]]:
         """Return the layout of the next pair, linked; 0 if there is nothing to relink."""
-        while self.units.relinked:
-            started = self.units.layouts()
+        while self.outcomes.relinked:
+            started = self.outcomes.pairs_by_layout()
             if started and self._linked:
-                self.units.pairs_per_layout = 1 if self._is_cheap() else PAIRS_PER_LAYOUT
+                self.outcomes.pairs_per_layout = 1 if self._is_cheap() else PAIRS_PER_LAYOUT
             last = max([0, *started, *self._failed_layouts])
-            layout = last if 0 < started.get(last, 0) < self.units.pairs_per_layout else last + 1
+            layout = last if 0 < started.get(last, 0) < self.outcomes.pairs_per_layout else last + 1
             if layout not in self._linked:
                 yield from self._link(layout)
             if layout in self._linked:
                 return layout, self._linked[layout]
             self._failed_layouts.add(layout)
             if len(self._failed_layouts) >= MOST_FAILED_LAYOUTS:
-                self.units.relinked = False
+                self.outcomes.relinked = False
         return 0, {}
 
     def _is_cheap(self) -> bool:
-        return self._cost <= CHEAP_RELINK_INVOCATIONS * len(self.units.active) * self.units.seconds_each()
+        return (
+            self._cost <= CHEAP_RELINK_INVOCATIONS * len(self.outcomes.active) * self.outcomes.seconds_each()
+        )
 
     def _link(self, layout: int) -> Generator[Event, None, None]:
         """Link a layout and those that probably follow, in one pass over the objects of each subject."""
         began = self._clock()
-        cells = [ready.cell for ready in self.units.active]
+        cells = [ready.cell for ready in self.outcomes.active]
         layouts = range(layout, layout + LAYOUTS_AT_ONCE)
         yield from self._session.subject_builder.relink(cells, layouts)
         for each in layouts:
             found: dict[tuple[Side, Point], Ready] = {}
-            for point in self.units.active_points:
-                for side in self.units.sides:
+            for point in self.outcomes.active_points:
+                for side in self.outcomes.sides:
                     ready = yield from self._session.subject_builder.ready(
-                        self.units.ready(side, point).cell, layout=each
+                        self.outcomes.ready(side, point).cell, layout=each
                     )
                     if isinstance(ready, Failure):
                         self.relink_failure = ready
@@ -464,21 +468,23 @@ class InterleavedPairs(Generic[Side]):
     def broken(self) -> tuple[Broken[Side], ...]:
         """Return the subjects that failed at a point, with the points and reasons."""
         readies = [
-            (side, self.units.ready(side, point)) for side in self.units.sides for point in self.units.points
+            (side, self.outcomes.ready(side, point))
+            for side in self.outcomes.sides
+            for point in self.outcomes.points
         ]
         return tuple(
             Broken(side=side, ready=ready, failure=failure)
             for side, ready in readies
-            if (failure := self.units.failure_of(ready)) is not None
+            if (failure := self.outcomes.failure_of(ready)) is not None
         )
 
     def progress(self, rule: Rule) -> Progress:
-        """Return the progress: at least to the next interim analysis, at most to the last unit of a rule."""
-        rule = self.rule_in_units(rule)
-        done, each = self.units.done, len(self.units.active) * self.units.pairs_per_layout
+        """Return the progress: at least to the next interim analysis, at most to the last replicate of a rule."""
+        rule = self.rule_in_replicates(rule)
+        done, each = self.outcomes.replicate_count, len(self.outcomes.active) * self.outcomes.pairs_per_layout
         analysis = next((count for count in rule.analyses if count > done), rule.most)
         least, most = max(0, analysis - done) * each, max(0, rule.most - done) * each
-        seconds = self.units.seconds_each()
+        seconds = self.outcomes.seconds_each()
         return Progress(
             done=done * each,
             left_least=least,
@@ -489,15 +495,15 @@ class InterleavedPairs(Generic[Side]):
 
     def _give_up(self) -> Generator[Event, None, None]:
         """Drop points at which a subject cannot be measured, and larger ones where the study says so."""
-        units, dropped = self.units, self.units.dropped
-        for point in units.points:
-            readies = [] if point in dropped else [units.ready(side, point) for side in units.sides]
+        outcomes, dropped = self.outcomes, self.outcomes.dropped
+        for point in outcomes.points:
+            readies = [] if point in dropped else [outcomes.ready(side, point) for side in outcomes.sides]
             for ready in readies:
-                failure = units.failure_of(ready)
+                failure = outcomes.failure_of(ready)
                 if failure is None:
                     continue
                 dropped[point] = failure
-                beyond = [each for each in units.active if self._is_beyond(each, ready, failure)]
+                beyond = [each for each in outcomes.active if self._is_beyond(each, ready, failure)]
                 if beyond:
                     dropped.update((each.cell.point, None) for each in beyond)
                     yield GivenUp(cells=tuple(each.cell for each in beyond), because=ready.cell)
@@ -518,73 +524,77 @@ def rule_for(
 ) -> Rule:
     """Return the rule for this number of verdicts, with a common family-wise error rate.
 
-    The rule allows as many units as the study does, or as a verdict needs. `most` units replace the study's
-    maximum number of invocations. A difference below `threshold` counts as none; default: the study's
-    precision.
+    The rule allows as many replicates as the study does, or as a verdict needs. `most` replicates
+    replace the study's maximum number of invocations. A difference below `threshold` counts as none; default:
+    the study's precision.
     """
     wanted = policy.invocations.most if most is None else most
     return Rule(
-        most=max(wanted, units_needed(comparisons, error=error)),
+        most=max(wanted, replicates_needed(comparisons, error=error)),
         comparisons=max(1, comparisons),
         threshold=policy.precision if threshold is None else threshold,
         error=error,
     )
 
 
-def units_needed(comparisons: int, *, error: float = FAMILY_ERROR) -> int:
-    """Return the fewest units for one of several verdicts with a common family-wise error rate.
+def replicates_needed(comparisons: int, *, error: float = FAMILY_ERROR) -> int:
+    """Return the fewest replicates for one of several verdicts with a common family-wise error rate.
 
-    >>> units_needed(1), units_needed(50)
+    >>> replicates_needed(1), replicates_needed(50)
     (9, 15)
     """
     return Rule(most=1, comparisons=max(1, comparisons), error=error).needed_pairs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ComparedUnits(Generic[Side]):
-    """The units that a verdict is based on, and the comparison of the second side with the first."""
+class ComparedReplicates(Generic[Side]):
+    """Replicates that a verdict is based on, and the comparison of the second side with the first."""
 
-    units: Sequence[Unit[Side]]
+    replicates: Sequence[Replicate[Side]]
     comparison: Comparison
 
 
 class Comparisons(Generic[Side]):
-    """Compares metrics, from a set of units that was fixed in advance (see `Units.evaluated`)."""
+    """Compares metrics, from a set of replicates that was fixed in advance (see `PairedOutcomes.replicates`)."""
 
-    def __init__(self, units: Units[Side]) -> None:
-        self._units = units
+    def __init__(self, outcomes: PairedOutcomes[Side]) -> None:
+        self._outcomes = outcomes
         self._known: dict[tuple[str, Side, Side, int], Comparison] = {}
 
-    def read(self, target: Target, rule: Rule, *, one: Side, other: Side) -> ComparedUnits[Side] | None:
+    def read(self, target: Target, rule: Rule, *, one: Side, other: Side) -> ComparedReplicates[Side] | None:
         """Compare a metric at each interim analysis up to the one that settles it; `None` without a value."""
-        units = self._units.evaluated(target)
-        if not units:
+        replicates = self._outcomes.replicates(target)
+        if not replicates:
             return None
-        found: ComparedUnits[Side] | None = None
+        found: ComparedReplicates[Side] | None = None
         for count in rule.analyses:
-            if count > len(units) or (found is not None and found.comparison.settled):
+            if count > len(replicates) or (found is not None and found.comparison.settled):
                 break
-            # Earlier units do not change when later ones are added.
+            # Earlier replicates do not change when later ones are added.
             name = (target.name, one, other, count)
             if name not in self._known:
-                self._known[name] = compared(units[:count], rule, one, other)
-            found = ComparedUnits(units=units[:count], comparison=self._known[name])
-        return found or ComparedUnits(units=units, comparison=compared(units, rule, one, other))
+                self._known[name] = compared(replicates[:count], rule, one, other)
+            found = ComparedReplicates(replicates=replicates[:count], comparison=self._known[name])
+        return found or ComparedReplicates(
+            replicates=replicates, comparison=compared(replicates, rule, one, other)
+        )
 
     def settled(self, target: Target, rule: Rule, *, one: Side, other: Side) -> bool:
-        """Whether more units cannot change the result: the verdict is final, or there is no ratio after one analysis.
+        """Whether the result is final: the verdict is, or there is no ratio after one analysis.
 
         A metric that is never above zero has no ratio.
         """
         found = self.read(target, rule, one=one, other=other)
-        return self._units.done >= rule.analyses[0] if found is None else found.comparison.settled
+        return (
+            self._outcomes.replicate_count >= rule.analyses[0] if found is None else found.comparison.settled
+        )
 
     def forget(self) -> None:
         """Discard results of a rule that no longer applies."""
         self._known.clear()
 
 
-def compared(units: Sequence[Unit[Side]], rule: Rule, one: Side, other: Side) -> Comparison:
-    """Compare the second side with the first over units."""
-    first, second = ([math.exp(unit.logs[side]) for unit in units] for side in (one, other))
+def compared(replicates: Sequence[Replicate[Side]], rule: Rule, one: Side, other: Side) -> Comparison:
+    """Compare the second side with the first over replicates."""
+    first, second = ([math.exp(replicate.logs[side]) for replicate in replicates] for side in (one, other))
     return compare(first, second, rule)

@@ -338,9 +338,9 @@ class SubjectBuilder:
     def build(self, subject: Subject) -> Generator[Event, None, Built | Failure]:
         """Build a subject, or return its known outcome; a skipped revision fails."""
         skipped = self._skipped(subject)
-        return skipped if skipped is not None else (yield from self.make(subject))
+        return skipped if skipped is not None else (yield from self.build_even_skipped(subject))
 
-    def make(self, subject: Subject) -> Generator[Event, None, Built | Failure]:
+    def build_even_skipped(self, subject: Subject) -> Generator[Event, None, Built | Failure]:
         """Build a subject, skipped or not, or return its known outcome."""
         how = self.build_inputs.recipe(subject)
         own = self.build_inputs.built_subject(subject)
@@ -363,11 +363,12 @@ class SubjectBuilder:
         yield from self._messages()
         return outcome
 
-    def need(self, subjects: Iterable[Subject]) -> None:
+    def protect(self, subjects: Iterable[Subject]) -> None:
         """Protect the builds of subjects that are used later from removal for disk space."""
-        asked = (subject for subject in subjects if self._skipped(subject) is None)
+        wanted = (subject for subject in subjects if self._skipped(subject) is None)
         self._builder.protect(
-            (self.build_inputs.built_subject(subject), self.build_inputs.recipe(subject)) for subject in asked
+            (self.build_inputs.built_subject(subject), self.build_inputs.recipe(subject))
+            for subject in wanted
         )
 
     @property
@@ -375,7 +376,7 @@ class SubjectBuilder:
         """Number of parallel builds."""
         return self._builder.parallel_builds
 
-    def ahead(self, subjects: Iterable[Subject]) -> Generator[Event, None, None]:
+    def build_in_parallel(self, subjects: Iterable[Subject]) -> Generator[Event, None, None]:
         """Build subjects in parallel if the builder can; do nothing if it builds one at a time.
 
         All builds have ended when this returns: nothing is built during a measurement.
@@ -387,7 +388,7 @@ class SubjectBuilder:
             )
             yield from self._messages()
             for subject in fresh:
-                yield from self.make(subject)
+                yield from self.build_even_skipped(subject)
 
     def confirm(self, witnesses: Iterable[Subject] = ()) -> Generator[Event, None, None]:
         """Compare builds from reused trees with clean builds, and those of each witness too.
@@ -534,7 +535,7 @@ class SubjectBuilder:
                 subject=cell.subject, benchmark=cell.benchmark, layouts=tuple(sorted(known))
             )
 
-    def lay_out(self, subject: Subject, directory: str) -> ManualBuild:
+    def check_out(self, subject: Subject, directory: str) -> ManualBuild:
         """Write a subject's tree, repaired, below a directory, so that a person can run its recipe."""
         return self._builder.check_out(
             self.build_inputs.built_subject(subject), self.build_inputs.recipe(subject), directory

@@ -3,7 +3,7 @@
 - `study`, `source`, `recipe`, `benchmark`, `metrics`: the tables of the study file; `field`: their keys.
 - `subject`, `plan`, `target`, `expression`, `placeholders`: what is built, run and computed.
 - `build`, `process`, `measurement`, `patch`: results of builds, processes and invocations.
-- `trial`: a measurement without a study; `search_record`: a stored search.
+- `trial`: a measurement without a study; `store_records`: searches, comparisons and notes in the store.
 - `exchange`: samples from and for other tools.
-- `wording`: numbers, words and quotes for people; `json_data`: JSON of values and its schema.
+- `wording`: numbers, words and quotes for people; `json_data`: plain data, JSON of values and its schema.
 """

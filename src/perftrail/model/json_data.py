@@ -1,4 +1,4 @@
-"""JSON of frozen values: conversion in both directions as the types of their fields say, and the types' JSON Schema."""
+"""Plain JSON data: its type, conversion from and to frozen values by the types of their fields, and JSON Schema."""
 
 from __future__ import annotations
 
@@ -29,8 +29,9 @@ from cattrs.preconf.json import make_converter
 if TYPE_CHECKING:
     from cattrs import Converter
 
-    from perftrail.model.search_record import Json
 
+Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
+"""Plain data: what JSON can contain."""
 
 Kind = TypeVar("Kind")
 

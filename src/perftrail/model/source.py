@@ -14,7 +14,7 @@ from perftrail.model.wording import listed, nearest, quoted
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from perftrail.model.search_record import Json
+    from perftrail.model.json_data import Json
 
 
 # cattrs and the schema read the annotations at run time, so these imports must not be in TYPE_CHECKING.

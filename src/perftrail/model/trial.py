@@ -71,14 +71,14 @@ class Pace:
     """How often to measure, and when to stop.
 
     Each entry has at least `least` and at most `most` runs (or pairs of a comparison), without warm-ups. The
-    budget can end measuring earlier, but not before `sure` runs. A single command stops when the half width
+    budget can end measuring earlier, but not before `guaranteed_runs`. A single command stops when the half width
     of its interval is at most `precision` of its wall time. `threshold` is the change below which two
     commands count as the same. `warmups` of None: detected from the values.
     """
 
     least: int = LEAST_RUNS
     most: int = MOST_RUNS
-    sure: int = 1
+    guaranteed_runs: int = 1
     budget_seconds: float = BUDGET_SECONDS
     precision: float = PRECISION
     threshold: float = THRESHOLD
@@ -87,8 +87,8 @@ class Pace:
     def __post_init__(self) -> None:
         if not 1 <= self.least <= self.most:
             raise ValueError(f"least {self.least} and most {self.most}: not a valid range of runs")
-        if self.sure > self.least:
-            raise ValueError(f"sure {self.sure}: must be at most least ({self.least})")
+        if self.guaranteed_runs > self.least:
+            raise ValueError(f"guaranteed_runs {self.guaranteed_runs}: must be at most least ({self.least})")
         if self.warmups is not None and self.warmups < 0:
             raise ValueError(f"warmups {self.warmups}: must be 0 or more")
         for name in ("budget_seconds", "precision", "threshold"):

@@ -57,8 +57,8 @@ if TYPE_CHECKING:
 
     from perftrail.charts.frame import Chart, Spec
     from perftrail.measure.session import View
+    from perftrail.model.json_data import Json
     from perftrail.model.plan import Cell
-    from perftrail.model.search_record import Json
     from perftrail.model.study import Study
     from perftrail.store.columns import SampleColumns
 

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from perftrail.model.benchmark import Benchmark, Point
+    from perftrail.model.json_data import Json
     from perftrail.model.metrics import Better, MeasuredMetric, Metric
-    from perftrail.model.search_record import Json, SearchRecord
+    from perftrail.model.store_records import SearchRecord
     from perftrail.model.study import Study
     from perftrail.model.subject import Revision
     from perftrail.present.report.comparisons import SideBySide

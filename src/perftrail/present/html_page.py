@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from perftrail.charts.frame import Chart, HistoryPoint
-    from perftrail.model.search_record import Json
+    from perftrail.model.json_data import Json
     from perftrail.ports import Engine, Pending
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from perftrail.find.answer import FindAnswer, FindTable
-    from perftrail.model.search_record import Json
+    from perftrail.model.json_data import Json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

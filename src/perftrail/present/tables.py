@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from perftrail.model.benchmark import Point
-    from perftrail.model.search_record import Json, SearchRecord, StepRecord
+    from perftrail.model.json_data import Json
     from perftrail.model.source import Pins
+    from perftrail.model.store_records import SearchRecord, StepRecord
     from perftrail.results.changes import HistoryChange, HistoryChanges
     from perftrail.results.claims import Judgement
     from perftrail.results.pairs import Shift

@@ -22,7 +22,7 @@ from perftrail.stats.trial import Contrast, Why
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from perftrail.model.search_record import Json
+    from perftrail.model.json_data import Json
     from perftrail.stats.comparison import Comparison
     from perftrail.stats.trial import Finding, Findings, TrialMetric
 

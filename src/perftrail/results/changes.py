@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from perftrail.model.benchmark import Point
-    from perftrail.model.search_record import Json, SearchRecord
+    from perftrail.model.json_data import Json
+    from perftrail.model.store_records import SearchRecord
     from perftrail.model.study import Study
     from perftrail.model.subject import Revision
     from perftrail.ports import Engine, Pending

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from perftrail.measure.session import View
     from perftrail.model.benchmark import Benchmark, Point
+    from perftrail.model.json_data import Json
     from perftrail.model.measurement import Machine, Samples
-    from perftrail.model.search_record import Json
     from perftrail.model.subject import Revision, Subject
     from perftrail.stats.scaling import Scaling
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from perftrail.measure.session import View
-    from perftrail.model.search_record import SearchRecord, StepRecord
     from perftrail.model.source import Pins
+    from perftrail.model.store_records import SearchRecord, StepRecord
     from perftrail.model.subject import Revision
     from perftrail.results.changes import HistoryChanges
     from perftrail.results.growth import Growths

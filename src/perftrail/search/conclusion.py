@@ -101,7 +101,10 @@ def conclude(
             suspected.append(_suspicion(claim, positions, certificate, question))
         elif certificate.shows_small_change():
             below.append(_effect(certificate))
-        elif claim.confidence < question.sure and certificate.summary().layouts < LAYOUTS_ENOUGH:
+        elif (
+            claim.confidence < question.required_probability
+            and certificate.summary().layouts < LAYOUTS_ENOUGH
+        ):
             suspected.append(_suspicion(claim, positions, certificate, question))
         else:
             changes.append(_change(claim, positions, certificate, question))

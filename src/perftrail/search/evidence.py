@@ -225,7 +225,7 @@ class Evidence:
         return tuple(sorted({*found, *alike}))
 
     @property
-    def shares_reference(self) -> bool:
+    def can_reuse_reference(self) -> bool:
         """Whether the next batch needs no reference: the last one had it, and the machine was calm."""
         self._corrected()
         if not self._calm:
@@ -269,8 +269,8 @@ class Evidence:
         return step if sigma < 0.4 * step else 0.0
 
     @property
-    def sampled(self) -> frozenset[int]:
-        """The positions that need no first samples: measured, unusable, or equal to another build."""
+    def with_result(self) -> frozenset[int]:
+        """The positions that need no first measurement: with samples, unusable, or equal to another build."""
         return frozenset(self.unusable | self._sampled | set(self._same) & self.built)
 
     @property

@@ -3,10 +3,10 @@
 Greedy information gain is within a constant of the best policy for a step in noise (Waeber, Frazier and
 Henderson 2013; Jedynak, Frazier and Sznitman 2012); dividing by the expected cost is perftrail's addition.
 
-`Costs` predicts the cost of the next build, and `Breakage` its probability to fail. Broken ranges cluster: a two-state
-Markov chain along the history with a share f of unusable revisions and a correlation falling as ``lambda^distance``. f
-and lambda are marginalised over a small grid, weighted by the chain's likelihood of the tried positions. Assumes the
-same f and lambda everywhere, and that the tried positions were chosen at random.
+`CostModel` predicts the cost of the next build, and `Breakage` its probability to fail. Broken ranges cluster: a
+two-state Markov chain along the history with a share f of unusable revisions and a correlation falling as
+``lambda^distance``. f and lambda are marginalised over a small grid, weighted by the chain's likelihood of the tried
+positions. Assumes the same f and lambda everywhere, and that the tried positions were chosen at random.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def _turns_bad(fading: Floats, from_bad: npt.NDArray[np.bool_] | np.bool_) -> Fl
     return turned
 
 
-class Costs:
+class CostModel:
     """Predicted seconds of builds and samples.
 
     An existing build costs almost nothing (`ALREADY_BUILT`). An incremental build costs ``a + b * distance``,
@@ -157,8 +157,8 @@ class Costs:
 SAMPLES = np.array([1, 2, 3, 5, 8, 12, 20])
 """Numbers of samples that one action may take."""
 
-SHARES = 3
-"""A batch of this number of samples shares the reference with the one before it, while the machine is calm."""
+MOST_SAMPLES_REUSING_REFERENCE = 3
+"""Up to this number of samples, a batch reuses the reference samples of the batch before, while the machine is calm."""
 
 MOST_CANDIDATES = 65
 """Number of positions inside one gap that are compared with each other."""
@@ -246,7 +246,7 @@ def breakage(evidence: Evidence) -> Breakage:
 
 
 def more_samples(
-    evidence: Evidence, posterior: Posterior, change: LikelyChange, costs: Costs, *, redrawn: bool = False
+    evidence: Evidence, posterior: Posterior, change: LikelyChange, costs: CostModel, *, redrawn: bool = False
 ) -> Options:
     """Return the options of further samples of existing builds, by their information about one change's position.
 
@@ -279,16 +279,16 @@ def more_samples(
 
 
 def new_builds(
-    evidence: Evidence, posterior: Posterior, change: LikelyChange, cumulative: Floats, costs: Costs
+    evidence: Evidence, posterior: Posterior, change: LikelyChange, cumulative: Floats, costs: CostModel
 ) -> Options:
     """Return the options of building untried revisions, inside the gaps that may contain a change."""
     found: list[Options] = []
-    sampled = np.array(sorted(evidence.sampled), dtype=np.int64)
+    resolved = np.array(sorted(evidence.with_result), dtype=np.int64)
     broken = breakage(evidence)
     for number, gap in enumerate(change.kept.tolist()):
         low, high = posterior.positions[gap], posterior.positions[gap + 1]
         inside = _spread(low, high, cumulative)
-        inside = inside[~np.isin(inside, sampled)]
+        inside = inside[~np.isin(inside, resolved)]
         mass = cumulative[high] - cumulative[low]
         part = (cumulative[inside] - cumulative[low]) / max(mass, 1e-300)
         splits = (part > 0) & (part < 1)
@@ -315,15 +315,15 @@ def new_builds(
     return _joined(found)
 
 
-def shares(evidence: Evidence, samples: int) -> bool:
-    """Whether a batch of `samples` needs no reference, because it shares that of the batch before."""
-    return samples <= SHARES and evidence.shares_reference
+def reuses_reference(evidence: Evidence, samples: int) -> bool:
+    """Whether a batch of `samples` reuses the reference samples of the batch before."""
+    return samples <= MOST_SAMPLES_REUSING_REFERENCE and evidence.can_reuse_reference
 
 
-def _seconds(evidence: Evidence, costs: Costs) -> Floats:
+def _seconds(evidence: Evidence, costs: CostModel) -> Floats:
     """Return the cost of each number of samples with its references, (n,)."""
-    shared = (SAMPLES <= SHARES) & evidence.shares_reference
-    seconds: Floats = (SAMPLES + np.where(shared, 0, _REFERENCES)) * costs.sample
+    reused = (SAMPLES <= MOST_SAMPLES_REUSING_REFERENCE) & evidence.can_reuse_reference
+    seconds: Floats = (SAMPLES + np.where(reused, 0, _REFERENCES)) * costs.sample
     return seconds
 
 

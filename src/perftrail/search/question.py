@@ -158,8 +158,8 @@ class Question:
         return spread
 
     @property
-    def sure(self) -> float:
-        """The required certainty of the posterior if only it separates layouts from changes."""
+    def required_probability(self) -> float:
+        """The posterior probability that an answer needs if only the posterior separates layouts from changes."""
         return 1 - (1 - self.confidence) * POSTERIOR_RISK_SHARE
 
     @property

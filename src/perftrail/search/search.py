@@ -23,7 +23,7 @@ from perftrail.search.answer import Measure, Settled, nothing_usable
 from perftrail.search.certificate import Certificate, State
 from perftrail.search.conclusion import LAYOUTS_ENOUGH, Claim, conclude, conclude_ramp, no_change
 from perftrail.search.evidence import Batch, Evidence
-from perftrail.search.policy import Costs
+from perftrail.search.policy import CostModel
 from perftrail.search.posterior import ClaimProgress, belief_of, infer, narrowest
 from perftrail.search.ramp import find_ramp
 
@@ -257,7 +257,7 @@ class Search:
     def expected_seconds(self, measure: Measure) -> float:
         """Return the expected cost of a batch, including the builds that it needs."""
         fresh = [position for position in measure.positions if position not in self._evidence.built]
-        costs = Costs(self.question, self._evidence)
+        costs = CostModel(self.question, self._evidence)
         return float(costs.build(np.array(fresh, dtype=np.int64)).sum()) + len(measure.order) * costs.sample
 
     @property
@@ -375,7 +375,11 @@ class Search:
         for certificate in self._certificates.values():
             inner = certificate.inner
             if list(inner) == sides and certificate.state is State.LOCATED:
-                return 0.0 if certificate.summary().layouts >= LAYOUTS_ENOUGH else self.question.sure
+                return (
+                    0.0
+                    if certificate.summary().layouts >= LAYOUTS_ENOUGH
+                    else self.question.required_probability
+                )
         return TRUST
 
     def _is_divisible(self, gap: int) -> bool:
@@ -391,7 +395,7 @@ class Search:
         return found
 
     def _best_choice(self, changes: Sequence[LikelyChange]) -> policy.Choice | None:
-        costs = Costs(self.question, self._evidence)
+        costs = CostModel(self.question, self._evidence)
         chosen = []
         for change in changes:
             chosen.append(
@@ -406,7 +410,7 @@ class Search:
         )
 
     def _new_builds(self, change: LikelyChange) -> policy.Options:
-        costs = Costs(self.question, self._evidence)
+        costs = CostModel(self.question, self._evidence)
         return policy.new_builds(self._evidence, self.posterior, change, self._cumulative, costs)
 
     def _redraws(self) -> bool:
@@ -416,7 +420,7 @@ class Search:
     def _guide_batch(self, position: int, samples: int) -> Measure:
         """Return a batch of a build with samples of the reference between them."""
         reference, order = self._evidence.reference, [position] * samples
-        alone = policy.shares(self._evidence, samples)
+        alone = policy.reuses_reference(self._evidence, samples)
         if reference is not None and self._evidence.build_of(position) != reference and not alone:
             for at in np.linspace(0, samples, policy.references(samples) + 2)[-2:0:-1]:
                 order.insert(round(float(at)), reference)
@@ -511,7 +515,7 @@ class Search:
             )
         same = self._evidence.build_of(low) == self._evidence.build_of(high)
         if certificate.summary().layouts < LAYOUTS_ENOUGH and not same and not self.question.counted:
-            unsure = self.posterior.no_change < self.question.sure
+            unsure = self.posterior.no_change < self.question.required_probability
             near = self._near_end(NEAR if unsure else LEAST_NEAR)
             if near is not None:
                 return self._afford(near)

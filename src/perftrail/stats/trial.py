@@ -403,7 +403,7 @@ class TrialSchedule:
     def _fit(self) -> None:
         """Adapt the rule, once, to the number of pairs that the budget allows."""
         rounds = self._rounds * self._budget() / max(self._spent, 1e-9)
-        fits = max(self._pace.sure, int(FITTING * rounds))
+        fits = max(self._pace.guaranteed_runs, int(FITTING * rounds))
         if fits < self._rule.most:
             self._contrasts.rule = replace(self._rule, most=fits)
             self._full = Why.BUDGET
@@ -471,9 +471,12 @@ class TrialSchedule:
         return self._pace.budget_seconds * len(self._trial.entries)
 
     def _out_of_budget(self) -> bool:
-        """Return whether the next round exceeds the budget; the first `sure` runs are always measured."""
+        """Return whether the next round exceeds the budget; `guaranteed_runs` are always measured."""
         open_ones = self._open()
-        if not open_ones or min(len(self.samples(number)) for number in open_ones) < self._pace.sure:
+        if (
+            not open_ones
+            or min(len(self.samples(number)) for number in open_ones) < self._pace.guaranteed_runs
+        ):
             return False
         expected = sum(
             _mean_seconds(self._runs[number]) * starts for number, starts in self._weights().items()

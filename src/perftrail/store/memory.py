@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from perftrail.errors import StoreError
 from perftrail.model.measurement import FailedInvocation, Machine, Measurement, Samples
-from perftrail.model.search_record import StepRecord, StoreProgress
+from perftrail.model.store_records import StepRecord, StoreProgress
 from perftrail.store.rows import (
     accepted,
     accepted_note,
@@ -30,8 +30,9 @@ if TYPE_CHECKING:
     from typing import Self
 
     from perftrail.model.build import BuildRecord
+    from perftrail.model.json_data import Json
     from perftrail.model.measurement import InvocationKey, Outcome, Runnable
-    from perftrail.model.search_record import ComparisonRecord, Json, RegressionNote, SearchRecord
+    from perftrail.model.store_records import ComparisonRecord, RegressionNote, SearchRecord
     from perftrail.model.subject import Revision
 
 WHERE = "store in memory"

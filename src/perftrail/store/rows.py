@@ -12,7 +12,7 @@ from perftrail.errors import StoreError
 from perftrail.model.benchmark import Point
 from perftrail.model.build import BuildRecord, Built, Failure, Prepared
 from perftrail.model.measurement import Draw, FailedInvocation, Measurement, Origin, Runnable
-from perftrail.model.search_record import STATUSES, RegressionNote, SearchRecord, StepRecord
+from perftrail.model.store_records import STATUSES, RegressionNote, SearchRecord, StepRecord
 from perftrail.model.subject import Revision
 from perftrail.model.wording import listed
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Row
 
+    from perftrail.model.json_data import Json
     from perftrail.model.measurement import InvocationKey, Outcome
-    from perftrail.model.search_record import Json
 
 
 LARGEST_DRAWN = {"turn": 2**15 - 1, "seed": 2**63 - 1, "layout": 2**31 - 1}

@@ -15,7 +15,7 @@ from perftrail._version import __version__
 from perftrail.errors import StoreError
 from perftrail.model.build import Failure
 from perftrail.model.measurement import Machine
-from perftrail.model.search_record import ComparisonRecord, RegressionNote, StoreProgress
+from perftrail.model.store_records import ComparisonRecord, RegressionNote, StoreProgress
 from perftrail.store import outcomes as kept
 from perftrail.store import schema
 from perftrail.store.identifiers import TextIds, chunks, insert_or_replace, insert_unless_there
@@ -50,8 +50,9 @@ if TYPE_CHECKING:
     from sqlalchemy import ColumnElement, Connection, Select
 
     from perftrail.model.build import BuildRecord
+    from perftrail.model.json_data import Json
     from perftrail.model.measurement import Outcome, Runnable, Samples
-    from perftrail.model.search_record import Json, SearchRecord, StepRecord
+    from perftrail.model.store_records import SearchRecord, StepRecord
     from perftrail.model.subject import Revision
     from perftrail.store.outcomes import Interned
     from perftrail.store.transactions import Database, ServerWait

@@ -98,7 +98,7 @@ def build(session: Session, name: str, *, variant: str | None) -> Generator[Even
     subject = subject_named(session, name, variant=variant)
     left_out = subject_builder.left_out((subject.revision,))
     known = False
-    events = subject_builder.make(subject)
+    events = subject_builder.build_even_skipped(subject)
     while True:
         try:
             event = next(events)
@@ -131,7 +131,7 @@ def prepared_tree(view: BuildView, subject: Subject, *, results: Path) -> Iterat
     Leftovers of killed processes are removed first.
     """
     with _shell_directory(results.absolute()) as home:
-        prepared = view.subject_builder.lay_out(subject, str(home))
+        prepared = view.subject_builder.check_out(subject, str(home))
         (home / STEPS).write_text(_script(prepared), encoding="utf-8", errors="surrogateescape")
         yield prepared
 

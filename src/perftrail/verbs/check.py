@@ -364,7 +364,7 @@ class Attempt:
         subject_builder = self._session.subject_builder
         yield from (Skipped(left_out=each) for each in subject_builder.left_out(revisions))
         tried = self._chosen(subject_builder.wanted(revisions))
-        yield from subject_builder.ahead(tried)
+        yield from subject_builder.build_in_parallel(tried)
         for subject in tried:
             yield from self._try(subject)
             layouts = LAYOUTS if subject == tried[-1] else LAYOUTS[:1]

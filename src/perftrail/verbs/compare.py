@@ -15,12 +15,19 @@ from typing import TYPE_CHECKING
 
 from perftrail.errors import UsageError
 from perftrail.measure.events import HistoryRead, now
-from perftrail.measure.pairs import Clock, Comparisons, InterleavedPairs, logarithm, rule_for, units_needed
+from perftrail.measure.pairs import (
+    Clock,
+    Comparisons,
+    InterleavedPairs,
+    logarithm,
+    replicates_needed,
+    rule_for,
+)
 from perftrail.model.build import Failure
 from perftrail.model.json_data import to_plain
 from perftrail.model.measurement import Measurement
 from perftrail.model.plan import cells
-from perftrail.model.search_record import ComparisonRecord
+from perftrail.model.store_records import ComparisonRecord
 from perftrail.model.subject import Subject
 from perftrail.model.wording import counted
 from perftrail.ports import EditableSource
@@ -34,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping, Sequence
 
     from perftrail.measure.events import Event
-    from perftrail.measure.pairs import ComparedUnits
+    from perftrail.measure.pairs import ComparedReplicates
     from perftrail.measure.session import Session
     from perftrail.measure.subjects import Ready
     from perftrail.model.measurement import Outcome, Runnable
@@ -62,9 +69,9 @@ class ComparedBenchmark:
             {side: [ready for ready in each if ready.cell.point in needed] for side, each in readies.items()},
             clock=clock,
         )
-        self._units = self.pairs.units
-        self._comparisons: Comparisons[SideName] = Comparisons(self._units)
-        points = set(self._units.points)
+        self._outcomes = self.pairs.outcomes
+        self._comparisons: Comparisons[SideName] = Comparisons(self._outcomes)
+        points = set(self._outcomes.points)
         self.targets = tuple(target for target in targets if points.issuperset(target.points))
 
     @property
@@ -73,12 +80,12 @@ class ComparedBenchmark:
         return bool(self.pairs.equal)
 
     def open(self, rule: Rule) -> bool:
-        """Whether more units can settle a verdict.
+        """Whether more replicates can settle a verdict.
 
-        If one of the benchmark's times certainly differs by the threshold, its other times need no further units.
+        If one of the benchmark's times certainly differs by the threshold, its other times need no further replicates.
         """
-        rule = self.pairs.rule_in_units(rule)
-        if not self._units.active or self._units.full(rule):
+        rule = self.pairs.rule_in_replicates(rule)
+        if not self._outcomes.active or self._outcomes.reached_maximum(rule):
             return False
         times = [target for target in self._alive() if target.text in TIMES]
         differ = {target.points for target in times if _differs(self._read(target, rule), rule)}
@@ -90,7 +97,7 @@ class ComparedBenchmark:
 
     def rows(self, rule: Rule) -> tuple[Row, ...]:
         """Return the comparison of every metric that both sides have; `failures` has the others."""
-        return tuple(self._row(target, self.pairs.rule_in_units(rule)) for target in self._alive())
+        return tuple(self._row(target, self.pairs.rule_in_replicates(rule)) for target in self._alive())
 
     def failures(self) -> tuple[FailedSide, ...]:
         """Return the sides that could not be measured, with their points."""
@@ -110,9 +117,9 @@ class ComparedBenchmark:
         self._comparisons.forget()
 
     def _alive(self) -> list[Target]:
-        return [target for target in self.targets if not self._units.dropped.keys() & set(target.points)]
+        return [target for target in self.targets if not self._outcomes.dropped.keys() & set(target.points)]
 
-    def _read(self, target: Target, rule: Rule) -> ComparedUnits[SideName] | None:
+    def _read(self, target: Target, rule: Rule) -> ComparedReplicates[SideName] | None:
         return self._comparisons.read(target, rule, one="base", other="head")
 
     def _row(self, target: Target, rule: Rule) -> Row:
@@ -121,23 +128,25 @@ class ComparedBenchmark:
             return Row(metric=metric, one_build=True)
         found = self._read(target, rule)
         if found is None:
-            return Row(metric=metric, note=self._units.why_missing(target))
-        base, head = ([unit.logs[side] for unit in found.units] for side in self._units.sides)
+            return Row(metric=metric, note=self._outcomes.why_missing(target))
+        base, head = (
+            [replicate.logs[side] for replicate in found.replicates] for side in self._outcomes.sides
+        )
         return Row(
             metric=metric,
             base=estimate([math.exp(value) for value in base]),
             head=estimate([math.exp(value) for value in head]),
             comparison=found.comparison,
-            noisy=sum(unit.noisy for unit in found.units),
-            discarded=self._units.discarded(target),
-            pairs=sum(unit.pairs for unit in found.units),
-            layouts=len(found.units) if self._units.relinked else 0,
-            seconds=self._units.seconds(target),
+            noisy=sum(replicate.noisy for replicate in found.replicates),
+            discarded=self._outcomes.discarded(target),
+            pairs=sum(replicate.pairs for replicate in found.replicates),
+            layouts=len(found.replicates) if self._outcomes.relinked else 0,
+            seconds=self._outcomes.seconds(target),
             ratios=tuple(math.exp(after - before) for before, after in zip(base, head, strict=True)),
         )
 
 
-def _differs(found: ComparedUnits[SideName] | None, rule: Rule) -> bool:
+def _differs(found: ComparedReplicates[SideName] | None, rule: Rule) -> bool:
     """Whether a metric certainly differs by the threshold or more."""
     if found is None or found.comparison.verdict not in (Verdict.FASTER, Verdict.SLOWER):
         return False
@@ -258,7 +267,7 @@ class Compare:
             confidence=self._request.confidence,
             threshold=rule.threshold,
             machine=self._session.machine,
-            invocations=sum(benchmark.pairs.units.started() for benchmark in different),
+            invocations=sum(benchmark.pairs.outcomes.invocations for benchmark in different),
             fresh=self._session.runner.started,
             seconds=self._clock() - began,
             finished=now(),
@@ -300,7 +309,9 @@ class Compare:
         wanted = (
             Subject(revision=each, variant=variant) for variant in study.variants for each in sides.values()
         )
-        yield from self._session.subject_builder.ahead(subject for subject in wanted if self._wanted(subject))
+        yield from self._session.subject_builder.build_in_parallel(
+            subject for subject in wanted if self._wanted(subject)
+        )
         benchmarks = []
         for variant in study.variants:
             built: dict[str, dict[SideName, list[Ready]]] = {}
@@ -349,7 +360,7 @@ class Compare:
         )
 
     def _measure(self, benchmarks: Sequence[ComparedBenchmark], rule: Rule) -> Generator[Event, None, Rule]:
-        """Measure units of all unsettled comparisons, round by round; return the rule for their analysis."""
+        """Measure replicates of all unsettled comparisons, round by round; return the rule for their analysis."""
         began, rounds, budget = self._clock(), 0, self._request.budget_seconds
         for benchmark in benchmarks:
             yield from benchmark.pairs.begin()
@@ -362,7 +373,7 @@ class Compare:
                 )
                 break
             for benchmark in pending:
-                yield from benchmark.pairs.unit()
+                yield from benchmark.pairs.run_pair()
                 yield benchmark.pairs.progress(rule)
             rounds += 1
             if budget is not None and rounds == ROUNDS_TO_ESTIMATE:
@@ -378,7 +389,7 @@ class Compare:
         """
         assert self._request.budget_seconds is not None
         fits = int(BUDGET_SHARE * self._request.budget_seconds / max(seconds, 1e-9))
-        most = max(units_needed(rule.comparisons, error=rule.error), min(rule.most, fits))
+        most = max(replicates_needed(rule.comparisons, error=rule.error), min(rule.most, fits))
         if most < rule.most:
             self._notes.append(
                 f"the budget allows at most {counted(most, 'pair')} of each benchmark instead of {rule.most}"

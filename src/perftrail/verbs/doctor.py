@@ -20,7 +20,7 @@ from perftrail.process.machine.settings import (
     ChangedSettings,
     possible_changes,
     read_settings,
-    restore_left_over,
+    restore_abandoned_settings,
 )
 from perftrail.verbs.resolution import ResolutionJson, measure_resolution
 
@@ -560,7 +560,7 @@ def examine(*, quick: bool = False, changed: tuple[Change, ...] = ()) -> DoctorR
 
     Settings that a killed perftrail left changed are restored first.
     """
-    restored = restore_left_over()
+    restored = restore_abandoned_settings()
     with Launcher() as launcher:
         state = read_machine_state(launcher.start())
         resolution = None if quick else measure_resolution(launcher)
@@ -597,7 +597,7 @@ def changed_settings() -> Iterator[tuple[Change, ...]]:
 
     Raises `SettingsError` if a change fails, after restoring all settings.
     """
-    restore_left_over()
+    restore_abandoned_settings()
     changes = possible_changes()
     with ChangedSettings(changes):
         yield changes

@@ -119,13 +119,13 @@ class Run:
         yield from (Skipped(left_out=each) for each in left_out)
         yield from MeasuredHere(self._session).outdated_of(self._selection.includes)
         planned = subjects(self._session.study, subject_builder.wanted(revisions))
-        subject_builder.need(planned)
+        subject_builder.protect(planned)
         wanted = [subject for subject in planned if self._cells_of(subject)]
         if self._selection.rules and planned and not wanted:
             rules = " ".join(f"--only {name}={pattern}" for name, pattern in self._selection.rules)
             raise UsageError(f"{rules}: nothing in the plan matches; print the plan with: perftrail check")
         yield from self._build_first(wanted)
-        yield from subject_builder.ahead(wanted)
+        yield from subject_builder.build_in_parallel(wanted)
         for subject in planned:
             yield from self._build(subject)
         yield from subject_builder.confirm()
@@ -173,7 +173,7 @@ class Run:
         if self._session.keep_going:
             return
         subject_builder = self._session.subject_builder
-        yield from subject_builder.ahead(wanted[: max(2, subject_builder.parallel_builds)])
+        yield from subject_builder.build_in_parallel(wanted[: max(2, subject_builder.parallel_builds)])
         failures: dict[Subject, Failure] = {}
         for subject in dict.fromkeys((*wanted[:2], *wanted[-1:])):
             outcome = yield from subject_builder.build(subject)

@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse
 from perftrail.model.benchmark import Value
 from perftrail.model.build import Failure
 from perftrail.model.metrics import Better
-from perftrail.model.search_record import Status
+from perftrail.model.store_records import Status
 from perftrail.present.dashboard.regressions import RegressionJson, status_of
 from perftrail.present.dashboard.subjects import (
     ComparedMetricJson,
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from perftrail.model.search_record import RegressionNote, SearchRecord
+    from perftrail.model.store_records import RegressionNote, SearchRecord
     from perftrail.model.subject import Subject
     from perftrail.present.dashboard.metric_history import MetricHistory
     from perftrail.present.dashboard.regressions import Regression

@@ -19,7 +19,7 @@ from perftrail.charts.history import SPARKLINE
 from perftrail.errors import PerftrailError, StoreError
 from perftrail.measure.events import now
 from perftrail.model.build import Built, Failure, Prepared
-from perftrail.model.search_record import STATUSES, RegressionNote
+from perftrail.model.store_records import STATUSES, RegressionNote
 from perftrail.model.wording import escaped
 from perftrail.present.dashboard.live import stored_search_section
 from perftrail.present.dashboard.regressions import status_of
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from perftrail.charts.frame import Chart
     from perftrail.model.build import BuildRecord
     from perftrail.model.measurement import Outcome
-    from perftrail.model.search_record import SearchRecord
+    from perftrail.model.store_records import SearchRecord
     from perftrail.model.subject import Subject
     from perftrail.present.dashboard.snapshot import Snapshot
     from perftrail.present.html_page import Section

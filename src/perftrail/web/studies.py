@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
     from concurrent.futures import Executor
 
-    from perftrail.model.search_record import RegressionNote, StoreProgress
+    from perftrail.model.store_records import RegressionNote, StoreProgress
     from perftrail.ports import Store
     from perftrail.present.dashboard.live import Live
     from perftrail.present.dashboard.snapshot import Snapshot

@@ -14,7 +14,12 @@ from pathlib import Path
 import pytest
 
 from perftrail.errors import SettingsError, UsageError
-from perftrail.process.machine.settings import Change, ChangedSettings, restore_left_over, run_attached
+from perftrail.process.machine.settings import (
+    Change,
+    ChangedSettings,
+    restore_abandoned_settings,
+    run_attached,
+)
 
 HOLDER = """\
 import json, sys, time
@@ -75,7 +80,7 @@ def test_settings_are_changed_inside_and_as_they_were_after(knobs: tuple[Change,
     with ChangedSettings(knobs, record=record):
         assert says(knobs) == ["performance", "1"]
     assert says(knobs) == ["powersave", "0"]
-    assert restore_left_over(record) == ()
+    assert restore_abandoned_settings(record) == ()
 
 
 def test_an_error_inside_puts_them_back_too(knobs: tuple[Change, ...], record: Path) -> None:
@@ -128,7 +133,9 @@ def test_the_next_start_puts_back_what_was_left_when_both_were_killed(
     end(holder)
     assert says(knobs) == ["performance", "1"]
     deadline = time.monotonic() + 60.0
-    while not (put_back := restore_left_over(record)):  # its lock lasts until the guard is really gone
+    while not (
+        put_back := restore_abandoned_settings(record)
+    ):  # its lock lasts until the guard is really gone
         assert time.monotonic() < deadline
         time.sleep(0.01)
     assert put_back == tuple(reversed(knobs))
@@ -137,7 +144,7 @@ def test_the_next_start_puts_back_what_was_left_when_both_were_killed(
 
 def test_what_is_held_by_a_living_perftrail_is_left_alone(knobs: tuple[Change, ...], record: Path) -> None:
     with ChangedSettings(knobs, record=record):
-        assert restore_left_over(record) == ()
+        assert restore_abandoned_settings(record) == ()
         with pytest.raises(SettingsError, match="another perftrail"), ChangedSettings(knobs, record=record):
             pass
         assert says(knobs) == ["performance", "1"]
@@ -151,7 +158,7 @@ def test_a_record_that_others_could_have_written_is_not_followed(
     Path(knobs[0].file).write_text("performance")
     record.write_text(json.dumps([asdict(knobs[0])]))
     record.chmod(0o666)
-    assert restore_left_over(record) == ()
+    assert restore_abandoned_settings(record) == ()
     with pytest.raises(SettingsError, match="others may write"), ChangedSettings(knobs, record=record):
         pass
     assert says(knobs)[0] == "performance"
@@ -162,7 +169,7 @@ def test_a_record_cut_short_says_nothing(record: Path, text: str) -> None:
     record.parent.mkdir()
     record.write_text(text)
     record.chmod(0o600)
-    assert restore_left_over(record) == ()
+    assert restore_abandoned_settings(record) == ()
 
 
 def test_nothing_to_change_needs_no_guard(record: Path) -> None:

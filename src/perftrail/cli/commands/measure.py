@@ -399,7 +399,7 @@ def _pace(options: Options) -> Pace:
     return Pace(
         least=least,
         most=most,
-        sure=least if options.min_runs and options.budget is None else 1,
+        guaranteed_runs=least if options.min_runs and options.budget is None else 1,
         budget_seconds=budget,
         precision=PRECISION if options.precision is None else options.precision,
         threshold=THRESHOLD if options.threshold is None else options.threshold,

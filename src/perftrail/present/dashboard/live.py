@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from perftrail.model.measurement import Outcome, Runnable
-    from perftrail.model.search_record import SearchRecord, StepRecord, StoreProgress
+    from perftrail.model.store_records import SearchRecord, StepRecord, StoreProgress
     from perftrail.model.study import Study
     from perftrail.ports import Store
     from perftrail.present.dashboard.snapshot import Snapshot

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from perftrail.charts.frame import Chart
     from perftrail.charts.history import Events
-    from perftrail.model.search_record import Json
+    from perftrail.model.json_data import Json
     from perftrail.present.report.gathered import Followed, Gathered
     from perftrail.results.changes import HistoryChange
 

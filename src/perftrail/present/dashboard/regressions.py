@@ -18,7 +18,8 @@ from perftrail.results.changes import answers_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from perftrail.model.search_record import Json, RegressionNote, Status
+    from perftrail.model.json_data import Json
+    from perftrail.model.store_records import RegressionNote, Status
     from perftrail.model.subject import Revision
     from perftrail.present.report.gathered import Gathered
     from perftrail.present.sentence import ChangeFound

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from perftrail.measure.session import View
     from perftrail.model.build import BuildRecord
     from perftrail.model.plan import Cell
-    from perftrail.model.search_record import StoreProgress
+    from perftrail.model.store_records import StoreProgress
     from perftrail.model.study import MeasurePolicy
     from perftrail.model.subject import Revision, Subject
     from perftrail.present.dashboard.regressions import Regression

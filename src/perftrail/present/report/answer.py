@@ -50,7 +50,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from perftrail.model.benchmark import Point
-    from perftrail.model.search_record import Json, StepRecord
+    from perftrail.model.json_data import Json
+    from perftrail.model.store_records import StepRecord
     from perftrail.present.html_page import Tone
     from perftrail.present.report.comparisons import SideBySide
     from perftrail.present.report.gathered import Gathered

@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 
     from perftrail.measure.session import Missing, View
     from perftrail.model.benchmark import Point
+    from perftrail.model.json_data import Json
     from perftrail.model.metrics import Better
-    from perftrail.model.search_record import Json, SearchRecord, StepRecord
+    from perftrail.model.store_records import SearchRecord, StepRecord
     from perftrail.model.study import Study
     from perftrail.model.subject import Revision
     from perftrail.ports import Engine, Pending

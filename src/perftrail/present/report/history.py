@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from perftrail.charts.frame import Chart
-    from perftrail.model.search_record import Json
+    from perftrail.model.json_data import Json
     from perftrail.model.subject import Revision
     from perftrail.present.report.gathered import Followed, Gathered
     from perftrail.results.rows import Row

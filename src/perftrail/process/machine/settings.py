@@ -170,7 +170,7 @@ def record_path() -> Path:
     return Path(own or f"{tempfile.gettempdir()}/perftrail-{os.geteuid()}") / "perftrail" / RECORD
 
 
-def restore_left_over(record: Path | None = None) -> tuple[Change, ...]:
+def restore_abandoned_settings(record: Path | None = None) -> tuple[Change, ...]:
     """Undo the changes of a perftrail process that was killed with its guard; return the restored settings."""
     path = record or record_path()
     try:

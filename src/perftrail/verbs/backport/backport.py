@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
 
     from perftrail.measure.events import Event
-    from perftrail.measure.pairs import Unit
+    from perftrail.measure.pairs import Replicate
     from perftrail.measure.session import Session
     from perftrail.measure.subjects import Ready
     from perftrail.model.study import Study
@@ -44,24 +44,24 @@ def searched_metrics(study: Study) -> frozenset[str]:
 
 
 class BackportedBenchmark:
-    """Measures one benchmark in one variant, in units of adjacent invocations in random order.
+    """Measures one benchmark in one variant, in blocks of adjacent invocations in random order.
 
     It ends when every leading metric has a verdict, with intervals as narrow as the study's precision, or at
-    the rule's maximum number of units.
+    the rule's maximum number of replicates.
     """
 
     def __init__(self, session: Session, readies: Mapping[Role, Sequence[Ready]]) -> None:
         self._session = session
         self._pairs = InterleavedPairs(session, readies)
         self._benchmark = session.study.benchmarks[self._pairs.benchmark]
-        self._units = self._pairs.units
+        self._outcomes = self._pairs.outcomes
         self._searched = searched_metrics(session.study)
         self._targets = self._every_target(self._pairs.variant)
 
     @property
     def comparisons(self) -> int:
         """Number of intervals: patched and fixed against old, and the retained gain."""
-        return len(self._targets) * (3 if Role.FIXED in self._units.sides else 1)
+        return len(self._targets) * (3 if Role.FIXED in self._outcomes.sides else 1)
 
     @property
     def equal(self) -> tuple[tuple[Role, Role], ...]:
@@ -76,19 +76,19 @@ class BackportedBenchmark:
     @property
     def invocations(self) -> int:
         """Number of invocations that the values come from."""
-        return self._units.started()
+        return self._outcomes.invocations
 
     def events(self, rule: Rule) -> Generator[Event, None, None]:
-        """Run unit after unit; yield events."""
+        """Run block after block; yield events."""
         yield from self._pairs.report_equal_builds()
         yield from self._pairs.begin()
         while not self._done(rule):
-            yield from self._pairs.unit()
+            yield from self._pairs.run_pair()
             yield self._pairs.progress(rule)
 
     def results(self, rule: Rule) -> tuple[MetricResult, ...]:
         """Return the values of the three subjects for every metric at every point, the study's own metrics first."""
-        return tuple(self._result(target, self._pairs.rule_in_units(rule)) for target in self._targets)
+        return tuple(self._result(target, self._pairs.rule_in_replicates(rule)) for target in self._targets)
 
     def broken(self) -> tuple[FailedRole, ...]:
         """Return the subjects that could not be measured at a point, with the reasons."""
@@ -103,7 +103,7 @@ class BackportedBenchmark:
         costs = [name for name in COST_METRICS if name in self._benchmark.measured]
         names = dict.fromkeys((*derived, *self._benchmark.leading, *costs))
         found = [target for name in names for target in targets(study, self._pairs.benchmark, name, variant)]
-        return tuple(target for target in found if set(target.points) <= set(self._units.points))
+        return tuple(target for target in found if set(target.points) <= set(self._outcomes.points))
 
     def _is_leading(self, target: Target) -> bool:
         """Whether a metric decides the length: declared, derived, searched for, or the only one."""
@@ -111,47 +111,51 @@ class BackportedBenchmark:
         return declared or not self._searched.isdisjoint((target.text, target.name))
 
     def _done(self, rule: Rule) -> bool:
-        rule = self._pairs.rule_in_units(rule)
-        if not self._units.active or self._units.full(rule):
+        rule = self._pairs.rule_in_replicates(rule)
+        if not self._outcomes.active or self._outcomes.reached_maximum(rule):
             return True
         leading = [target for target in self._targets if self._is_leading(target)]
-        alive = [target for target in leading if not self._units.dropped.keys() & set(target.points)]
+        alive = [target for target in leading if not self._outcomes.dropped.keys() & set(target.points)]
         return bool(alive) and all(self._is_settled(target, rule) for target in alive)
 
     def _is_settled(self, target: Target, rule: Rule) -> bool:
-        units = self._analysed(target, rule)
-        if len(units) >= rule.most or (not units and self._units.done >= rule.most):
+        replicates = self._analysed(target, rule)
+        if len(replicates) >= rule.most or (not replicates and self._outcomes.replicate_count >= rule.most):
             return True
-        if len(units) < max(rule.analyses[0], self._session.study.measure.invocations.least):
+        if len(replicates) < max(rule.analyses[0], self._session.study.measure.invocations.least):
             return False
-        roles = [role for role in self._units.sides if role is not Role.OLD]
+        roles = [role for role in self._outcomes.sides if role is not Role.OLD]
         return all(
             found.verdict is not Verdict.UNCLEAR
             and math.log(found.high / found.low) / 2.0 <= self._session.study.measure.precision
-            for found in (compared(units, rule, Role.OLD, role) for role in roles)
+            for found in (compared(replicates, rule, Role.OLD, role) for role in roles)
         )
 
-    def _analysed(self, target: Target, rule: Rule) -> list[Unit[Role]]:
-        """Return the units of a metric up to the last interim analysis, because a stop between two is not one."""
-        units = self._units.evaluated(target)
-        analyses = [count for count in rule.analyses if count <= len(units)]
-        return units[: analyses[-1]] if analyses else units
+    def _analysed(self, target: Target, rule: Rule) -> list[Replicate[Role]]:
+        """Return the replicates of a metric up to the last interim analysis, because a stop between two is not one."""
+        replicates = self._outcomes.replicates(target)
+        analyses = [count for count in rule.analyses if count <= len(replicates)]
+        return replicates[: analyses[-1]] if analyses else replicates
 
     def _result(self, target: Target, rule: Rule) -> MetricResult:
-        units = self._analysed(target, rule)
-        logs = {role: [unit.logs[role] for unit in units] for role in self._units.sides if units}
+        replicates = self._analysed(target, rule)
+        logs = {
+            role: [replicate.logs[role] for replicate in replicates]
+            for role in self._outcomes.sides
+            if replicates
+        }
         return MetricResult(
             target=target,
             leading=self._is_leading(target),
             estimates={role: estimate([math.exp(value) for value in each]) for role, each in logs.items()},
-            units=len(units),
-            noisy=sum(unit.noisy for unit in units),
-            discarded=self._units.discarded(target),
-            layouts=len(units) if self._units.relinked else 0,
-            patched_against_old=_compared(units, Role.PATCHED, rule),
-            fixed_against_old=_compared(units, Role.FIXED, rule),
+            units=len(replicates),
+            noisy=sum(replicate.noisy for replicate in replicates),
+            discarded=self._outcomes.discarded(target),
+            layouts=len(replicates) if self._outcomes.relinked else 0,
+            patched_against_old=_compared(replicates, Role.PATCHED, rule),
+            fixed_against_old=_compared(replicates, Role.FIXED, rule),
             retained=_retained(logs, rule),
-            note="" if units else self._units.why_missing(target),
+            note="" if replicates else self._outcomes.why_missing(target),
         )
 
 
@@ -162,9 +166,9 @@ def _full_name(study: Study, metric: str) -> str:
         return parse_metric(metric).name
 
 
-def _compared(units: Sequence[Unit[Role]], role: Role, rule: Rule) -> Comparison | None:
+def _compared(replicates: Sequence[Replicate[Role]], role: Role, rule: Rule) -> Comparison | None:
     """Compare a subject with the old one; `None` if there is nothing to compare."""
-    return compared(units, rule, Role.OLD, role) if units and role in units[0].logs else None
+    return compared(replicates, rule, Role.OLD, role) if replicates and role in replicates[0].logs else None
 
 
 def _retained(logs: Mapping[Role, Sequence[float]], rule: Rule) -> RetainedGain | None:
@@ -194,7 +198,7 @@ class Backport:
         """Build and measure the subjects; yield events and return the report."""
         benchmarks: list[BackportedBenchmark] = []
         variants, revisions = self._session.study.variants, self._revisions.values()
-        yield from self._session.subject_builder.ahead(
+        yield from self._session.subject_builder.build_in_parallel(
             Subject(revision=revision, variant=variant) for variant in variants for revision in revisions
         )
         for variant in variants:

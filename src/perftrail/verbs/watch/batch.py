@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from perftrail.measure.events import Event
     from perftrail.measure.session import Session
     from perftrail.measure.subjects import Ready
-    from perftrail.model.search_record import Json
+    from perftrail.model.json_data import Json
     from perftrail.model.subject import Revision
     from perftrail.model.target import Target
     from perftrail.stats.comparison import Comparison, Rule
@@ -70,9 +70,9 @@ class WatchedBenchmark:
         self.reference = reference
         different = {name: ready_cells[name] for name in dict.fromkeys(self._measured_as.values())}
         self.pairs: InterleavedPairs[str] = InterleavedPairs(session, different)
-        self._comparisons: Comparisons[str] = Comparisons(self.pairs.units)
+        self._comparisons: Comparisons[str] = Comparisons(self.pairs.outcomes)
         first = next(iter(ready_cells.values()))[0].cell
-        points = set(self.pairs.units.points)
+        points = set(self.pairs.outcomes.points)
         wanted = (
             target
             for name in leading_metrics(session.study, first.benchmark)
@@ -85,43 +85,49 @@ class WatchedBenchmark:
     def reference_works(self) -> bool:
         """Whether the reference works, or is untested, at one point or more."""
         broken = {each.ready.cell.point for each in self.pairs.broken() if each.side == self.reference}
-        return not broken.issuperset(self.pairs.units.points)
+        return not broken.issuperset(self.pairs.outcomes.points)
 
     @property
     def comparisons(self) -> int:
         """Number of verdicts."""
-        return len(self.targets) * (len(self.pairs.units.sides) - 1)
+        return len(self.targets) * (len(self.pairs.outcomes.sides) - 1)
 
     def events(self, rule: Rule) -> Generator[Event, None, None]:
         """Measure until each verdict against the reference is settled."""
         self._rule = rule
-        others = [side for side in self.pairs.units.sides if side != self.reference]
+        others = [side for side in self.pairs.outcomes.sides if side != self.reference]
         if not others or not self.targets:
             return
         yield from self.pairs.begin()
-        while self.pairs.units.active:
-            self._rule = self.pairs.rule_in_units(rule)
+        while self.pairs.outcomes.active:
+            self._rule = self.pairs.rule_in_replicates(rule)
             settled = (
                 self._settled(target, other, self._rule) for target in self.targets for other in others
             )
-            if self.pairs.units.full(self._rule) or all(settled):
+            if self.pairs.outcomes.reached_maximum(self._rule) or all(settled):
                 return
-            yield from self.pairs.unit()
+            yield from self.pairs.run_pair()
             yield self.pairs.progress(rule)
 
     def measured(self) -> Iterator[WatchedMetric]:
         """Yield the measurements of each metric."""
         for target in self.targets:
-            units = self.pairs.units.evaluated(target)
-            centre = statistics.median(unit.logs[self.reference] for unit in units) if units else 0.0
+            replicates = self.pairs.outcomes.replicates(target)
+            centre = (
+                statistics.median(replicate.logs[self.reference] for replicate in replicates)
+                if replicates
+                else 0.0
+            )
             known = self._measured_as.items()
             yield WatchedMetric(
                 target=target,
-                reference_logs=tuple(unit.logs[self.reference] - centre for unit in units),
+                reference_logs=tuple(replicate.logs[self.reference] - centre for replicate in replicates),
                 log_ratios={
-                    name: tuple(unit.logs[side] - unit.logs[self.reference] for unit in units)
+                    name: tuple(
+                        replicate.logs[side] - replicate.logs[self.reference] for replicate in replicates
+                    )
                     for name, side in known
-                    if side != self.reference and units
+                    if side != self.reference and replicates
                 },
                 same=frozenset(name for name, side in known if side == self.reference),
                 benchmark=self,
@@ -136,7 +142,7 @@ class WatchedBenchmark:
         return None if found is None else found.comparison
 
     def _settled(self, target: Target, other: str, rule: Rule) -> bool:
-        if self.pairs.units.dropped.keys() & set(target.points):
+        if self.pairs.outcomes.dropped.keys() & set(target.points):
             return True
         return self._comparisons.settled(target, rule, one=self.reference, other=other)
 

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-
-Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
-"""Plain data of a JSON column."""
+    from perftrail.model.json_data import Json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
