@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
+
+import pytest
 
 from perftrail.find.answer import FindAnswer, FindRequest
 from perftrail.find.find import Find
+from perftrail.measure.session import Session
+from perftrail.model.process import Exited
+from perftrail.model.study import Invocations, MeasurePolicy
 from perftrail.model.target import resolve_goal
 from perftrail.present.finding import more_budget
+from perftrail.results.selection import Selection
 from perftrail.search.question import Budget
 from perftrail.store.memory import MemoryStore
-from tests.fakes.subject_builder import FakeSource, FakeStarter, number_of
+from perftrail.verbs.run import Run
+from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter, number_of
 from tests.measure.fake_session import a_session, a_study, drain
 
 STUDY = a_study()
@@ -75,6 +83,37 @@ def test_what_works_is_resumed_with_any_budget(tmp_path: Path) -> None:
     first = repeated.find(Budget(), metric="works")
     assert repeated.find(Budget(invocations=1), metric="works").as_json() == first.as_json()
     assert repeated.started == 0
+
+
+@pytest.mark.parametrize("breaks", ["build", "crash"])
+def test_what_works_uses_the_stored_results_of_every_revision(tmp_path: Path, breaks: str) -> None:
+    study = a_study(measure=MeasurePolicy(invocations=Invocations(least=3, most=3), warmups=0))
+    source, store = FakeSource(20), MemoryStore()
+
+    def session(starter: FakeStarter) -> Session:
+        broken = [f"r{number}" for number in range(7, 20)] if breaks == "build" else []
+        builder = FakeBuilder(source, broken=broken)
+        return a_session(study, tmp_path, source=source, starter=starter, store=store, builder=builder)
+
+    def failing() -> FakeStarter:
+        return FakeStarter(seconds=lambda _: 0.1, ended=lambda words: Exited(code=int(number_of(words) >= 7)))
+
+    drain(Run(session(failing()), Selection()).events())
+    time.sleep(0.002)  # the store knows times to the millisecond
+    goal = resolve_goal(study, ("works",))
+    request = FindRequest(
+        goal=goal, range=None, threshold=0.05, confidence=0.99, budget=Budget(invocations=0)
+    )
+    answers = []
+    for _ in range(2):
+        starter = failing()
+        answer = drain(Find(session(starter), request).events())[1]
+        assert isinstance(answer, FindAnswer)
+        assert not starter.started
+        answers.append(answer)
+    assert answers[0].answer.changes[0].positions == (7,)
+    assert len(answers[0].unusable) == 13
+    assert answers[1].as_json() == answers[0].as_json()
 
 
 def test_a_search_that_a_budget_stopped_says_how_to_continue(tmp_path: Path) -> None:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
+from perftrail.measure.invocation_runner import RunnableOutcomes, most_failed
+from perftrail.measure.pairs import PairedOutcomes
 from perftrail.model.build import Failure
-from perftrail.model.measurement import Draw, FailedInvocation, Measurement
+from perftrail.model.measurement import Draw, FailedInvocation, InvocationKey, Measurement
 from perftrail.model.plan import cells, subjects
 from perftrail.model.process import Ended, Exited
 from tests.fakes.subject_builder import FakeSource, FakeStarter
@@ -74,3 +78,31 @@ def test_starts_that_were_handed_out_keep_their_draws(tmp_path: Path) -> None:
     drain(session.runner.outcome(ready, "sample", 2))
     draws = [session.runner.known(ready)["sample", ordinal].draw for ordinal in range(3)]
     assert draws == [Draw(block="b", turn=0, seed=1), Draw(block="b", turn=1, seed=1), DRAW]
+
+
+@pytest.mark.parametrize(
+    ("ended", "broken"),
+    [("F", True), (".F", False), (".FF", True), ("F.", False), ("F..F", False), ("FF.", True)],
+)
+def test_runs_and_pairs_agree_on_what_is_broken(tmp_path: Path, ended: str, broken: bool) -> None:
+    """The first invocation is the warm-up; F is one that failed."""
+    session = a_session(a_study(), tmp_path, source=FakeSource(1), starter=fails(0))
+    ready = ready_in(session)
+    failure = Failure(stage="crash", message="exit code 3")
+    for number, each in enumerate(ended):
+        key = InvocationKey(
+            runnable=ready.runnable.key,
+            machine=session.machine.id,
+            phase="sample" if number else "warmup",
+            ordinal=max(0, number - 1),
+        )
+        session.store.add(
+            FailedInvocation(key=key, started="", seconds=1.0, failure=failure)
+            if each == "F"
+            else Measurement(key=key, started="", seconds=1.0, values={"wall": 1.0})
+        )
+    known = session.runner.known(ready)
+    run = RunnableOutcomes(known=known, policy=session.study.measure, metrics=("wall",))
+    pairs = PairedOutcomes(session.runner, {"base": [ready], "head": [ready]})
+    assert most_failed(known.values()) == pairs.failure_of(ready) == (failure if broken else None)
+    assert run.broken == broken

@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import count
 from typing import TYPE_CHECKING
 
 from perftrail.find import step_record
 from perftrail.model.build import Failure
-from perftrail.model.measurement import FailedInvocation
+from perftrail.model.measurement import FailedInvocation, Runnable
 from perftrail.model.plan import Cell
 from perftrail.model.subject import Subject
 from perftrail.search import Settled
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from perftrail.measure.session import Session
     from perftrail.model.build import Stage
     from perftrail.model.json_data import Json
+    from perftrail.model.measurement import Outcome
     from perftrail.model.subject import Revision
     from perftrail.model.target import Working
     from perftrail.search import Answer, Belief, Budget
@@ -61,6 +63,66 @@ class RevisionTester:
     def worked(self) -> frozenset[int]:
         """Positions that never failed."""
         return frozenset(self._attempts) - self._failures.keys()
+
+    def stored_attempts(self, *, before: str) -> Iterator[Attempts]:
+        """Yield the outcomes of each revision that the store has from before a time; new attempts follow them.
+
+        Use the time when the search first began: a resumed search then repeats its steps. Builds and starts nothing.
+        """
+        builds = self._session.store.subject_builds()
+        for position, revision in enumerate(self.revisions):
+            subject = Subject(revision=revision, variant=self._working.variant)
+            record = builds.get((revision.id, subject.variant))
+            if record is None:
+                continue
+            built = self._session.subject_builder.known_build(subject)
+            if not isinstance(built, Failure):
+                failures = self._stored_invocations(subject, before)
+            else:
+                failures = [built] if record.finished < before else []
+            if not failures:
+                continue
+            self._attempts[position] = len(failures)
+            failed = [failure for failure in failures if failure is not None]
+            if failed:
+                self._failures[position] = failed[-1]
+            yield Attempts(
+                position=position,
+                worked=len(failures) - len(failed),
+                failed=len(failed),
+                final=any(failure.stage in FINAL for failure in failed),
+                stored=True,
+            )
+
+    def _stored_invocations(self, subject: Subject, before: str) -> list[Failure | None]:
+        """Return the first failure of each complete stored attempt of a build, `None` if everything worked."""
+        places: list[dict[int, Outcome]] = []
+        for benchmark, point in self._working.benchmark_points:
+            runnable = self._session.subject_builder.known_runnable(
+                Cell(subject=subject, benchmark=benchmark, point=point)
+            )
+            if not isinstance(runnable, Runnable):
+                return []
+            outcomes = self._session.store.outcomes((runnable.key,), self._session.machine.id)
+            places.append(
+                {
+                    each.key.ordinal: each
+                    for each in outcomes.get(runnable.key, ())
+                    if each.key.phase == "sample" and each.started < before
+                }
+            )
+        failures: list[Failure | None] = []
+        for ordinal in count():
+            for outcomes_of in places:
+                outcome = outcomes_of.get(ordinal)
+                if outcome is None:
+                    return failures
+                if isinstance(outcome, FailedInvocation):
+                    failures.append(outcome.failure)
+                    break
+            else:
+                failures.append(None)
+        return failures
 
     def search(
         self, search: FailureSearch, journal: Journal, budget: Budget

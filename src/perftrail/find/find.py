@@ -232,6 +232,8 @@ class Find:
         prior = line.weights(self._prior.weights)
         tester = RevisionTester(self._session, working, wanted, self._ledger)
         search = FailureSearch(self._request.question(len(wanted), prior=prior))
+        for attempts in tester.stored_attempts(before=self._first_started):
+            search.tell(attempts)
         answer = yield from tester.search(search, journal, self._request.budget)
         return FindAnswer(
             answer=line.answer(answer),

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from perftrail.measure.invocation import Invoker
     from perftrail.measure.subjects import Ready
     from perftrail.model.benchmark import Point
+    from perftrail.model.build import Failure
     from perftrail.model.measurement import Draw, Machine, Outcome, Phase
     from perftrail.model.plan import Cell
     from perftrail.model.study import MeasurePolicy, Study
@@ -153,9 +154,8 @@ class RunnableOutcomes:
 
     @property
     def broken(self) -> bool:
-        """Whether further invocations are pointless: the first one failed, or most did."""
-        failed = sum(not isinstance(outcome, Measurement) for outcome in (*self.warmups, *self.samples))
-        return failed > len(self.measurements)
+        """Whether further invocations are pointless, because most failed."""
+        return most_failed((*self.warmups, *self.samples)) is not None
 
     @property
     def gave_up(self) -> bool:
@@ -219,6 +219,15 @@ class ReadyOutcomes(RunnableOutcomes):
     """The outcomes of a runnable that is ready to start."""
 
     ready: Ready
+
+
+def most_failed(outcomes: Collection[Outcome]) -> Failure | None:
+    """Return the first failure if more than half of the invocations failed, warm-ups included; else `None`.
+
+    Further invocations of such a runnable are pointless. If the first invocation failed, there are no others.
+    """
+    failures = [each.failure for each in outcomes if isinstance(each, FailedInvocation)]
+    return failures[0] if 2 * len(failures) > len(outcomes) else None
 
 
 def mean_seconds(outcomes: Collection[Outcome]) -> float:

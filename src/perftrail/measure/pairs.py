@@ -20,10 +20,10 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from perftrail.measure.events import GivenUp, Progress, SameArtefact
-from perftrail.measure.invocation_runner import mean_seconds
+from perftrail.measure.invocation_runner import mean_seconds, most_failed
 from perftrail.model.build import Failure, content_key
 from perftrail.model.expression import ExpressionError, evaluate
-from perftrail.model.measurement import Draw, FailedInvocation, Measurement, seed_of, weight
+from perftrail.model.measurement import Draw, Measurement, seed_of, weight
 from perftrail.model.plan import larger
 from perftrail.stats.comparison import FAMILY_ERROR, Comparison, Rule, compare
 
@@ -185,10 +185,8 @@ class PairedOutcomes(Generic[Side]):
         return next(failures, "could not be measured")
 
     def failure_of(self, ready: Ready) -> Failure | None:
-        """Return why further invocations are pointless: the first one failed, or most did; else `None`."""
-        outcomes = self._runner.known(ready).values()
-        failures = [each.failure for each in outcomes if isinstance(each, FailedInvocation)]
-        return failures[0] if 2 * len(failures) > len(outcomes) else None
+        """Return why further invocations are pointless, because most failed; else `None`."""
+        return most_failed(self._runner.known(ready).values())
 
     def seconds(self, target: Target) -> float:
         """Return the seconds of the invocations that give a metric, over all sides."""

@@ -53,13 +53,14 @@ class Attempts:
     """New tries of one revision: how many worked, how many failed, and their cost.
 
     `final`: the failure is deterministic, for example a failed build, so another try would give the same
-    result.
+    result. `stored`: the tries are older than the search, so they cost it nothing and count in no budget.
     """
 
     position: int
     worked: int = 0
     failed: int = 0
     final: bool = False
+    stored: bool = False
     seconds: float = 0.0
     build_seconds: float | None = None
 
@@ -82,6 +83,8 @@ class FailureSearch:
         weights[0] = 0.0
         self._cumulative = np.cumsum(weights / weights.sum())
         self._tries: dict[int, list[int]] = {}
+        self._stored: dict[int, int] = {}
+        self._performed: set[int] = set()
         self._final: set[int] = set()
         self._spent: dict[str, list[float]] = {"build": [], "try": []}
         self._chances: Chances | None = None
@@ -97,13 +100,15 @@ class FailureSearch:
         counts[1] += observation.failed
         if observation.final:
             self._final.add(observation.position)
+        self._chances = None
+        tries = observation.worked + observation.failed
+        if observation.stored:
+            self._stored[observation.position] = self._stored.get(observation.position, 0) + tries
+            return
+        self._performed.add(observation.position)
         if observation.build_seconds is not None:
             self._spent["build"].append(observation.build_seconds)
-        self._spent["try"].extend(
-            [observation.seconds / (observation.worked + observation.failed)]
-            * (observation.worked + observation.failed)
-        )
-        self._chances = None
+        self._spent["try"].extend([observation.seconds / tries] * tries)
 
     def allow(self, budget: Budget) -> None:
         """Replace the question's budget."""
@@ -150,13 +155,13 @@ class FailureSearch:
 
     @property
     def builds(self) -> int:
-        """Number of revisions that were tried."""
-        return len(self._tries)
+        """Number of revisions that the search itself tried."""
+        return len(self._performed)
 
     @property
     def invocations(self) -> int:
-        """Number of tries, including those that failed before an invocation."""
-        return sum(map(sum, self._tries.values()))
+        """Number of the search's own tries, including those that failed before an invocation."""
+        return sum(map(sum, self._tries.values())) - sum(self._stored.values())
 
     @property
     def seconds(self) -> float:
