@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, assert_never
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -124,10 +124,12 @@ def _check_seconds(what: str, seconds: float) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _RecordedBatch:
-    """A batch and its boot session."""
+    """A batch and its boot session, with its values: build and value of each, and sorted values of each build."""
 
     batch: Batch
     session: str
+    values: tuple[tuple[int, float], ...]
+    groups: Mapping[int, Floats]
 
 
 class Evidence:
@@ -183,7 +185,7 @@ class Evidence:
             self._check(sample.position)
         good = [sample for sample in batch.samples if sample.value is not None]
         self._sampled |= {self.build_of(sample.position) for sample in good}
-        self._batches.append(_RecordedBatch(batch=batch, session=self.session))
+        self._batches.append(self._recorded(batch, self.session))
         self._sample_seconds += batch.seconds
         self._sample_count += len(batch.samples)
         self._noisy += sum(sample.noisy for sample in batch.samples)
@@ -192,6 +194,18 @@ class Evidence:
         if batch.layout:
             builds = len({sample.position for sample in batch.samples})
             self._relinks.append(batch.relink_seconds / max(builds, 1))
+
+    def _recorded(self, batch: Batch, session: str) -> _RecordedBatch:
+        values = tuple(
+            (self.build_of(sample.position), sample.value)
+            for sample in batch.samples
+            if sample.value is not None
+        )
+        by_build: dict[int, list[float]] = {}
+        for build, value in values:
+            by_build.setdefault(build, []).append(value)
+        groups = {build: np.sort(np.array(group)) for build, group in by_build.items()}
+        return _RecordedBatch(batch=batch, session=session, values=values, groups=groups)
 
     def _check(self, position: int) -> None:
         if not 0 <= position < self._question.revisions:
@@ -212,6 +226,7 @@ class Evidence:
             self._sampled = self._sampled - {second} | {first}
         if self.reference == second:
             self.reference = first
+        self._batches = [self._recorded(each.batch, each.session) for each in self._batches]
 
     def build_of(self, position: int) -> int:
         """Return the first position with an artefact equal to a position's; usually the position itself."""
@@ -352,10 +367,8 @@ class Evidence:
         for recorded, correction in zip(self._batches, corrections, strict=True):
             if correction is None:
                 continue
-            for sample in recorded.batch.samples:
-                if sample.value is not None:
-                    layouts = found.setdefault(self.build_of(sample.position), {})
-                    layouts.setdefault(recorded.batch.layout, []).append(sample.value - correction)
+            for build, value in recorded.values:
+                found.setdefault(build, {}).setdefault(recorded.batch.layout, []).append(value - correction)
         return {
             build: tuple(np.sort(np.array(layouts[layout])) for layout in sorted(layouts))
             for build, layouts in found.items()
@@ -397,7 +410,7 @@ class Evidence:
         known: dict[tuple[int, int], list[float]] = {}
         for recorded, correction in zip(self._batches, corrections, strict=True):
             if correction is not None:
-                for build, value in self._valued(recorded):
+                for build, value in recorded.values:
                     known.setdefault((build, recorded.batch.layout), []).append(value - correction)
         levels = {key: median(values) for key, values in known.items() if len(values) > 1}
         found = list(corrections)
@@ -408,7 +421,7 @@ class Evidence:
                 and not self._reference_samples(recorded)
             ):
                 apart: dict[int, list[float]] = {}
-                for build, value in self._valued(recorded):
+                for build, value in recorded.values:
                     if (build, recorded.batch.layout) in levels:
                         apart.setdefault(build, []).append(value - levels[build, recorded.batch.layout])
                 offsets = [median(values) for values in apart.values()]
@@ -416,11 +429,6 @@ class Evidence:
                 if len(agreed) > max(1, len(offsets) // 2):
                     found[at] = sum(agreed) / len(agreed)
         return found
-
-    def _valued(self, recorded: _RecordedBatch) -> Iterator[tuple[int, float]]:
-        for sample in recorded.batch.samples:
-            if sample.value is not None:
-                yield self.build_of(sample.position), sample.value
 
     def _shared(
         self, at: int, moved: Sequence[float | None], offsets: Sequence[Floats], sigma: float
@@ -443,22 +451,13 @@ class Evidence:
         return sum(known) / len(known)
 
     def _reference_samples(self, recorded: _RecordedBatch) -> list[float]:
-        return [
-            sample.value
-            for sample in recorded.batch.samples
-            if sample.value is not None and self.build_of(sample.position) == self.reference
-        ]
+        return [value for build, value in recorded.values if build == self.reference]
 
     def _spread_within(self, references: Sequence[Sequence[float]]) -> float:
         """Estimate the spread of samples of one build in one batch; without such samples, from the reference's."""
-        groups: list[list[float]] = []
-        for recorded in self._batches:
-            by_build: dict[int, list[float]] = {}
-            for sample in recorded.batch.samples:
-                if sample.value is not None:
-                    by_build.setdefault(self.build_of(sample.position), []).append(sample.value)
-            groups += by_build.values()
-        spread, freedom = pooled_spread([np.sort(np.array(group)) for group in groups])
+        spread, freedom = pooled_spread(
+            [group for recorded in self._batches for group in recorded.groups.values()]
+        )
         if freedom >= 3:
             return max(spread, 1e-6)
         singles = [values[0] for values in references if values]
