@@ -55,7 +55,7 @@ def test_a_store_is_copied_there_and_back_again_with_nothing_left_to_do(
     assert last_line(there.stdout).startswith("Next: perftrail store stats --store 'postgresql://ada@/t")
     back = start("store", "copy", postgresql, results, "--json")
     told = json.loads(back.stdout)
-    assert told["there"]["invocations"] == 5
+    assert told["existing"]["invocations"] == 5
     assert not any(told["added"].values())
     assert "cret" not in there.stdout + there.stderr + back.stdout + back.stderr
 

@@ -23,7 +23,7 @@ def reboot(study: Path) -> None:
         for search, number, action in results.execute(
             "SELECT search_id, number, action FROM step"
         ).fetchall():
-            kept = json.dumps({**json.loads(action), "block": BEFORE})
+            kept = json.dumps({**json.loads(action), "boot_session": BEFORE})
             results.execute(
                 "UPDATE step SET action = ? WHERE search_id = ? AND number = ?", (kept, search, number)
             )
@@ -46,7 +46,7 @@ def test_a_search_resumes_after_a_reboot_with_a_reference_and_says_so(tmp_path: 
     assert answer["boots"][0] == BEFORE
     assert len(answer["boots"]) == 2
     told = json.loads(perftrail("show", study, "--search", "--json").stdout)["steps"]
-    boots = [step["action"]["block"]["boot"] for step in told]
+    boots = [step["action"]["boot_session"]["boot"] for step in told]
     first = next(number for number, boot in enumerate(boots) if boot != "an-older-boot")
     assert told[first]["words"].startswith("the machine was rebooted; measured ")
     assert ids[0] in told[first]["action"]["order"], "the reference, which was sampled before the reboot"

@@ -82,7 +82,7 @@ def asked(goal: Goal) -> FindRequest:
 
 
 def boots(steps: Iterable[StepRecord]) -> list[Any]:
-    return [step.action["block"]["boot"] for step in steps]  # type: ignore[index,call-overload] # plain JSON
+    return [step.action["boot_session"]["boot"] for step in steps]  # type: ignore[index,call-overload] # plain JSON
 
 
 @pytest.mark.parametrize("cut", [2, 14])
@@ -117,7 +117,7 @@ def test_what_an_older_boot_measured_in_a_step_that_was_cut_is_not_taken_for_thi
     lab.find(1, WALL)
     steps: list[Any] = [(step.action, step.observation) for step in lab.steps()]
     told: list[float] = [
-        value / SLOWER if action["block"]["boot"] == "boot-1" else value
+        value / SLOWER if action["boot_session"]["boot"] == "boot-1" else value
         for action, observation in steps
         for value in observation["values"]
     ]
@@ -169,7 +169,7 @@ def test_steps_that_an_older_version_kept_are_of_no_known_boot(tmp_path: Path) -
     lab.find(0, WALL, cut=13)
     [record] = lab.store.searches()
     for step in lab.steps():
-        action = {name: value for name, value in step.action.items() if name != "block"}
+        action = {name: value for name, value in step.action.items() if name != "boot_session"}
         lab.store.add_step(record.key, record.machine, replace(step, action=action))
     answer = lab.find(1, WALL)
     assert isinstance(answer, FindAnswer)

@@ -94,7 +94,8 @@ def test_a_revision_that_is_spoken_of_counts_three_times() -> None:
     known = with_notes(NOTHING, revisions)
     assert known.weights == (1.0, 1.0, NOTED_WEIGHT, 1.0)
     assert known.reasons == (
-        "the messages of 1 of 3 revisions mention speed or memory, and have three times the prior weight of the others",
+        "the messages of 1 of 3 revisions mention speed or memory; "
+        "these revisions have three times the prior weight of the others",
     )
 
 

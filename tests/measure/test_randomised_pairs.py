@@ -387,7 +387,7 @@ def test_the_gain_of_a_back_port_is_over_layouts(tmp_path: Path) -> None:
             assert wall.fixed_against_old is not None
             covered[relink] += wall.fixed_against_old.low < math.exp(-0.05) < wall.fixed_against_old.high
             if relink:
-                assert wall.layouts == wall.units
+                assert wall.layouts == wall.replicates
                 assert wall.basis in ("layouts", "")
     assert covered[True] >= 19
     assert covered[False] <= 12

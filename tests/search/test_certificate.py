@@ -116,7 +116,7 @@ def taken(
 
 def test_a_change_of_three_sigma_takes_about_ten_blocks() -> None:
     done = [taken((0.0, 0.0, 0.06, 0.06), seed=seed, threshold=0.06) for seed in range(60)]
-    assert all(certificate.state is State.LOCATED for certificate in done)
+    assert all(certificate.state is State.CONFIRMED for certificate in done)
     assert np.mean([certificate.blocks for certificate in done]) < 11
     assert np.mean([certificate.summary().invocations for certificate in done]) < 37
     assert all(certificate.summary().error <= 0.005 for certificate in done)
@@ -134,7 +134,7 @@ def test_a_change_that_slows_half_of_the_invocations_is_located() -> None:
         while certificate.state is State.OPEN:
             slow = {build: 0.26 * float(build >= 5 and rng.random() < 0.5) for build in certificate.needed}
             certificate.tell({build: value + rng.normal(0, 0.01) for build, value in slow.items()})
-        right += certificate.state is State.LOCATED
+        right += certificate.state is State.CONFIRMED
     assert right >= 19
 
 
@@ -143,7 +143,7 @@ def test_equal_builds_in_whole_certificates_are_hardly_ever_located(
     noise: Callable[[Rng, int], Floats],
 ) -> None:
     done = [taken((0.0,) * 4, seed=seed, noise=noise, level=LEVEL) for seed in range(80)]
-    assert np.mean([certificate.state is State.LOCATED for certificate in done]) <= LEVEL + 0.03
+    assert np.mean([certificate.state is State.CONFIRMED for certificate in done]) <= LEVEL + 0.03
     assert not any(certificate.state is State.OPEN for certificate in done)
 
 
@@ -160,14 +160,14 @@ def test_a_second_change_next_to_the_claimed_one_is_not_overlooked() -> None:
 
 def test_equal_ends_are_shown_to_be_equal() -> None:
     done = [taken((0.0, 0.0), seed=seed, threshold=0.06) for seed in range(40)]
-    assert all(certificate.state is State.LOCATED for certificate in done)
+    assert all(certificate.state is State.CONFIRMED for certificate in done)
     assert np.mean([certificate.blocks for certificate in done]) < 11
     assert all(certificate.bounds_at_level().within(0.06) for certificate in done)
 
 
 def test_ends_that_differ_by_the_threshold_are_hardly_ever_shown_to_be_equal() -> None:
     done = [taken((0.0, 0.06), seed=seed, threshold=0.06, level=LEVEL) for seed in range(80)]
-    assert np.mean([certificate.state is State.LOCATED for certificate in done]) <= LEVEL + 0.03
+    assert np.mean([certificate.state is State.CONFIRMED for certificate in done]) <= LEVEL + 0.03
 
 
 def test_pairs_that_are_closed_are_not_run_again() -> None:
@@ -209,7 +209,7 @@ def test_a_counted_metric_needs_three_blocks() -> None:
     )
     while certificate.state is State.OPEN:
         certificate.tell({0: 0.0, 4: 0.0, 5: 0.1, 9: 0.1})
-    assert certificate.state is State.LOCATED
+    assert certificate.state is State.CONFIRMED
     assert certificate.blocks == 3
 
 
@@ -222,8 +222,8 @@ def test_a_change_of_one_step_of_the_metric_is_not_shown() -> None:
             certificate.tell({0: 0.0, 4: 0.0, 5: step, 9: step})
         return certificate.state
 
-    assert state(0.1) is not State.LOCATED
-    assert state(0.3) is State.LOCATED
+    assert state(0.1) is not State.CONFIRMED
+    assert state(0.3) is State.CONFIRMED
 
 
 def test_a_hopeless_claim_is_given_up_and_says_what_it_would_take() -> None:
@@ -245,7 +245,7 @@ def test_a_certificate_says_how_many_times_as_much_the_new_builds_values_scatter
 
 def test_a_small_change_is_known_to_be_small() -> None:
     certificate = taken((0.0, 0.0, 0.02, 0.02), seed=1, sigma=0.004)
-    assert certificate.state is State.LOCATED
+    assert certificate.state is State.CONFIRMED
     assert certificate.shows_small_change()
     assert not taken((0.0, 0.0, 0.1, 0.1), seed=1, sigma=0.004).shows_small_change()
 

@@ -56,7 +56,7 @@ def test_a_small_difference_of_the_only_two_builds_is_unclear_and_says_what_woul
     answer = oracle.settle(Question(revisions=8, threshold=0.05))
     assert answer.verdict is Verdict.UNCLEAR
     assert [each.positions for each in answer.suspected] == [(5,)]
-    assert "code layout may explain the difference; set [build] relink to find out" in answer.reason
+    assert "their memory layouts may cause the difference; set [build] relink to find out" in answer.reason
 
 
 def test_no_size_is_claimed_below_the_threshold_where_nothing_changed() -> None:

@@ -69,7 +69,7 @@ def test_a_copy_has_the_content_of_the_original(location: Callable[[str, str], s
         fill(store)
     done = copy_store(one, other)
     assert done.added["invocations"] == 5
-    assert done.there.total() == 0
+    assert done.existing.total() == 0
     with open_store(other, access="read") as store:
         assert_filled(store)
     assert contents(one) == contents(other)
@@ -105,7 +105,7 @@ def test_a_second_copy_changes_nothing(tmp_path: Path) -> None:
     before = contents(other)
     done = copy_store(one, other)
     assert done.added.total() == 0
-    assert done.there["invocations"] == 5
+    assert done.existing["invocations"] == 5
     assert contents(other) == before
 
 
@@ -122,7 +122,7 @@ def test_an_interrupted_copy_resumes(tmp_path: Path) -> None:
     with pytest.raises(InterruptedError):
         copy_store(one, other, tell=stop)
     done = copy_store(one, other)
-    assert (done.added["invocations"], done.there["invocations"]) == (1500, 1000)
+    assert (done.added["invocations"], done.existing["invocations"]) == (1500, 1000)
     assert contents(one) == contents(other)
 
 
@@ -277,7 +277,7 @@ def test_a_copy_continues_where_a_run_stores_the_same_sample_meanwhile(
         postgresql,
         lambda connection: kept.write(connection, same, kept.Interned(), perftrail=__version__),
     )
-    assert (done.added["invocations"], done.there["invocations"]) == (0, 3)
+    assert (done.added["invocations"], done.existing["invocations"]) == (0, 3)
     assert done.differs == []
 
 
@@ -293,7 +293,7 @@ def test_of_two_copies_at_once_nothing_is_there_twice(postgresql: str, tmp_path:
         store.add_build(replace(BUILD, key="0" * 32))
     with open_snapshot(one) as held:
         done = beside(one, postgresql, lambda connection: StoreCopy(held, connection).run())
-    assert (done.added["builds"], done.there["builds"]) == (0, 2)
+    assert (done.added["builds"], done.existing["builds"]) == (0, 2)
     assert contents(postgresql)["builds"].rows == 3
 
 
@@ -320,6 +320,6 @@ def test_a_comparison_is_copied_once(tmp_path: Path) -> None:
         acquaint(store)
         store.add_comparison(COMPARISON)
     assert copy_store(one, other).added["comparisons"] == 1
-    assert copy_store(one, other).there["comparisons"] == 1
+    assert copy_store(one, other).existing["comparisons"] == 1
     with open_store(other, access="read") as store:
         assert store.comparisons() == [COMPARISON]

@@ -115,7 +115,7 @@ def test_units_that_were_taken_in_noise_are_counted(tmp_path: Path) -> None:
         study(), tmp_path, source=FakeSource(3), starter=speeds(1.0, 0.5, 0.5), watcher=watcher
     )
     _, report = drain(Backport(session, FITTED).events())
-    assert wall(report).noisy == wall(report).units > 0
+    assert wall(report).noisy == wall(report).replicates > 0
 
 
 def test_marked_units_are_left_out_only_where_the_rest_is_enough_for_a_verdict(tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def test_marked_units_are_left_out_only_where_the_rest_is_enough_for_a_verdict(t
     _, report = drain(Backport(session, FITTED).events())
     assert wall(report).fixed_against_old is not None
     assert wall(report).judged(wall(report).fixed_against_old) == "same"
-    assert 0 < wall(report).noisy <= wall(report).units
+    assert 0 < wall(report).noisy <= wall(report).replicates
 
 
 def test_the_order_of_the_three_is_drawn_in_each_unit(tmp_path: Path) -> None:
@@ -147,14 +147,14 @@ def test_the_order_of_the_three_is_drawn_in_each_unit(tmp_path: Path) -> None:
 def test_without_noise_no_more_units_are_taken_than_a_verdict_needs(tmp_path: Path) -> None:
     starter = speeds(1.0, 0.5, 0.5, noise=0.0)
     _, report = drain(Backport(session_of(tmp_path, starter), FITTED).events())
-    assert wall(report).units < POLICY.invocations.most
+    assert wall(report).replicates < POLICY.invocations.most
 
 
 def test_in_much_noise_the_study_s_most_units_are_taken_and_nothing_is_claimed(tmp_path: Path) -> None:
     starter = speeds(1.0, 0.98, 0.98, noise=0.3)
     _, report = drain(Backport(session_of(tmp_path, starter), FITTED).events())
     assert report.verdict == "no gain"
-    assert wall(report).units == POLICY.invocations.most
+    assert wall(report).replicates == POLICY.invocations.most
     assert wall(report).retained is None
 
 
@@ -177,7 +177,7 @@ def test_killed_in_the_middle_it_resumes(tmp_path: Path) -> None:
     starter = speeds(1.0, 0.5, 0.7)
     _, report = drain(Backport(session_of(tmp_path, starter, store=store), FITTED).events())
     # A warm-up each and two whole units were there; the third unit lacked one start and is not made whole later.
-    assert len(starter.started) == 3 * (wall(report).units - 2)
+    assert len(starter.started) == 3 * (wall(report).replicates - 2)
 
 
 def test_samples_that_earlier_runs_took_at_other_times_are_no_units(tmp_path: Path) -> None:

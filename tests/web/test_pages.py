@@ -205,7 +205,7 @@ def test_a_status_that_there_is_not_is_refused(client: Client) -> None:
 
 def test_json_has_the_addresses_of_logs(client: Client, hostile: Hostile) -> None:
     there = client.page(f"/api/studies/alpha/samples/{hostile.runnable}").json()
-    known = [start["log"] for each in there for start in each["starts"] if start["log"]]
+    known = [start["log"] for each in there for start in each["invocations"] if start["log"]]
     assert "printed" in client.get(known[0]).text
     builds = client.get(f"/api/studies/alpha/revisions/{hostile.revisions[3].id}").json()["builds"]
     [log] = [each["log"] for each in builds if not each["succeeded"]]

@@ -1,7 +1,7 @@
 """Build subjects in the tree of an earlier revision, and compare some of them with clean builds.
 
 Outputs are stored in ``builds/artefacts/DIGEST``, outside the tree, which the next revision changes. `move` turns
-one revision's tree into another's in workspace, so that the build reuses objects. `TreeState` records which builds of a
+one revision's tree into another's in place, so that the build reuses objects. `TreeState` records which builds of a
 tree were checked.
 """
 
@@ -369,7 +369,7 @@ class ReusedTrees:
     def _checked(
         self, job: Job, workspace: Workspace, home: Path, log: Log, *, state: TreeState, found: Content
     ) -> Content:
-        """Build again in a clean tree at the same workspace. Raises `_Distrust` if the result differs."""
+        """Build again in a clean tree at the same path. Raises `_Distrust` if the result differs."""
         clean = _clean(job, workspace, log)
         why = _difference(found, clean)
         if isinstance(clean, Failure):

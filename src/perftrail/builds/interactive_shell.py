@@ -1,4 +1,4 @@
-"""Run a recipe by number: a shell on the user's terminal, or for commands from a pipe.
+"""Run a recipe by hand: a shell on the user's terminal, or for commands from a pipe.
 
 The shell runs on its own terminal, so that it cannot inject input into the user's. When it ends, or when perftrail
 ends, none of its processes survives.

@@ -118,7 +118,7 @@ PAGES = {
     "show": "how-to/first-study.md",
     "report": "how-to/report.md",
     "serve": "how-to/dashboard.md",
-    "explain": "reference/commands.md",
+    "explain": "how-to/backport.md",
     "backport": "how-to/backport.md",
     "export": "how-to/other-tools.md",
     "import": "how-to/other-tools.md",

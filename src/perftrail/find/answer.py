@@ -67,7 +67,9 @@ class InsideMergeJson(LevelsJson):
 
     revisions: Annotated[list[str], "candidates for the culprit, oldest first"]
     named: list[NamedRevisionJson]
-    inside: Annotated[InsideMergeJson | None, "the same of the culprit, if it is a merge"]
+    inside: Annotated[
+        InsideMergeJson | None, "the search on the culprit's branch, if the culprit is a merge, too"
+    ]
     origin: Origin
     origin_confidence: Annotated[float, "probability of the origin"]
     reason: Annotated[str, "why the search on the branch ended"]
@@ -81,7 +83,10 @@ class FindCertificateJson(TypedDict):
     error: Annotated[float, "bound of the probability of a wrong confirmation"]
     layouts: Annotated[int, "number of memory layouts; 1: builds as their recipe links them"]
     single_change: Annotated[bool, "whether it also excludes further changes"]
-    possible: Annotated[float | None, "the largest other change that is not excluded; null: unbounded"]
+    possible: Annotated[
+        float | None,
+        "the largest other relative change that is not excluded, as a ratio minus one; null: unbounded",
+    ]
     spread: Annotated[
         float | None, "ratio of the spread of samples after the change to that before; null: too few values"
     ]
@@ -133,10 +138,13 @@ class SuspicionJson(TypedDict):
 
     revisions: list[str]
     confidence: float
-    evidence: float
-    needed: Annotated[float, "evidence at which a change is confirmed"]
+    evidence: Annotated[float, "evidence so far, as an e-value: 1 is none"]
+    needed: Annotated[float, "e-value at which the change is confirmed"]
     blocks_left: Annotated[int | None, "forecast of the number of further blocks; null: no forecast"]
-    possible: Annotated[float | None, "the largest change that is not excluded; null: unbounded"]
+    possible: Annotated[
+        float | None,
+        "the largest relative change that is not excluded, as a ratio minus one; null: unbounded",
+    ]
 
 
 class OutlierJson(TypedDict):
@@ -144,7 +152,7 @@ class OutlierJson(TypedDict):
 
     revision: str
     level: float
-    usual: Annotated[float, "median level of the other builds on its side"]
+    usual: Annotated[float, "median level of all builds on its side of the changes"]
 
 
 class FindAnswerJson(PinsJson):
@@ -163,12 +171,14 @@ class FindAnswerJson(PinsJson):
     failures: list[FindFailureJson]
     broken_ranges: list[BrokenRangeJson]
     invocations: int
-    discarded: Annotated[int, "noisy samples that others replaced"]
+    discarded: Annotated[int, "noisy samples that were repeated"]
     noisy: Annotated[int, "noisy samples that the answer uses"]
     seconds: float
     confidence: Annotated[float, "posterior probability that the verdict is right"]
     minimum_detectable: Annotated[float | None, "the smallest relative change that would have been detected"]
-    certificate: Annotated[FindCertificateJson | None, "that of the verdict none; each change has its own"]
+    certificate: Annotated[
+        FindCertificateJson | None, "certificate of the verdict none; each change has a separate certificate"
+    ]
     below_threshold: Annotated[EffectJson | None, "a change that exists and is smaller than the threshold"]
     suspected: list[SuspicionJson]
     machine: str
@@ -181,7 +191,7 @@ class FindAnswerJson(PinsJson):
 
 
 class FindTableJson(PinsJson):
-    """The answers of a search for several metrics, and the total cost."""
+    """The answers of a search for several metrics, and the total cost. Costs of single answers must not be added."""
 
     metrics: list[FindAnswerJson]
     revisions: int
@@ -264,9 +274,9 @@ class FindAnswer:
 
     `inside` is, for each change by its number, the search inside its merge; `also` lists other metrics that
     changed. `broken_ranges` are ranges of unusable revisions. `priors` describes the prior in words.
-    `discarded` samples were noisy and were replaced; `noisy` samples were used although noisy. `boots` are
+    `discarded` samples were noisy and were repeated; `noisy` samples were used although noisy. `boots` are
     the machine's boot sessions of the samples. `other_machines` describes other machines with the same
-    search. `with_notes`: a message about speed raised the prior of a revision.
+    search. `with_notes`: the search was asked to use the revisions' messages as a prior.
     """
 
     answer: Answer
@@ -396,7 +406,7 @@ class FindAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindTable:
-    """Answers about several metrics from one search; each has its share of the cost, and the table has the total."""
+    """Answers about several metrics from one search. Each cost is that of the whole search up to this answer."""
 
     answers: tuple[FindAnswer, ...]
     revisions: tuple[Revision, ...]

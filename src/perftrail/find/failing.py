@@ -16,7 +16,7 @@ from perftrail.model.plan import Cell
 from perftrail.model.subject import Subject
 from perftrail.search import Settled
 from perftrail.search.failing import Attempts, FailureSearch
-from perftrail.search.words import left
+from perftrail.search.words import belief_words
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
@@ -180,7 +180,7 @@ class RevisionTester:
             done = f"tried {label}: failed ({failure.stage})"
         else:
             done = f"tried {label}: works"
-        return done if belief is None else f"{done}; {left(belief)}"
+        return done if belief is None else f"{done}; {belief_words(belief)}"
 
     def plain(self, observation: Attempts) -> dict[str, Json]:
         """Return the outcome of a step as plain data."""

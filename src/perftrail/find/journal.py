@@ -102,7 +102,7 @@ def boot_of(machine: Machine) -> MachineBoot:
 
 def stored_boot(action: Mapping[str, Json]) -> MachineBoot:
     """Read the boot session of a recorded step; steps of older versions have none."""
-    recorded = action.get("block")
+    recorded = action.get("boot_session", action.get("block"))
     if not isinstance(recorded, dict):
         return NO_BOOT
     return MachineBoot(
@@ -326,7 +326,7 @@ class Journal:
             self._record.machine,
             StepRecord(
                 number=self._number,
-                action={**action, "block": json_of(boot.as_json())} if boot.id else action,
+                action={**action, "boot_session": json_of(boot.as_json())} if boot.id else action,
                 observation=observation,
                 belief=belief,
                 words=words,

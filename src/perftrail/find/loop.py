@@ -198,9 +198,9 @@ class Loop:
                 self._search.tell(other.record_failure(observation.position, failure), other.targets)
 
     def _build_ahead(self, sampler: Sampler, positions: Sequence[int]) -> Generator[Event, None, None]:
-        """Build requested positions for the first time, in parallel with positions that are likely to follow.
+        """Build positions that are requested for the first time, in parallel with positions that are likely to follow.
 
-        The search receives these builds too; they do not depend on earlier builds.
+        The search also receives the likely ones. Their choice does not depend on which builds the store already has.
         """
         subject_builder, variant = self._session.subject_builder, sampler.variant
         fresh = [position for position in positions if (position, variant) not in self._requested]

@@ -110,8 +110,8 @@ def with_notes(known: RevisionPriors, revisions: Sequence[Revision]) -> Revision
         ),
         reasons=(
             *known.reasons,
-            f"the messages of {len(mentioning)} of {others} revisions mention speed or memory, "
-            "and have three times the prior weight of the others",
+            f"the messages of {len(mentioning)} of {others} revisions mention speed or memory; "
+            "these revisions have three times the prior weight of the others",
         ),
     )
 

@@ -25,9 +25,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailedRange:
-    """Consecutive tried revisions that all failed. `before` and `after` are the nearest other tried ones, or `None`.
+    """Consecutive tried revisions that all failed: `first` to `last`.
 
-    `before` and `after` are the nearest other revisions that were tried: the true ends lie between.
+    `before` and `after` are the nearest other tried revisions, or `None`. The range really begins after `before` and
+    ends before `after`.
     """
 
     first: Revision

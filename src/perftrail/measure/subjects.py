@@ -591,7 +591,7 @@ def _cell_of(runnable: Runnable) -> tuple[object, ...]:
 
 
 def _differ(known: Built | Prepared | Failure, outcome: Built | Prepared | Failure) -> bool:
-    """Whether a known build is out of date: it was removed or discarded, and built again, and built again."""
+    """Whether a new outcome differs from the known one: another artefact, or a failure instead of a build."""
     if isinstance(known, Failure) or isinstance(outcome, Failure):
         return type(known) is not type(outcome)
     if isinstance(known, Prepared) and isinstance(outcome, Prepared):

@@ -59,7 +59,8 @@ class MeasurePolicy:
     order: Annotated[
         Order,
         Key(
-            "Order of the subjects; interleaved: all subjects of a point in random order, points forward and back."
+            "Order of the subjects. interleaved: point after point, all subjects of a point in random order; every "
+            "second round reverses the points."
         ),
     ] = "interleaved"
     warmups: Annotated[int, Key("Number of warm-up invocations, which do not count.", least=0)] = 1

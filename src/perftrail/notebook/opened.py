@@ -162,8 +162,8 @@ def _of_cells(study: Study, known: MeasuredCells, taken: _Rows) -> dict[str, pa.
 
 def _of_invocations(columns: SampleColumns, rows: pa.Array) -> dict[str, pa.Array]:
     """Return the columns that all values of an invocation share."""
-    flags = pa.array(columns.marks, TYPES["names"]).take(pa.array(columns.flags))
-    quiet = np.array([weight(marks) > 0.0 for marks in columns.marks])
+    flags = pa.array(columns.flag_sets, TYPES["names"]).take(pa.array(columns.flags))
+    quiet = np.array([weight(marks) > 0.0 for marks in columns.flag_sets])
     return {
         "invocation": pa.array(columns.ordinal).take(rows),
         "started": _moments(columns.started).take(rows),

@@ -317,9 +317,9 @@ def _notes(report: BackportReport, shown: Sequence[MetricResult]) -> Iterator[st
             f"The machine was always busy: used {counted(noisy, 'noisy pair')} "
             "(perftrail doctor shows the processes)"
         )
-    units = [result.units for result in report.metrics if result.units]
-    if units:
-        span = f"{min(units)}" if min(units) == max(units) else f"{min(units)} to {max(units)}"
+    counts = [result.replicates for result in report.metrics if result.replicates]
+    if counts:
+        span = f"{min(counts)}" if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
         fresh = f", {report.fresh} of them now" if report.fresh < report.invocations else ""
         over = ", one for each layout" if any(result.layouts for result in report.metrics) else ""
         cost = f"{report.invocations} invocations{fresh}"

@@ -92,8 +92,8 @@ def outlier_words(answer: FindAnswer) -> Iterator[str]:
     unit = answer.target.unit
     for outlier in answer.answer.outliers:
         yield (
-            f"{answer.revisions[outlier.position].short} is an outlier: {quantity(outlier.level, unit)}, while its "
-            f"neighbours have {quantity(outlier.usual, unit)}; "
+            f"{answer.revisions[outlier.position].short} is an outlier: {quantity(outlier.level, unit)}, while the "
+            f"median of the builds on its side of the changes is {quantity(outlier.usual, unit)}; "
             "a later revision reverted the change, or the build differs"
         )
 

@@ -42,7 +42,7 @@ class CommandMetricJson(TypedDict):
     unit: str
     values: list[float]
     estimate: CommandEstimateJson | None
-    method: Annotated[str, "how the value is computed; empty: the median"]
+    method: Annotated[str, "how the metric was measured, if several methods exist; else empty"]
 
 
 class WarmupsJson(TypedDict):
@@ -64,7 +64,11 @@ class CommandResultJson(TypedDict):
     flags: list[str]
     flagged: Annotated[dict[str, int], "number of samples of each flag"]
     warmups: WarmupsJson
-    ended: Annotated[Why, "why measuring stopped"]
+    ended: Annotated[
+        Why,
+        "why measuring stopped. settled: all verdicts are settled; precise: the interval is narrow enough; "
+        "most: maximum number of runs; budget: time limit; stopped: interrupted",
+    ]
     exit_codes: list[int | None]
 
 
@@ -77,10 +81,10 @@ class CommandEffectJson(TypedDict):
 
 
 class CommandComparisonJson(TypedDict):
-    """A comparison of two commands by their numbers."""
+    """A comparison of two commands in one metric."""
 
-    result: int
-    against: int
+    result: Annotated[int, "index of the command in results, from 0"]
+    against: Annotated[int, "index of the reference in results, from 0"]
     metric: str
     effect: CommandEffectJson
     verdict: Verdict

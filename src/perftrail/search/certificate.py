@@ -66,8 +66,8 @@ class State(StrEnum):
     """Status of a claim after the blocks so far."""
 
     OPEN = "open"
-    LOCATED = "located"
-    """The change is between the inner two builds, or the ends are equal within the threshold."""
+    CONFIRMED = "confirmed"
+    """The claim holds: the change is between the inner two builds, or the ends are equal within the threshold."""
     REJECTED = "rejected"
     """Another change is outside the inner two builds, or the inner two differ by less than the threshold."""
     FUTILE = "futile"
@@ -276,7 +276,7 @@ class Certificate:
         if equal and self._may_show_small_change():
             state = State.OPEN
         else:
-            state = State.LOCATED if equal else State.FUTILE if self._is_futile(pace) else State.OPEN
+            state = State.CONFIRMED if equal else State.FUTILE if self._is_futile(pace) else State.OPEN
         return _Assessment(
             state=state,
             needed=tuple(dict.fromkeys(self.builds)) if state is State.OPEN else (),
@@ -306,7 +306,7 @@ class Certificate:
         if elsewhere or (smaller and not located):
             state = State.REJECTED
         elif located and (is_only_change or self._blocks >= min(self._allowed, MOST_BLOCKS_ONCE_LOCATED)):
-            state = State.LOCATED
+            state = State.CONFIRMED
         elif not located and self._is_futile(log_evidence):
             state = State.FUTILE
         else:

@@ -97,7 +97,7 @@ def conclude(
     suspected: list[Suspicion] = []
     isolated = True
     for claim, positions, certificate in claims:
-        if certificate is None or certificate.state is not State.LOCATED:
+        if certificate is None or certificate.state is not State.CONFIRMED:
             suspected.append(_suspicion(claim, positions, certificate, question))
         elif certificate.shows_small_change():
             below.append(_effect(certificate))
@@ -125,7 +125,7 @@ def conclude(
         minimum_detectable=_minimum_detectable(question, evidence, posterior),
         reason=reason or _reason(changes, suspected, evidence),
         certificate=equal_ends.summary()
-        if equal_ends is not None and equal_ends.state is State.LOCATED and not changes
+        if equal_ends is not None and equal_ends.state is State.CONFIRMED and not changes
         else None,
         below=below[0] if below else None,
         suspected=tuple(suspected),
@@ -143,7 +143,7 @@ def conclude_ramp(
     """Return the answer that the level changes gradually, if the certificate shows that the ends differ."""
     begin, end = ramp.span
     positions = tuple(range(begin + 1, end + 1))
-    if certificate is None or certificate.state is not State.LOCATED:
+    if certificate is None or certificate.state is not State.CONFIRMED:
         doubt = Suspicion(
             positions=positions,
             confidence=ramp.probability,
@@ -184,7 +184,9 @@ LAYOUTS_ENOUGH = 9
 
 def _reason(changes: Sequence[Change], suspected: Sequence[Suspicion], evidence: Evidence) -> str:
     if not changes and any(each.evidence >= each.needed for each in suspected):
-        return "builds differ, but code layout may explain the difference; set [build] relink to find out"
+        return (
+            "builds differ, but their memory layouts may cause the difference; set [build] relink to find out"
+        )
     if not changes:
         return "no change could be certified"
     if suspected:

@@ -63,7 +63,7 @@ ANY_LAYOUT = 0.1
 
 COMPARABLE_LAYOUT = 1.0
 COMPARABLE_SHARE = 0.5
-"""If a claim depends on it, this share of the prior is uniform up to a tau of this many thresholds."""
+"""In a cautious grid, this share of the prior of tau is uniform, up to a tau of this many thresholds."""
 
 TAU_STEP = 2.5
 MOST_TAU = 10.0
@@ -122,7 +122,7 @@ def build_grid(question: Question, evidence: Evidence, *, cautious: bool) -> Gri
     count = 1 + max(0, math.ceil(math.log(most / least_tau) / math.log(TAU_STEP)))
     taus = least_tau * TAU_STEP ** np.arange(count)
     unusual = np.log(np.maximum(taus, USUAL_LAYOUT) / USUAL_LAYOUT) / LAYOUT_SPREAD
-    # If a claim depends on it, the tail is that of Student's t with three degrees of freedom.
+    # In a cautious grid, the tail is that of Student's t with three degrees of freedom.
     prior = (1 + unusual**2 / 3) ** -2 if cautious else np.exp(-0.5 * unusual**2)
     share = COMPARABLE_SHARE if cautious else ANY_LAYOUT
     uniform = (

@@ -86,7 +86,7 @@ class Ramp:
         return mean, (levels - mean[:, None]) ** 2 @ self.weight
 
     def most_informative_position(self, evidence: Evidence, posterior: Posterior) -> int | None:
-        """Return the position whose samples tell most in a second about ramp or steps; `None` if none tells anything.
+        """Return the position that best separates a ramp from steps per second of cost; `None` if no gain suffices.
 
         The gain is the expected change of the log odds by samples there, if the level were the mean of the
         ramp:
@@ -149,12 +149,12 @@ def find_ramp(posterior: Posterior, question: Question) -> Ramp | None:
     top = float(logs.max())
     if not math.isfinite(top):
         return None
-    # The omitted noises have the same share of the ramp's evidence as of the steps' evidence.
-    left_out = float(noise[kept].sum() / noise.sum())
+    # Divided by this share, the evidence includes the omitted noises, as the evidence of the steps does.
+    kept_share = float(noise[kept].sum() / noise.sum())
     weight = np.exp(logs - top).sum(axis=2)
     segment, number = np.nonzero(weight > _MATTERS * weight.max())
     kept_weight = weight[segment, number]
-    evidence = top + math.log(float(weight.sum()) / left_out) + math.log(PRIOR * (1 - question.no_change))
+    evidence = top + math.log(float(weight.sum()) / kept_share) + math.log(PRIOR * (1 - question.no_change))
     odds = min(max(evidence - chain.log_evidence, -50.0), 50.0)
     return Ramp(
         probability=1 / (1 + math.exp(-odds)),

@@ -154,7 +154,7 @@ class Search:
         self._next = None
 
     def _report_to_certificates(self, block: Batch) -> None:
-        """Report a block to every open claim that is older and has two of its builds in it."""
+        """Report a block to every open certificate of which the block ran at least two builds."""
         values: dict[int, list[float]] = {}
         cancelled: set[int] = set()
         for sample in block.samples:
@@ -231,7 +231,7 @@ class Search:
     @property
     def _is_cautious(self) -> bool:
         """Whether a claim has so few layouts that only the posterior separates layouts from changes."""
-        located = (each for each in self._certificates.values() if each.state is State.LOCATED)
+        located = (each for each in self._certificates.values() if each.state is State.CONFIRMED)
         return any(each.summary().layouts < LAYOUTS_ENOUGH for each in located)
 
     @property
@@ -286,7 +286,7 @@ class Search:
         if self._is_hidden():
             return self._conclude(
                 f"builds differ by about {100 * self.posterior.tau:.2g} % without any change, because of "
-                f"their code layout: too much to search for changes of {100 * self.question.threshold:g} %"
+                f"their memory layouts: too much to search for changes of {100 * self.question.threshold:g} %"
             )
         enough = max(MOST_AFTER_LOCATED, self._until_located)
         choice = self._best_choice(self._unresolved()) if self._after_located < enough else None
@@ -374,7 +374,7 @@ class Search:
         sides = [self._evidence.build_of(self.posterior.positions[at]) for at in (gap, gap + 1)]
         for certificate in self._certificates.values():
             inner = certificate.inner
-            if list(inner) == sides and certificate.state is State.LOCATED:
+            if list(inner) == sides and certificate.state is State.CONFIRMED:
                 return (
                     0.0
                     if certificate.summary().layouts >= LAYOUTS_ENOUGH
@@ -509,7 +509,7 @@ class Search:
         certificate = self._certificate((low, high), direction=1)
         if certificate is not None and certificate.state is State.OPEN:
             return self._afford(self._block(certificate))
-        if certificate is None or certificate.state is not State.LOCATED:
+        if certificate is None or certificate.state is not State.CONFIRMED:
             return self._conclude(
                 "the search could neither show that the ends are equal nor locate a change between them"
             )
@@ -563,7 +563,7 @@ class Search:
         return self._sample_sides(claims) or self._conclude("")
 
     def _sample_sides(self, claims: Sequence[Claim]) -> Measure | None:
-        """Return samples of one more build on a side of a certified change with few: layouts may explain it."""
+        """Return samples of one more build beyond a certified change with few on that side: layouts may explain it."""
         if self.question.counted:
             return None
         certificates = list(self._certificates_of(claims))
@@ -571,7 +571,7 @@ class Search:
             claim
             for claim, certificate in zip(claims, certificates, strict=True)
             if certificate is not None
-            and certificate.state is State.LOCATED
+            and certificate.state is State.CONFIRMED
             and certificate.summary().layouts < LAYOUTS_ENOUGH
             and claim.confidence < BEYOND_LAYOUTS
         ]

@@ -44,7 +44,7 @@ def step(observation: Observation, belief: Belief | None, label: Label, *, what:
         position, _ = Counter(sample.position for sample in observation.samples).most_common(1)[0]
         side = _side(belief.after_the_change(position))
         said = f"{said}, {side}" if side else said
-    return f"{said}; {left(belief)}"
+    return f"{said}; {belief_words(belief)}"
 
 
 def _observation_words(observation: Observation, label: Label, what: str) -> str:
@@ -109,7 +109,7 @@ def certified(summary: Summary) -> str:
 
 
 LARGEST_LAYOUT_EFFECT = 1.5
-"""Memory layouts are not named as the cause of a larger factor: measured code layouts differed by at most 13 % (Go)."""
+"""Memory layouts are not named as the cause of a larger factor: measured layouts differed by at most 13 % (Go)."""
 
 
 def reservations(summary: Summary, factor: float = 1.0) -> tuple[str, ...]:
@@ -153,8 +153,8 @@ def suspicion(suspected: Suspicion, label: Label) -> str:
     return f"likely {who}, {sure}, not certified: {', '.join(parts)}"
 
 
-def left(belief: Belief) -> str:
-    """Return what the search believes so far: noise can also raise the number of candidates again."""
+def belief_words(belief: Belief) -> str:
+    """Describe a belief: that nothing changed, or the number of candidates, which noise can also increase."""
     if belief.no_change > 0.5:
         return f"so far {_sure(belief.no_change)} that nothing changed"
     return counted(belief.candidates, "candidate")

@@ -414,7 +414,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contention:
-    """The finding at `threads` threads; None if no thread count could decide.
+    """What limits the scaling. `threads` is the thread count that decided it, null if none could.
 
     `candidates` are the causes that fit the evidence, one if `LIKELY`. `reason` says why several causes remain, and
     `next_step` how to separate them.

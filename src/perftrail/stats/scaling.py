@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
@@ -132,29 +132,23 @@ class ThreadSamples:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalingPoint:
-    """Speed-up of one thread count relative to the smallest count, and its share of the ideal.
-
-    `beyond`: there are fewer processors than threads. `shares_cores`: there are fewer cores than threads.
-    """
+    """Speed-up of one thread count relative to the smallest count, and its share of the ideal."""
 
     threads: int
     speed_up: Interval
     efficiency: Interval
-    beyond: bool
-    shares_cores: bool
+    beyond: Annotated[bool, "more threads than processors"]
+    shares_cores: Annotated[bool, "more threads than cores, but not than processors"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Best:
-    """The measured count of the highest throughput, and the range `low` to `high` that cannot be separated from it.
-
-    `open`: this range includes the largest measured count, so that the peak may lie beyond.
-    """
+    """The measured count of the highest throughput, and the range `low` to `high` that cannot be separated from it."""
 
     threads: int
     low: int
     high: int
-    open: bool
+    open: Annotated[bool, "the range includes the largest measured count, so a larger count may be better"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

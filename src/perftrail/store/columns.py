@@ -44,7 +44,7 @@ class SampleColumns:
     """Samples by columns, in the order of measurement, without warm-ups and failures.
 
     One entry for each invocation: `runnable` (an id in `runnables`), `ordinal`, `started`, `flags` (an index into
-    `marks`), `block` (equal numbers for samples of one block, or `NO_BLOCK`) and `turn`. One entry for each value:
+    `flag_sets`), `block` (equal numbers for samples of one block, or `NO_BLOCK`) and `turn`. One entry for each value:
     `invocation` (an index into the entries of invocations), `metric` and `method` (ids in `metrics` and
     `methods`, or `NO_METHOD`), and `value`.
     """
@@ -62,7 +62,7 @@ class SampleColumns:
     runnables: Mapping[int, str]
     metrics: Mapping[int, str]
     methods: Mapping[int, str]
-    marks: Sequence[tuple[str, ...]]
+    flag_sets: Sequence[tuple[str, ...]]
 
 
 def sample_columns(
@@ -111,7 +111,7 @@ def columns_of(outcomes: Iterable[Outcome], *, metrics: Collection[str] | None =
         runnables={id: key for key, id in runnables.items()},
         metrics={id: name for name, id in names.items()},
         methods={id: method for method, id in methods.items()},
-        marks=list(marks),
+        flag_sets=list(marks),
     )
 
 
@@ -155,7 +155,7 @@ def _read(connection: Connection, machine: str, metrics: Collection[str] | None)
         runnables=TextIds(schema.runnable, "key").by_id(connection),
         metrics=known,
         methods=TextIds(schema.method, "name").by_id(connection),
-        marks=[tuple(json.loads(text)) if text else () for text in marks],
+        flag_sets=[tuple(json.loads(text)) if text else () for text in marks],
     )
 
 

@@ -10,7 +10,7 @@ import json
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 from sqlalchemy import Connection, func, insert, select, text, update
 from sqlalchemy.exc import IntegrityError
@@ -346,8 +346,8 @@ class Numbering:
 class CopiedJson(TypedDict):
     """Rows of each kind that a copy added, and that existed already."""
 
-    added: dict[str, int]
-    there: dict[str, int]
+    added: Annotated[dict[str, int], "added rows by kind"]
+    existing: Annotated[dict[str, int], "rows by kind that the target already had"]
 
 
 _FromJson = TypedDict("_FromJson", {"from": str})
@@ -364,18 +364,18 @@ class Copied:
     """Result of a copy by kind of row: added rows, existing rows, and differences in words."""
 
     added: Counter[str] = field(default_factory=Counter)
-    there: Counter[str] = field(default_factory=Counter)
+    existing: Counter[str] = field(default_factory=Counter)
     differs: list[str] = field(default_factory=list)
 
     def count(self, kind: str, *, added: int, of: int) -> None:
         """Record the number of added rows, of all rows."""
         self.added[kind] += added
-        self.there[kind] += of - added
+        self.existing[kind] += of - added
 
     def include(self, other: Copied) -> None:
         """Add the result of another part of the copy."""
         self.added.update(other.added)
-        self.there.update(other.there)
+        self.existing.update(other.existing)
         self.differs += other.differs
 
     def refuse_differences(self, where: str) -> None:
@@ -389,7 +389,7 @@ class Copied:
 
     def as_json(self) -> CopiedJson:
         """Return the result as `store copy --json` prints it."""
-        return {"added": dict(self.added), "there": dict(self.there)}
+        return {"added": dict(self.added), "existing": dict(self.existing)}
 
 
 STANDS_FOR = ("runnable_id", "revision", "variant", "benchmark", "point")

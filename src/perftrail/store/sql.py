@@ -1,6 +1,6 @@
 """The store in a database, through SQLAlchemy Core: the same statements for every database.
 
-Observers ask every second for the mark and the last outcomes, so these queries read only a few rows.
+Observers query the store's progress and the last outcomes every second, so these queries read only a few rows.
 """
 
 from __future__ import annotations

@@ -145,7 +145,7 @@ _PLACEHOLDERS = """## Placeholders
 | `{build}` | the revision's build directory: the root of its tree | everywhere |
 | `{study}` | the directory of the study file | everywhere |
 | `{revision}` | the revision's full id | everywhere |
-| `{cpus}` | the number of CPUs; with `--jobs` in `[build]` and `variants.NAME.build`, those of one build | everywhere |
+| `{cpus}` | the number of CPUs; in build recipes, the number of CPUs of one build if `--jobs` is used | everywhere |
 | `{source.NAME}` | the tree of the source `[sources.NAME]` | everywhere, and at the beginning of `outputs` |
 | `{out}` | the directory for the files of a benchmark's `build` | `[benchmark.NAME]`, `variants.NAME.run` |
 | `{PARAMETER}` | its value at the point | `[benchmark.NAME]`; `variants.NAME.run` if every benchmark has it |

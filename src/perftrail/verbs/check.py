@@ -76,7 +76,9 @@ class StudyPlanJson(PinsJson):
     builds: PlannedBuildsJson
     skipped_revisions: list[SkippedRevisionJson]
     failures: list[FailureGroupJson]
-    points: Annotated[int, "subjects × benchmarks × points"]
+    points: Annotated[
+        int, "number of combinations of subject, benchmark and parameter values, without known failures"
+    ]
     invocations: PlannedInvocationsJson
     seconds: Annotated[SecondsJson | None, "null: there are no samples to estimate it from"]
     unseen_points: Annotated[int, "points without samples, whose time is estimated from other points"]

@@ -48,7 +48,9 @@ class RunReportJson(PinsJson):
     """What a run measured."""
 
     revisions: int
-    points: Annotated[int, "subjects × benchmarks × points"]
+    points: Annotated[
+        int, "number of combinations of subject, benchmark and parameter values, failures included"
+    ]
     measured: int
     skipped: Annotated[int, "points skipped after a smaller one reached a limit"]
     invocations: int

@@ -51,7 +51,7 @@ def _digest(token: str) -> bytes:
 def read_tokens(file: str | None) -> Tokens | None:
     """Return the tokens of a file, or that of `PERFTRAIL_TOKEN`; `None` without tokens.
 
-    Each line is ``read TOKEN`` or ``write TOKEN``; a token alone may write, as the variable's may. Raises
+    Each line is ``read TOKEN`` or ``write TOKEN``; a line with only a token means write. Raises
     `UsageError` for a file that others can read, and for invalid tokens.
     """
     if file is None:

@@ -115,8 +115,8 @@ class PointJson(TypedDict):
     """The median of one revision, or of several neighbours."""
 
     position: int
-    last: Annotated[int, "position of the last neighbour"]
-    of: Annotated[int, "number of revisions"]
+    last: Annotated[int, "position of the last combined revision"]
+    revisions: Annotated[int, "number of combined revisions"]
     subject: str
     revision: str
     value: float
@@ -185,7 +185,7 @@ class InvocationsJson(TypedDict):
 
     machine: str
     facts: dict[str, str]
-    starts: list[LoggedInvocationJson]
+    invocations: list[LoggedInvocationJson]
 
 
 class SubjectJson(TypedDict):
@@ -334,7 +334,7 @@ async def history(request: Request) -> Response:
             {
                 "position": each.position,
                 "last": each.last,
-                "of": each.of,
+                "revisions": each.of,
                 "subject": each.subject,
                 "revision": each.revision,
                 "value": each.value,
@@ -396,7 +396,7 @@ async def samples(request: Request) -> Response:
         {
             "machine": each.machine.id,
             "facts": dict(each.machine.facts),
-            "starts": [
+            "invocations": [
                 {**outcome_json(outcome), "log": log_address(served_study.name, outcome)}
                 for outcome in each.outcomes
             ],

@@ -35,8 +35,8 @@ DEFAULT_PORT = 8457
 @click.option(
     "--token-file",
     metavar="FILE",
-    help="Require a token of this file. Each of its lines is “read TOKEN” or “write TOKEN”. [default: the token in "
-    "PERFTRAIL_TOKEN, if set]",
+    help="Require a token from this file. Each line is “read TOKEN” or “write TOKEN”; a line with only TOKEN means "
+    "write. [default: the token in PERFTRAIL_TOKEN, if set]",
 )
 @click.option(
     "--trust-header",

@@ -274,7 +274,7 @@ def print_statistics(content: Statistics) -> None:
 def copied_words(done: Copied) -> str:
     """Return the numbers of rows that a copy added, and of rows that existed."""
     added = {kind: number for kind, number in done.added.items() if number}
-    existing = {kind: number for kind, number in done.there.items() if number}
+    existing = {kind: number for kind, number in done.existing.items() if number}
     text = f"added {_kinds_words(added)}" if added else "added nothing"
     return f"{text}; {_kinds_words(existing)} existed already" if existing else text
 

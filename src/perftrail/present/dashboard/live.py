@@ -92,7 +92,7 @@ class Searching:
 class LatestJson(TypedDict):
     """One of the last invocations."""
 
-    of: Annotated[str, "revision, variant, benchmark and point"]
+    name: Annotated[str, "the invocation: revision, variant, benchmark and point"]
     runnable: str
     value: Annotated[str, "in words, with its metric"]
     failed: bool
@@ -153,7 +153,7 @@ class Live:
             "since": self.since or None,
             "invocations": self.mark.invocations,
             "latest": [
-                {"of": each.what, "runnable": each.key, "value": each.value, "failed": each.failed}
+                {"name": each.what, "runnable": each.key, "value": each.value, "failed": each.failed}
                 for each in self.latest
             ],
             "progress": None

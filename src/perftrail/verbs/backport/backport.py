@@ -148,7 +148,7 @@ class BackportedBenchmark:
             target=target,
             leading=self._is_leading(target),
             estimates={role: estimate([math.exp(value) for value in each]) for role, each in logs.items()},
-            units=len(replicates),
+            replicates=len(replicates),
             noisy=sum(replicate.noisy for replicate in replicates),
             discarded=self._outcomes.discarded(target),
             layouts=len(replicates) if self._outcomes.relinked else 0,

@@ -84,7 +84,7 @@ class BackportMetricJson(TypedDict):
     unit: str
     better: Better
     leading: Annotated[bool, "whether the study declares the metric or searches for it"]
-    units: Annotated[int, "number of interleaved pairs, or of layouts"]
+    replicates: Annotated[int, "number of interleaved pairs; with relinking, number of memory layouts"]
     noisy: int
     discarded: int
     layouts: int
@@ -192,16 +192,16 @@ class FailedRole:
 class MetricResult:
     """One metric at one point: its values, patched and fixed against old, and the retained gain.
 
-    `leading` metrics are those that the study declares or searches for. `noisy` units were used although
-    noisy, because the machine was always noisy; `discarded` units were not used. `layouts` is the number of
-    units that are layouts, 0 if the builds are compared as linked. `note` is the reason for a missing value,
+    `leading` metrics are those that the study declares or searches for. `noisy` replicates were used although
+    noisy, because the machine was always noisy; `discarded` replicates were not used. `layouts` is the number of
+    replicates that are layouts, 0 if the builds are compared as linked. `note` is the reason for a missing value,
     else empty.
     """
 
     target: Target
     leading: bool
     estimates: Mapping[Role, Estimate]
-    units: int
+    replicates: int
     noisy: int
     discarded: int
     layouts: int
@@ -249,7 +249,7 @@ class MetricResult:
             "unit": self.target.unit,
             "better": self.target.better,
             "leading": self.leading,
-            "units": self.units,
+            "replicates": self.replicates,
             "noisy": self.noisy,
             "discarded": self.discarded,
             "layouts": self.layouts,
