@@ -72,6 +72,15 @@ def test_a_pattern_without_a_match_names_its_line_and_what_the_output_has(study:
     assert "perftrail.toml:12 (benchmark.work.metrics.cost)" in " ".join((done.stdout + done.stderr).split())
 
 
+def test_a_count_that_doubles_is_found(tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "repository")
+    for number in range(12):
+        script = f"# {number}\necho cost {100 + number // 6 * 100}\necho room 1\n"
+        repository.commit({**program(0), "program.sh": script}, subject=f"Commit {number}")
+    done = perftrail("find", write(tmp_path / "study", repository))
+    assert "“Commit 6” changed cost: 100 % more" in " ".join(done.stdout.split())
+
+
 def test_an_output_with_a_typo_names_its_line(study: Path) -> None:
     said = " ".join(perftrail("run", replaced(study, '"program"', '"porgram"'), expect=1).stderr.split())
     assert 'outputs matched no file: porgram; did you mean "program"?' in said

@@ -143,6 +143,17 @@ def test_the_metrics_own_step_is_seen() -> None:
     assert fine.resolution < 1e-3
 
 
+def test_counts_that_happen_to_be_round_are_not_rounded() -> None:
+    counts = gathered(
+        *[batch((at, math.log(value))) for at, value in ((0, 100), (9, 200), (0, 100), (9, 200))]
+    )
+    assert counts.resolution == pytest.approx(math.log1p(1 / 150))
+    ticks = gathered(
+        *[batch((at, math.log(value))) for at, value in ((0, 100), (9, 200), (0, 200), (9, 200))]
+    )
+    assert ticks.resolution == pytest.approx(math.log1p(100 / 200))
+
+
 def test_a_build_that_cannot_be_relinked_after_all_is_known() -> None:
     evidence = Evidence(Question(revisions=10, relinks=True))
     assert evidence.relinks

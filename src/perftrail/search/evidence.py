@@ -316,28 +316,30 @@ class Evidence:
     def resolution(self) -> float:
         """The metric's finest step relative to its values, on the logarithmic scale; zero for one without steps.
 
-        It is the largest power of ten of which all values are multiples: 1 for seconds without decimals.
+        It is the largest power of ten of which all values are multiples: 1 for seconds without decimals. If no build's
+        values vary, whole numbers are counts, not rounded to tens or hundreds: their step is at most 1.
         """
-        values = self._raw_values()
+        by_build = self._raw_values()
+        values = np.concatenate([np.empty(0), *by_build.values()])
         if len(values) < 4:
             return 0.0
+        counts = all(np.ptp(group) <= 1e-9 * group[0] for group in by_build.values())
         smallest, step = float(values.min()), 0.0
         for digits in range(4):
             power = 10.0 ** (math.floor(math.log10(smallest)) - digits)
+            if counts:
+                power = min(power, 1.0)
             if np.all(np.abs(values / power - np.rint(values / power)) < 1e-6 * values / power):
                 step = power
                 break
         return math.log1p(step / float(np.median(values)))
 
-    def _raw_values(self) -> Floats:
-        return np.array(
-            [
-                math.exp(sample.value)
-                for recorded in self._batches
-                for sample in recorded.batch.samples
-                if sample.value is not None
-            ]
-        )
+    def _raw_values(self) -> Mapping[int, Floats]:
+        values: dict[int, list[float]] = {}
+        for recorded in self._batches:
+            for build, value in recorded.values:
+                values.setdefault(build, []).append(math.exp(value))
+        return {build: np.array(group) for build, group in values.items()}
 
     def is_usable(self, position: int) -> bool:
         """Whether a position's build has samples and did not become unusable."""

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from typing import TYPE_CHECKING, assert_never
 
-from perftrail.model.wording import counted
+from perftrail.model.wording import counted, number
 from perftrail.search.answer import Verdict
 from perftrail.search.evidence import Batch, BootSession, Built, CannotRelink, Unusable
 
@@ -142,7 +142,9 @@ def suspicion(suspected: Suspicion, label: Label) -> str:
     >>> suspicion(doubt, "r{}".format)
     'likely r7, 90 % sure, not certified: evidence 14 of the 200 needed, about 90 more blocks, change at most 6 %'
     """
-    parts = [f"evidence {min(suspected.evidence, suspected.needed):.2g} of the {suspected.needed:.0f} needed"]
+    parts = [
+        f"evidence {number(min(suspected.evidence, suspected.needed))} of the {suspected.needed:.0f} needed"
+    ]
     if suspected.evidence >= suspected.needed:
         parts.append("another change is not excluded yet")
     elif suspected.blocks_left is not None:

@@ -1,0 +1,137 @@
+"""perftrail's command line, forked from one process that has imported it, also under strace.
+
+Importing takes longer than a trial. A forked command line is a real process with its own files, directory and end.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import os
+import pkgutil
+import random
+import re
+import runpy
+import signal
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import perftrail
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import ModuleType
+
+_PR_SET_PTRACER = 0x59616D61
+_ANY_PROCESS = ctypes.c_ulong(-1)
+_WITH_THREADS = ("perftrail.__main__", "perftrail.cluster", "perftrail.notebook")
+"""Modules that start threads, which a fork does not have; or the command line itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """How a command line ended: its exit code, negative for a signal, and what it printed."""
+
+    code: int
+    stdout: str
+    stderr: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A system call of perftrail's main thread: its name, and its number among the calls of this name, from 1."""
+
+    name: str
+    number: int
+    text: str
+
+
+def import_all(package: ModuleType = perftrail) -> None:
+    """Import what command lines use, so that forked ones need not."""
+    for found in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+        if not found.name.startswith(_WITH_THREADS):
+            module = importlib.import_module(found.name)
+            if found.ispkg:
+                import_all(module)
+
+
+def run(arguments: Sequence[str], directory: Path, *, strace: Sequence[str] = ()) -> Ended:
+    """Run a command line in a directory to its end; with strace's options, under strace."""
+    with tempfile.TemporaryDirectory() as temporary:
+        out, err = Path(temporary) / "out", Path(temporary) / "err"
+        process = os.fork()
+        if process == 0:
+            _become(arguments, directory, out, err, wait=bool(strace))
+        tracer = _attach(process, strace) if strace else None
+        _, status = os.waitpid(process, 0)
+        if tracer is not None:
+            tracer.communicate()
+        return Ended(
+            code=os.waitstatus_to_exitcode(status),
+            stdout=out.read_text(errors="replace"),
+            stderr=err.read_text(errors="replace"),
+        )
+
+
+def calls(arguments: Sequence[str], directory: Path, names: Sequence[str]) -> tuple[Call, ...]:
+    """Run a command line and return its system calls on files and sockets below a directory, and all without a file."""
+    with tempfile.NamedTemporaryFile("r", errors="replace") as log:
+        run(arguments, directory, strace=("-y", "-s", "0", "-o", log.name, "-e", f"trace={','.join(names)}"))
+        return tuple(_relevant(log.read().splitlines(), str(directory)))
+
+
+def _relevant(lines: Sequence[str], directory: str) -> list[Call]:
+    seen: Counter[str] = Counter()
+    found = []
+    for line in lines:
+        match = re.match(r"(\w+)\(", line)
+        if match is None:
+            continue
+        name = match[1]
+        seen[name] += 1
+        if directory in line or "/" not in line or "socket:" in line:
+            found.append(Call(name=name, number=seen[name], text=line.replace(directory, "DIRECTORY")[:160]))
+    return found
+
+
+def _become(arguments: Sequence[str], directory: Path, out: Path, err: Path, *, wait: bool) -> None:
+    """Turn this forked process into a command line; with `wait`, stop first until somebody continues it."""
+    os.setsid()
+    for number, (path, flags) in enumerate(
+        ((Path(os.devnull), os.O_RDONLY), (out, os.O_WRONLY | os.O_CREAT), (err, os.O_WRONLY | os.O_CREAT))
+    ):
+        os.dup2(os.open(path, flags, 0o600), number)
+    os.chdir(directory)
+    tempfile.tempdir = None
+    random.seed()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    if wait:
+        ctypes.CDLL(None).prctl(_PR_SET_PTRACER, _ANY_PROCESS, 0, 0, 0)
+        os.kill(os.getpid(), signal.SIGSTOP)
+    sys.argv = ["perftrail", *arguments]
+    code = 1
+    try:
+        runpy.run_module("perftrail", run_name="__main__", alter_sys=True)
+    except SystemExit as ended:
+        code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def _attach(process: int, options: Sequence[str]) -> subprocess.Popen[bytes]:
+    """Attach strace to a stopped process, and let the process continue."""
+    os.waitid(os.P_PID, process, os.WSTOPPED | os.WNOWAIT)
+    tracer = subprocess.Popen(["strace", "-p", str(process), *options], stderr=subprocess.PIPE)
+    assert tracer.stderr is not None
+    if b"attached" not in (line := tracer.stderr.readline()):
+        os.kill(process, signal.SIGKILL)
+        raise OSError(f"strace does not attach: {line.decode().strip()}")
+    os.kill(process, signal.SIGCONT)
+    return tracer
