@@ -25,7 +25,7 @@ steps = ["cp program.sh program"]
 outputs = ["program"]
 
 [benchmark.work]
-command = "{build}/program {study}/starts"
+command = "{build}/program"
 metrics = { cost = { pattern = 'cost ([0-9]+)' } }
 
 [measure]
@@ -35,7 +35,12 @@ invocations = 2
 [find]
 metric = "cost"
 """
-PROGRAM = '#!/bin/sh\necho start >> "$1"\necho cost {cost}\n'
+PROGRAM = """\
+#!/bin/sh
+here=$(readlink -f "$0")
+echo start >> "${{here%/.perftrail/*}}/starts"
+echo cost {cost}
+"""
 REVISIONS = 6
 CULPRIT = 3
 
