@@ -162,3 +162,21 @@ def test_the_report_answers_the_question_of_the_study_and_has_a_place(study: Pat
     text = perftrail("report", study, "--format", "markdown").stdout
     assert "did not begin to fail" not in text
     assert "changed cost: " in text
+
+
+def test_show_prints_messages_and_marks_revisions_with_the_same_build(tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "repository")
+    first = repository.commit(program(100), subject="Add the program")
+    second = repository.commit(
+        {**program(100), "README": "text"}, subject="Docs only \x1b[31mred [bold]x[/bold]"
+    )
+    third = repository.commit(program(140), subject="Cost more")
+    study = write(tmp_path / "study", repository)
+    perftrail("run", study)
+    rows = [line for line in perftrail("show", study).stdout.splitlines() if "  cost " in line]
+    assert [line.split()[0] for line in rows] == [each[:10] for each in (first, second, third)]
+    assert rows[0].rstrip().endswith("Add the program")
+    assert f"same build as {first[:10]}" in rows[1]
+    assert rows[1].rstrip().endswith(r"Docs only \x1b[31mred [bold]x[/bold]")
+    assert "same build" not in rows[0] + rows[2]
+    assert rows[2].rstrip().endswith("Cost more")
