@@ -180,3 +180,30 @@ def test_show_prints_messages_and_marks_revisions_with_the_same_build(tmp_path: 
     assert rows[1].rstrip().endswith(r"Docs only \x1b[31mred [bold]x[/bold]")
     assert "same build" not in rows[0] + rows[2]
     assert rows[2].rstrip().endswith("Cost more")
+
+
+def test_the_report_names_the_command_of_its_search_with_its_options(study: Path) -> None:
+    text = perftrail(
+        "find", study, "--metric", "room", "--threshold", "3%", "--thorough", "--no-prior"
+    ).stdout
+    perftrail("find", study)
+    page = study.parent / "report"
+    perftrail("report", study, "-o", page)
+    assert "perftrail find study\nperftrail report study -o report" in (page / "index.html").read_text()
+    replaced(study, 'metric = "cost"', 'metric = "room"')
+    report = perftrail("report", study, "--format", "markdown").stdout
+    command = "perftrail find study --threshold 0.03 --thorough --no-prior"
+    assert f"{command}\nperftrail report study -o report\n~~~" in report
+    repeated = command.replace("find study", f"find {study}").split()[1:]
+    assert perftrail(*repeated).stdout.splitlines()[0] == text.splitlines()[0]
+
+
+def test_the_report_has_a_change_below_the_threshold_like_the_terminal(tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "repository")
+    for number in range(8):
+        repository.commit(program(100 + number // 4 * 2, name=f"{number}"))
+    study = write(tmp_path / "study", repository)
+    terminal = perftrail("find", study).stdout
+    (line,) = (each.strip() for each in terminal.splitlines() if "a change below the threshold: " in each)
+    report = perftrail("report", study, "--format", "markdown").stdout.replace("\\", "")
+    assert f"- {line[0].upper()}{line[1:]}." in report

@@ -31,8 +31,7 @@ from perftrail.present.sentence import (
     levels_of,
     revision_name,
 )
-from perftrail.present.speech import after, capitalised, effect_words
-from perftrail.search import words
+from perftrail.present.speech import after, capitalised
 from perftrail.search.question import BUILDS_SPENT, INVOCATIONS_SPENT, TIME_SPENT
 
 if TYPE_CHECKING:
@@ -54,15 +53,6 @@ LONGEST_LINE = 400
 def headline(answer: FindAnswer) -> str:
     """Return the answer in one line: verdict, revision, probability, effect."""
     return headline_of([answer_found(answer)])
-
-
-def doubt_words(answer: FindAnswer) -> Iterator[str]:
-    """Yield possible changes that are not in the answer: below the threshold, or only likely."""
-    if answer.answer.below is not None:
-        below = answer.answer.below
-        yield f"a change below the threshold: {effect_words(below.value, below.low, below.high)}"
-    for each in answer.answer.suspected:
-        yield words.suspicion(each, lambda position: answer.revisions[position].short)
 
 
 def inside_words(inside: InsideMerge) -> Iterator[str]:
@@ -330,7 +320,7 @@ def _print_answer(answer: FindAnswer) -> None:
             console.print(Text(f"  {line}"))
     for line in certificate_words(answer_found(answer)):
         console.print(Text(f"  {line}"))
-    for line in (*doubt_words(answer), *outlier_words(answer), *broken_ranges(answer)):
+    for line in (*answer_found(answer).doubts, *outlier_words(answer), *broken_ranges(answer)):
         console.print(Text(f"  {line}", style="yellow"))
     console.print()
     console.print(Text(cost_words(answer)))

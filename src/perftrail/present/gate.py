@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from perftrail.model.build import content_key
 from perftrail.model.recipe import PLAIN
 from perftrail.model.wording import change, counted, decimals, escaped, percent, quantity
-from perftrail.present.html_page import inert
+from perftrail.present.html_page import fenced, inert
 from perftrail.present.speech import capitalised, interval_words
 from perftrail.stats.comparison import Verdict
 
@@ -347,15 +347,12 @@ def _lost(gate: Gate) -> Iterator[str]:
 
 
 def _command(title: str, command: str) -> Iterator[str]:
-    """Yield a command in a code block that the command cannot end and that no CI runner takes for its own."""
+    """Yield a command with its title."""
     if command:
-        flat = escaped(command, longest=None).replace("##[", "# #[")
         yield ""
         yield f"{title}:"
         yield ""
-        yield "~~~~~~~~sh"
-        yield flat
-        yield "~~~~~~~~"
+        yield from fenced(escaped(command, longest=None))
 
 
 def to_plain(gate: Gate) -> str:
