@@ -207,3 +207,13 @@ def test_the_report_has_a_change_below_the_threshold_like_the_terminal(tmp_path:
     (line,) = (each.strip() for each in terminal.splitlines() if "a change below the threshold: " in each)
     report = perftrail("report", study, "--format", "markdown").stdout.replace("\\", "")
     assert f"- {line[0].upper()}{line[1:]}." in report
+
+
+def test_a_stored_step_does_not_look_like_a_new_one(study: Path) -> None:
+    first = perftrail("find", study).stderr.splitlines()
+    again = perftrail("find", study).stderr.splitlines()
+    assert any(line.startswith("  1  measured ") for line in first)
+    assert not any("measured" in line for line in again)
+    assert again[-1].endswith(" stored steps, no new step")
+    verbose = perftrail("find", study, "-v").stderr
+    assert "\n  1  stored: measured " in verbose
