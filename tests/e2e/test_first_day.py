@@ -217,3 +217,24 @@ def test_a_stored_step_does_not_look_like_a_new_one(study: Path) -> None:
     assert again[-1].endswith(" stored steps, no new step")
     verbose = perftrail("find", study, "-v").stderr
     assert "\n  1  stored: measured " in verbose
+
+
+def test_compare_uses_the_threshold_of_the_studys_searches(study: Path) -> None:
+    said = " ".join(perftrail("compare", "HEAD~1", "HEAD", study).stdout.split())
+    assert "changes below 2 % count as none ([measure] precision; --threshold changes it)" in said
+    replaced(study, "[find]\n", "[find]\nthreshold = 0.1\n")
+    said = " ".join(perftrail("compare", "HEAD~1", "HEAD", study).stdout.split())
+    assert "changes below 10 % count as none ([find] threshold; --threshold changes it)" in said
+    said = " ".join(perftrail("compare", "HEAD~1", "HEAD", study, "--threshold", "5%").stdout.split())
+    assert "changes below 5 % count as none (--threshold)" in said
+
+
+def test_the_command_for_more_pairs_has_each_option_once(tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "repository")
+    for number in range(2):
+        repository.commit(program(1, name=f"{number}"))
+    study = write(tmp_path / "study", repository)
+    done = perftrail("compare", "HEAD~1", "HEAD", study, "--threshold", "0.1%", "--max-pairs", "9")
+    (line,) = (each for each in done.stdout.splitlines() if "measure more pairs" in each)
+    assert line.count("--max-pairs") == 1
+    assert line.count("--threshold") == 1

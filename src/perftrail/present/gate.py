@@ -177,9 +177,14 @@ def sureness(gate: Gate) -> str:
     certain = all(row.verdict in (Verdict.SLOWER, Verdict.FASTER) for row in gate.rows)
     return (
         f"{shared} wrong in at most {percent(1.0 - gate.confidence)} of such comparisons, at any stopping time; "
-        f"changes below {percent(gate.threshold)} count as none (--threshold)"
-        + ("" if certain else f"; {seen(gate)}")
+        f"changes below {percent(gate.threshold)} count as none "
+        f"({_threshold_source(gate)})" + ("" if certain else f"; {seen(gate)}")
     )
+
+
+def _threshold_source(gate: Gate) -> str:
+    own = gate.threshold_source == "--threshold"
+    return gate.threshold_source if own else f"{gate.threshold_source}; --threshold changes it"
 
 
 def effort(gate: Gate) -> str:

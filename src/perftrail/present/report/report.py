@@ -233,7 +233,7 @@ def _search_options(gathered: Gathered) -> Iterator[str]:
     if ends != [each.id for each in (*gathered.revisions[:1], *gathered.revisions[-1:])]:
         yield from ("--range", "..".join(ends))
     for option, value, usual in (
-        ("--threshold", question.get("threshold"), policy.threshold),
+        ("--threshold", question.get("threshold"), policy.smallest_change),
         ("--confidence", question.get("confidence"), policy.confidence),
     ):
         if isinstance(value, float) and value != usual:
