@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.printing import perftrail, program, write
+from tests.e2e.printing import found, perftrail, program, write
 from tests.sources.repositories import Repository
 
 pytestmark = pytest.mark.slow
@@ -154,9 +154,9 @@ def test_an_output_that_no_build_has_names_the_one_that_it_has(study: Path) -> N
 
 
 def test_the_report_answers_the_question_of_the_study_and_has_a_place(study: Path) -> None:
-    found = perftrail("find", study).stdout
+    first = perftrail("find", study).stdout
     perftrail("find", study, "--metric", "works")
-    assert perftrail("find", study).stdout.splitlines()[0] == found.splitlines()[0]
+    assert perftrail("find", study).stdout.splitlines()[0] == first.splitlines()[0]
     done = perftrail("report", study)
     assert f"{study.parent}/.perftrail/report/index.html" in done.stdout
     text = perftrail("report", study, "--format", "markdown").stdout
@@ -238,3 +238,16 @@ def test_the_command_for_more_pairs_has_each_option_once(tmp_path: Path) -> None
     (line,) = (each for each in done.stdout.splitlines() if "measure more pairs" in each)
     assert line.count("--max-pairs") == 1
     assert line.count("--threshold") == 1
+
+
+def test_a_search_over_several_metrics_counts_unusable_revisions_in_json_and_in_the_report(
+    tmp_path: Path,
+) -> None:
+    repository = Repository(tmp_path / "repository")
+    for number in range(12):
+        build = "exit 1" if number == 6 else ""
+        repository.commit(program(100 + number // 7 * 40, name=f"{number}", build=build))
+    study = write(tmp_path / "study", repository, find='metric = ["cost", "room"]')
+    answer = found(study)
+    assert answer["unusable"] == 1
+    assert "built, 1 of them unusable" in perftrail("report", study, "--format", "markdown").stdout

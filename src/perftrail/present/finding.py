@@ -14,7 +14,7 @@ from perftrail.model.recipe import PLAIN
 from perftrail.model.subject import Subject
 from perftrail.model.target import Working
 from perftrail.model.wording import change as relative
-from perftrail.model.wording import counted, escaped, listed, probability, quantity
+from perftrail.model.wording import counted, escaped, listed, percent, probability, quantity
 from perftrail.present.console import output
 from perftrail.present.failures import failure_words, further_lines, left_out_words, trouble_lines
 from perftrail.present.sentence import (
@@ -24,7 +24,6 @@ from perftrail.present.sentence import (
     certificate_words,
     change_found,
     change_sentence,
-    change_size,
     cost_words,
     culprit_words,
     headline_of,
@@ -206,7 +205,7 @@ def unchanged(table: FindTable) -> Iterator[str]:
     none = [answer for answer in table.answers if answer.answer.verdict == "none"]
     if none:
         seen = max(answer.answer.minimum_detectable for answer in none)
-        yield f"No change of {change_size(seen)} or more: {listed((answer.name for answer in none), 'and')}"
+        yield f"No change of {percent(seen)} or more: {listed((answer.name for answer in none), 'and')}"
     for answer in table.answers:
         if answer.unclear:
             yield f"Unclear: {answer.name}: {answer.answer.reason}"

@@ -16,7 +16,7 @@ from perftrail.model.recipe import PLAIN
 from perftrail.model.subject import Revision
 from perftrail.model.target import WORKS
 from perftrail.model.wording import change as relative
-from perftrail.model.wording import counted, duration, escaped, listed, probability
+from perftrail.model.wording import counted, duration, escaped, listed, percent, probability
 from perftrail.present.speech import effect_words, levels_words
 from perftrail.search import Effect, Kind, Summary, words
 from perftrail.search.answer import Suspicion
@@ -186,6 +186,7 @@ def cost_words(answer: FindAnswer | FindTable) -> str:
 def stored_cost(record: Mapping[str, Json]) -> str:
     """Return the cost of a stored search."""
     unusable = sum(each.get("stage") != "skipped" for each in _dicts(record, "failures"))
+    unusable = max(unusable, round(_number(record.get("unusable"))))  # of a search for several metrics
     builds, revisions, invocations = (
         round(_number(record.get(name))) for name in ("builds", "revisions", "invocations")
     )
@@ -206,15 +207,6 @@ def revision_name(revision: Revision) -> str:
     result = revision.summary and revision.id not in revision.summary
     summary = f" “{escaped(revision.summary)}”" if result else ""
     return f"{revision.short}{label}{summary}"
-
-
-def change_size(size: float) -> str:
-    """Return the size of a change without direction.
-
-    >>> change_size(0.021)
-    '2.1 %'
-    """
-    return f"{size * 100:.2g} %"
 
 
 def change_found(answer: FindAnswer, number: int) -> ChangeFound:
@@ -438,9 +430,9 @@ def _nothing(answer: AnswerFound) -> str:
     if answer.verdict == "none" and not math.isfinite(least):
         return f"no revision is known to have changed {answer.metric}"
     if answer.verdict == "none":
-        size = change_size(least)
+        size = percent(least)
         return f"no revision changed {answer.metric} by {size} or more, probability {probability(answer.confidence)}"
-    detected = f"; a change of {change_size(least)} would have been detected" if math.isfinite(least) else ""
+    detected = f"; a change of {percent(least)} would have been detected" if math.isfinite(least) else ""
     return f"whether {answer.metric} changed{detected}"
 
 

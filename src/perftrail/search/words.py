@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from typing import TYPE_CHECKING, assert_never
 
-from perftrail.model.wording import counted
+from perftrail.model.wording import counted, percent
 from perftrail.search.answer import Verdict
 from perftrail.search.evidence import Batch, BootSession, Built, CannotRelink, Unusable
 
@@ -213,7 +213,7 @@ def _times(count: int) -> str:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.2g} %" if share < 1 else f"{100 * share:.0f} %"
+    return f"{100 * share:.2g} %" if share < 1 else percent(share)
 
 
 def _sure(probability: float) -> str:
