@@ -70,3 +70,23 @@ def test_steps_with_equal_words_are_counted(
     with Watcher() as watcher:
         watcher.follow(steps())
     assert capsys.readouterr().err.splitlines() == ["  0  ran a block (block 0)", said]
+
+
+@pytest.mark.parametrize(
+    ("resumed", "said"),
+    [
+        ((True, True, False), ["continues after 2 stored steps", "  2  built r2"]),
+        ((True, True, True), ["3 stored steps, no new step"]),
+        ((False, True), ["  0  built r0", "and 1 stored step"]),
+    ],
+)
+def test_stored_steps_are_counted(
+    capsys: pytest.CaptureFixture[str], resumed: tuple[bool, ...], said: list[str]
+) -> None:
+    def steps() -> Generator[Event, None, None]:
+        for number, stored in enumerate(resumed):
+            yield Stepped(number=number, words=f"built r{number}", resumed=stored)
+
+    with Watcher() as watcher:
+        watcher.follow(steps())
+    assert capsys.readouterr().err.splitlines() == said

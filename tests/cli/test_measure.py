@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from perftrail.cli.main import main
-from perftrail.present.trial import WIDTH, ChartPoint, Series, curve, lines
+from perftrail.present.trial import WIDTH, ChartPoint, Series, _wrapped, curve, lines
 from tests.present.test_exports import found
 from tests.starting import start
 
@@ -224,3 +225,12 @@ def test_a_curve_of_one_value_or_of_zeros_can_be_drawn() -> None:
     flat = tuple(ChartPoint(x=x, value=0.0, low=0.0, high=0.0) for x in (-1.0, 0.0))
     for points in (flat, flat[:1]):
         assert curve([Series(mark="o", points=points)], axis="n", unit="s", width=40, braille=True)
+
+
+def test_a_number_and_its_unit_stay_on_one_line() -> None:
+    for padding in range(WIDTH):
+        lines = _wrapped(
+            f"{'x' * padding} a change below 15 % would not have been detected in 12 pairs of 1.5 ms", 0
+        )
+        assert not any(re.match(r"%|pairs|ms", line) for line in lines[1:])
+        assert "\u00a0" not in "".join(lines)

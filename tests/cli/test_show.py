@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 
 import pytest
 
 from perftrail.model.benchmark import Point
 from perftrail.model.subject import Revision, Subject
+from perftrail.present import tables
+from perftrail.present.console import SafeConsole
 from perftrail.present.tables import print_changes
 from perftrail.results.changes import CorrelatedSeries, HistoryChange, HistoryChanges
 from perftrail.results.rows import Row
@@ -110,3 +113,21 @@ def test_a_hostile_message_stays_text(capsys: pytest.CaptureFixture[str]) -> Non
     told = printed(capsys, a_change(revision=hostile))
     assert "\x1b" not in told
     assert "[bold]x[/bold]" in told
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_messages_fit_the_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    monkeypatch.setattr(tables, "output", lambda: SafeConsole(file=sys.stdout, soft_wrap=True, width=width))
+    long = replace(HISTORY[1], summary="a subject line that explains more than fits into any terminal " * 3)
+    rows = [
+        replace(a_change(revision=revision).row, runnables=frozenset({"one"}), values=(1.0, 2.0, 3.0))
+        for revision in (HISTORY[0], long)
+    ]
+    tables.print_rows(rows)
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= width
+    assert any("change 0" in line for line in lines)
+    assert any("a subject line that" in line and line.rstrip().endswith("…") for line in lines)
+    assert " ".join(" ".join(lines).split()).count("same build") == 1

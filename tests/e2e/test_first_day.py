@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.printing import perftrail, program, write
+from tests.e2e.printing import found, perftrail, program, write
 from tests.sources.repositories import Repository
 
 pytestmark = pytest.mark.slow
@@ -163,11 +163,100 @@ def test_an_output_that_no_build_has_names_the_one_that_it_has(study: Path) -> N
 
 
 def test_the_report_answers_the_question_of_the_study_and_has_a_place(study: Path) -> None:
-    found = perftrail("find", study).stdout
+    first = perftrail("find", study).stdout
     perftrail("find", study, "--metric", "works")
-    assert perftrail("find", study).stdout.splitlines()[0] == found.splitlines()[0]
+    assert perftrail("find", study).stdout.splitlines()[0] == first.splitlines()[0]
     done = perftrail("report", study)
     assert f"{study.parent}/.perftrail/report/index.html" in done.stdout
     text = perftrail("report", study, "--format", "markdown").stdout
     assert "did not begin to fail" not in text
     assert "changed cost: " in text
+
+
+def test_show_prints_messages_and_marks_revisions_with_the_same_build(tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "repository")
+    first = repository.commit(program(100), subject="Add the program")
+    second = repository.commit(
+        {**program(100), "README": "text"}, subject="Docs only \x1b[31mred [bold]x[/bold]"
+    )
+    third = repository.commit(program(140), subject="Cost more")
+    study = write(tmp_path / "study", repository)
+    perftrail("run", study)
+    rows = [line for line in perftrail("show", study).stdout.splitlines() if "  cost " in line]
+    assert [line.split()[0] for line in rows] == [each[:10] for each in (first, second, third)]
+    assert rows[0].rstrip().endswith("Add the program")
+    assert f"same build as {first[:10]}" in rows[1]
+    assert rows[1].rstrip().endswith(r"Docs only \x1b[31mred [bold]x[/bold]")
+    assert "same build" not in rows[0] + rows[2]
+    assert rows[2].rstrip().endswith("Cost more")
+
+
+def test_the_report_names_the_command_of_its_search_with_its_options(study: Path) -> None:
+    text = perftrail(
+        "find", study, "--metric", "room", "--threshold", "3%", "--thorough", "--no-prior"
+    ).stdout
+    perftrail("find", study)
+    page = study.parent / "report"
+    perftrail("report", study, "-o", page)
+    assert "perftrail find study\nperftrail report study -o report" in (page / "index.html").read_text()
+    replaced(study, 'metric = "cost"', 'metric = "room"')
+    report = perftrail("report", study, "--format", "markdown").stdout
+    command = "perftrail find study --threshold 0.03 --thorough --no-prior"
+    assert f"{command}\nperftrail report study -o report\n~~~" in report
+    repeated = command.replace("find study", f"find {study}").split()[1:]
+    assert perftrail(*repeated).stdout.splitlines()[0] == text.splitlines()[0]
+
+
+def test_the_report_has_a_change_below_the_threshold_like_the_terminal(tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "repository")
+    for number in range(8):
+        repository.commit(program(100 + number // 4 * 2, name=f"{number}"))
+    study = write(tmp_path / "study", repository)
+    terminal = perftrail("find", study).stdout
+    (line,) = (each.strip() for each in terminal.splitlines() if "a change below the threshold: " in each)
+    report = perftrail("report", study, "--format", "markdown").stdout.replace("\\", "")
+    assert f"- {line[0].upper()}{line[1:]}." in report
+
+
+def test_a_stored_step_does_not_look_like_a_new_one(study: Path) -> None:
+    first = perftrail("find", study).stderr.splitlines()
+    again = perftrail("find", study).stderr.splitlines()
+    assert any(line.startswith("  1  measured ") for line in first)
+    assert not any("measured" in line for line in again)
+    assert again[-1].endswith(" stored steps, no new step")
+    verbose = perftrail("find", study, "-v").stderr
+    assert "\n  1  stored: measured " in verbose
+
+
+def test_compare_uses_the_threshold_of_the_studys_searches(study: Path) -> None:
+    said = " ".join(perftrail("compare", "HEAD~1", "HEAD", study).stdout.split())
+    assert "changes below 2 % count as none ([measure] precision; --threshold changes it)" in said
+    replaced(study, "[find]\n", "[find]\nthreshold = 0.1\n")
+    said = " ".join(perftrail("compare", "HEAD~1", "HEAD", study).stdout.split())
+    assert "changes below 10 % count as none ([find] threshold; --threshold changes it)" in said
+    said = " ".join(perftrail("compare", "HEAD~1", "HEAD", study, "--threshold", "5%").stdout.split())
+    assert "changes below 5 % count as none (--threshold)" in said
+
+
+def test_the_command_for_more_pairs_has_each_option_once(tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "repository")
+    for number in range(2):
+        repository.commit(program(1, name=f"{number}"))
+    study = write(tmp_path / "study", repository)
+    done = perftrail("compare", "HEAD~1", "HEAD", study, "--threshold", "0.1%", "--max-pairs", "9")
+    (line,) = (each for each in done.stdout.splitlines() if "measure more pairs" in each)
+    assert line.count("--max-pairs") == 1
+    assert line.count("--threshold") == 1
+
+
+def test_a_search_over_several_metrics_counts_unusable_revisions_in_json_and_in_the_report(
+    tmp_path: Path,
+) -> None:
+    repository = Repository(tmp_path / "repository")
+    for number in range(12):
+        build = "exit 1" if number == 6 else ""
+        repository.commit(program(100 + number // 7 * 40, name=f"{number}", build=build))
+    study = write(tmp_path / "study", repository, find='metric = ["cost", "room"]')
+    answer = found(study)
+    assert answer["unusable"] == 1
+    assert "built, 1 of them unusable" in perftrail("report", study, "--format", "markdown").stdout

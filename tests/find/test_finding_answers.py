@@ -18,8 +18,14 @@ from perftrail.model.metrics import Derived
 from perftrail.model.process import Command, Exited, NotStarted, Ran
 from perftrail.model.recipe import Build
 from perftrail.model.subject import Branch, Merge
-from perftrail.present.finding import doubt_words, inside_words
-from perftrail.present.sentence import also_words, certificate_words, change_found
+from perftrail.present.finding import inside_words
+from perftrail.present.sentence import (
+    also_words,
+    answer_found,
+    certificate_words,
+    change_found,
+    stored_answers,
+)
 from perftrail.store.memory import MemoryStore
 from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter, number_of
 from tests.fakes.watcher import NOISY, FakeWatcher
@@ -204,4 +210,19 @@ def test_a_change_below_the_threshold_is_reported_as_such(tmp_path: Path) -> Non
     assert str(answer.answer.verdict) == "none"
     below: Any = answer.as_json()["below_threshold"]
     assert below["low"] <= 0.98 <= below["high"] < 1
-    assert any("a change below the threshold" in line for line in doubt_words(answer))
+    assert any("a change below the threshold" in line for line in answer_found(answer).doubts)
+
+
+def test_a_suspected_change_is_worded_from_the_stored_answer() -> None:
+    suspected: dict[str, Any] = {
+        "revisions": ["r7"],
+        "confidence": 0.9,
+        "evidence": 14.2,
+        "needed": 200.0,
+        "blocks_left": 90,
+        "possible": None,
+    }
+    (answer,) = stored_answers({"verdict": "unclear", "metric": "wall", "suspected": [suspected]}, {})
+    assert answer.doubts == (
+        "likely r7, 90 % sure, not certified: evidence 14 of the 200 needed, about 90 more blocks",
+    )

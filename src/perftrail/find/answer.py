@@ -196,6 +196,7 @@ class FindTableJson(PinsJson):
     metrics: list[FindAnswerJson]
     revisions: int
     builds: int
+    unusable: Annotated[int, "number of revisions that gave no usable sample of any metric"]
     invocations: int
     seconds: float
     machine: str
@@ -438,6 +439,7 @@ class FindTable:
             **self.pins.as_json(),
             "revisions": len(self.revisions),
             "builds": self.builds,
+            "unusable": self.unusable_count,
             "invocations": self.invocations,
             "seconds": round(self.seconds, 3),
             "machine": self.machine,

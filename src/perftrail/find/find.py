@@ -315,6 +315,7 @@ class Find:
                 "threshold": request.threshold,
                 "confidence": request.confidence,
                 "thorough": request.thorough,
+                "prior_kinds": list(request.priors),
                 **json_of(self._session.pins.as_json()),
                 "priors": list(self._prior.reasons),
             },

@@ -86,6 +86,10 @@ class MeasurePolicy:
     ] = 0.25
 
 
+THRESHOLD = 0.05
+"""The smallest change worth finding of a study that sets none."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindPolicy:
     """What `find` searches. A metric is ``NAME``, ``BENCHMARK.NAME``, either with ``[parameter=value]``.
@@ -104,8 +108,14 @@ class FindPolicy:
     ] = ()
     variant: Annotated[str | None, Key("The variant to search.")] = None
     threshold: Annotated[
-        float, Key("The smallest change worth finding, relative: 0.05 is 5 %.", above=0, below=1)
-    ] = 0.05
+        float | None,
+        Key(
+            "The smallest change worth finding, relative: 0.05 is 5 %. Default: 0.05. If it is set, perftrail compare "
+            "uses it too, instead of [measure] precision.",
+            above=0,
+            below=1,
+        ),
+    ] = None
     confidence: Annotated[float, Key("Required probability of the answer.", above=0.5, below=1)] = 0.99
     budget_seconds: Annotated[
         float | None, Key("Longest time of a search.", name="budget", form="duration", above=0)
@@ -126,6 +136,11 @@ class FindPolicy:
             "samples). Default: all."
         ),
     ] = ("suspect", "size", "notes", "measured")
+
+    @property
+    def smallest_change(self) -> float:
+        """The smallest change worth finding, also if the study does not set it."""
+        return THRESHOLD if self.threshold is None else self.threshold
 
 
 _BAND = re.compile(r"\s*(-?\d+(?:\.\d+)?)?\s*\.\.\s*(-?\d+(?:\.\d+)?)?\s*")

@@ -75,6 +75,8 @@ class Watcher:
         self._printed_before: set[str] = set()
         self._similar = ("", 0)
         self._last_step = ""
+        self._stored_steps = 0
+        self._new_steps = 0
 
     def __enter__(self) -> Watcher:
         if sys.stderr.isatty() and not settings.quiet:
@@ -86,6 +88,7 @@ class Watcher:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._end_similar()
+        self._end_stored("and {}" if self._new_steps else "{}, no new step")
         if self._status is not None:
             self._status.stop()
 
@@ -163,14 +166,29 @@ class Watcher:
                 assert_never(event)
 
     def _stepped(self, event: Stepped) -> None:
-        """Print a step; count further steps with the same words, as blocks of one certificate have."""
+        """Print a step; count stored steps, and steps with the same words, as blocks of one certificate have."""
         progress = f" ({event.progress})" if event.progress else ""
+        if event.resumed and not settings.verbose:
+            self._stored_steps += 1
+            self._show_status(f"stored step {event.number}: {event.words}")
+            return
+        self._end_stored("continues after {}")
+        self._new_steps += not event.resumed
         if event.words == self._last_step and not settings.verbose:
             self._similar = (SAME_STEPS, max(FEW, self._similar[1]) + 1)
             self._show_status(f"step {event.number}: {event.words}{progress}")
             return
         self._last_step = event.words
-        self._print_now(f"{event.number:>3}  {event.words}{progress}", style="dim" if event.resumed else "")
+        stored = "stored: " if event.resumed else ""
+        self._print_now(
+            f"{event.number:>3}  {stored}{event.words}{progress}", style="dim" if event.resumed else ""
+        )
+
+    def _end_stored(self, text: str) -> None:
+        """Print the number of steps that the store had; nothing without one."""
+        count, self._stored_steps = self._stored_steps, 0
+        if count:
+            self._print_now(text.format(counted(count, "stored step")), style="dim")
 
     def _known(self, event: HistoryRead | Skipped | Outdated) -> None:
         """Print what is known before the first build."""

@@ -14,7 +14,7 @@ from perftrail.model.recipe import PLAIN
 from perftrail.model.subject import Subject
 from perftrail.model.target import Working
 from perftrail.model.wording import change as relative
-from perftrail.model.wording import counted, escaped, listed, probability, quantity
+from perftrail.model.wording import counted, escaped, listed, percent, probability, quantity
 from perftrail.present.console import output
 from perftrail.present.failures import failure_words, further_lines, left_out_words, trouble_lines
 from perftrail.present.sentence import (
@@ -24,15 +24,13 @@ from perftrail.present.sentence import (
     certificate_words,
     change_found,
     change_sentence,
-    change_size,
     cost_words,
     culprit_words,
     headline_of,
     levels_of,
     revision_name,
 )
-from perftrail.present.speech import after, capitalised, effect_words
-from perftrail.search import words
+from perftrail.present.speech import after, capitalised
 from perftrail.search.question import BUILDS_SPENT, INVOCATIONS_SPENT, TIME_SPENT
 
 if TYPE_CHECKING:
@@ -54,15 +52,6 @@ LONGEST_LINE = 400
 def headline(answer: FindAnswer) -> str:
     """Return the answer in one line: verdict, revision, probability, effect."""
     return headline_of([answer_found(answer)])
-
-
-def doubt_words(answer: FindAnswer) -> Iterator[str]:
-    """Yield possible changes that are not in the answer: below the threshold, or only likely."""
-    if answer.answer.below is not None:
-        below = answer.answer.below
-        yield f"a change below the threshold: {effect_words(below.value, below.low, below.high)}"
-    for each in answer.answer.suspected:
-        yield words.suspicion(each, lambda position: answer.revisions[position].short)
 
 
 def inside_words(inside: InsideMerge) -> Iterator[str]:
@@ -216,7 +205,7 @@ def unchanged(table: FindTable) -> Iterator[str]:
     none = [answer for answer in table.answers if answer.answer.verdict == "none"]
     if none:
         seen = max(answer.answer.minimum_detectable for answer in none)
-        yield f"No change of {change_size(seen)} or more: {listed((answer.name for answer in none), 'and')}"
+        yield f"No change of {percent(seen)} or more: {listed((answer.name for answer in none), 'and')}"
     for answer in table.answers:
         if answer.unclear:
             yield f"Unclear: {answer.name}: {answer.answer.reason}"
@@ -330,7 +319,7 @@ def _print_answer(answer: FindAnswer) -> None:
             console.print(Text(f"  {line}"))
     for line in certificate_words(answer_found(answer)):
         console.print(Text(f"  {line}"))
-    for line in (*doubt_words(answer), *outlier_words(answer), *broken_ranges(answer)):
+    for line in (*answer_found(answer).doubts, *outlier_words(answer), *broken_ranges(answer)):
         console.print(Text(f"  {line}", style="yellow"))
     console.print()
     console.print(Text(cost_words(answer)))

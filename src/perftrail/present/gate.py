@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from perftrail.model.build import content_key
 from perftrail.model.recipe import PLAIN
 from perftrail.model.wording import change, counted, decimals, escaped, percent, quantity
-from perftrail.present.html_page import inert
+from perftrail.present.html_page import fenced, inert
 from perftrail.present.speech import capitalised, interval_words
 from perftrail.stats.comparison import Verdict
 
@@ -177,9 +177,14 @@ def sureness(gate: Gate) -> str:
     certain = all(row.verdict in (Verdict.SLOWER, Verdict.FASTER) for row in gate.rows)
     return (
         f"{shared} wrong in at most {percent(1.0 - gate.confidence)} of such comparisons, at any stopping time; "
-        f"changes below {percent(gate.threshold)} count as none (--threshold)"
-        + ("" if certain else f"; {seen(gate)}")
+        f"changes below {percent(gate.threshold)} count as none "
+        f"({_threshold_source(gate)})" + ("" if certain else f"; {seen(gate)}")
     )
+
+
+def _threshold_source(gate: Gate) -> str:
+    own = gate.threshold_source == "--threshold"
+    return gate.threshold_source if own else f"{gate.threshold_source}; --threshold changes it"
 
 
 def effort(gate: Gate) -> str:
@@ -347,15 +352,12 @@ def _lost(gate: Gate) -> Iterator[str]:
 
 
 def _command(title: str, command: str) -> Iterator[str]:
-    """Yield a command in a code block that the command cannot end and that no CI runner takes for its own."""
+    """Yield a command with its title."""
     if command:
-        flat = escaped(command, longest=None).replace("##[", "# #[")
         yield ""
         yield f"{title}:"
         yield ""
-        yield "~~~~~~~~sh"
-        yield flat
-        yield "~~~~~~~~"
+        yield from fenced(escaped(command, longest=None))
 
 
 def to_plain(gate: Gate) -> str:

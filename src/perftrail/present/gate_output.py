@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -210,8 +211,21 @@ def print_gate(gate: Gate) -> None:
         and gate.repeat
         and (pairs := max((row.pairs for row in gate.rows), default=0))
     ):
-        more = f"{gate.repeat} --max-pairs {2 * pairs}"
+        more = _with_pairs(gate.repeat, 2 * pairs)
         console.print(Text(f"Next: {escaped(more, longest=LONGEST)}    measure more pairs", style="dim"))
+
+
+def _with_pairs(command: str, pairs: int) -> str:
+    """Return a command with this maximum of pairs, in place of its own.
+
+    >>> _with_pairs("perftrail compare a b --max-pairs 9 --budget 1min", 18)
+    'perftrail compare a b --budget 1min --max-pairs 18'
+    """
+    words = shlex.split(command)
+    while "--max-pairs" in words:
+        at = words.index("--max-pairs")
+        del words[at : at + 2]
+    return shlex.join([*words, "--max-pairs", str(pairs)])
 
 
 def next_command(gate: Gate) -> str:

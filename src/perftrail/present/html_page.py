@@ -53,11 +53,15 @@ class Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """Verbatim text: a study file, the end of a log, commands. Hostile."""
+    """Verbatim text: a study file, the end of a log, commands. Hostile.
+
+    Markdown has only `commands`.
+    """
 
     title: str
     text: str
     folded: bool = False
+    commands: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,8 +198,21 @@ def _section(section: Section, images: str) -> Iterator[str]:
     for table in section.tables:
         yield ""
         yield from _table(table)
+    for listing in section.listings:
+        if listing.commands:
+            yield ""
+            yield f"{inert(listing.title)}:"
+            yield ""
+            yield from fenced(listing.text)
     yield ""
     yield "</details>"
+
+
+def fenced(text: str) -> Iterator[str]:
+    """Yield hostile text as a code block that it cannot end, with no line that a CI runner takes for its own."""
+    yield "~~~~~~~~sh"
+    yield from (escaped(line, longest=None).replace("##[", "# #[") for line in text.splitlines())
+    yield "~~~~~~~~"
 
 
 def _table(table: Table) -> Iterator[str]:

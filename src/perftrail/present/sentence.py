@@ -16,9 +16,10 @@ from perftrail.model.recipe import PLAIN
 from perftrail.model.subject import Revision
 from perftrail.model.target import WORKS
 from perftrail.model.wording import change as relative
-from perftrail.model.wording import counted, duration, escaped, listed, probability
+from perftrail.model.wording import counted, duration, escaped, listed, percent, probability
 from perftrail.present.speech import effect_words, levels_words
 from perftrail.search import Effect, Kind, Summary, words
+from perftrail.search.answer import Suspicion
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -63,7 +64,10 @@ class ChangeFound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerFound:
-    """A search's answer about one metric. `nothing` replaces the sentence of an answer without changes."""
+    """A search's answer about one metric. `nothing` replaces the sentence of an answer without changes.
+
+    `doubts` are possible changes that are not in the answer: below the threshold, or only likely.
+    """
 
     metric: str
     verdict: str
@@ -72,6 +76,7 @@ class AnswerFound:
     changes: tuple[ChangeFound, ...]
     nothing: str = ""
     certificate: Summary | None = None
+    doubts: tuple[str, ...] = ()
 
 
 def headline_of(answers: Sequence[AnswerFound]) -> str:
@@ -181,6 +186,7 @@ def cost_words(answer: FindAnswer | FindTable) -> str:
 def stored_cost(record: Mapping[str, Json]) -> str:
     """Return the cost of a stored search."""
     unusable = sum(each.get("stage") != "skipped" for each in _dicts(record, "failures"))
+    unusable = max(unusable, round(_number(record.get("unusable"))))  # of a search for several metrics
     builds, revisions, invocations = (
         round(_number(record.get(name))) for name in ("builds", "revisions", "invocations")
     )
@@ -201,15 +207,6 @@ def revision_name(revision: Revision) -> str:
     result = revision.summary and revision.id not in revision.summary
     summary = f" “{escaped(revision.summary)}”" if result else ""
     return f"{revision.short}{label}{summary}"
-
-
-def change_size(size: float) -> str:
-    """Return the size of a change without direction.
-
-    >>> change_size(0.021)
-    '2.1 %'
-    """
-    return f"{size * 100:.2g} %"
 
 
 def change_found(answer: FindAnswer, number: int) -> ChangeFound:
@@ -245,7 +242,27 @@ def _stored(answer: Mapping[str, Json], known: Mapping[str, Revision]) -> Answer
         if works
         else "",
         certificate=_certificate(answer),
+        doubts=tuple(_doubts(answer)),
     )
+
+
+def _doubts(answer: Mapping[str, Json]) -> Iterator[str]:
+    """Yield possible changes that are not in the answer: below the threshold, or only likely."""
+    below = _effect(answer, "below_threshold")
+    if below is not None:
+        yield f"a change below the threshold: {effect_words(below.value, below.low, below.high)}"
+    for each in _dicts(answer, "suspected"):
+        ids, blocks, possible = each.get("revisions"), each.get("blocks_left"), each.get("possible")
+        names = [Revision(id=str(id_)).short for id_ in (ids if isinstance(ids, list) else [])]
+        suspected = Suspicion(
+            positions=tuple(range(len(names))),
+            confidence=_number(each.get("confidence")),
+            evidence=_number(each.get("evidence")),
+            needed=_number(each.get("needed")),
+            blocks_left=blocks if isinstance(blocks, int) else None,
+            possible=math.inf if possible is None else _number(possible),
+        )
+        yield words.suspicion(suspected, names.__getitem__)
 
 
 def stored_change(
@@ -282,11 +299,11 @@ def stored_change(
     )
 
 
-def _effect(change: Mapping[str, Json]) -> Effect | None:
-    effect = change.get("effect")
+def _effect(change: Mapping[str, Json], name: str = "effect") -> Effect | None:
+    effect = change.get(name)
     if not isinstance(effect, dict):
         return None
-    return Effect(**{name: _number(effect[name]) for name in ("value", "low", "high")})
+    return Effect(**{part: _number(effect[part]) for part in ("value", "low", "high")})
 
 
 def _certificate(of: Mapping[str, Json]) -> Summary | None:
@@ -413,9 +430,9 @@ def _nothing(answer: AnswerFound) -> str:
     if answer.verdict == "none" and not math.isfinite(least):
         return f"no revision is known to have changed {answer.metric}"
     if answer.verdict == "none":
-        size = change_size(least)
+        size = percent(least)
         return f"no revision changed {answer.metric} by {size} or more, probability {probability(answer.confidence)}"
-    detected = f"; a change of {change_size(least)} would have been detected" if math.isfinite(least) else ""
+    detected = f"; a change of {percent(least)} would have been detected" if math.isfinite(least) else ""
     return f"whether {answer.metric} changed{detected}"
 
 

@@ -6,6 +6,7 @@ import sys
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from rich.cells import cell_len
 from rich.text import Text
 
 from perftrail.model.measurement import NOISE
@@ -23,7 +24,7 @@ from perftrail.present.speech import effect_words, interval_words, sentence
 from perftrail.results.claims import ClaimVerdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from rich.console import Console
     from rich.table import Table
@@ -143,23 +144,112 @@ def print_rows(rows: Sequence[Row], *, pins: Pins = NO_PINS, changes: Sequence[H
     if beside is not None and fits(beside, output()):
         output().print(beside)
         return
-    columns = ("revision", "variant", "benchmark", "point", "metric", "median [95 % interval]", "n", "notes")
-    shown = [name for name in columns if _needed(name, rows)]
-    table = plain_table(shown, right=("n",))
     long = sys.stdout.isatty() and len(rows) > MOST_ON_TERMINAL
-    for row in essential(rows, changes) if long else rows:
-        if isinstance(row, int):
-            table.add_row(Text(f"… {row} more", style="dim"))
-        else:
-            texts = _row_texts(row)
-            table.add_row(*(Text(texts[name]) for name in shown))
-    output().print(table)
+    _print_history(rows, essential(rows, changes) if long else rows)
     if long:
         hint = f"Rows between changes are omitted; all {len(rows)}: perftrail show | less"
         output().print(Text(hint, style="dim"))
     metrics = {row.metric for row in rows}
     for name in sorted(metrics & MEMORIES) if metrics >= MEMORIES else ():
         output().print(Text(f"{name}: {MEASURED[name].meaning.replace('`', '')}", style="dim"))
+
+
+PADDING = 2
+"""Columns between two columns of a table."""
+
+NARROWEST = 24
+"""Least width of the notes and of the messages, each in a column of its own."""
+
+
+def _print_history(rows: Sequence[Row], chosen: Sequence[Row | int]) -> None:
+    """Print the chosen rows: each revision's message in the last column, on a narrow terminal above its rows."""
+    console, equal = output(), _equal_builds(rows)
+    texts = {id(row): _row_texts(row, equal.get(id(row))) for row in rows}
+    names = ("revision", "variant", "benchmark", "point", "metric", "median [95 % interval]", "n", "notes")
+    shown = [name for name in names if _needed(name, texts.values())]
+    messages = any(each["message"] for each in texts.values())
+    widths = {name: max(map(cell_len, (name, *(each[name] for each in texts.values())))) for name in shown}
+    left = console.width - sum(width + PADDING for width in widths.values()) - PADDING
+    if "notes" in widths and messages and left < NARROWEST:
+        # Long notes wrap.
+        wrapped = max(NARROWEST, widths["notes"] + left - NARROWEST)
+        left += widths["notes"] - wrapped
+        widths["notes"] = wrapped
+    if messages and left < NARROWEST:
+        _print_below_messages(chosen, texts, [name for name in shown if name != "revision"])
+        return
+    table = plain_table([*shown, *(["message"] if messages else [])], right=("n",))
+    if "notes" in widths:
+        table.columns[shown.index("notes")].no_wrap = False
+        table.columns[shown.index("notes")].max_width = widths["notes"]
+    previous = ""
+    for each in chosen:
+        if isinstance(each, int):
+            table.add_row(Text(f"… {each} more", style="dim"))
+            continue
+        cells = [Text(texts[id(each)][name]) for name in shown]
+        message = Text(texts[id(each)]["message"] if each.subject.revision.id != previous else "")
+        message.truncate(left, overflow="ellipsis")
+        previous = each.subject.revision.id
+        table.add_row(*cells, *([message] if messages else []))
+    console.print(table)
+
+
+def _print_below_messages(
+    chosen: Sequence[Row | int], texts: Mapping[int, Mapping[str, str]], shown: Sequence[str]
+) -> None:
+    """Print the chosen rows below a line with the revision and its message."""
+    console = output()
+    widths = {name: max(map(cell_len, (name, *(each[name] for each in texts.values())))) for name in shown}
+    if "notes" in widths:
+        others = sum(width + PADDING for name, width in widths.items() if name != "notes")
+        widths["notes"] = min(widths["notes"], max(NARROWEST, console.width - 2 * PADDING - others))
+
+    def table(*, header: bool) -> Table:
+        result = plain_table(("", *shown), right=("n",))
+        result.show_header = header
+        for column in result.columns[1:]:
+            column.width = widths[str(column.header)]
+            column.no_wrap = column.header != "notes"
+        return result
+
+    console.print(table(header=True))
+    previous, part = "", table(header=False)
+    for each in chosen:
+        if isinstance(each, int) or each.subject.revision.id != previous:
+            if part.row_count:
+                console.print(part)
+            part = table(header=False)
+            previous = "" if isinstance(each, int) else each.subject.revision.id
+            cells = (
+                {"revision": f"… {each} more", "message": ""} if isinstance(each, int) else texts[id(each)]
+            )
+            heading = Text(
+                f"{cells['revision']} {cells['message']}".rstrip(),
+                style="dim" if isinstance(each, int) else "",
+            )
+            heading.truncate(console.width, overflow="ellipsis")
+            console.print(heading)
+        if not isinstance(each, int):
+            part.add_row("", *(Text(texts[id(each)][name]) for name in shown))
+    if part.row_count:
+        console.print(part)
+
+
+def _equal_builds(rows: Sequence[Row]) -> dict[int, Revision]:
+    """Return, for each row by its id, the first of the neighbouring revisions with the same build, if it is another.
+
+    Neighbours are the measured revisions before and after in the row's series.
+    """
+    first: dict[tuple[str, SeriesKey], Row] = {}
+    found: dict[int, Revision] = {}
+    for row in rows:
+        before = first.get(_series(row))
+        if before is not None and row.runnables and before.runnables == row.runnables:
+            found[id(row)] = before.subject.revision
+        else:
+            first[_series(row)] = row
+    return found
 
 
 def print_notes(notes: Sequence[str]) -> None:
@@ -243,18 +333,22 @@ def _reasons(answer: Mapping[str, Json]) -> Iterator[str]:
         yield f"Why it ended: {answer['reason']}."
 
 
-def _needed(name: str, rows: Sequence[Row]) -> bool:
+def _needed(name: str, texts: Collection[Mapping[str, str]]) -> bool:
     """Whether a column has something to say: it is neither empty nor the same in every line."""
     if name in ("variant", "benchmark"):
-        return len({_row_texts(row)[name] for row in rows}) > 1
+        return len({each[name] for each in texts}) > 1
     if name in ("point", "notes"):
-        return any(_row_texts(row)[name] for row in rows)
+        return any(each[name] for each in texts)
     return True
 
 
-def _row_texts(row: Row) -> dict[str, str]:
+def _row_texts(row: Row, same_build: Revision | None) -> dict[str, str]:
     found = row.estimate
     label = row.subject.revision.label
+    notes = row_notes(row)
+    if same_build is not None:
+        # The samples are those of the row above, and so are their notes.
+        notes = [f"same build as {same_build.short}", *([row.outdated] if row.outdated else [])]
     return {
         "revision": f"{row.subject.revision.short}{f' {escaped(label)}' if label else ''}",
         "variant": row.subject.variant,
@@ -263,7 +357,8 @@ def _row_texts(row: Row) -> dict[str, str]:
         "metric": row.metric,
         "median [95 % interval]": row_value(row),
         "n": str(found.count if found else 0),
-        "notes": ", ".join(row_notes(row)),
+        "notes": ", ".join(notes),
+        "message": escaped(row.subject.revision.summary),
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import string
 import sys
 import textwrap
@@ -530,7 +531,13 @@ def _middle_cut(text: str, width: int) -> str:
 
 
 def _wrapped(text: str, indent: int) -> list[str]:
-    return textwrap.wrap(text, WIDTH - indent)
+    """Return lines of a text; a number stays with its unit, because textwrap does not break at a no-break space."""
+    joined = _BEFORE_UNIT.sub("\u00a0", text)
+    return [line.replace("\u00a0", " ") for line in textwrap.wrap(joined, WIDTH - indent)]
+
+
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:%|[nµm]?s|min|h|B|[kKMG]i?B|runs?|pairs?|times)(?!\w))")
+"""The space between a number and its unit."""
 
 
 def _style(compared: Comparison) -> str:

@@ -279,11 +279,12 @@ class GateJson(TypedDict):
 class Gate:
     """A comparison of a head with a base: its rows, the worst first, and whether the gate trips.
 
-    The family-wise error rate of all verdicts is ``1 - confidence``. `threshold` is the smallest relative
-    change worth reporting. `invocations` are those that the metrics use; `fresh` were started now, in
-    `seconds`. `failed_sides` are the sides that failed, `finished` is the time of the comparison. `layout_noise` is the
-    spread between builds of this history without a change, `None` if unknown. `notes` limit the answer.
-    `repeat` and `find_command` are the commands that repeat the comparison and search for the culprit.
+    The family-wise error rate of all verdicts is ``1 - confidence``. `threshold` is the smallest relative change
+    worth reporting, and `threshold_source` the option or key that sets it. `invocations` are those that the metrics
+    use; `fresh` were started now, in `seconds`. `failed_sides` are the sides that failed, `finished` is the time of
+    the comparison. `layout_noise` is the spread between builds of this history without a change, `None` if unknown.
+    `notes` limit the answer. `repeat` and `find_command` are the commands that repeat the comparison and search for
+    the culprit.
     """
 
     title: str
@@ -304,6 +305,7 @@ class Gate:
     notes: tuple[str, ...] = ()
     repeat: str = ""
     find_command: str = ""
+    threshold_source: str = "--threshold"
 
     def trips(self, row: Row) -> bool:
         """Whether a row trips the gate: a sure difference if the lower bound of its size reaches the threshold.

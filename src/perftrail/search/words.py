@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from typing import TYPE_CHECKING, assert_never
 
-from perftrail.model.wording import counted, number
+from perftrail.model.wording import counted, number, percent
 from perftrail.search.answer import Verdict
 from perftrail.search.evidence import Batch, BootSession, Built, CannotRelink, Unusable
 
@@ -215,7 +215,7 @@ def _times(count: int) -> str:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.2g} %" if share < 1 else f"{100 * share:.0f} %"
+    return f"{100 * share:.2g} %" if share < 1 else percent(share)
 
 
 def _sure(probability: float) -> str:

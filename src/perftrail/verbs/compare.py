@@ -211,7 +211,8 @@ BUDGET_SHARE = 0.9
 class CompareRequest:
     """What to compare: base and head by any name that the source knows, the metrics, and the confidence.
 
-    `threshold` is the smallest relative change worth reporting, by default the study's precision. `most` is the
+    `threshold` is the smallest relative change worth reporting, by default that of the study's searches if it sets
+    one, else its precision. `most` is the
     maximum number of pairs, by default the study's maximum number of invocations. Measuring takes at most
     `budget_seconds`.
     """
@@ -266,6 +267,7 @@ class Compare:
             fail_on=self._request.fail_on,
             confidence=self._request.confidence,
             threshold=rule.threshold,
+            threshold_source=self._threshold_source(),
             machine=self._session.machine,
             invocations=sum(benchmark.pairs.outcomes.invocations for benchmark in different),
             fresh=self._session.runner.started,
@@ -351,13 +353,20 @@ class Compare:
         return [cell for cell in cells(study, subject) if (cell.benchmark, cell.point) in needed]
 
     def _rule(self, benchmarks: Sequence[ComparedBenchmark]) -> Rule:
+        study, threshold = self._session.study, self._request.threshold
         return rule_for(
-            self._session.study.measure,
+            study.measure,
             sum(len(benchmark.targets) for benchmark in benchmarks),
             error=1.0 - self._request.confidence,
-            threshold=self._request.threshold,
+            threshold=study.find.threshold if threshold is None else threshold,
             most=self._request.most,
         )
+
+    def _threshold_source(self) -> str:
+        """Return which option or key of the study sets the threshold."""
+        if self._request.threshold is not None:
+            return "--threshold"
+        return "[measure] precision" if self._session.study.find.threshold is None else "[find] threshold"
 
     def _measure(self, benchmarks: Sequence[ComparedBenchmark], rule: Rule) -> Generator[Event, None, Rule]:
         """Measure replicates of all unsettled comparisons, round by round; return the rule for their analysis."""

@@ -73,7 +73,9 @@ class CompareOptions(TypedDict):
     help="Compare only this benchmark, with * and ?. May be repeated.",
 )
 @click.option(
-    "--threshold", type=FRACTION, help="Smallest change that counts. [default: the study's precision]"
+    "--threshold",
+    type=FRACTION,
+    help="Smallest change that counts. [default: the study's [find] threshold if it is set, else its precision]",
 )
 @click.option(
     "--confidence",

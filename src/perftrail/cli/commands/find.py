@@ -145,7 +145,7 @@ def _request(study: Study, metrics: Sequence[str], **overrides: Unpack[FindOptio
     request = FindRequest(
         goal=goal,
         range=overrides["part"],
-        threshold=policy.threshold if threshold is None else threshold,
+        threshold=policy.smallest_change if threshold is None else threshold,
         confidence=policy.confidence if confidence is None else confidence,
         budget=Budget(seconds=seconds, invocations=policy.budget_invocations, builds=policy.budget_builds),
         thorough=overrides["thorough"],

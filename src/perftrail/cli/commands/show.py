@@ -64,7 +64,8 @@ def command(
 
     perftrail also shows changes along the history, growth along numeric parameters, differences between variants,
     failed builds and skipped revisions. For a benchmark with a parameter threads, n_threads, jobs or workers, it shows
-    the scaling: speed-up, law and limit. It labels samples of an older recipe or another toolchain.
+    the scaling: speed-up, law and limit. It labels samples of an older recipe or another toolchain, and revisions with
+    the same build as their neighbour.
     """
     from perftrail.opening import open_view
     from perftrail.present.speech import print_source_age

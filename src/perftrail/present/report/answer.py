@@ -47,7 +47,7 @@ from perftrail.present.speech import (
 from perftrail.results.claims import ClaimVerdict, Power, Ratio, Reach, judge
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from perftrail.model.benchmark import Point
     from perftrail.model.json_data import Json
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from perftrail.present.html_page import Tone
     from perftrail.present.report.comparisons import SideBySide
     from perftrail.present.report.gathered import Gathered
-    from perftrail.present.sentence import ChangeFound
+    from perftrail.present.sentence import AnswerFound, ChangeFound
     from perftrail.results.changes import HistoryChange
     from perftrail.results.claims import Judgement
 
@@ -216,7 +216,7 @@ def _searched(gathered: Gathered) -> Verdict:
                 *(Fact(label="Evidence", text=capitalised(each)) for each in evidence),
                 Fact(label="Cost", text=cost),
             ),
-            notes=(f"Why it ended: {answers[0].get('reason', '')}.",),
+            notes=(*_doubts(found), f"Why it ended: {answers[0].get('reason', '')}."),
         )
     change, *others = changes
     evidence, limits = certificate_words(change)[:1], certificate_words(change)[1:]
@@ -240,9 +240,17 @@ def _searched(gathered: Gathered) -> Verdict:
                 f"Also: {escaped(change_sentence(each), longest=LONGEST_ANSWER)}."
                 for each in others[: MOST_NAMED - 1]
             ),
+            *_doubts(found),
             *_reservations(answers),
         ),
     )
+
+
+def _doubts(found: Sequence[AnswerFound]) -> Iterator[str]:
+    """Yield possible changes that the answers do not count: below the threshold, or only likely."""
+    for answer in found:
+        about = f"{answer.metric}: " if len(found) > 1 else ""
+        yield from (f"{capitalised(f'{about}{doubt}')}." for doubt in answer.doubts)
 
 
 def _tone(tones: set[str]) -> Tone:

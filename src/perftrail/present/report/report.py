@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING
@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from perftrail._version import __version__
 from perftrail.errors import NOTHING_MEASURED, NoAnswer
 from perftrail.model.measurement import NOISE
+from perftrail.model.source import stored_pins
+from perftrail.model.target import TargetError, Working, resolve_goal
 from perftrail.model.wording import LONGEST, escaped, format_duration
 from perftrail.present.html_page import Fact, Listing, Page, Section, Table, log_end, study_text
 from perftrail.present.report.answer import claims_section, search_section, verdict
@@ -19,9 +21,10 @@ from perftrail.present.report.curves import all_benchmarks_section, curve_sectio
 from perftrail.present.report.gathered import gather
 from perftrail.present.report.history import history_sections
 from perftrail.present.sentence import revision_name
-from perftrail.present.speech import sentence
+from perftrail.present.speech import after, sentence
 from perftrail.present.validity import sample_notes
 from perftrail.results.measured import gc_disabled
+from perftrail.studyfile.reading import FILE_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -30,6 +33,8 @@ if TYPE_CHECKING:
     from perftrail.charts.frame import Chart
     from perftrail.measure.failure_groups import FailureGroup
     from perftrail.measure.session import View
+    from perftrail.model.source import Pins
+    from perftrail.model.study import Study
     from perftrail.model.subject import Revision
     from perftrail.ports import Engine
     from perftrail.present.html_page import Verdict
@@ -180,22 +185,15 @@ def _named(revision: Revision) -> str:
 
 def _repeat(gathered: Gathered) -> Section:
     study = gathered.view.study
-    name = shlex.quote(PurePath(study.directory).name or ".")
     ends = dict.fromkeys(map(_named, (*gathered.revisions[:1], *gathered.revisions[-1:])))
     verb = "goes from" if len(ends) > 1 else "is"
     text = f" The history {verb} {' to '.join(ends)}." if ends else ""
-    command = f"perftrail {'find' if gathered.search is not None else 'run'} {name}\n"
-    if study.searched_source.kind == "samples":
-        command = ""  # nothing runs: the report comes from the imported files
     return Section(
         name="repeat",
         title="How to repeat it",
         paragraphs=(f"Written by perftrail {__version__}.{text}",),
         listings=(
-            Listing(
-                title="Commands",
-                text=f"{command}perftrail report -o report {name}",
-            ),
+            Listing(title="Commands", text="\n".join(_commands(gathered)), commands=True),
             Listing(
                 title=f"Study file {PurePath(study.file).name}",
                 text=escaped(study_text(study.file), longest=70_000, kept=LINES),
@@ -203,6 +201,63 @@ def _repeat(gathered: Gathered) -> Section:
             ),
         ),
     )
+
+
+def _commands(gathered: Gathered) -> Iterator[str]:
+    """Yield the commands that measure the same again and write the report, each with its options."""
+    study = gathered.view.study
+    file = PurePath(study.file)
+    name = PurePath(study.directory).name or "."
+    path = name if file.name == FILE_NAME else f"{name}/{file.name}"
+    if study.searched_source.kind != "samples":  # imported samples are not measured
+        if gathered.search is not None:
+            yield f"perftrail find{after((path, *_search_options(gathered)))}"
+        if gathered.comparisons and gathered.comparisons[0].repeat:
+            yield gathered.comparisons[0].repeat
+        elif gathered.search is None:
+            yield f"perftrail run{after((path, *_source_options(gathered.view.pins)))}"
+    yield f"perftrail report{after((path, '-o', 'report'))}"
+
+
+def _search_options(gathered: Gathered) -> Iterator[str]:
+    """Yield the options of the report's search that the study does not set."""
+    assert gathered.search is not None
+    question, policy = gathered.search.question, gathered.view.study.find
+    texts = [str(each["metric"]) for each in gathered.answers] or str(question["metric"]).split(", ")
+    variant = str(question["variant"])
+    if texts != _metrics_of(gathered.view.study, variant):
+        yield from (word for text in texts for word in ("--metric", text))
+    if variant != (policy.variant or next(iter(gathered.view.study.variants))):
+        yield from ("--variant", variant)
+    ends = [str(question[end]) for end in ("first", "last")]
+    if ends != [each.id for each in (*gathered.revisions[:1], *gathered.revisions[-1:])]:
+        yield from ("--range", "..".join(ends))
+    for option, value, usual in (
+        ("--threshold", question.get("threshold"), policy.smallest_change),
+        ("--confidence", question.get("confidence"), policy.confidence),
+    ):
+        if isinstance(value, float) and value != usual:
+            yield from (option, f"{value:g}")
+    if question.get("thorough"):
+        yield "--thorough"
+    if question.get("prior_kinds") == [] and policy.prior:
+        yield "--no-prior"
+    yield from _source_options(stored_pins(question))
+
+
+def _metrics_of(study: Study, variant: str) -> list[str]:
+    """Return the metrics that `find` searches without `--metric`; none if the study does not resolve."""
+    with suppress(TargetError):
+        goal = resolve_goal(study, study.find.metric, variant)
+        return [goal.text] if isinstance(goal, Working) else [target.text for target in goal]
+    return []
+
+
+def _source_options(pins: Pins) -> Iterator[str]:
+    """Yield the options for a study with several sources."""
+    if pins.at:
+        yield from ("--along", pins.along)
+        yield from (word for name, each in pins.at.items() for word in ("--at", f"{name}={each.id}"))
 
 
 @gc_disabled()

@@ -286,7 +286,7 @@ def _find(draft: StudyDraft) -> Iterable[str]:
         f"# {draft.metric}: {draft.metric_reason}",
         f"metric = {toml(draft.metric)}",
         "# the smallest change worth finding, 0.02 is 2 %; smaller changes take more invocations",
-        f"threshold = {usual.threshold}",
+        f"threshold = {usual.smallest_change}",
         "# the probability that the answer is right",
         f"confidence = {usual.confidence}",
         "# a search stops after this time, with a partial answer; the next search continues",

@@ -203,7 +203,7 @@ class BranchCheck:
         self, measured: WatchedMetric, order: Sequence[str], state: WatchState, confirmed: Sequence[Alarm]
     ) -> list[Alarm]:
         """Return possible changes of metrics, by the pairs of a batch or else by the whole history."""
-        name, threshold = metric_key(measured.target), self._session.study.find.threshold
+        name, threshold = metric_key(measured.target), self._session.study.find.smallest_change
         known = dict.fromkeys([*self._known(name, state), *(alarm.at for alarm in confirmed)])
         return alarms_by_pairs(measured, order, threshold=threshold) or alarms_by_history(
             measured.target, state.levels.get(name, ()), threshold=threshold, known=known
@@ -271,7 +271,7 @@ class BranchCheck:
         request = FindRequest(
             goal=(target,),
             range=range_,
-            threshold=policy.threshold,
+            threshold=policy.smallest_change,
             confidence=policy.confidence,
             budget=Budget(
                 seconds=policy.budget_seconds,
