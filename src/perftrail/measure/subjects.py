@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
-from perftrail.builds.artefact import content_of_files
+from perftrail.builds.artefact import content_of_files, has_linked_files
 from perftrail.builds.repairs import repairs_key
 from perftrail.errors import StaleBuilds
 from perftrail.measure.events import (
@@ -37,6 +37,7 @@ from perftrail.model.plan import (
     recipe,
     runnable_key,
 )
+from perftrail.model.program import may_be_linked
 from perftrail.model.source import MAIN, NO_PINS
 from perftrail.model.subject import Revision
 
@@ -460,6 +461,23 @@ class SubjectBuilder:
         return bool(
             self.build_inputs.recipe(cell.subject).relink or self._study.benchmarks[cell.benchmark].relink
         )
+
+    def is_linked(self, cell: Cell) -> bool:
+        """Whether a linker made the cell's program, as far as the command and the files of existing builds show."""
+        if not may_be_linked(self._study, cell):
+            return False
+        how = self.build_inputs.recipe(cell.subject)
+        built = self._made.get(self._builder.key(self.build_inputs.built_subject(cell.subject), how))
+        if not isinstance(built, Built) or not Path(built.directory).is_dir():
+            return True
+        if has_linked_files(Path(built.directory), how.outputs or None):
+            return True
+        outs = {
+            each.out
+            for each in self._made.values()
+            if isinstance(each, Prepared) and each.built == built and each.out
+        }
+        return any(has_linked_files(Path(out), None) for out in outs)
 
     def relink(self, cells: Iterable[Cell], layouts: Sequence[int]) -> Generator[Event, None, None]:
         """Link the subjects of cells with several seeds, in one pass over the objects of each, for `ready` to use.

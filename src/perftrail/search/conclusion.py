@@ -123,7 +123,7 @@ def conclude(
         changes=tuple(changes),
         confidence=confidence,
         minimum_detectable=_minimum_detectable(question, evidence, posterior),
-        reason=reason or _reason(changes, suspected, evidence),
+        reason=reason or _reason(question, changes, suspected, evidence),
         certificate=equal_ends.summary()
         if equal_ends is not None and equal_ends.state is State.LOCATED and not changes
         else None,
@@ -182,9 +182,15 @@ LAYOUTS_ENOUGH = 9
 """A change certified over this number of layouts needs no confirmation by the model of layouts."""
 
 
-def _reason(changes: Sequence[Change], suspected: Sequence[Suspicion], evidence: Evidence) -> str:
+def _reason(
+    question: Question, changes: Sequence[Change], suspected: Sequence[Suspicion], evidence: Evidence
+) -> str:
     if not changes and any(each.evidence >= each.needed for each in suspected):
-        return "builds differ, but code layout may explain the difference; set [build] relink to find out"
+        return (
+            "builds differ, but code layout may explain the difference; set [build] relink to find out"
+            if question.linked
+            else "builds differ, but differences between builds of equal source may explain that"
+        )
     if not changes:
         return "no change could be certified"
     if suspected:
