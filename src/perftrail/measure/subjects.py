@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from perftrail.model.build import ManualBuild, Recipe
     from perftrail.model.measurement import Draw, InvocationKey
     from perftrail.model.plan import Cell
+    from perftrail.model.recipe import Era
     from perftrail.model.source import Pins
     from perftrail.model.study import Study
     from perftrail.model.subject import Subject
@@ -119,9 +120,13 @@ class BuildInputs:
         how, named = self._plain_recipe(subject)
         return replace(how, sources=self._used(subject, named)) if named else how
 
+    def eras_of(self, subject: Subject) -> Sequence[Era]:
+        """Return the eras of a subject, in the order of the study file."""
+        return self.eras.of(self._pins.revision(MAIN, subject.revision))
+
     def _plain_recipe(self, subject: Subject) -> tuple[Recipe, tuple[str, ...]]:
         """Return the recipe without its other sources, and their names; the same object for equal eras."""
-        eras = self.eras.of(self._pins.revision(MAIN, subject.revision))
+        eras = self.eras_of(subject)
         name = (subject.variant, *map(id, eras))
         if name not in self._recipes:
             found = recipe(self._study, subject.variant, eras)
