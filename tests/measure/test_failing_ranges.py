@@ -6,9 +6,11 @@ import tomllib
 
 import pytest
 
-from perftrail.measure.failure_groups import gist, group_failures, remedies
+from perftrail.measure.failure_groups import gist, group_failures, remedies, same_reason, study_line
 from perftrail.model.build import Failure, Recipe
+from perftrail.model.recipe import Build, Era
 from perftrail.model.subject import Revision, Subject
+from tests.measure.fake_session import a_study
 
 REVISIONS = tuple(Revision(id=f"r{number}") for number in range(5))
 TRIED = tuple(Subject(revision=revision, variant="plain") for revision in REVISIONS)
@@ -91,3 +93,35 @@ def test_a_compilers_temporary_names_tell_no_troubles_apart() -> None:
     [group] = group_failures(TRIED, failures)
     assert group.failed_range is not None
     assert group.failed_range.range == "r1..r2"
+
+
+OLD, PATCHED = Era(range="..r1", steps=("make old",)), Era(range="..", patch=("fixes/old.patch",))
+
+
+def test_failures_of_two_ranges_name_both_lines() -> None:
+    study = a_study(build=Build(steps=("make",), when=(OLD, PATCHED)))
+    failures = failing(0, 2, 3)
+    said = same_reason(
+        failures, study, eras_of=lambda each: (OLD, PATCHED) if each == TRIED[0] else (PATCHED,)
+    )
+    assert (
+        "Correct /study/perftrail.toml:1 (build.when[0].steps) and /study/perftrail.toml:1 (build.steps)"
+        in said
+    )
+
+
+@pytest.mark.parametrize(
+    ("stage", "message", "key"),
+    [
+        ("build", "fixes/old.patch: x.c: no such file", "build.when[1].patch"),
+        ("build", "fixes/all.patch: x.c: no such file", "build.patch"),
+        ("build", 'overlay to "x.h": this revision has a directory there', "build.overlay"),
+        ("build", 'build.directory "lib": no such directory in this revision', "build.directory"),
+        ("checkout", "the repository has no such tree", "source.location"),
+    ],
+)
+def test_repairs_and_checkouts_name_their_own_key(stage: str, message: str, key: str) -> None:
+    build = Build(steps=("make",), patch=("fixes/all.patch",), when=(OLD, PATCHED))
+    study = a_study(build=build)
+    [failure] = failing(0, message=message, stage=stage).values()
+    assert study_line(failure, study, "work", TRIED[0], (OLD, PATCHED)).endswith(f"({key})")

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from perftrail.measure.pairs import PAIRS_BEFORE_NOISE_DECISION, counted
 from perftrail.measure.session import Session
+from perftrail.model.benchmark import Benchmark
 from perftrail.model.build import Failure
 from perftrail.model.measurement import Conditions, Measurement
 from perftrail.model.patch import Patch, Patched
@@ -301,6 +302,17 @@ def test_as_linked_two_builds_of_equal_source_differ_and_the_answer_says_that_it
         assert "docs/how-to/layout-noise.md" in FORMATS["github"](found)
         [told] = json.loads(FORMATS["json"](found))["comparisons"]
         assert (told["basis"], told["layouts"]) == ("builds", 0)
+
+
+def test_two_builds_of_an_interpreted_program_differ_without_advice_to_relink(tmp_path: Path) -> None:
+    study = a_study(measure=POLICY, benchmarks={"work": Benchmark(command="{build}/work.py")})
+    started = machine(Layouts(0.0, 1, change=0.1), noise=0.005)
+    found = compared(session_of(tmp_path, started, asked=study))
+    assert only(found).verdict is Verdict.SLOWER
+    assert "relinking does not apply; perftrail varied hash seeds and environment size" in FORMATS["plain"](
+        found
+    )
+    assert "[build] relink" not in FORMATS["github"](found)
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from perftrail.search import Budget, Built, Question, Search, Verdict
+from perftrail.search.answer import Suspicion
 from perftrail.search.conclusion import outliers
 from tests.search.oracle import Oracle, normal, step, steps
 from tests.search.test_posterior import search_of
@@ -39,6 +40,28 @@ def test_builds_that_scatter_by_less_than_the_threshold_are_no_outliers() -> Non
     question = Question(revisions=100, threshold=0.2)
     search = search_of({position: math.log(level) for position, level in levels.items()}, question)
     assert outliers(question, search.evidence, ()) == ()
+
+
+@pytest.mark.parametrize(
+    ("claimed", "levels"),
+    [
+        # The search ended without a claim: builds after the change look unlike the many before it.
+        ((), {0: 100.0, 30: 101.0, 59: 100.0, 60: 130.0, 99: 131.0}),
+        # The claim is one build too late, because the culprit's samples were noisy.
+        ((61,), {0: 100.0, 30: 101.0, 59: 100.0, 60: 130.0, 61: 131.0, 80: 130.0, 99: 130.0}),
+        # The claim is right, and the culprit is slower than the builds after it.
+        ((60,), {0: 100.0, 30: 101.0, 59: 100.0, 60: 170.0, 61: 131.0, 80: 130.0, 99: 130.0}),
+    ],
+)
+def test_a_culprit_is_no_outlier_where_no_change_was_certified_or_another_one(
+    claimed: tuple[int, ...], levels: dict[int, float]
+) -> None:
+    question = Question(revisions=100, threshold=0.1)
+    search = search_of({position: math.log(level) for position, level in levels.items()}, question)
+    doubt = Suspicion(
+        positions=claimed, confidence=0.9, evidence=10.0, needed=200.0, blocks_left=None, possible=0.4
+    )
+    assert outliers(question, search.evidence, [doubt] if claimed else []) == ()
 
 
 def test_a_change_below_the_threshold_is_reported_as_such() -> None:

@@ -217,6 +217,24 @@ def content_of(root: Path, globs: Sequence[str] | None, *, keys: Sequence[str]) 
     )
 
 
+def has_linked_files(root: Path, globs: Sequence[str] | None) -> bool:
+    """Return whether a file below `root` that globs match, or any file, is an ELF program or shared object."""
+    wanted = None if globs is None else re.compile("|".join(map(_pattern, globs)))
+    return any(_is_linked(root / name) for name in _files(root) if wanted is None or wanted.fullmatch(name))
+
+
+def _is_linked(path: Path) -> bool:
+    if path.is_symlink():
+        return False
+    with path.open("rb") as file:
+        header = file.read(18)
+    return header.startswith(_ELF) and int.from_bytes(header[16:18], "little") in _LINKED_TYPES
+
+
+_LINKED_TYPES = (2, 3)
+"""ELF types of a program and of a shared object, or a program that can be loaded anywhere."""
+
+
 def content_of_files(paths: Collection[str], *, below: Path) -> str:
     """Return the digest of files and directories of a study, by name; a missing one counts as missing.
 

@@ -34,7 +34,7 @@ from perftrail.builds.trees import (
 )
 from perftrail.errors import CheckoutFailed
 from perftrail.file_tree import remove_tree
-from perftrail.model.build import Failure, ManualBuild
+from perftrail.model.build import NO_DIRECTORY, Failure, ManualBuild
 from perftrail.model.measurement import MISSING_TOOL
 from perftrail.model.placeholders import LAYOUT, fill, study_files
 from perftrail.model.wording import quoted
@@ -271,7 +271,7 @@ class BuildRunner:
         """Run shell lines; return the reason if they cannot run or one of them fails."""
         log = Log(path=workspace.log)
         if not workspace.contains(steps.directory):
-            message = f"build.directory {quoted(steps.directory.name)}: no such directory in this revision"
+            message = f"{NO_DIRECTORY}{quoted(steps.directory.name)}: no such directory in this revision"
             log.note(f"[{message}]")
             return StepFailure(message=message)
         if steps.lines and (text := str(self.caches)):

@@ -26,7 +26,7 @@ from perftrail.builds.build_runner import BuildRunner, Workspace, artefact_of, m
 from perftrail.builds.in_use import BuildsInUse
 from perftrail.builds.incremental import Job, ReusedTrees
 from perftrail.builds.quota import Disk, bytes_below
-from perftrail.builds.relinking import keep_outputs, restore_trees, working_copy
+from perftrail.builds.relinking import keep_outputs, restore_trees, with_missing_linker, working_copy
 from perftrail.builds.repairs import repairs_key
 from perftrail.builds.steps import Log
 from perftrail.builds.trees import NO_SOURCES, NO_TREES, Trees, benchmark_source_trees
@@ -279,6 +279,7 @@ class LocalBuilder:
         seconds = time.monotonic() - began + share
         if message:
             remove_tree(workspace.home)
+            message = with_missing_linker(message, recipe.relink)
             return Failure(stage="relink", message=message, log=str(workspace.log), seconds=seconds)
         finished = Finished(
             artefact=artefact, seconds=seconds, log=str(workspace.log), bytes=bytes_below(workspace.home)
@@ -352,7 +353,10 @@ class LocalBuilder:
                     remove_tree(workspace.home)
                     remove_tree(benchmark_source_trees(workspace.home))
                     return Failure(
-                        stage=failure.stage, message=failure.message, log=str(workspace.log), seconds=seconds
+                        stage=failure.stage,
+                        message=with_missing_linker(failure.message, steps),
+                        log=str(workspace.log),
+                        seconds=seconds,
                     )
                 try:
                     artefact = self._benchmark_artefact(built, key, workspace, files)

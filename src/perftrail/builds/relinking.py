@@ -9,17 +9,19 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import re
 import shutil
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.builds.artefact import content_of, loader_texts
+from perftrail.builds.steps import search_path
 from perftrail.builds.trees import build_source_trees, content_of_outputs, outputs_by_tree, without_outputs
 from perftrail.file_tree import remove_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from perftrail.builds.artefact import Content
 
@@ -28,6 +30,27 @@ ORIGINALS = "as-linked"
 
 _CLONE = 0x40049409
 """FICLONE of ioctl(2): both files share their blocks until one of them changes."""
+
+_LLD = re.compile(r"-fuse-ld=lld\b|\bld\.lld\b")
+
+INSTALL_LLD = "lld is not installed; install lld (Debian: lld)"
+
+
+def names_lld(lines: Iterable[str]) -> bool:
+    """Return whether shell lines link with lld."""
+    return any(_LLD.search(line) for line in lines)
+
+
+def missing_linker(lines: Iterable[str]) -> str:
+    """Return which linker shell lines need that is not in the search path of builds; empty if there is none."""
+    return INSTALL_LLD if names_lld(lines) and shutil.which("ld.lld", path=search_path()) is None else ""
+
+
+def with_missing_linker(message: str, lines: Iterable[str]) -> str:
+    """Return a failure's message; the linker that its lines need comes first if it is not installed."""
+    missing = missing_linker(lines)
+    return f"{missing}\n{message}" if missing else message
+
 
 _ELF = b"\x7fELF"
 _EXECUTABLE = 0o111

@@ -165,6 +165,7 @@ class FindAnswerJson(PinsJson):
     variant: str
     unit: str
     better: Better
+    linked: Annotated[bool, "whether a linker made the measured program, so that its memory layout may matter"]
     revisions: Annotated[int, "number of revisions in the range"]
     builds: Annotated[int, "number of builds, failed ones included"]
     unbuildable: Annotated[list[str], "revisions without a usable sample"]
@@ -277,7 +278,8 @@ class FindAnswer:
     changed. `broken_ranges` are ranges of unusable revisions. `priors` describes the prior in words.
     `discarded` samples were noisy and were repeated; `noisy` samples were used although noisy. `boots` are
     the machine's boot sessions of the samples. `other_machines` describes other machines with the same
-    search. `with_notes`: the search was asked to use the revisions' messages as a prior.
+    search. `with_notes`: the search was asked to use the revisions' messages as a prior. `linked`: whether a linker
+    made the measured program.
     """
 
     answer: Answer
@@ -298,6 +300,7 @@ class FindAnswer:
     other_machines: tuple[str, ...] = ()
     with_notes: bool = False
     pins: Pins = NO_PINS
+    linked: bool = True
 
     @property
     def name(self) -> str:
@@ -335,6 +338,7 @@ class FindAnswer:
             "variant": self.target.variant,
             "unit": self.target.unit,
             "better": self.target.better,
+            "linked": self.linked,
             "revisions": len(self.revisions),
             "builds": self.builds,
             "unbuildable": [each.revision.id for each in self.unusable],
@@ -546,6 +550,7 @@ class FindRequest:
             thorough=self.thorough,
             invocations_per_sample=1 if sampler is None else len(sampler.points),
             relinks=sampler is not None and sampler.can_relink,
+            linked=sampler is None or sampler.is_linked,
             counted=sampler is not None and sampler.is_counted,
             built=built,
             distance=distance,

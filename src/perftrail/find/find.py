@@ -222,6 +222,7 @@ class Find:
             with_notes="notes" in self._request.priors,
             boots=journal.boots,
             other_machines=self._other_machines,
+            linked=sampler.is_linked,
         )
 
     def _failing(self, working: Working, journal: Journal) -> Generator[Event, None, FindAnswer]:

@@ -279,6 +279,7 @@ class Loop:
     def _same_reason(self, sampler: Sampler) -> str:
         """Return why all revisions so far failed; empty if one is usable, and if they have several reasons."""
         failures: dict[Subject, Failure] = {}
+        study, eras_of = self._session.study, self._session.subject_builder.build_inputs.eras_of
         for name in sampler.targets:
             if sampler.usable(name):
                 return ""
@@ -286,9 +287,9 @@ class Loop:
                 Subject(revision=sampler.revisions[position], variant=sampler.variant): failure
                 for position, failure in sampler.failures(name).items()
             }
-            if not same_reason(failures, self._session.study, sampler.benchmark):
+            if not same_reason(failures, study, sampler.benchmark, eras_of=eras_of):
                 return ""
-        return same_reason(failures, self._session.study, sampler.benchmark)
+        return same_reason(failures, study, sampler.benchmark, eras_of=eras_of)
 
     def _is_study_mistake(self, sampler: Sampler, name: str) -> bool:
         """Whether a failure belongs to the study and not to a revision: its own program or input file is missing."""

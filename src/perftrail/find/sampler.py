@@ -145,6 +145,16 @@ class Sampler:
             self._session.subject_builder.can_relink(self._cell(subject, point)) for point in self.points
         )
 
+    @property
+    def is_linked(self) -> bool:
+        """Whether a linker made the measured program, as far as the command and the existing builds show."""
+        return any(
+            self._session.subject_builder.is_linked(
+                self._cell(Subject(revision=revision, variant=self.variant), self.points[0])
+            )
+            for revision in (self.revisions[0], self.revisions[-1])
+        )
+
     def enter_boot_session(self, boot: MachineBoot) -> BootSession | None:
         """Sample in this boot session from now on; return an observation if it differs from the previous one.
 

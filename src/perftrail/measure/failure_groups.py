@@ -6,10 +6,12 @@ A `FailureGroup` is one cause with the range of revisions that it affects. `reme
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, TypedDict
 
-from perftrail.model.build import NO_OUTPUT, Stage
+from perftrail.model.build import NO_DIRECTORY, NO_OUTPUT, Stage
+from perftrail.model.source import MAIN
 from perftrail.model.wording import listed
 from perftrail.studyfile.reading import mistake
 from perftrail.studyfile.writing import toml
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from perftrail.model.build import Failure, Recipe
+    from perftrail.model.recipe import Build, Era, VariantBuild
     from perftrail.model.study import Study
     from perftrail.model.subject import Revision, Subject
     from perftrail.studyfile.problems import KeyPath
@@ -117,10 +120,25 @@ SAME_FAILURES = 3
 """After this number of failures for one reason, and without a success, perftrail stops."""
 
 
-def same_reason(failures: Mapping[Subject, Failure], study: Study, benchmark: str | None = None) -> str:
+ErasOf = Callable[["Subject"], "Sequence[Era]"]
+"""Returns the eras of a subject, in the order of the study file."""
+
+
+def no_eras(_: Subject) -> Sequence[Era]:
+    """Return no eras: the study has none."""
+    return ()
+
+
+def same_reason(
+    failures: Mapping[Subject, Failure],
+    study: Study,
+    benchmark: str | None = None,
+    *,
+    eras_of: ErasOf = no_eras,
+) -> str:
     """Return why all subjects fail, if they are enough and the reason is the same; else an empty text.
 
-    The text names the line of the study file. The reason must not name a revision: a message that does is about that
+    The text names the lines of the study file. The reason must not name a revision: a message that does is about that
     revision. `benchmark` is the one that failed; `None` for builds.
     """
     reasons = {(each.stage, without_details(_first_excerpt_line(each))) for each in failures.values()}
@@ -134,22 +152,70 @@ def same_reason(failures: Mapping[Subject, Failure], study: Study, benchmark: st
     subjects = list(failures)
     failure = failures[subjects[0]]
     log = f" (log: {failure.log})" if failure.log else ""
+    lines = (study_line(failures[each], study, benchmark, each, eras_of(each)) for each in subjects)
     return (
         f"{listed((subject.revision.short for subject in subjects[:SAME_FAILURES]), 'and')} all failed for one reason: "
-        f"{failure.stage}: {_first_excerpt_line(failure)}{log}. Correct {study_line(failure, study, benchmark)}, then "
+        f"{failure.stage}: {_first_excerpt_line(failure)}{log}. Correct {listed(dict.fromkeys(lines), 'and')}, then "
         "test it with: perftrail check --try 3; or continue with --keep-going"
     )
 
 
-def study_line(failure: Failure, study: Study, benchmark: str | None) -> str:
-    """Return the line of the study file that a failure is about: ``perftrail.toml:7 (build.steps)``."""
-    path: KeyPath = ("build", "outputs" if failure.message.startswith(NO_OUTPUT) else "steps")
-    if benchmark is not None and failure.stage not in ("build", "checkout"):
-        path = ("benchmark", benchmark, "command")
-        if failure.stage == "metric":
-            path = ("benchmark", benchmark, "metrics", failure.message.partition(":")[0])
-    found = mistake(study.file, path, "")
+def study_line(
+    failure: Failure, study: Study, benchmark: str | None, subject: Subject, eras: Sequence[Era]
+) -> str:
+    """Return the line of the study file that a failure is about: ``perftrail.toml:7 (build.steps)``.
+
+    `eras` are those of the subject.
+    """
+    found = mistake(study.file, _faulty_key(failure, study, benchmark, subject, eras), "")
     return f"{found.file}:{found.line} ({found.key})"
+
+
+def _faulty_key(
+    failure: Failure, study: Study, benchmark: str | None, subject: Subject, eras: Sequence[Era]
+) -> KeyPath:
+    """Return the key of a failure: in the benchmark, the source, or the last table that sets the subject's recipe."""
+    if failure.stage == "checkout":
+        return ("source", "location") if study.along == MAIN else ("sources", study.along, "location")
+    if benchmark is None or failure.stage == "build":
+        return _faulty_recipe_key(failure, study, subject, eras)
+    own: KeyPath = ("benchmark", benchmark)
+    if failure.stage == "metric":
+        return (*own, "metrics", failure.message.partition(":")[0])
+    if failure.stage == "link" and study.benchmarks[benchmark].build:
+        return (*own, "build")
+    prefix = study.variants[subject.variant].run.prefix
+    if failure.stage == "start" and prefix and prefix[0] in failure.message:
+        return ("variants", subject.variant, "run", "prefix")
+    return (*own, "command")
+
+
+def _faulty_recipe_key(failure: Failure, study: Study, subject: Subject, eras: Sequence[Era]) -> KeyPath:
+    """Return the key of the last table that sets what failed: an era overrides `[build]`, a variant both."""
+    variant = study.variants[subject.variant]
+    tables: list[tuple[KeyPath, Build | Era | VariantBuild]] = [(("build",), study.build)]
+    for number, era in enumerate(study.build.when):
+        if any(era is each for each in eras):
+            tables.append((("build", "when", number), era))
+    if variant.rebuild:
+        tables.append((("variants", subject.variant, "build"), variant.build))
+    key = _recipe_field(failure.message, [table for _, table in tables])
+    setting = [(*path, key) for path, table in tables if _sets(table, key, failure.message)]
+    return setting[-1] if setting else ("build", key)
+
+
+def _recipe_field(message: str, tables: Sequence[Build | Era | VariantBuild]) -> str:
+    """Return the field of a recipe that a failed build is about, by the start of its message."""
+    if any(message.startswith(f"{file}: ") for table in tables for file in table.patch):
+        return "patch"
+    starts = {NO_OUTPUT: "outputs", NO_DIRECTORY: "directory", "overlay to ": "overlay"}
+    return next((field for start, field in starts.items() if message.startswith(start)), "steps")
+
+
+def _sets(table: Build | Era | VariantBuild, key: str, message: str) -> bool:
+    """Whether a table sets a field. Patches and overlays accumulate, so the message must name one of the table's."""
+    value = getattr(table, key)
+    return any(name in message for name in value) if key in ("overlay", "patch") else value is not None
 
 
 def without_details(line: str) -> str:

@@ -95,14 +95,21 @@ class PairedOutcomes(Generic[Side]):
     """All pairs of one benchmark. Points may be dropped, and are never added again.
 
     With `relinked`, only pairs of relinked builds count, else only pairs of builds as their recipe links
-    them. `pairs_per_layout` is the number of pairs before the next layout.
+    them. `pairs_per_layout` is the number of pairs before the next layout. `linked`: a linker made the measured
+    program.
     """
 
     def __init__(
-        self, runner: InvocationRunner, readies: Mapping[Side, Sequence[Ready]], *, relinked: bool = False
+        self,
+        runner: InvocationRunner,
+        readies: Mapping[Side, Sequence[Ready]],
+        *,
+        relinked: bool = False,
+        linked: bool = True,
     ) -> None:
         self._runner = runner
         self.relinked = relinked
+        self.linked = linked
         self.pairs_per_layout = 1
         self.sides = tuple(readies)
         self._readies = {side: {ready.cell.point: ready for ready in each} for side, each in readies.items()}
@@ -342,7 +349,9 @@ class InterleavedPairs(Generic[Side]):
         can_relink = all(
             session.subject_builder.can_relink(ready.cell) for each in readies.values() for ready in each
         )
-        self.outcomes = PairedOutcomes(session.runner, readies, relinked=can_relink)
+        self.outcomes = PairedOutcomes(
+            session.runner, readies, relinked=can_relink, linked=session.subject_builder.is_linked(first)
+        )
         self.relink_failure: Failure | None = None
         self._linked: dict[int, Mapping[tuple[Side, Point], Ready]] = {}
         self._failed_layouts: set[int] = set()

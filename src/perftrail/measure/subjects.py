@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
-from perftrail.builds.artefact import content_of_files
+from perftrail.builds.artefact import content_of_files, has_linked_files
 from perftrail.builds.repairs import repairs_key
 from perftrail.errors import StaleBuilds
 from perftrail.measure.events import (
@@ -37,6 +37,7 @@ from perftrail.model.plan import (
     recipe,
     runnable_key,
 )
+from perftrail.model.program import may_be_linked
 from perftrail.model.source import MAIN, NO_PINS
 from perftrail.model.subject import Revision
 
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from perftrail.model.build import ManualBuild, Recipe
     from perftrail.model.measurement import Draw, InvocationKey
     from perftrail.model.plan import Cell
+    from perftrail.model.recipe import Era
     from perftrail.model.source import Pins
     from perftrail.model.study import Study
     from perftrail.model.subject import Subject
@@ -118,9 +120,13 @@ class BuildInputs:
         how, named = self._plain_recipe(subject)
         return replace(how, sources=self._used(subject, named)) if named else how
 
+    def eras_of(self, subject: Subject) -> Sequence[Era]:
+        """Return the eras of a subject, in the order of the study file."""
+        return self.eras.of(self._pins.revision(MAIN, subject.revision))
+
     def _plain_recipe(self, subject: Subject) -> tuple[Recipe, tuple[str, ...]]:
         """Return the recipe without its other sources, and their names; the same object for equal eras."""
-        eras = self.eras.of(self._pins.revision(MAIN, subject.revision))
+        eras = self.eras_of(subject)
         name = (subject.variant, *map(id, eras))
         if name not in self._recipes:
             found = recipe(self._study, subject.variant, eras)
@@ -460,6 +466,23 @@ class SubjectBuilder:
         return bool(
             self.build_inputs.recipe(cell.subject).relink or self._study.benchmarks[cell.benchmark].relink
         )
+
+    def is_linked(self, cell: Cell) -> bool:
+        """Whether a linker made the cell's program, as far as the command and the files of existing builds show."""
+        if not may_be_linked(self._study, cell):
+            return False
+        how = self.build_inputs.recipe(cell.subject)
+        built = self._made.get(self._builder.key(self.build_inputs.built_subject(cell.subject), how))
+        if not isinstance(built, Built) or not Path(built.directory).is_dir():
+            return True
+        if has_linked_files(Path(built.directory), how.outputs or None):
+            return True
+        outs = {
+            each.out
+            for each in self._made.values()
+            if isinstance(each, Prepared) and each.built == built and each.out
+        }
+        return any(has_linked_files(Path(out), None) for out in outs)
 
     def relink(self, cells: Iterable[Cell], layouts: Sequence[int]) -> Generator[Event, None, None]:
         """Link the subjects of cells with several seeds, in one pass over the objects of each, for `ready` to use.

@@ -2,6 +2,7 @@
 
 - `study`, `source`, `recipe`, `benchmark`, `metrics`: the tables of the study file; `field`: their keys.
 - `subject`, `plan`, `target`, `expression`, `placeholders`: what is built, run and computed.
+- `program`: whether a command runs a linked program, and what that means for its layout.
 - `build`, `process`, `measurement`, `patch`: results of builds, processes and invocations.
 - `trial`: a measurement without a study; `store_records`: searches, comparisons and notes in the store.
 - `exchange`: samples from and for other tools.

@@ -27,6 +27,9 @@ Stage = Literal[
 NO_OUTPUT = "outputs matched no file: "
 """Start of the message of a build that lacks an output."""
 
+NO_DIRECTORY = "build.directory "
+"""Start of the message of a build whose steps have no directory."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repairs:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from perftrail.model.program import layout_words
 from perftrail.model.wording import change, counted, escaped, number, percent, quantity
 from perftrail.present.console import output, plain_table
 from perftrail.present.failures import failure_words
 from perftrail.present.sentence import revision_name
-from perftrail.present.speech import change_words, interval_words
+from perftrail.present.speech import capitalised, change_words, interval_words
 from perftrail.stats.retained_gain import Share
 from perftrail.verbs.backport.result import Role
 
@@ -83,11 +84,6 @@ def _who(words: str, revisions: Sequence[Revision]) -> Iterator[str]:
 
 MOST_COSTS = 2
 MOST_NAMED = 5
-BUILDS_DIFFER = (
-    "The memory layouts of these builds may cause the difference; to rule that out, measure ten layouts "
-    "with [build] relink (docs/how-to/layout-noise.md)"
-)
-
 EXACT = 1e-9
 """A narrower interval means that all samples are equal."""
 
@@ -306,8 +302,11 @@ def _notes(report: BackportReport, shown: Sequence[MetricResult]) -> Iterator[st
         yield f"and {counted(len(report.failures) - MOST_NAMED, 'more failure')}; --json names all"
     if report.skipped:
         yield f"{counted(report.skipped, 'larger point')} skipped, because a smaller one reached its limit"
-    if any(result.basis == "builds" for result in report.metrics):
-        yield BUILDS_DIFFER
+    yield from dict.fromkeys(
+        capitalised(layout_words(linked=result.linked))
+        for result in report.metrics
+        if result.basis == "builds"
+    )
     discarded = max((result.discarded for result in report.metrics), default=0)
     if discarded:
         yield f"Discarded and repeated {counted(discarded, 'noisy pair')}"

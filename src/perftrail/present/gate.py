@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perftrail.model.build import content_key
+from perftrail.model.program import layout_words
 from perftrail.model.recipe import PLAIN
 from perftrail.model.wording import change, counted, decimals, escaped, percent, quantity
 from perftrail.present.html_page import fenced, inert
@@ -244,11 +245,8 @@ def _builds_or_layouts(gate: Gate) -> Iterator[str]:
     usual = ""
     if noise is not None:
         differ = percent(noise.value * SIDES)
-        usual = f"; {noise.builds} neighbouring builds without a change differ by {differ}"
-    yield (
-        f"the memory layouts of these builds may cause the difference{usual}; "
-        "to rule that out, measure ten layouts with [build] relink (docs/how-to/layout-noise.md)"
-    )
+        usual = f"{noise.builds} neighbouring builds without a change differ by {differ}"
+    yield from dict.fromkeys(layout_words(linked=row.linked, usual=usual) for row in parts)
 
 
 SIGNS = {Verdict.SLOWER: "🔴", Verdict.FASTER: "🟢", Verdict.UNCLEAR: "⚪", Verdict.SAME: "⚫"}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perftrail.model.wording import duration, escaped
+from perftrail.model.wording import counted, duration, escaped
 from perftrail.present.failures import left_out_words, remedy_lines, trouble_lines
 from perftrail.present.speech import after
 
@@ -82,7 +82,7 @@ def print_attempt(study: Study, report: AttemptReport, *, repeat: Sequence[str])
         if advised.group.failed_range is not None:
             for line in remedy_lines(advised.group.failed_range, advised.remedies):
                 click.echo(line)
-    click.echo(f"{'time left':<12} {_time(report.plan)}; {len(report.plan.revisions)} revisions")
+    click.echo(f"{'time left':<12} {_time(report.plan)}; {counted(len(report.plan.revisions), 'revision')}")
     if report.useful:
         _next(study, repeat)
     else:
@@ -110,6 +110,8 @@ def print_first_study(begun: FirstStudy) -> None:
     lines += [("note", trouble) for trouble in history.troubles]
     if begun.missing_tools:
         lines.append(("note", f"not installed here: {', '.join(begun.missing_tools)}"))
+    if begun.missing_linker:
+        lines.append(("note", f"the commented relink lines need another linker: {begun.missing_linker}"))
     for name, text in lines:
         click.echo(f"{name:<12} {escaped(text, longest=LONGEST_LINE)}")
     _say_next("check", () if str(begun.file.parent) == "." else (str(begun.file),))

@@ -35,7 +35,8 @@ class ChangeFound:
     `culprit` is the revision inside a merge, if known. `confidence` is the probability that everything named is
     right. `before` and `after` are the levels in `unit`, for a search for failures the probabilities that the program
     works. `began` describes a program that began to fail or to work; else it is empty. `position` is that of the
-    first candidate in the history. `merges` says, merge by merge, where the change came from.
+    first candidate in the history. `merges` says, merge by merge, where the change came from. `linked`: whether a
+    linker made the measured program.
     """
 
     metric: str
@@ -53,6 +54,7 @@ class ChangeFound:
     certificate: Summary | None = None
     also: tuple[AlsoChanged, ...] = ()
     merges: tuple[str, ...] = ()
+    linked: bool = True
 
     @property
     def tone(self) -> str:
@@ -151,7 +153,8 @@ def certificate_words(found: ChangeFound | AnswerFound) -> tuple[str, ...]:
         return ()
     limits: tuple[str, ...] = ()
     if isinstance(found, ChangeFound):
-        limits = words.reservations(found.certificate, 1.0 if found.effect is None else found.effect.value)
+        factor = 1.0 if found.effect is None else found.effect.value
+        limits = words.reservations(found.certificate, factor, linked=found.linked)
     return (words.certified(found.certificate), *limits)
 
 
@@ -296,6 +299,7 @@ def stored_change(
         certificate=_certificate(change),
         also=tuple(_also(each) for each in _dicts(change, "also_changed")),
         merges=tuple(_merges(change)),
+        linked=answer.get("linked") is not False,
     )
 
 

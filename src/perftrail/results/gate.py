@@ -72,7 +72,8 @@ class Row:
     have the same build, so nothing was measured. The comparison uses `pairs`. Among these, `noisy` pairs were
     used although noisy, because the machine was always noisy; `discarded` pairs were not used. `layouts` is
     the number of layouts of the pairs, 0 if both builds are compared as their recipe links them. `ratios` are
-    head/base of each pair, or of each layout's mean. All invocations took `seconds`.
+    head/base of each pair, or of each layout's mean. All invocations took `seconds`. `linked`: a linker made the
+    measured program.
     """
 
     metric: ComparedMetric
@@ -87,6 +88,7 @@ class Row:
     seconds: float = 0.0
     ratios: tuple[float, ...] = ()
     note: str = ""
+    linked: bool = True
 
     @property
     def verdict(self) -> Verdict:

@@ -123,7 +123,7 @@ def conclude(
         changes=tuple(changes),
         confidence=confidence,
         minimum_detectable=_minimum_detectable(question, evidence, posterior),
-        reason=reason or _reason(changes, suspected, evidence),
+        reason=reason or _reason(question, changes, suspected, evidence),
         certificate=equal_ends.summary()
         if equal_ends is not None and equal_ends.state is State.CONFIRMED and not changes
         else None,
@@ -182,10 +182,14 @@ LAYOUTS_ENOUGH = 9
 """A change certified over this number of layouts needs no confirmation by the model of layouts."""
 
 
-def _reason(changes: Sequence[Change], suspected: Sequence[Suspicion], evidence: Evidence) -> str:
+def _reason(
+    question: Question, changes: Sequence[Change], suspected: Sequence[Suspicion], evidence: Evidence
+) -> str:
     if not changes and any(each.evidence >= each.needed for each in suspected):
         return (
             "builds differ, but their memory layouts may cause the difference; set [build] relink to find out"
+            if question.linked
+            else "builds differ, but differences between builds of equal source may explain that"
         )
     if not changes:
         return "no change could be certified"
@@ -259,7 +263,8 @@ def outliers(
     """Return the builds whose middle samples all differ by the threshold or more from their side's level.
 
     `changes` are certified or suspected. A side's level is the median of its builds' medians; builds with
-    equal artefacts are one. Candidates of a change are on no side.
+    equal artefacts are one. Candidates of a change are on no side, and builds at the edge of a side that differ in
+    one direction are no outliers.
     """
     taken = sorted((change.positions[0], change.positions[-1]) for change in changes)
     bounds = [-1, *(bound for candidates in taken for bound in candidates), question.revisions]
@@ -279,14 +284,29 @@ def _outliers_among(question: Question, evidence: Evidence, side: range) -> list
         return []
     medians = [float(np.median(evidence.all_samples(build))) for build in builds]
     usual = float(np.median(medians))
-    found: list[Outlier] = []
+    found: list[tuple[bool, Outlier] | None] = []
     for build, level in zip(builds, medians, strict=True):
         away = likely_levels(evidence.all_samples(build)) - usual
         one_side = bool((away > 0).all() or (away < 0).all())
-        if (
+        is_outlier = (
             evidence.count(build) >= LEAST_SAMPLES
             and one_side
             and np.abs(away).min() >= question.threshold_log
-        ):
-            found.append(Outlier(position=build, level=float(np.exp(level)), usual=float(np.exp(usual))))
+        )
+        outlier = Outlier(position=build, level=float(np.exp(level)), usual=float(np.exp(usual)))
+        found.append((bool(away[0] > 0), outlier) if is_outlier else None)
+    return [each[1] for each in _without_edges(found) if each is not None]
+
+
+def _without_edges(found: list[tuple[bool, Outlier] | None]) -> list[tuple[bool, Outlier] | None]:
+    """Return a side's builds without the outliers at its edges that differ in one direction.
+
+    Next to a change, or to the end of the history, they can also be part of a change that the search placed elsewhere
+    or did not certify. Only usual builds on both sides show that a build is an outlier.
+    """
+    for _ in range(2):
+        edge = found[0] if found else None
+        while edge is not None and found and found[0] is not None and found[0][0] == edge[0]:
+            found = found[1:]
+        found = found[::-1]
     return found

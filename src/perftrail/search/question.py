@@ -98,10 +98,10 @@ class Question:
     that nothing changed.
 
     `thorough` also searches for changes that a later revision reverted. `relinks`: builds can be linked in
-    other layouts. `counted`: the metric is a deterministic count. `built` are positions with existing builds,
-    which cost nothing. `distance` is, for each position, the amount of change since the first, in any unit:
-    it predicts the cost of an incremental build. `invocations_per_sample` is 1, or more for a metric that
-    combines points. `seed` draws the order of blocks.
+    other layouts. `linked`: a linker made the measured program. `counted`: the metric is a deterministic count.
+    `built` are positions with existing builds, which cost nothing. `distance` is, for each position, the amount
+    of change since the first, in any unit: it predicts the cost of an incremental build.
+    `invocations_per_sample` is 1, or more for a metric that combines points. `seed` draws the order of blocks.
     `samples_at_ends` is the least number of samples of each end before the search continues inside.
     """
 
@@ -116,6 +116,7 @@ class Question:
     invocations_per_sample: int = 1
     thorough: bool = False
     relinks: bool = False
+    linked: bool = True
     counted: bool = False
     built: frozenset[int] = frozenset()
     distance: tuple[float, ...] | None = None

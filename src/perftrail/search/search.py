@@ -285,8 +285,9 @@ class Search:
             return self._certify_ramp(ramp)
         if self._is_hidden():
             return self._conclude(
-                f"builds differ by about {100 * self.posterior.tau:.2g} % without any change, because of "
-                f"their memory layouts: too much to search for changes of {100 * self.question.threshold:g} %"
+                f"builds differ by about {100 * self.posterior.tau:.2g} % without any change"
+                f"{', because of their memory layouts' if self.question.linked else ''}: "
+                f"too much to search for changes of {100 * self.question.threshold:g} %"
             )
         enough = max(MOST_AFTER_LOCATED, self._until_located)
         choice = self._best_choice(self._unresolved()) if self._after_located < enough else None

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from typing import TYPE_CHECKING, assert_never
 
+from perftrail.model.program import layout_words
 from perftrail.model.wording import counted, number, percent
 from perftrail.search.answer import Verdict
 from perftrail.search.evidence import Batch, BootSession, Built, CannotRelink, Unusable
@@ -112,17 +113,14 @@ LARGEST_LAYOUT_EFFECT = 1.5
 """Memory layouts are not named as the cause of a larger factor: measured layouts differed by at most 13 % (Go)."""
 
 
-def reservations(summary: Summary, factor: float = 1.0) -> tuple[str, ...]:
+def reservations(summary: Summary, factor: float = 1.0, *, linked: bool = True) -> tuple[str, ...]:
     """Return what a certificate of a change leaves open: layouts, another change, another spread.
 
-    `factor` is the size of the change: after/before.
+    `factor` is the size of the change: after/before. `linked`: whether a linker made the measured program.
     """
     said = []
     if summary.layouts == 1 and 1.0 / LARGEST_LAYOUT_EFFECT < factor < LARGEST_LAYOUT_EFFECT:
-        said.append(
-            "the memory layouts of these builds may cause the difference; "
-            "to rule that out, measure ten layouts with [build] relink"
-        )
+        said.append(layout_words(linked=linked))
     if not summary.is_only_change:
         largest = f" up to {_percent(summary.possible)}" if summary.possible < 1 else ""
         said.append(f"another change{largest} is possible")

@@ -10,6 +10,7 @@ import statistics
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, TypedDict
 
+from perftrail.builds.relinking import missing_linker
 from perftrail.errors import UsageError
 from perftrail.measure.events import HistoryRead, Skipped
 from perftrail.measure.failure_groups import FailureGroupJson, group_failures, remedies
@@ -250,7 +251,15 @@ def study_plan(view: BuildView, selection: Selection) -> StudyPlan:
 
 
 def _warnings(study: Study) -> Iterator[str]:
-    """Yield lines of the study that are valid but probably wrong."""
+    """Yield lines of the study that are valid but probably wrong, or that this machine cannot run."""
+    relinks = {
+        "build.relink": study.build.relink,
+        **{f"variants.{name}.build.relink": each.build.relink for name, each in study.variants.items()},
+        **{f"benchmark.{name}.relink": each.relink for name, each in study.benchmarks.items()},
+    }
+    for key, lines in relinks.items():
+        if missing := missing_linker(lines or ()):
+            yield f"{key}: {missing}"
     for name in study.benchmarks:
         every = [same_everywhere(study, name, variant) for variant in study.variants]
         if all(every):

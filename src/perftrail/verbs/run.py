@@ -182,7 +182,7 @@ class Run:
             if not isinstance(outcome, Failure):
                 return
             failures[subject] = outcome
-        if reason := same_reason(failures, self._session.study):
+        if reason := same_reason(failures, self._session.study, eras_of=subject_builder.build_inputs.eras_of):
             raise NoAnswer(reason)
 
     def _stop_if_all_fail(self, cell: Cell, outcome: Outcome) -> None:
@@ -190,14 +190,25 @@ class Run:
         if isinstance(outcome, FailedInvocation):
             self._failed_to_run[cell.subject] = outcome.failure
             self._to_correct = self._to_correct or study_line(
-                outcome.failure, self._session.study, cell.benchmark
+                outcome.failure,
+                self._session.study,
+                cell.benchmark,
+                cell.subject,
+                self._session.subject_builder.build_inputs.eras_of(cell.subject),
             )
         else:
             self._any_ran = True
         if (
             not self._any_ran
             and not self._session.keep_going
-            and (reason := same_reason(self._failed_to_run, self._session.study, cell.benchmark))
+            and (
+                reason := same_reason(
+                    self._failed_to_run,
+                    self._session.study,
+                    cell.benchmark,
+                    eras_of=self._session.subject_builder.build_inputs.eras_of,
+                )
+            )
         ):
             raise NoAnswer(reason)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from perftrail.charts.posterior import Believed, belief
 from perftrail.find.answer import noisy_words
+from perftrail.model.program import layout_words
 from perftrail.model.wording import change as relative
 from perftrail.model.wording import (
     counted,
@@ -60,12 +61,6 @@ if TYPE_CHECKING:
     from perftrail.results.claims import Judgement
 
 
-BUILDS_DIFFER = (
-    "The memory layouts of these builds may cause the difference; to rule that out, measure ten layouts: "
-    "perftrail compare with [build] relink (docs/how-to/layout-noise.md)."
-)
-
-
 def difference(gathered: Gathered, compared: Sequence[SideBySide], *, notes: tuple[str, ...]) -> Verdict:
     """Return how the subjects differ: in the metric of the study's question, else the largest sure difference."""
     about = [each for each in compared if each.in_question] or compared
@@ -105,7 +100,8 @@ def _of_builds(gathered: Gathered, best: SideBySide) -> tuple[str, ...]:
     """Return a note that a difference of two revisions is one of two builds; empty for variants."""
     if len(gathered.variants) > 1 or not best.interleaved:
         return ()
-    return (BUILDS_DIFFER,)
+    linked = gathered.is_linked(best.benchmark)
+    return (f"{capitalised(layout_words(linked=linked))}.",)
 
 
 def _alike(compared: Sequence[SideBySide], about: Sequence[SideBySide], notes: tuple[str, ...]) -> Verdict:

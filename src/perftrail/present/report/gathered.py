@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING
 from perftrail.charts.frame import Palette
 from perftrail.local_engine import LocalEngine
 from perftrail.measure.session import missing_builds
+from perftrail.model.plan import Cell
+from perftrail.model.program import may_be_linked
+from perftrail.model.subject import Revision, Subject
 from perftrail.model.target import TargetError, claimed_metric, parse_metric, resolve, shown_metrics
 from perftrail.model.wording import escaped
 from perftrail.present.report.words import revision_mark
@@ -31,7 +34,6 @@ if TYPE_CHECKING:
     from perftrail.model.metrics import Better
     from perftrail.model.store_records import SearchRecord, StepRecord
     from perftrail.model.study import Study
-    from perftrail.model.subject import Revision
     from perftrail.ports import Engine, Pending
     from perftrail.results.changes import HistoryChange, HistoryChanges
     from perftrail.results.gate import Gate
@@ -142,6 +144,18 @@ class Gathered:
     def variants(self) -> tuple[str, ...]:
         """The study's variants."""
         return tuple(self.view.study.variants)
+
+    def is_linked(self, benchmark: str) -> bool:
+        """Whether a linker made a benchmark's program, as far as its commands and stored comparisons show."""
+        study, of_history = self.view.study, Revision(id="")
+        subjects = [Subject(revision=of_history, variant=variant) for variant in study.variants]
+        named = [
+            Cell(subject=subject, benchmark=benchmark, point=point)
+            for subject in subjects
+            for point in study.benchmarks[benchmark].points(subject.variant)[:1]
+        ]
+        rows = [row for gate in self.comparisons for row in gate.rows if row.metric.benchmark == benchmark]
+        return any(may_be_linked(study, cell) for cell in named) and all(row.linked for row in rows)
 
     @cached_property
     def compared(self) -> tuple[Revision, ...]:

@@ -152,6 +152,7 @@ class BackportedBenchmark:
             noisy=sum(replicate.noisy for replicate in replicates),
             discarded=self._outcomes.discarded(target),
             layouts=len(replicates) if self._outcomes.relinked else 0,
+            linked=self._outcomes.linked,
             patched_against_old=_compared(replicates, Role.PATCHED, rule),
             fixed_against_old=_compared(replicates, Role.FIXED, rule),
             retained=_retained(logs, rule),

@@ -195,7 +195,7 @@ class MetricResult:
     `leading` metrics are those that the study declares or searches for. `noisy` replicates were used although
     noisy, because the machine was always noisy; `discarded` replicates were not used. `layouts` is the number of
     replicates that are layouts, 0 if the builds are compared as linked. `note` is the reason for a missing value,
-    else empty.
+    else empty. `linked`: a linker made the measured program.
     """
 
     target: Target
@@ -209,6 +209,7 @@ class MetricResult:
     fixed_against_old: Comparison | None
     retained: RetainedGain | None
     note: str = ""
+    linked: bool = True
 
     def judged(self, compared: Comparison | None) -> Judgement:
         """Return whether a comparison is better or worse in this metric."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Annotated, TypedDict
 
+from perftrail.builds.relinking import missing_linker
 from perftrail.errors import SourceError, UsageError
 from perftrail.model.source import Source
 from perftrail.model.study import FindPolicy
@@ -234,6 +235,8 @@ def _relink(steps: Sequence[Step]) -> Iterable[str]:
         return
     yield "# the position of code in memory can change its speed; with these lines, perftrail links the program in"
     yield "# another order for each {layout}, so that verdicts are about the source alone"
+    if missing := missing_linker(step.line for step in steps):
+        yield f"# {missing} before you use them"
     yield "# relink = ["
     for step in steps:
         yield f"#     # {step.why}"
@@ -525,6 +528,13 @@ class FirstStudy:
     file: Path
     draft: StudyDraft
     missing_tools: tuple[str, ...]
+
+    @property
+    def missing_linker(self) -> str:
+        """Which linker the proposed relink lines need that is not installed; empty if there is none."""
+        build = self.draft.build
+        steps = () if build is None else (*build.relink, *build.benchmark.relink)
+        return missing_linker(step.line for step in steps)
 
     def as_json(self) -> FirstStudyJson:
         """Return the findings as `init --json` prints them."""

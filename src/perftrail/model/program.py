@@ -1,0 +1,93 @@
+"""What a benchmark's command runs: a program that a linker made, or one that an interpreter runs.
+
+Only linked programs have a memory layout that relinking changes. `may_be_linked` judges a command without its files.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import shlex
+from typing import TYPE_CHECKING
+
+from perftrail.model.plan import command_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from perftrail.model.plan import Cell
+    from perftrail.model.study import Study
+
+MANUAL = "docs/how-to/layout-noise.md"
+
+
+def layout_words(*, linked: bool, usual: str = "") -> str:
+    """Return what a sure difference of two builds does not prove.
+
+    `linked`: whether a linker made the program. `usual` is the usual difference of builds without a change.
+
+    >>> layout_words(linked=False)
+    'an interpreter runs this program, so relinking does not apply; perftrail varied hash seeds and environment size'
+    """
+    if not linked:
+        return (
+            "an interpreter runs this program, so relinking does not apply; perftrail varied hash seeds and "
+            "environment size"
+        )
+    difference = f"; {usual}" if usual else ""
+    return (
+        f"the memory layouts of these builds may cause the difference{difference}; "
+        f"to rule that out, measure ten layouts with [build] relink ({MANUAL})"
+    )
+
+
+def may_be_linked(study: Study, cell: Cell) -> bool:
+    """Return whether a cell's command can run a program that a linker made.
+
+    A command of an installed interpreter cannot; an interpreter below ``{build}`` or ``{out}`` is the measured program.
+    A shell counts for the files that it is given.
+    """
+    prefix = " ".join(study.variants[cell.subject.variant].run.prefix)
+    line = f"{prefix} {command_line(study, cell)}"
+    return not any(_is_interpreted(words) for words in _commands(line))
+
+
+def _commands(line: str) -> Iterator[Sequence[str]]:
+    """Yield the commands of a line, each as its words."""
+    for part in re.split(r"&&|\|\|?|;", line):
+        try:
+            yield shlex.split(part)
+        except ValueError:
+            yield part.split()
+
+
+def _is_interpreted(words: Sequence[str]) -> bool:
+    """Return whether a command runs an interpreter, perhaps after a wrapper such as taskset, or a built script."""
+    for number, word in enumerate(words):
+        name = posixpath.basename(word)
+        if _VARIABLE.match(word):
+            continue
+        if _is_built(word):
+            if _VIRTUAL_ENVIRONMENT.search(word):
+                return True
+            return _SCRIPT.fullmatch(posixpath.splitext(word)[1]) is not None
+        if _SHELL.fullmatch(name):
+            built = [each for each in words[number + 1 :] if _is_built(each)]
+            return bool(built) and all(_SCRIPT.fullmatch(posixpath.splitext(each)[1]) for each in built)
+        if _INTERPRETER.fullmatch(name):
+            return True
+    return False
+
+
+def _is_built(word: str) -> bool:
+    return "{build}" in word or "{out}" in word
+
+
+_VIRTUAL_ENVIRONMENT = re.compile(r"/\.?v?env/bin/")
+_VARIABLE = re.compile(r"[A-Za-z_]\w*=")
+_SHELL = re.compile(r"(?:ba|da|k|z|a)?sh")
+_INTERPRETER = re.compile(
+    r"(?:bun|clojure|deno|dotnet|elixir|erl|escript|groovy|guile|java|julia|kotlin|lua|luajit|mono|node|nodejs|npm|npx|"
+    r"octave|perl|php|pypy|pytest|python|R|Rscript|ruby|scala|tclsh|uv|wish)[\d.]*"
+)
+_SCRIPT = re.compile(r"\.(?:bash|class|[cm]?js|clj|exs|jar|jl|ksh|lua|php|pl|pyc?|pyz|[rR]|rb|sh|tcl|zsh)")

@@ -1,0 +1,65 @@
+"""Relink lines need lld: commands name the package to install where it is missing."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_init_relinking import OBJECTS, C, uncommented
+from tests.sources.repositories import Repository
+from tests.starting import start
+
+INSTALL = "lld is not installed; install lld (Debian: lld)"
+
+
+def without_lld(tmp_path: Path) -> dict[str, str]:
+    """Return an environment whose search path has every installed program except lld."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for directory in os.environ["PATH"].split(os.pathsep):
+        for program in Path(directory).iterdir() if Path(directory).is_dir() else ():
+            link = programs / program.name
+            if "lld" not in program.name and not link.is_symlink():
+                link.symlink_to(program)
+    return {**os.environ, "PATH": str(programs)}
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    found = Repository(tmp_path / "tiny")
+    found.commit({**C, "Makefile": f"all: tiny\ntiny: {OBJECTS}\n\t$(CC) -o $@ {OBJECTS}\n"})
+    return found
+
+
+def test_init_check_and_a_failed_relink_name_the_package_of_a_missing_lld(
+    repository: Repository, tmp_path: Path
+) -> None:
+    env = without_lld(tmp_path)
+    begun = start("init", cwd=repository.path, env=env)
+    assert f"the commented relink lines need another linker: {INSTALL}" in begun.stdout
+    file = repository.path / "perftrail.toml"
+    assert f"# {INSTALL} before you use them\n# relink = [" in file.read_text()
+    file.write_text(uncommented(file.read_text()))
+    assert f"build.relink: {INSTALL}" in start("check", cwd=repository.path, env=env).stdout
+    tried = start("check", "--try", "1", cwd=repository.path, env=env)
+    assert "0 of these relinked" in tried.stdout, tried.stdout + tried.stderr
+    assert f"cannot be relinked with layout 1: {INSTALL}" in tried.stderr
+    assert f"relink: {INSTALL}" in tried.stdout
+    [failure] = json.loads(start("check", "--try", "1", "--json", cwd=repository.path, env=env).stdout)[
+        "failures"
+    ]
+    assert (failure["stage"], failure["line"]) == ("relink", INSTALL)
+
+
+@pytest.mark.skipif(shutil.which("ld.lld") is None, reason="needs lld")
+def test_nothing_is_said_where_lld_is_installed(repository: Repository) -> None:
+    assert "lld is not installed" not in start("init", cwd=repository.path).stdout
+    file = repository.path / "perftrail.toml"
+    file.write_text(uncommented(file.read_text()))
+    tried = start("check", "--try", "1", cwd=repository.path)
+    assert tried.returncode == 0, tried.stdout + tried.stderr
+    assert "lld is not installed" not in start("check", cwd=repository.path).stdout

@@ -1,0 +1,93 @@
+"""A search that stops because everything fails names the line of the study file to correct: the right one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.printing import perftrail, program, write
+from tests.sources.repositories import Repository
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    """A study of six revisions with two variants, a second benchmark, and a range with steps of its own."""
+    repository = Repository(tmp_path / "repository")
+    ids = [
+        repository.commit(program(100, name=f"{number}"), subject=f"Commit {number}") for number in range(6)
+    ]
+    file = write(tmp_path / "study", repository)
+    tables = f"""
+[variants.plain]
+[variants.fast]
+build.steps = ["sh ./build.sh"]
+build.outputs = ["program"]
+run.prefix = ["env"]
+
+[benchmark.other]
+build = ["cp {{build}}/program {{out}}/other"]
+command = "{{out}}/other"
+
+[[build.when]]
+range = "..{ids[5]}"
+steps = ["sh ./build.sh"]
+[[build.when]]
+range = "..{ids[5]}"
+env = {{ UNUSED = "1" }}
+"""
+    file.write_text(file.read_text() + tables)
+    return file
+
+
+def line_with(study: Path, text: str) -> int:
+    """Return the number of the last line that contains a text."""
+    return [number for number, line in enumerate(study.read_text().splitlines(), 1) if text in line][-1]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "options", "key"),
+    [
+        (
+            'build.steps = ["sh ./build.sh"]',
+            'build.steps = ["sh ./biuld.sh"]',
+            ["--metric", "work.wall", "--variant", "fast"],
+            "variants.fast.build.steps",
+        ),
+        (
+            'build.outputs = ["program"]',
+            'build.outputs = ["progarm"]',
+            ["--metric", "work.wall", "--variant", "fast"],
+            "variants.fast.build.outputs",
+        ),
+        (
+            'run.prefix = ["env"]',
+            'run.prefix = ["envv"]',
+            ["--metric", "work.wall", "--variant", "fast"],
+            "variants.fast.run.prefix",
+        ),
+        (
+            "cp {build}/program",
+            "cp {build}/progarm",
+            ["--metric", "other.wall", "--variant", "plain"],
+            "benchmark.other.build",
+        ),
+        (
+            '"\nsteps = ["sh ./build.sh"]',
+            '"\nsteps = ["sh ./biuld.sh"]',
+            ["--metric", "work.wall", "--variant", "plain"],
+            "build.when[0].steps",
+        ),
+    ],
+)
+def test_the_line_of_the_table_that_sets_the_failing_step_is_named(
+    study: Path, old: str, new: str, options: list[str], key: str
+) -> None:
+    text = study.read_text()
+    assert text.count(old) == 1
+    study.write_text(text.replace(old, new))
+    said = " ".join(perftrail("find", study, *options, expect=1).stderr.split())
+    expected = line_with(study, new.splitlines()[-1])
+    assert f"/perftrail.toml:{expected} ({key}), then test it with" in said, said

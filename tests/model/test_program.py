@@ -1,0 +1,41 @@
+"""Which commands can run a program that a linker made."""
+
+import pytest
+
+from perftrail.model.benchmark import Benchmark, Point
+from perftrail.model.plan import Cell
+from perftrail.model.program import layout_words, may_be_linked
+from perftrail.model.subject import Revision, Subject
+from tests.measure.fake_session import a_study
+
+
+@pytest.mark.parametrize(
+    ("command", "linked"),
+    [
+        ("{build}/tiny 100", True),
+        ("taskset -c 1 {build}/tiny", True),
+        ("{build}/lua bench.lua", True),
+        ("{out}/mt {build}/python.py", True),
+        ("sh {study}/bench.sh {build}/tiny", True),
+        ("cd {build} && ./tiny", True),
+        ("tiny --mode fast", True),
+        ("python3 {build}/bench.py", False),
+        ("PYTHONPATH={build}/site python3.11 -c 'import tiny'", False),
+        ("env TZ=UTC /usr/bin/perl {build}/bench.pl", False),
+        ("{build}/venv/bin/python -m tiny", False),
+        ("java -jar {build}/target/tiny.jar", False),
+        ("sh {build}/bench.sh 100", False),
+        ("{build}/bench.sh 100", False),
+        ("{build}/bin/bench.py", False),
+        ("cd {build} && python3 bench.py", False),
+    ],
+)
+def test_only_a_command_without_an_interpreter_can_run_a_linked_program(command: str, linked: bool) -> None:
+    study = a_study(benchmarks={"b": Benchmark(command=command)})
+    cell = Cell(subject=Subject(revision=Revision(id="1"), variant="plain"), benchmark="b", point=Point())
+    assert may_be_linked(study, cell) is linked
+
+
+def test_relinking_is_advised_for_linked_programs_only() -> None:
+    assert "[build] relink" in layout_words(linked=True)
+    assert "[build] relink" not in layout_words(linked=False)
