@@ -1,0 +1,1 @@
+"""Campaigns that look for losses: programs that try to break perftrail, and print what they found."""
