@@ -1,0 +1,1 @@
+"""Fuzz the parts of the launcher that parse bytes, with AddressSanitizer and UndefinedBehaviorSanitizer."""
