@@ -37,7 +37,14 @@ def build(harness: str, directory: Path) -> Path:
     sources = [HERE / f"{harness}.c", *(LAUNCHER / f"{module}.c" for module in MODULES[harness])]
     clang = shutil.which("clang")
     if clang:
-        command = [clang, *COMMON, "-fsanitize=fuzzer,address,undefined", "-o", program, *sources]
+        command: list[str | Path] = [
+            clang,
+            *COMMON,
+            "-fsanitize=fuzzer,address,undefined",
+            "-o",
+            program,
+            *sources,
+        ]
         if subprocess.run(command, check=False, capture_output=True).returncode == 0:
             return program
     gcc = shutil.which("gcc") or "cc"

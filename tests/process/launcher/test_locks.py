@@ -56,6 +56,7 @@ def test_the_time_that_threads_wait_for_each_other_is_summed(launcher: Launcher,
 
 
 NOTHING = Waits()
+SUPPRESSIONS = Path(__file__).with_name("helgrind.supp")
 
 
 @pytest.mark.parametrize(
@@ -232,7 +233,7 @@ def test_helgrind_finds_no_race_in_the_counter(
     preload = plain_launcher.parent / "perftrail-locks.so"
     done = subprocess.run(
         [
-            "valgrind", "--tool=helgrind", "--error-exitcode=9", "--trace-children=no",
+            "valgrind", "--tool=helgrind", "--error-exitcode=9", "--trace-children=no", f"--suppressions={SUPPRESSIONS}",
             trial.targets / program, *arguments,
         ],
         check=False,
