@@ -233,7 +233,8 @@ def test_helgrind_finds_no_race_in_the_counter(
     preload = plain_launcher.parent / "perftrail-locks.so"
     done = subprocess.run(
         [
-            "valgrind", "--tool=helgrind", "--error-exitcode=9", "--trace-children=no", f"--suppressions={SUPPRESSIONS}",
+            "valgrind", "--tool=helgrind", "--error-exitcode=9", "--trace-children=no",
+            f"--suppressions={SUPPRESSIONS}",
             trial.targets / program, *arguments,
         ],
         check=False,
