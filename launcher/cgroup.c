@@ -3,16 +3,16 @@
 #include "clock.h"
 #include "directory.h"
 #include "files.h"
+#include "process.h"
 #include "text.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MOST_TRIES 500 /* to remove a directory, a millisecond apart */
+#define MOST_TRIES 500 /* to remove a leaf, a millisecond apart */
 
 static const struct leaf *first_with(const struct cgroups *cgroups, bool (*has)(const struct leaf *))
 {
@@ -91,6 +91,24 @@ int cgroups_enter(const struct cgroups *cgroups)
     return 0;
 }
 
+/* Whether a process is in the leaf or below it. A process whose cgroups cannot be read counts as a member. */
+static bool is_member(pid_t process, const void *leaf_path)
+{
+    char path[64], own[4096];
+    struct text text = text_in(path, sizeof path);
+    text_add(&text, "/proc/");
+    text_add_number(&text, process);
+    text_add(&text, "/cgroup");
+    if (file_read(path, own, sizeof own) <= 0)
+        return true;
+    const char *name = strrchr(leaf_path, '/');
+    size_t length = strlen(name);
+    for (const char *at = own; (at = strstr(at, name)); at += length)
+        if (at[length] == '\n' || at[length] == '/')
+            return true;
+    return false;
+}
+
 static void kill_listed(const struct leaf *leaf)
 {
     char list[4096];
@@ -100,7 +118,7 @@ static void kill_listed(const struct leaf *leaf)
         at += strspn(at, "0123456789");
         /* A truncated list may end within a number: the next round reads it again. */
         if (*at == '\n' && pid > 1 && pid != getpid())
-            kill((pid_t)pid, SIGKILL);
+            process_kill((pid_t)pid, is_member, leaf->path);
     }
 }
 
@@ -157,7 +175,7 @@ int64_t cgroups_refused_processes(const struct cgroups *cgroups)
     return read_number(cgroups_for_processes(cgroups), "pids.events", "max ");
 }
 
-static void remove_directory(const char *path);
+static bool remove_tree(const char *path);
 
 static void remove_child(const char *name, void *parent)
 {
@@ -167,7 +185,7 @@ static void remove_child(const char *name, void *parent)
     text_add(&text, "/");
     text_add(&text, name);
     if (!text.cut)
-        remove_directory(path);
+        remove_tree(path);
 }
 
 static void remove_children(const char *path)
@@ -179,15 +197,27 @@ static void remove_children(const char *path)
     close(directory);
 }
 
-/* A leaf is busy until the kernel has released its last process, a moment after it was reaped, and while it
- * has children: a target that runs containers creates some. */
-static void remove_directory(const char *path)
+static bool remove_empty(const char *path)
+{
+    return rmdir(path) == 0 || errno == ENOENT;
+}
+
+/* Try once to remove a directory with its children: a target that runs containers creates some. */
+static bool remove_tree(const char *path)
+{
+    if (remove_empty(path))
+        return true;
+    remove_children(path);
+    return remove_empty(path);
+}
+
+/* A leaf is busy until the kernel has released its last process, a moment after it was reaped. Only the whole tree is
+ * tried again: tries at each level would multiply. */
+static void remove_leaf(const char *path)
 {
     struct timespec pause = {.tv_nsec = NS_PER_MS};
-    for (int tries = 0; rmdir(path) != 0 && errno != ENOENT && tries < MOST_TRIES; tries++) {
-        remove_children(path);
+    for (int tries = 0; !remove_tree(path) && tries < MOST_TRIES; tries++)
         nanosleep(&pause, NULL);
-    }
 }
 
 void cgroups_remove(struct cgroups *cgroups)
@@ -197,6 +227,6 @@ void cgroups_remove(struct cgroups *cgroups)
         if (leaf->procs >= 0)
             close(leaf->procs);
         leaf->procs = -1;
-        remove_directory(leaf->path);
+        remove_leaf(leaf->path);
     }
 }

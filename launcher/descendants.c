@@ -2,12 +2,12 @@
 
 #include "directory.h"
 #include "files.h"
+#include "process.h"
 #include "region.h"
 #include "text.h"
 
 #include <fcntl.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -24,12 +24,12 @@ static bool is_found(int64_t pid)
 }
 
 /* Return the parent, from `pid (any name) state parent …`; -1 for an ended process or a zombie. */
-static int64_t living_parent(const char *pid)
+static int64_t living_parent(int64_t pid)
 {
     char path[64], stat[512];
     struct text text = text_in(path, sizeof path);
     text_add(&text, "/proc/");
-    text_add(&text, pid);
+    text_add_number(&text, pid);
     text_add(&text, "/stat");
     if (file_read(path, stat, sizeof stat) <= 0)
         return -1;
@@ -37,6 +37,13 @@ static int64_t living_parent(const char *pid)
     if (!after_name || strlen(after_name) < 5 || after_name[2] == 'Z' || after_name[2] == 'X')
         return -1;
     return number_in(after_name + 4);
+}
+
+/* Whether a process is a child of this process, or of a descendant that was found in this pass. */
+static bool is_descendant(pid_t process, const void *root)
+{
+    int64_t parent = living_parent(process);
+    return parent >= 0 && parent < MOST_PIDS && (parent == *(const pid_t *)root || is_found(parent));
 }
 
 struct pass {
@@ -52,8 +59,7 @@ static void visit_entry(const char *name, void *context)
     int64_t pid = number_in(name);
     if (pid <= 0 || pid >= MOST_PIDS || is_found(pid))
         return;
-    int64_t parent = living_parent(name);
-    if (parent < 0 || parent >= MOST_PIDS || (parent != pass->root && !is_found(parent)))
+    if (!is_descendant((pid_t)pid, &pass->root))
         return;
     found[pid / CHAR_BIT] |= (unsigned char)(1 << pid % CHAR_BIT);
     pass->visit((pid_t)pid, pass->context);
@@ -76,13 +82,13 @@ void descendants_visit(visit_process *visit, void *context)
     pages_release(found, sizeof found); /* also sets them to zero */
 }
 
-static void kill_process(pid_t process, void *context)
+static void kill_process(pid_t process, void *root)
 {
-    (void)context;
-    kill(process, SIGKILL);
+    process_kill(process, is_descendant, root);
 }
 
 void descendants_kill(void)
 {
-    descendants_visit(kill_process, NULL);
+    pid_t root = getpid();
+    descendants_visit(kill_process, &root);
 }

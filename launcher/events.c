@@ -4,13 +4,7 @@
 
 #include <poll.h>
 #include <sys/signalfd.h>
-#include <sys/syscall.h>
 #include <unistd.h>
-
-int process_descriptor(int pid)
-{
-    return (int)syscall(SYS_pidfd_open, pid, 0);
-}
 
 /* Discard the signals; the caller looks for all ended children in any case. */
 static void drain_signals(int descriptor)

@@ -28,7 +28,4 @@ int events_wait(struct events *events, int64_t until_ns);
 /* Wait for the client's next bytes between two jobs; return false if the client ended. */
 bool events_wait_for_input(struct events *events);
 
-/* A descriptor that is readable once the process has ended, or -1. */
-int process_descriptor(int pid);
-
 #endif

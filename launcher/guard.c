@@ -1,8 +1,8 @@
 #include "guard.h"
 
 #include "clock.h"
-#include "events.h"
 #include "kill.h"
+#include "process.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -1,4 +1,4 @@
-/* Kill a whole tree, without exception. */
+/* Kill a whole tree. */
 #ifndef PERFTRAIL_KILL_H
 #define PERFTRAIL_KILL_H
 
@@ -10,7 +10,8 @@
  * descendant either. */
 typedef bool reap_children(void *context);
 
-/* Kill every descendant and every member of the cgroups until `reap` returns true. */
-void kill_tree(const struct cgroups *cgroups, reap_children *reap, void *context);
+/* Kill every descendant and every member of the cgroups until `reap` returns true. Return false if processes remain
+ * after half a minute: the kernel does not end a process that waits for a device, or is frozen. */
+bool kill_tree(const struct cgroups *cgroups, reap_children *reap, void *context);
 
 #endif

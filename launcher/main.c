@@ -1,8 +1,10 @@
 /* perftrail-launcher: start programs, and account for them and all their descendants.
  *
  * Reads job lines from standard input and answers each with one JSON line; see PROTOCOL.md. */
+#include "directory.h"
 #include "events.h"
 #include "guard.h"
+#include "process.h"
 #include "report.h"
 #include "run.h"
 #include "text.h"
@@ -13,8 +15,17 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+/* The numbers of <linux/close_range.h>, which older systems lack. */
+#ifndef SYS_close_range
+#define SYS_close_range 436
+#endif
+#ifndef CLOSE_RANGE_CLOEXEC
+#define CLOSE_RANGE_CLOEXEC (1u << 2)
+#endif
 
 enum { EXIT_DONE = 0, EXIT_CANNOT_START = 70 };
 
@@ -31,7 +42,9 @@ static bool serve_line(char *line, size_t length, struct events *events, struct 
         sent = report_error(job.id[0] ? job.id : NULL, wrong);
     } else {
         run_job(&run, &job, events, cgroups);
-        sent = !run.abandoned && report_run(&run);
+        if (run.unkillable)
+            report_fatal(job.id, "some of its processes cannot be killed");
+        sent = !run.abandoned && !run.unkillable && report_run(&run);
     }
     region_trim(&slots);
     return sent;
@@ -76,6 +89,26 @@ static int be_server(int guard_pipe, int client, pid_t guard, struct cgroups *cg
     return EXIT_DONE;
 }
 
+static void mark_close_on_exec(const char *name, void *context)
+{
+    (void)context;
+    int descriptor = (int)number_in(name);
+    if (descriptor > 2)
+        fcntl(descriptor, F_SETFD, FD_CLOEXEC);
+}
+
+/* Descriptors of the client may have any number. Linux 5.11 and newer mark them in one call. */
+static void close_on_exec(void)
+{
+    if (syscall(SYS_close_range, 3, ~0u, CLOSE_RANGE_CLOEXEC) == 0)
+        return;
+    int directory = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (directory < 0)
+        return;
+    directory_visit(directory, false, mark_close_on_exec, NULL);
+    close(directory);
+}
+
 /* Reset signals and descriptors, so that targets inherit nothing unknown. */
 static void clean_inheritance(void)
 {
@@ -84,8 +117,7 @@ static void clean_inheritance(void)
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    for (int descriptor = 3; descriptor < 1024; descriptor++)
-        fcntl(descriptor, F_SETFD, FD_CLOEXEC);
+    close_on_exec();
 }
 
 /* Resources from the process that starts the launcher in a sandbox, where the launcher could not find them. */

@@ -14,7 +14,11 @@
 #define LIBC "musl"
 #endif
 
-static char buffer[4096];
+/* A hello fits with paths whose bytes are all escaped. Pages that no line needs are never resident. */
+#define LONGEST_ANSWER 16384
+_Static_assert(MOST_LEAVES * 6 * LEAF_PATH + 1024 <= LONGEST_ANSWER, "a cut line would have no newline");
+
+static char buffer[LONGEST_ANSWER] __attribute__((aligned(64)));
 
 static bool send_line(struct text *text)
 {
@@ -74,12 +78,25 @@ bool report_hello(const struct cgroups *cgroups, pid_t guard)
     return send_line(&text);
 }
 
-bool report_error(const char *id, const char *message)
+static struct text start_error(const char *id, const char *message)
 {
     struct text text = start_line("error");
     text_string(&text, "id", id);
     text_string(&text, "message", message);
+    return text;
+}
+
+bool report_error(const char *id, const char *message)
+{
+    struct text text = start_error(id, message);
     return send_line(&text);
+}
+
+void report_fatal(const char *id, const char *message)
+{
+    struct text text = start_error(id, message);
+    text_flag(&text, "fatal", true);
+    send_line(&text);
 }
 
 static void add_ending(struct text *text, const struct run *run)

@@ -66,7 +66,7 @@ static void kill_all(struct run *run)
     run->killing = true;
     if (!run->main_ended)
         kill(-run->spawned.pid, SIGKILL); /* a group is killed at once: no fork can escape */
-    kill_tree(run->cgroups ? run->cgroups : &none, reap, run);
+    run->unkillable = !kill_tree(run->cgroups ? run->cgroups : &none, reap, run);
 }
 
 static bool cut_file(int descriptor, int64_t cap_bytes)

@@ -118,8 +118,9 @@ int64_t number_after(const char *content, const char *key)
     size_t length = strlen(key);
     while (strncmp(content, key, length) != 0) {
         content = strchr(content, '\n');
-        if (!content++)
+        if (!content)
             return -1;
+        content++;
     }
     content += length;
     return number_in(content + strspn(content, " \t"));

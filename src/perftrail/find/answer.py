@@ -165,7 +165,9 @@ class FindAnswerJson(PinsJson):
     variant: str
     unit: str
     better: Better
-    linked: Annotated[bool, "whether a linker made the measured program, so that its memory layout may matter"]
+    linked: Annotated[
+        bool, "whether a linker made the measured program, so that its memory layout may matter"
+    ]
     revisions: Annotated[int, "number of revisions in the range"]
     builds: Annotated[int, "number of builds, failed ones included"]
     unbuildable: Annotated[list[str], "revisions without a usable sample"]

@@ -87,6 +87,12 @@ SECONDS_TO_END = 10.0
 """Time for a launcher to kill everything and end, before it is killed itself."""
 
 
+SECONDS_TO_START = 30.0
+"""Time limit for a launcher's first line."""
+
+LONGEST_ANSWER_BYTES = 1 << 16
+"""Upper limit of an answer's length, four times that of the launcher's buffer."""
+
 LONGEST_WAIT_SECONDS = 1e6
 """Largest timeout of poll; longer than any sensible timeout."""
 
@@ -163,6 +169,8 @@ class Launcher:
             except BaseException:
                 self.close()
                 raise
+            if answer.get("fatal"):
+                self.close()
             return read_result(answer, id=id)
 
     def _wait_seconds(self, command: Command) -> float | None:
@@ -221,7 +229,7 @@ class _Server:
             started = prefix[0] if prefix else path
             raise LauncherError(f"{started} — the launcher cannot be started: {error.strerror}") from error
         try:
-            hello = read_hello(read_answer(self._read_line(None)))
+            hello = read_hello(read_answer(self._read_line(SECONDS_TO_START)))
             resources = self._resources
             self._capabilities = (
                 hello if resources is None else resources.seen_outside(hello, self._process.pid)
@@ -258,8 +266,14 @@ class _Server:
         assert self._process.stdout is not None
         output = select.poll()
         output.register(self._process.stdout, select.POLLIN)
+        deadline = None if wait_seconds is None else time.monotonic() + wait_seconds
         while b"\n" not in self._waiting:
-            if not output.poll(None if wait_seconds is None else wait_seconds * 1000):
+            if len(self._waiting) > LONGEST_ANSWER_BYTES:
+                raise LauncherError(
+                    f"launcher — answered more than {LONGEST_ANSWER_BYTES} bytes without a newline; please report it"
+                )
+            left = None if deadline is None else max(0.0, deadline - time.monotonic()) * 1000
+            if not output.poll(left):
                 raise LauncherError("launcher — does not answer; perhaps another process stopped it")
             more = os.read(self._process.stdout.fileno(), 65536)
             if not more:

@@ -138,7 +138,9 @@ def read_hello(answer: Mapping[str, Any]) -> Capabilities:
 
 
 def read_result(answer: Mapping[str, Any], *, id: str) -> Ran:
-    """Parse the answer to a job; raises `LauncherError` if the launcher refused it."""
+    """Parse the answer to a job; raises `LauncherError` if the launcher refused it or had to give up."""
+    if answer["event"] == "error" and answer.get("fatal"):
+        raise LauncherError(f"launcher — gave the job up: {answer['message']}")
     if answer["event"] == "error":
         raise LauncherError(f"launcher — refused the job: {answer['message']}")
     if answer["event"] != "result" or answer["id"] != id:

@@ -33,6 +33,22 @@ def test_something_else_than_a_launcher_is_an_error(tmp_path: Path) -> None:
         Launcher(chatty).start()
 
 
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [("exec sleep 1000", "does not answer"), ("exec cat /dev/zero", "without a newline")],
+)
+def test_waiting_for_the_first_line_has_a_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, message: str
+) -> None:
+    monkeypatch.setattr("perftrail.process.launcher.SECONDS_TO_START", 0.5)
+    monkeypatch.setattr("perftrail.process.launcher.SECONDS_TO_END", 0.5)
+    path = tmp_path / "launcher"
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    with pytest.raises(LauncherError, match=message):
+        Launcher(path).start()
+
+
 def test_a_launcher_says_what_it_can(plain_launcher: Path) -> None:
     with Launcher(plain_launcher) as launcher:
         can = launcher.start()

@@ -56,6 +56,7 @@ def test_the_time_that_threads_wait_for_each_other_is_summed(launcher: Launcher,
 
 
 NOTHING = Waits()
+SUPPRESSIONS = Path(__file__).with_name("helgrind.supp")
 
 
 @pytest.mark.parametrize(
@@ -215,3 +216,32 @@ def test_a_launcher_without_the_object_says_what_to_install(
     alone = shutil.copy(plain_launcher, tmp_path / "perftrail-launcher")
     with Launcher(Path(alone)) as launcher, pytest.raises(LauncherError, match="install gcc"):
         launcher.run(trial.command("lock_work", 1, 5, "own", "return", lock_counter="preload"))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("valgrind"), reason="valgrind is not installed")
+@pytest.mark.parametrize(
+    "line",
+    [("lock_work", "4", "100", "own", "return"), ("wait_work", "condition"), ("wait_work", "semaphore")],
+)
+def test_helgrind_finds_no_race_in_the_counter(
+    plain_launcher: Path, trial: Trial, line: tuple[str, ...]
+) -> None:
+    program, *arguments = line
+    counts = trial.directory / "counts"
+    counts.write_bytes(bytes(128 * 64))
+    preload = plain_launcher.parent / "perftrail-locks.so"
+    done = subprocess.run(
+        [
+            "valgrind", "--tool=helgrind", "--error-exitcode=9", "--trace-children=no",
+            f"--suppressions={SUPPRESSIONS}",
+            trial.targets / program, *arguments,
+        ],
+        check=False,
+        capture_output=True,
+        text=True,
+        env={"LD_PRELOAD": str(preload), "PERFTRAIL_LOCKS": str(counts), "PATH": "/usr/bin:/bin"},
+        timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert any(counts.read_bytes())

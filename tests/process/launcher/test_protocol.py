@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import subprocess
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,8 +16,6 @@ from perftrail.model.process import Command, Exited
 from perftrail.process.protocol import job_line, read_answer, read_hello, read_result
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from perftrail.process.launcher import Launcher
     from tests.process.launcher.traces import Trial
 
@@ -49,8 +49,6 @@ HOSTILE = [
 
 
 def test_any_byte_is_allowed_in_arguments_and_environment(launcher: Launcher, trial: Trial) -> None:
-    import os
-
     environment = {f"V{i}": value for i, value in enumerate(HOSTILE)} | {"\udcff\t\n%": "odd name"}
     output = trial.directory / "seen"
     command = trial.command("show_start", *HOSTILE, environment=environment, stdout=str(output))
@@ -121,6 +119,27 @@ def test_a_line_beyond_all_bounds_is_refused_and_the_next_one_served(launcher_fi
     error, result = answers(launcher_file, [b"id=1\targ=" + b"x" * (17 << 20), b"id=2\targ=/bin/true"])
     assert error["message"] == "the line is too long"
     assert result["id"] == "2"
+
+
+def test_a_first_line_with_long_paths_of_escaped_bytes_is_whole(launcher_file: Path) -> None:
+    homes = [Path(f"/sys/fs/cgroup/{name}") for name in ("unified", "memory", "pids", "cpuacct")]
+    homes = [home for home in homes if os.access(home / "cgroup.procs", os.W_OK)]
+    if len(homes) < 3:
+        pytest.skip("fewer than three hierarchies of cgroups here")
+    descriptors = [os.open(home, os.O_RDONLY) for home in homes]
+    try:
+        done = subprocess.run(
+            [launcher_file, b"name=" + b"\xff" * 250, *(f"cgroup={number}" for number in descriptors)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            pass_fds=descriptors,
+            check=True,
+        )
+    finally:
+        for number in descriptors:
+            os.close(number)
+    assert len(done.stdout) > 4096
+    assert len(json.loads(done.stdout)["cgroup"]["paths"]) == len(homes)
 
 
 KEYS = (

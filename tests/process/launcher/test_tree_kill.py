@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from perftrail.errors import LauncherError
 from perftrail.model.process import Exited, TimedOut
+from perftrail.process.launcher import Launcher
+from tests.process.launcher.conftest import build_launcher
 from tests.process.launcher.traces import cgroups_of, eventually
 
 if TYPE_CHECKING:
-    from perftrail.process.launcher import Launcher
     from tests.process.launcher.traces import Trial
 
 
@@ -52,11 +57,37 @@ def test_a_cgroup_that_the_program_made_below_its_own_is_removed(launcher: Launc
     assert cgroups_of(launcher.start().pid) == []
 
 
+def test_a_process_that_cannot_be_killed_ends_the_wait_and_is_reported(
+    tmp_path_factory: pytest.TempPathFactory, trial: Trial
+) -> None:
+    freezer = Path("/sys/fs/cgroup/freezer")
+    if not os.access(freezer / "cgroup.procs", os.W_OK):
+        pytest.skip("no process can be frozen here: there is no freezer of cgroup 1")
+    impatient = build_launcher(tmp_path_factory.mktemp("impatient"), "-DCMAKE_C_FLAGS=-DKILL_SECONDS=1")
+    frozen = freezer / f"perftrail-test-{trial.mark}"
+    frozen.mkdir()
+    freeze = f"sleep 1000 & echo $! > {frozen}/cgroup.procs; echo FROZEN > {frozen}/freezer.state; wait"
+    try:
+        with Launcher(impatient) as launcher:
+            command = trial.shell(freeze, environment={"PATH": "/usr/bin:/bin"}, timeout_seconds=0.5)
+            with pytest.raises(LauncherError, match="cannot be killed"):
+                launcher.run(command)
+            assert launcher.run(trial.command("/bin/true")).ended == Exited(code=0)
+    finally:
+        (frozen / "freezer.state").write_text("THAWED")
+        assert eventually(lambda: not (frozen / "cgroup.procs").read_text())
+        assert eventually(lambda: remove_directory(frozen))
+
+
+def remove_directory(path: Path) -> bool:
+    with contextlib.suppress(OSError):
+        path.rmdir()
+    return not path.exists()
+
+
 def test_the_launcher_still_works_after_a_thousand_invocations(launcher: Launcher, trial: Trial) -> None:
     command = trial.command("exit_at_once", tree_memory="off")
     assert all(launcher.run(command).ended == Exited(code=0) for _ in range(1000))
-    from pathlib import Path
-
     server = launcher.start().server_pid
     assert len(list(Path(f"/proc/{server}/fd").iterdir())) < 12
     assert eventually(lambda: cgroups_of(launcher.start().pid) == [])

@@ -1,0 +1,46 @@
+/* Remove a leaf that stays busy, and print the number of calls of rmdir: remove_busy DIRECTORY [FILE PAUSES]
+ *
+ * With FILE, it is removed after so many pauses, and the leaf is then no longer busy. */
+#include "cgroup.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define TOO_MANY 100000
+
+int __real_rmdir(const char *path);
+
+static long calls, pauses, pauses_until_free;
+static const char *file;
+
+int __wrap_rmdir(const char *path)
+{
+    if (++calls > TOO_MANY) {
+        printf("more than %d\n", TOO_MANY);
+        exit(1);
+    }
+    return __real_rmdir(path);
+}
+
+int __wrap_nanosleep(const struct timespec *wanted, struct timespec *left)
+{
+    (void)wanted, (void)left;
+    if (file && ++pauses == pauses_until_free)
+        unlink(file);
+    return 0;
+}
+
+int main(int count, char **arguments)
+{
+    static struct cgroups cgroups = {.count = 1};
+    strcpy(cgroups.leaves[0].path, arguments[1]);
+    cgroups.leaves[0].procs = -1;
+    file = count > 2 ? arguments[2] : NULL;
+    pauses_until_free = count > 3 ? atol(arguments[3]) : 0;
+    cgroups_remove(&cgroups);
+    printf("%ld\n", calls);
+    return 0;
+}
