@@ -212,7 +212,7 @@ class LargeFiles:
             refuse_unsafe_address(address)
         except SourceError as error:
             return str(error)
-        git = remote_git(self._starter, cache=self._cache)
+        git = remote_git(self._starter, cache=self._cache).for_transfers()
         result = git.run(
             "-c", f"remote.origin.url={address}", "lfs", "fetch", "origin", commit,
             repository=mirror.path, timeout_seconds=LONG_SECONDS, log=log,

@@ -9,7 +9,7 @@ import hashlib
 import os
 import shutil
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,7 +44,17 @@ _SETTINGS = (
     "protocol.ssh.allow=always",
     "protocol.ext.allow=never",
 )
-"""Passed as variables, which override the settings of repositories and users."""
+"""Passed as variables, which override the settings of repositories and users.
+
+A driver (``filter.NAME.clean``, ``diff.NAME.textconv``) has a name that only its repository knows, so that no setting
+can override it. Commands that read a work tree's files therefore never use a foreign git directory.
+"""
+
+_NO_TRANSFER = {"GIT_ALLOW_PROTOCOL": "", "GIT_NO_LAZY_FETCH": "1"}
+"""Variables of a git that must not transfer: for a missing object it would start a program of the repository."""
+
+UPLOAD_PACK = f"{' '.join(f'{name}={value}' for name, value in _NO_TRANSFER.items())} git-upload-pack"
+"""Program that reads a local repository for a clone or fetch; git removes other variables from its environment."""
 
 _KEPT = ("GIT_SSH", "GIT_SSH_COMMAND", "GIT_SSL_CAINFO", "GIT_SSL_CAPATH", "GIT_PROXY_COMMAND")
 """Git's own variables that remote addresses may need; all others are removed."""
@@ -65,7 +75,7 @@ class Git:
         timeout_seconds: float = QUICK_SECONDS,
         log: str | Path | None = None,
     ) -> ToolResult:
-        """Run one git command in a directory of a repository."""
+        """Run one git command in a directory of a repository. It cannot transfer anything; see `for_transfers`."""
         return self.client.run(
             [self.program, "--no-pager", *words],
             directory=repository,
@@ -73,6 +83,23 @@ class Git:
             timeout_seconds=timeout_seconds,
             log=log,
         )
+
+    def for_transfers(self) -> Git:
+        """Return a git that may clone and fetch. Use it only in directories of perftrail's own mirrors."""
+        environment = {
+            name: value for name, value in self.client.environment.items() if name not in _NO_TRANSFER
+        }
+        return replace(self, client=replace(self.client, environment=environment))
+
+    def with_variables(self, **variables: str) -> Git:
+        """Return a git with additional variables."""
+        return replace(
+            self, client=replace(self.client, environment={**self.client.environment, **variables})
+        )
+
+    def without_repository(self) -> Git:
+        """Return a git that considers no directory part of a repository, not even one with a ``.git``."""
+        return self.with_variables(GIT_DIR="/dev/null")
 
 
 def local_git(starter: Starter, *, cache: Path) -> Git:
@@ -106,6 +133,7 @@ def _git(starter: Starter, settings: Path) -> Git:
         "GIT_ATTR_NOSYSTEM": "1",
         "GIT_ASKPASS": "/bin/false",
         "SSH_ASKPASS": "/bin/false",
+        **_NO_TRANSFER,
     }
     return Git(client=Client(starter=starter, environment=environment), program=program)
 
