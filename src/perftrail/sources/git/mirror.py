@@ -17,7 +17,7 @@ from perftrail.file_tree import exclusive_lock, publish, shared_lock, try_exclus
 from perftrail.model.build import content_key
 from perftrail.model.wording import quoted
 from perftrail.sources.client import LONG_SECONDS, shared_directory
-from perftrail.sources.git.command import UPLOAD_PACK, Git, find_objects, local_git, remote_git
+from perftrail.sources.git.command import UPLOAD_PACK, Git, TreeLimit, find_objects, local_git, remote_git
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,14 +30,24 @@ _UNFINISHED = "initializing"
 """Content of a worktree's lock while git creates it; it stays after a kill."""
 
 
-def add_worktree(mirror: Mirror, commit: str, directory: str, log: str, *, empty: bool = False) -> None:
+def add_worktree(
+    mirror: Mirror,
+    commit: str,
+    directory: str,
+    log: str,
+    *,
+    empty: bool = False,
+    limit: TreeLimit | None = None,
+) -> None:
     """Check a commit out into a new directory, connected to the mirror so that ``git describe`` works there.
 
-    With `empty`, only that connection is created. Raises `CheckoutFailed`. ``--force`` is given twice:
+    With `empty`, only that connection is created. The tree counts for the `limit`. Raises `CheckoutFailed`.
+    ``--force`` is given twice:
     git still knows, and locks, a directory that was removed after a kill.
     """
     if Path(directory).exists():
         raise CheckoutFailed(f"{directory}: exists already; a revision needs a new directory")
+    (limit or TreeLimit()).count(mirror.git, mirror.path, commit, sizes=not empty)
     Path(directory).parent.mkdir(parents=True, exist_ok=True)
     with shared_lock(mirror.lock):
         # Git reads the records of all worktrees to add one, and fails at an incomplete record.
