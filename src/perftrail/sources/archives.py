@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import tempfile
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin
@@ -18,7 +19,8 @@ from perftrail.errors import CheckoutFailed, SourceError
 from perftrail.file_tree import exclusive_lock, publish, remove_tree
 from perftrail.model.build import content_key
 from perftrail.model.subject import Revision
-from perftrail.model.wording import quoted
+from perftrail.model.wording import duration, quoted
+from perftrail.sources.client import LONG_SECONDS
 from perftrail.sources.ranges import EVERYTHING, parse_range
 from perftrail.sources.unpacking import unpack
 
@@ -99,7 +101,7 @@ def _download_checked(archive: Archive, address: str, to: Path) -> None:
 
 def _download(address: str, to: Path) -> str:
     """Download an address into a file; return its checksum."""
-    digest, size = hashlib.sha256(), 0
+    digest, size, deadline = hashlib.sha256(), 0, time.monotonic() + LONG_SECONDS
     with requests.Session() as session:
         for scheme in ("https://", "http://"):
             session.mount(scheme, HTTPAdapter(max_retries=_RETRIES))
@@ -111,6 +113,11 @@ def _download(address: str, to: Path) -> str:
                 size += len(piece)
                 if size > LARGEST_ARCHIVE_BYTES:
                     raise CheckoutFailed(f"{address}: is larger than {LARGEST_ARCHIVE_BYTES} bytes")
+                if time.monotonic() > deadline:
+                    raise CheckoutFailed(
+                        f"{address}: the download took more than {duration(LONG_SECONDS)}; check the network, or "
+                        "download it yourself and name the file in source.archives"
+                    )
                 digest.update(piece)
                 file.write(piece)
     return digest.hexdigest()

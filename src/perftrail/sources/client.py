@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,8 @@ from typing import TYPE_CHECKING
 
 from perftrail.errors import SourceError
 from perftrail.file_tree import user_cache
-from perftrail.model.process import Command, describe_end
+from perftrail.model.process import Command, Signalled, describe_end
+from perftrail.model.wording import quantity
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,6 +28,16 @@ QUICK_SECONDS = 300.0
 
 LONG_SECONDS = 3600.0
 """Limit for commands that move data: clones, check-outs, downloads."""
+
+LARGEST_OUTPUT_BYTES = 256 << 20
+"""Limit of a tool's output, which perftrail reads into memory; a tool that prints more is stopped."""
+
+LARGEST_FILE_BYTES = 64 << 30
+"""Limit of each file that a command which moves data may write; larger than any known repository."""
+
+
+LARGEST_MEMORY_BYTES = 4 << 30
+"""Limit of the memory of a command that answers a question: git collects a comparison before it prints any."""
 
 
 def shared_directory(name: str) -> Path | None:
@@ -40,11 +52,16 @@ def shared_directory(name: str) -> Path | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResult:
-    """Output of a tool. `ended` describes how it failed; empty after success."""
+    """Output of a tool. `ended` describes how it failed; empty after success.
+
+    `over_limit`: it printed more than `LARGEST_OUTPUT_BYTES`, or wrote a larger file than it may. Then there is no
+    output.
+    """
 
     output: bytes
     errors: str
     ended: str
+    over_limit: bool = False
 
     @property
     def failed(self) -> bool:
@@ -80,19 +97,33 @@ class Client:
         stdin: bytes = b"",
         timeout_seconds: float = QUICK_SECONDS,
         log: str | Path | None = None,
+        output_bytes: int | None = None,
     ) -> ToolResult:
-        """Run one command and return its output; the command and all its output are appended to `log`."""
+        """Run one command and return its output; the command and all its output are appended to `log`.
+
+        Commands limited to `QUICK_SECONDS` only answer a question: their memory is limited, and they may not write
+        larger files than their output, which is limited to `output_bytes` [default: `LARGEST_OUTPUT_BYTES`].
+        """
         with tempfile.TemporaryDirectory(prefix="perftrail-client-") as scratch:
-            result = self._run(command, Path(scratch), str(directory), stdin, timeout_seconds)
+            limit = LARGEST_OUTPUT_BYTES if output_bytes is None else output_bytes
+            result = self._run(command, Path(scratch), str(directory), stdin, timeout_seconds, limit)
         if log is not None:
             _append(Path(log), command, result)
         return result
 
     def _run(
-        self, command: Sequence[str], scratch: Path, directory: str, stdin: bytes, timeout_seconds: float
+        self,
+        command: Sequence[str],
+        scratch: Path,
+        directory: str,
+        stdin: bytes,
+        timeout_seconds: float,
+        limit: int,
     ) -> ToolResult:
         given, output, errors = scratch / "in", scratch / "out", scratch / "err"
         given.write_bytes(stdin)
+        quick = timeout_seconds <= QUICK_SECONDS
+        largest_file = limit if quick else LARGEST_FILE_BYTES
         ran = self.starter.run(
             Command(
                 arguments=tuple(command),
@@ -101,15 +132,30 @@ class Client:
                 stdin=str(given),
                 stdout=str(output),
                 stderr=str(errors),
+                output_cap_bytes=limit,
                 timeout_seconds=timeout_seconds,
                 tree_memory="off",
+                limits={"fsize": largest_file, **({"data": LARGEST_MEMORY_BYTES} if quick else {})},
             )
         )
+        printed = output.stat().st_size if output.exists() else 0
+        if printed >= limit or ran.ended == Signalled(signal=signal.SIGXFSZ):
+            written = limit if printed >= limit else largest_file
+            return ToolResult(output=b"", errors="", ended=_over_limit(command, written), over_limit=True)
         return ToolResult(
             output=output.read_bytes() if output.exists() else b"",
             errors=errors.read_text("utf-8", errors="replace") if errors.exists() else "",
             ended=describe_end(ran.ended, timeout_seconds=timeout_seconds),
         )
+
+
+def _over_limit(command: Sequence[str], limit_bytes: int) -> str:
+    words = [Path(command[0]).name, *(word for word in command[1:] if not word.startswith("-"))]
+    return (
+        f"{' '.join(words[:2])} was stopped: it wrote more than {quantity(float(limit_bytes), 'B')}, the limit for "
+        "what perftrail reads from a repository or package. A smaller range, or a source without the "
+        "oversized data, stays below it"
+    )
 
 
 def client_environment(*, without: Sequence[str], keep: Sequence[str] = ()) -> dict[str, str]:

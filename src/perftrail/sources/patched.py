@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -49,6 +49,7 @@ class PatchedSource:
     def __init__(self, inner: Source, own: Patched, *, cache: str, starter: Starter) -> None:
         self._inner = inner
         self._own = own
+        self._cache = Path(cache)
         self._git = local_git(starter, cache=Path(cache))
 
     def history(self, range: str | None = None) -> tuple[Revision, ...]:
@@ -83,9 +84,10 @@ class PatchedSource:
         with tempfile.NamedTemporaryFile(prefix="perftrail-patch-", suffix=".patch") as file:
             file.write(self._own.patch.text)
             file.flush()
-            index = ["--index"] if (Path(directory) / ".git").exists() else []
-            result = isolated_git(self._git, Path(directory)).run(
-                "apply", *index, "--whitespace=nowarn", "--", file.name,
+            own = is_worktree_of_mirror(Path(directory), cache=self._cache)
+            git = isolated_git(self._git, Path(directory)) if own else self._git.without_repository()
+            result = git.run(
+                "apply", *(["--index"] if own else []), "--whitespace=nowarn", "--", file.name,
                 repository=directory, timeout_seconds=LONG_SECONDS, log=log,
             )  # fmt: skip
         if result.failed:
@@ -101,7 +103,7 @@ class PlainPatches:
 
     def __init__(self, source: Source, *, cache: str, starter: Starter) -> None:
         self._source = source
-        self._git = local_git(starter, cache=Path(cache))
+        self._git = local_git(starter, cache=Path(cache)).without_repository()
 
     def apply(self, text: bytes, *, onto: Revision, workplace: str) -> Patch | Conflict:
         """Try a patch; if it does not apply, it is left half-applied in ``workplace/tree``, once.
@@ -116,11 +118,10 @@ class PlainPatches:
             file.write_bytes(text)
             changes = changes_of(self._git, file)
             self._source.materialise(onto, str(tree), f"{scratch}/log")
-            git = isolated_git(self._git, tree)
-            result = git.run("apply", "--whitespace=nowarn", "--", str(file), repository=tree)
+            result = self._git.run("apply", "--whitespace=nowarn", "--", str(file), repository=tree)
             if result.failed:
                 existed = kept.exists()
-                obstacles = apply_some(git, file, tree)
+                obstacles = apply_some(self._git, file, tree)
                 if not existed:
                     tree.rename(kept)
                 return Conflict(obstacles=obstacles, directory=str(kept), kept=existed)
@@ -134,9 +135,7 @@ def changes_of(git: Git, file: Path) -> tuple[FileChange, ...]:
 
     Raises `SourceError` for an invalid patch, `NoAnswer` if it changes nothing.
     """
-    result = isolated_git(git, file.parent).run(
-        "apply", "--numstat", "-z", "--", str(file), repository=file.parent
-    )
+    result = git.without_repository().run("apply", "--numstat", "-z", "--", str(file), repository=file.parent)
     if result.failed:
         raise SourceError(f"not a patch that git can read: {result.why}")
     found = [field.split("\t", 2) for field in result.fields()]
@@ -152,9 +151,7 @@ def apply_some(git: Git, file: Path, tree: Path) -> tuple[Obstacle, ...]:
 
     Raises `SourceError` if git refuses the patch for another reason, for example a path outside the tree.
     """
-    result = isolated_git(git, tree).run(
-        "apply", "--reject", "--whitespace=nowarn", "--", str(file), repository=tree
-    )
+    result = git.run("apply", "--reject", "--whitespace=nowarn", "--", str(file), repository=tree)
     passages: dict[str, list[Passage]] = {}
     for path, line in _REFUSED.findall(result.errors):
         passages.setdefault(path, []).append(Passage(first=int(line), last=int(line)))
@@ -170,8 +167,26 @@ def apply_some(git: Git, file: Path, tree: Path) -> tuple[Obstacle, ...]:
 
 def isolated_git(git: Git, directory: Path) -> Git:
     """Return a git that does not consider a directory part of an enclosing repository."""
-    ceiling = {"GIT_CEILING_DIRECTORIES": str(directory.resolve().parent)}
-    return replace(git, client=replace(git.client, environment={**git.client.environment, **ceiling}))
+    return git.with_variables(GIT_CEILING_DIRECTORIES=str(directory.resolve().parent))
+
+
+_LARGEST_LINK_BYTES = 8192
+_LINK = re.compile(rb"gitdir: (/[^\0\n]+)\n?")
+
+
+def is_worktree_of_mirror(directory: Path, *, cache: Path) -> bool:
+    """Return whether perftrail checked a tree out of a mirror below `cache`.
+
+    Otherwise a ``.git`` in it comes from an archive or a check-in, and its settings could start any program.
+    """
+    link = directory / ".git"
+    if link.is_symlink() or not link.is_file():
+        return False
+    with link.open("rb") as file:
+        found = _LINK.fullmatch(file.read(_LARGEST_LINK_BYTES))
+    return found is not None and Path(os.fsdecode(found[1])).resolve().is_relative_to(
+        (cache / "git").resolve()
+    )
 
 
 def _count(text: str) -> int | None:

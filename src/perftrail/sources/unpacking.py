@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import posixpath
 import stat
@@ -14,7 +15,7 @@ from enum import StrEnum
 from functools import partial
 from lzma import LZMAError
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Self
 
 from perftrail.errors import CheckoutFailed
 from perftrail.file_tree import NewTree, set_same_date
@@ -26,6 +27,15 @@ if TYPE_CHECKING:
 LARGEST_TREE_BYTES = 8 << 30
 MOST_ENTRIES = 1_000_000
 """More entries than any release has; larger archives are refused."""
+
+LARGEST_DIRECTORY_BYTES = 64 << 20
+"""Limit of a zip archive's list of entries, which Python reads at once."""
+
+LONGEST_HEADER_BYTES = 1 << 20
+"""Limit of a tar archive's header with a long name, which Python reads at once."""
+
+LONGEST_TARGET_BYTES = 4096
+"""Longest target of a link that Linux accepts."""
 
 _PIECE_BYTES = 1 << 20
 
@@ -49,6 +59,7 @@ class _Entry:
     kind: _Kind
     program: bool
     target: str
+    size_bytes: int
     open: Callable[[], IO[bytes]]
 
 
@@ -60,7 +71,7 @@ def unpack(archive: Path, directory: Path) -> int:
     """
     try:
         with ExitStack() as stack:
-            entries = _without_wrapper(list(_entries(archive, stack)))
+            entries = _without_wrapper(_counted(_entries(archive, stack)))
             _refuse_entries_behind_links(entries)
             directory.mkdir(parents=True)
             _write(entries, NewTree(directory))
@@ -76,13 +87,69 @@ _BROKEN = (tarfile.TarError, zipfile.BadZipFile, zlib.error, LZMAError)
 
 
 def _entries(archive: Path, stack: ExitStack) -> Iterator[_Entry]:
-    if tarfile.is_tarfile(archive):
-        opened = tarfile.open(archive, errorlevel=2)  # noqa: SIM115 - the stack closes it
-        yield from _of_tar(stack.enter_context(opened))
-    elif zipfile.is_zipfile(archive):
-        yield from _of_zip(stack.enter_context(zipfile.ZipFile(archive)))
+    try:
+        opened = tarfile.open(archive, errorlevel=2, tarinfo=_Member)  # noqa: SIM115 - the stack closes it
+    except tarfile.TarError:
+        file = stack.enter_context(_ArchiveFile(archive))
+        if not zipfile.is_zipfile(file):
+            raise CheckoutFailed(f"{archive.name}: is neither a tar archive nor a zip archive") from None
+        yield from _of_zip(stack.enter_context(zipfile.ZipFile(file)))
     else:
-        raise CheckoutFailed(f"{archive.name}: is neither a tar archive nor a zip archive")
+        yield from _of_tar(stack.enter_context(opened))
+
+
+def _counted(entries: Iterable[_Entry]) -> list[_Entry]:
+    """Return the entries. Raises `CheckoutFailed` as soon as there are too many, or their contents are too large."""
+    found: list[_Entry] = []
+    left = LARGEST_TREE_BYTES
+    for entry in entries:
+        left -= entry.size_bytes
+        if len(found) == MOST_ENTRIES:
+            raise CheckoutFailed(f"the archive contains more than {MOST_ENTRIES} entries; {_REMEDY}")
+        if left < 0:
+            raise CheckoutFailed(f"the archive unpacks to more than {LARGEST_TREE_BYTES} bytes; {_REMEDY}")
+        found.append(entry)
+    return found
+
+
+_REMEDY = "perftrail does not unpack it. Leave this release out of the range"
+
+
+class _ArchiveFile(io.FileIO):
+    """A zip archive, of which no list of entries is read that is too large for the memory."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Read like a file. Raises `CheckoutFailed` for too much at once."""
+        if size is not None and size > LARGEST_DIRECTORY_BYTES:
+            raise CheckoutFailed(
+                f"the archive's list of entries has more than {LARGEST_DIRECTORY_BYTES} bytes; {_REMEDY}"
+            )
+        return super().read(size) or b""
+
+
+_LONG_HEADERS = frozenset(
+    {
+        tarfile.GNUTYPE_LONGNAME,
+        tarfile.GNUTYPE_LONGLINK,
+        tarfile.XHDTYPE,
+        tarfile.XGLTYPE,
+        tarfile.SOLARIS_XHDTYPE,
+    }
+)
+
+
+class _Member(tarfile.TarInfo):
+    """A member of a tar archive, of which no header is read that is too large for the memory."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        """Read a header block. Raises `CheckoutFailed` for a header that is too long."""
+        found = super().frombuf(buf, encoding, errors)
+        if found.type in _LONG_HEADERS and found.size > LONGEST_HEADER_BYTES:
+            raise CheckoutFailed(
+                f"a header of the archive has more than {LONGEST_HEADER_BYTES} bytes; {_REMEDY}"
+            )
+        return found
 
 
 def _of_zip(archive: zipfile.ZipFile) -> Iterator[_Entry]:
@@ -95,9 +162,21 @@ def _of_zip(archive: zipfile.ZipFile) -> Iterator[_Entry]:
             parts=_parts(info.filename),
             kind=kind,
             program=bool(mode & stat.S_IXUSR),
-            target=os.fsdecode(archive.read(info)) if kind is _Kind.LINK else "",
+            target=_link_target(archive, info) if kind is _Kind.LINK else "",
+            size_bytes=info.file_size,
             open=partial(archive.open, info),
         )
+
+
+def _link_target(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> str:
+    with archive.open(info) as content:
+        target = content.read(LONGEST_TARGET_BYTES)
+    if len(target) == LONGEST_TARGET_BYTES:
+        raise CheckoutFailed(
+            f"the archive's link {quoted(info.filename)} has a target of {LONGEST_TARGET_BYTES} bytes or more; "
+            f"{_REMEDY}"
+        )
+    return os.fsdecode(target)
 
 
 def _of_tar(archive: tarfile.TarFile) -> Iterator[_Entry]:
@@ -107,6 +186,7 @@ def _of_tar(archive: tarfile.TarFile) -> Iterator[_Entry]:
             kind=_kind(member),
             program=bool(member.mode & stat.S_IXUSR),
             target=member.linkname,
+            size_bytes=member.size if member.isfile() else 0,
             open=partial(_content, archive, member),
         )
 
@@ -140,8 +220,6 @@ def _parts(name: str) -> tuple[str, ...]:
 
 def _without_wrapper(entries: list[_Entry]) -> list[_Entry]:
     """Leave out a single enclosing directory, which release archives usually have, and empty names."""
-    if len(entries) > MOST_ENTRIES:
-        raise CheckoutFailed(f"the archive contains more than {MOST_ENTRIES} entries")
     named = [entry for entry in entries if entry.parts]
     tops = {entry.parts[0] for entry in named}
     bare = [entry for entry in named if len(entry.parts) == 1]
@@ -154,6 +232,7 @@ def _without_wrapper(entries: list[_Entry]) -> list[_Entry]:
             program=entry.program,
             # The target of a hard link is relative to the archive's top, that of a symbolic link to the link.
             target="/".join(_parts(entry.target)[1:]) if entry.kind is _Kind.HARD_LINK else entry.target,
+            size_bytes=entry.size_bytes,
             open=entry.open,
         )
         for entry in named
@@ -190,7 +269,9 @@ def _copy(entry: _Entry, tree: NewTree, *, most: int) -> int:
         while piece := content.read(_PIECE_BYTES):
             written += len(piece)
             if written > most:
-                raise CheckoutFailed(f"the archive unpacks to more than {LARGEST_TREE_BYTES} bytes")
+                raise CheckoutFailed(
+                    f"the archive unpacks to more than {LARGEST_TREE_BYTES} bytes; {_REMEDY}"
+                )
             file.write(piece)
     return written
 

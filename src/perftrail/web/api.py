@@ -412,7 +412,7 @@ async def compare(request: Request) -> Response:
     subjects = requested_subjects(request, snapshot)
     if subjects is None:
         return JSONResponse({"a": None, "b": None, "metrics": []})
-    found = compare_two(snapshot.gathered, snapshot.rows_of, *subjects)
+    found = await asyncio.to_thread(compare_two, snapshot.gathered, snapshot.rows_of, *subjects)
     first, second = (_subject(each) for each in subjects)
     answer: ComparisonJson = {"a": first, "b": second, "metrics": [each.as_json() for each in found]}
     return JSONResponse(answer)

@@ -24,7 +24,7 @@ from perftrail.errors import PerftrailError, UsageError
 from perftrail.present.dashboard.live import LiveJson
 from perftrail.web import api, pages, rendering
 from perftrail.web.access import Visits
-from perftrail.web.guard import Guard
+from perftrail.web.guard import MOST_EACH, Guard
 from perftrail.web.openapi import Operation, QueryParameter, document
 from perftrail.web.rendering import Pages, environment
 from perftrail.web.request_arguments import NotYetError, Web
@@ -218,12 +218,21 @@ class TimeLimitedProtocol(H11Protocol):
 
     seconds = REQUEST_SECONDS
     sending_seconds = SENDING_SECONDS
+    _counted: tuple[Guard, str] | None = None
     _limit: TimerHandle | None = None
     _send_limit: TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
         """Start waiting for the first request."""
         super().connection_made(transport)
+        guard = self.config.app
+        peer = self.client[0] if self.client else ""
+        if isinstance(guard, Guard) and peer not in guard.access.proxies:
+            self._counted = (guard, peer)
+            guard.connections[peer] += 1
+            if guard.connections[peer] > MOST_EACH:
+                transport.abort()
+                return
         self._begin()
 
     def data_received(self, data: bytes) -> None:
@@ -236,6 +245,11 @@ class TimeLimitedProtocol(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop waiting."""
+        if self._counted is not None:
+            (guard, peer), self._counted = self._counted, None
+            guard.connections[peer] -= 1
+            if not guard.connections[peer]:
+                del guard.connections[peer]
         self._end()
         self._end_send_limit()
         super().connection_lost(exc)

@@ -9,6 +9,7 @@ import asyncio
 import ipaddress
 import re
 import time
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
 
 MOST_KNOWN = 10_000
+
+MOST_EACH = 50
+"""Maximum number of connections and unfinished requests of one address, so that others can still connect."""
 
 
 @dataclass(slots=True)
@@ -83,12 +87,17 @@ HEADERS = {
 
 @dataclass(slots=True)
 class Guard:
-    """Passes on permitted requests. Every answer, also a refusal, has strict headers for browsers."""
+    """Passes on permitted requests. Every answer, also a refusal, has strict headers for browsers.
+
+    `running` counts the unfinished requests of each client, `connections` those of each peer that is not a proxy.
+    """
 
     app: ASGIApp
     access: Access
     visits: Visits
     pace: RateLimit = field(default_factory=lambda: RateLimit(burst=300.0, each_second=30.0))
+    running: Counter[str] = field(default_factory=Counter)
+    connections: Counter[str] = field(default_factory=Counter)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or pass it on to the pages."""
@@ -97,8 +106,21 @@ class Guard:
             return
         if scope["type"] != "http":
             return
-        kept = _with_headers(send)
+        client = client_address(scope, self.access)
+        self.running[client] += 1
+        try:
+            await self._answer(scope, receive, _with_headers(send), crowded=self.running[client] > MOST_EACH)
+        finally:
+            self.running[client] -= 1
+            if not self.running[client]:
+                del self.running[client]
+
+    async def _answer(self, scope: Scope, receive: Receive, kept: Send, *, crowded: bool) -> None:
         headers = Headers(scope=scope)
+        if crowded:
+            text = f"{MOST_EACH} requests of your address are unfinished; wait for one of them"
+            await PlainTextResponse(text, 429, {"Retry-After": "5"})(scope, receive, kept)
+            return
         visitor = self._visitor(scope, headers)
         refusal = self._refusal(scope, headers, visitor)
         if refusal is not None:

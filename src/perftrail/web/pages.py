@@ -67,6 +67,9 @@ if TYPE_CHECKING:
     from perftrail.web.studies import About, ServedStudy
 
 
+MOST_STREAMS_EACH = 10
+"""Maximum number of live pages of one address, so that one reader cannot use all of `MOST_STREAMS`."""
+
 MOST_STREAMS = 40
 """Maximum number of simultaneous watchers; further ones are asked to return later."""
 
@@ -134,18 +137,29 @@ async def events(request: Request) -> Response:
     served_study, pages = served_study_of(request), web(request).pages
     if sum(each.watchers for each in web(request).served_studies.values()) >= MOST_STREAMS:
         raise HTTPException(503, "too many browsers watch already; try again later")
+    streams, address = web(request).streams, client_address(request.scope, web(request).access)
+    if streams[address] >= MOST_STREAMS_EACH:
+        raise HTTPException(
+            503, f"{MOST_STREAMS_EACH} pages of your address are live already; close one, or reload this one"
+        )
     context = {"visitor": visitor(request), "served_study": served_study}
 
     async def events() -> AsyncGenerator[str]:
-        yield "retry: 3000\n\n"
-        async with aclosing(served_study.watch()) as watched:
-            async for live in watched:
-                if not has_access(request):
-                    return
-                if live is None:
-                    yield ": still here\n\n"
-                else:
-                    yield _event("live", pages.text("live.html", {**context, "live": live}))
+        streams[address] += 1
+        try:
+            yield "retry: 3000\n\n"
+            async with aclosing(served_study.watch()) as watched:
+                async for live in watched:
+                    if not has_access(request):
+                        return
+                    if live is None:
+                        yield ": still here\n\n"
+                    else:
+                        yield _event("live", pages.text("live.html", {**context, "live": live}))
+        finally:
+            streams[address] -= 1
+            if not streams[address]:
+                del streams[address]
 
     # proxies must neither buffer nor compress events
     headers = {"X-Accel-Buffering": "no", "Cache-Control": "no-store, no-transform"}
@@ -538,7 +552,11 @@ async def compare(request: Request) -> Response:
         if error.status_code != 404:
             raise
         wrong = error.detail
-    found = () if subjects is None else compare_two(snapshot.gathered, snapshot.rows_of, *subjects)
+    found = (
+        ()
+        if subjects is None
+        else await asyncio.to_thread(compare_two, snapshot.gathered, snapshot.rows_of, *subjects)
+    )
     return web(request).pages.page(
         request,
         "compare.html",
@@ -560,7 +578,8 @@ async def compare_chart(request: Request) -> Response:
     subjects = requested_subjects(request, snapshot)
     if subjects is None:
         raise HTTPException(404, "the study has no samples to compare")
-    drawn = comparison_chart(compare_two(snapshot.gathered, snapshot.rows_of, *subjects), *subjects)
+    found = await asyncio.to_thread(compare_two, snapshot.gathered, snapshot.rows_of, *subjects)
+    drawn = comparison_chart(found, *subjects)
     if drawn is None:
         raise HTTPException(404, "the two subjects have no metric that can be compared")
     return drawing(drawn)

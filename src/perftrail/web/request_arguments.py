@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -31,12 +32,16 @@ LONGEST = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Web:
-    """State that all pages share. `logins` limits how often somebody may try a token."""
+    """State that all pages share.
+
+    `logins` limits how often somebody may try a token. `streams` counts the live pages of each address.
+    """
 
     served_studies: Mapping[str, ServedStudy]
     pages: Pages
     access: Access
     visits: Visits
+    streams: Counter[str] = field(default_factory=Counter)
     logins: RateLimit = field(default_factory=lambda: RateLimit(burst=5.0, each_second=0.1))
 
 

@@ -61,6 +61,10 @@ FROM json_each({names}) n JOIN blob b ON b.uuid = n.value WHERE b.size >= 0
 """
 
 
+MOST_FILES = 1_000_000
+"""More files than any known project has."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _File:
     """A file of a check-in: path, artifact, and ``x`` for a program or ``l`` for a link."""
@@ -124,6 +128,11 @@ class FossilTrees:
     def write_own(self, id_: str, directory: Path) -> int:
         """Write only a check-in's own files; raises like `write`."""
         rows = self._copy.rows(_FILES.replace("{id}", literal(id_)))
+        if len(rows) > MOST_FILES:
+            raise CheckoutFailed(
+                f"it has more than {MOST_FILES} files, and perftrail does not write them; leave the check-in out of "
+                "the range"
+            )
         files = [_File(name=name, artifact=artifact, kind=kind) for name, artifact, kind in rows]
         with tempfile.TemporaryDirectory(dir=directory, prefix=".artifacts-") as staging:
             artifacts = self._staged(files, Path(staging))

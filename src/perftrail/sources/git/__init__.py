@@ -61,20 +61,25 @@ class GitSource:
     def edited(self) -> str:
         """Return the checked-out commit if files are changed or staged.
 
-        Uses only plumbing that reads no file content, because comparing contents runs filters that the repository
-        names.
+        Git may compare a file's content with its own, through a filter that the repository names. So it uses the
+        mirror's settings here, and only the index of the user's repository.
         """
         if self._mirror.own_copy is None:
             return ""
         git, repository = self._mirror.git, self._table.location
-        index = git.run("rev-parse", "--path-format=absolute", "--git-path", "index", repository=repository)
-        if index.failed or not Path(index.lines()[0]).is_file():
+        places = ("rev-parse", "--path-format=absolute", "--show-toplevel", "--git-path", "index")
+        found = git.run(*places, repository=repository)
+        if found.failed or not Path(found.lines()[1]).is_file():
             return ""  # nothing is checked out
-        staged = ("diff-index", "--cached", "--name-only", "--ignore-submodules=all", "HEAD")
+        top, index = found.lines()[:2]
+        commit = self._mirror.resolve("HEAD")
+        comparing = git.with_variables(
+            GIT_DIR=str(self._mirror.ready()), GIT_WORK_TREE=top, GIT_INDEX_FILE=index
+        )
+        staged = ("diff-index", "--cached", "--name-only", "--ignore-submodules=all", commit)
         files = ("diff-files", "--name-only", "--ignore-submodules=all")
-        results = [git.run(*words, repository=repository) for words in (staged, files)]
-        changed = any(result.output.strip() for result in results if not result.failed)
-        return self._mirror.resolve("HEAD") if changed else ""
+        results = [comparing.run(*words, repository=top) for words in (staged, files)]
+        return commit if any(result.output.strip() for result in results if not result.failed) else ""
 
     def merge(self, revision: Revision) -> Merge | None:
         """Return the parents of a merge, or of a commit that squashed a branch, with their branches."""

@@ -20,7 +20,7 @@ from perftrail.file_tree import remove_tree
 from perftrail.model.build import content_key
 from perftrail.model.wording import quoted
 from perftrail.sources.client import LONG_SECONDS
-from perftrail.sources.git.command import find_objects, listings, remote_git
+from perftrail.sources.git.command import TreeLimit, find_objects, listings, remote_git
 from perftrail.sources.git.mirror import Mirror, add_worktree, forget_removed_worktrees
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ class LargeFiles:
             refuse_unsafe_address(address)
         except SourceError as error:
             return str(error)
-        git = remote_git(self._starter, cache=self._cache)
+        git = remote_git(self._starter, cache=self._cache).for_transfers()
         result = git.run(
             "-c", f"remote.origin.url={address}", "lfs", "fetch", "origin", commit,
             repository=mirror.path, timeout_seconds=LONG_SECONDS, log=log,
@@ -305,6 +305,9 @@ def _run(git: Git, worktree: Path, *words: str, stdin: bytes = b"", log: str | N
     return result.output
 
 
+MOST_SUBMODULES = 1000
+"""Maximum number of submodules in one check-out, at all depths."""
+
 DEEPEST = 20
 """Maximum depth of nested submodules; a hostile repository could nest them without end."""
 
@@ -318,6 +321,7 @@ class _Part:
     commit: str
     directory: Path
     depth: int
+    limit: TreeLimit
 
 
 class Checkouts:
@@ -332,6 +336,7 @@ class Checkouts:
         self._mirrors: dict[str, Mirror] = {}
         self._unreachable: dict[str, str] = {}
         self._tidied: set[Path] = set()
+        self._added = 0
 
     def write(self, commit: str, directory: str, log: str) -> None:
         """Write a commit's files into a new directory, all of them or none.
@@ -344,9 +349,11 @@ class Checkouts:
             commit=commit,
             directory=Path(directory),
             depth=0,
+            limit=TreeLimit(),
         )
         self._tidy(self._mirror)
-        add_worktree(self._mirror, commit, directory, log, empty=bool(self._table.sparse))
+        self._added = 0
+        add_worktree(self._mirror, commit, directory, log, empty=bool(self._table.sparse), limit=whole.limit)
         try:
             if self._table.sparse:
                 fill(self._mirror.git, whole.directory, self._table.sparse, log=log)
@@ -374,13 +381,16 @@ class Checkouts:
         except (SourceError, OSError) as error:
             raise CheckoutFailed(_submodule_remedy(submodule, str(error), depth=part.depth)) from error
         self._tidy(inner.mirror)
-        add_worktree(inner.mirror, inner.commit, str(inner.directory), log)
+        add_worktree(inner.mirror, inner.commit, str(inner.directory), log, limit=inner.limit)
         self._complete(inner, log)
 
     def _found(self, part: _Part, submodule: Submodule) -> _Part:
         """Return the mirror with a submodule's commit: of the user's own clone, else of its address."""
         if part.depth == DEEPEST:
             raise SourceError(f"more than {DEEPEST} nested submodules")
+        self._added += 1
+        if self._added > MOST_SUBMODULES:
+            raise SourceError(f"more than {MOST_SUBMODULES} submodules")
         address = submodule_address(submodule.address, parent=part.address)
         failed: SourceError | None = None
         for location in (*own_copies(part.mirror, submodule), address):
@@ -396,6 +406,7 @@ class Checkouts:
                 commit=submodule.commit,
                 directory=part.directory / submodule.path,
                 depth=part.depth + 1,
+                limit=part.limit,
             )
         assert failed is not None, address
         raise failed

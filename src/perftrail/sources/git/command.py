@@ -9,12 +9,20 @@ import hashlib
 import os
 import shutil
 import tempfile
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perftrail.errors import SourceError
-from perftrail.sources.client import QUICK_SECONDS, Client, client_environment, refuse_control_characters
+from perftrail.errors import CheckoutFailed, SourceError
+from perftrail.model.wording import quantity
+from perftrail.sources.client import (
+    LARGEST_OUTPUT_BYTES,
+    QUICK_SECONDS,
+    Client,
+    client_environment,
+    refuse_control_characters,
+)
 from perftrail.sources.ranges import LARGEST_LABEL_BYTES
 
 if TYPE_CHECKING:
@@ -44,7 +52,17 @@ _SETTINGS = (
     "protocol.ssh.allow=always",
     "protocol.ext.allow=never",
 )
-"""Passed as variables, which override the settings of repositories and users."""
+"""Passed as variables, which override the settings of repositories and users.
+
+A driver (``filter.NAME.clean``, ``diff.NAME.textconv``) has a name that only its repository knows, so that no setting
+can override it. Commands that read a work tree's files therefore never use a foreign git directory.
+"""
+
+_NO_TRANSFER = {"GIT_ALLOW_PROTOCOL": "", "GIT_NO_LAZY_FETCH": "1"}
+"""Variables of a git that must not transfer: for a missing object it would start a program of the repository."""
+
+UPLOAD_PACK = f"{' '.join(f'{name}={value}' for name, value in _NO_TRANSFER.items())} git-upload-pack"
+"""Program that reads a local repository for a clone or fetch; git removes other variables from its environment."""
 
 _KEPT = ("GIT_SSH", "GIT_SSH_COMMAND", "GIT_SSL_CAINFO", "GIT_SSL_CAPATH", "GIT_PROXY_COMMAND")
 """Git's own variables that remote addresses may need; all others are removed."""
@@ -64,15 +82,34 @@ class Git:
         stdin: bytes = b"",
         timeout_seconds: float = QUICK_SECONDS,
         log: str | Path | None = None,
+        output_bytes: int | None = None,
     ) -> ToolResult:
-        """Run one git command in a directory of a repository."""
+        """Run one git command in a directory of a repository. It cannot transfer anything; see `for_transfers`."""
         return self.client.run(
             [self.program, "--no-pager", *words],
             directory=repository,
             stdin=stdin,
             timeout_seconds=timeout_seconds,
             log=log,
+            output_bytes=output_bytes,
         )
+
+    def for_transfers(self) -> Git:
+        """Return a git that may clone and fetch. Use it only in directories of perftrail's own mirrors."""
+        environment = {
+            name: value for name, value in self.client.environment.items() if name not in _NO_TRANSFER
+        }
+        return replace(self, client=replace(self.client, environment=environment))
+
+    def with_variables(self, **variables: str) -> Git:
+        """Return a git with additional variables."""
+        return replace(
+            self, client=replace(self.client, environment={**self.client.environment, **variables})
+        )
+
+    def without_repository(self) -> Git:
+        """Return a git that considers no directory part of a repository, not even one with a ``.git``."""
+        return self.with_variables(GIT_DIR="/dev/null")
 
 
 def local_git(starter: Starter, *, cache: Path) -> Git:
@@ -106,6 +143,7 @@ def _git(starter: Starter, settings: Path) -> Git:
         "GIT_ATTR_NOSYSTEM": "1",
         "GIT_ASKPASS": "/bin/false",
         "SSH_ASKPASS": "/bin/false",
+        **_NO_TRANSFER,
     }
     return Git(client=Client(starter=starter, environment=environment), program=program)
 
@@ -166,11 +204,19 @@ def _found(line: bytes) -> GitObject | None:
 
 def read_blobs(git: Git, repository: Path, blobs: Sequence[GitObject]) -> Mapping[str, bytes]:
     """Read files' contents by id, each once, except those larger than `LARGEST_LABEL_BYTES`."""
-    wanted = sorted(
-        {blob.id for blob in blobs if blob.kind == "blob" and blob.size_bytes <= LARGEST_LABEL_BYTES}
-    )
+    small = {
+        blob.id: blob.size_bytes
+        for blob in blobs
+        if blob.kind == "blob" and blob.size_bytes <= LARGEST_LABEL_BYTES
+    }
+    wanted = sorted(small)
     if not wanted:
         return {}
+    if sum(small.values()) > LARGEST_OUTPUT_BYTES // 2:
+        raise SourceError(
+            f"{repository}: the {len(small)} versions of the wanted files have more than "
+            f"{quantity(LARGEST_OUTPUT_BYTES / 2, 'B')}; name a smaller file, for example in source.label"
+        )
     result = git.run(
         "cat-file", "--batch", repository=repository, stdin="".join(f"{id_}\n" for id_ in wanted).encode()
     )
@@ -192,6 +238,10 @@ def _contents(output: bytes) -> Mapping[str, bytes]:
     return contents
 
 
+_PAIRS = 5000
+"""Number of compared pairs in one query; the output of one is limited."""
+
+
 def differing_paths(
     git: Git, repository: Path, pairs: Sequence[tuple[str, str]]
 ) -> tuple[tuple[str, ...], ...]:
@@ -199,6 +249,9 @@ def differing_paths(
 
     Paths that git quotes stay quoted.
     """
+    if len(pairs) > _PAIRS:
+        parts = (pairs[start : start + _PAIRS] for start in range(0, len(pairs), _PAIRS))
+        return tuple(paths for part in parts for paths in differing_paths(git, repository, part))
     lines = [f"{old} {new}" for old, new in pairs if old and new]
     result = git.run(
         "diff-tree", "--stdin", "-r", "--raw", "--no-renames", "--no-ext-diff", "--no-textconv",
@@ -216,6 +269,55 @@ def differing_paths(
     return tuple(tuple(found.get(f"{old} {new}", ())) for old, new in pairs)
 
 
+MOST_TREE_ENTRIES = 1_000_000
+"""More files and directories than any known project has; trees with more are refused before they are written."""
+
+_ENTRY_BYTES = 66
+"""More than an id takes in a listing, also one by SHA-256."""
+
+LARGEST_TREE_BYTES = 64 << 30
+"""Larger than the files of any known project."""
+
+
+@dataclass(slots=True)
+class TreeLimit:
+    """What the trees of one check-out may still contain, its submodules included."""
+
+    entries: int = MOST_TREE_ENTRIES
+    bytes: int = LARGEST_TREE_BYTES
+
+    def count(self, git: Git, repository: Path, commit: str, *, sizes: bool = True) -> None:
+        """Count a commit's files before git writes any. Raises `CheckoutFailed` for a tree beyond the limit.
+
+        A small repository can have an enormous tree: its directories may all be the same, or its files. Without
+        `sizes` only the entries count: not all files are written.
+        """
+        how = ("-r", "-t", "-z", "--full-tree", "--format=%(objectname)")
+        most = MOST_TREE_ENTRIES * _ENTRY_BYTES
+        result = git.run("ls-tree", *how, commit, repository=repository, output_bytes=most)
+        if result.failed and not result.over_limit:
+            raise CheckoutFailed(f"git cannot list {commit}: {result.why}")
+        names = Counter(result.fields())
+        self.entries -= MOST_TREE_ENTRIES + 1 if result.over_limit else names.total()
+        if sizes and self.entries >= 0 and names:
+            # Each object is looked up once, because a lookup may open a file.
+            found = find_objects(git, repository, list(names))
+            blobs = [each for each in found if each is not None and each.kind == "blob"]
+            self.bytes -= sum(names[each.id] * each.size_bytes for each in blobs)
+        remedy = (
+            "perftrail does not write it. Exclude the files with source.sparse or source.submodules = false, or the "
+            "revision with source.range"
+        )
+        if self.entries < 0:
+            raise CheckoutFailed(
+                f"its tree has more than {MOST_TREE_ENTRIES} files and directories; {remedy}"
+            )
+        if self.bytes < 0:
+            raise CheckoutFailed(
+                f"its files have more than {quantity(float(LARGEST_TREE_BYTES), 'B')}; {remedy}"
+            )
+
+
 def listings(git: Git, repository: Path, trees: Sequence[str], paths: Sequence[str]) -> Mapping[str, str]:
     """Return a digest of names, modes and contents of the selected files of each tree."""
     (empty,) = git.run("hash-object", "-t", "tree", "--stdin", repository=repository).lines()
@@ -224,6 +326,12 @@ def listings(git: Git, repository: Path, trees: Sequence[str], paths: Sequence[s
         "--", *paths,
         repository=repository, stdin="".join(f"{empty} {tree}\n" for tree in trees).encode(),
     )  # fmt: skip
+    if result.over_limit and len(trees) > 1:
+        return {
+            tree: digest
+            for each in trees
+            for tree, digest in listings(git, repository, [each], paths).items()
+        }
     if result.failed:
         raise SourceError(f"{repository}: git cannot list its revisions' files: {result.why}")
     found = {tree: hashlib.sha256() for tree in trees}

@@ -17,7 +17,7 @@ from perftrail.file_tree import exclusive_lock, publish, shared_lock, try_exclus
 from perftrail.model.build import content_key
 from perftrail.model.wording import quoted
 from perftrail.sources.client import LONG_SECONDS, shared_directory
-from perftrail.sources.git.command import Git, find_objects, local_git, remote_git
+from perftrail.sources.git.command import UPLOAD_PACK, Git, TreeLimit, find_objects, local_git, remote_git
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,14 +30,24 @@ _UNFINISHED = "initializing"
 """Content of a worktree's lock while git creates it; it stays after a kill."""
 
 
-def add_worktree(mirror: Mirror, commit: str, directory: str, log: str, *, empty: bool = False) -> None:
+def add_worktree(
+    mirror: Mirror,
+    commit: str,
+    directory: str,
+    log: str,
+    *,
+    empty: bool = False,
+    limit: TreeLimit | None = None,
+) -> None:
     """Check a commit out into a new directory, connected to the mirror so that ``git describe`` works there.
 
-    With `empty`, only that connection is created. Raises `CheckoutFailed`. ``--force`` is given twice:
+    With `empty`, only that connection is created. The tree counts for the `limit`. Raises `CheckoutFailed`.
+    ``--force`` is given twice:
     git still knows, and locks, a directory that was removed after a kill.
     """
     if Path(directory).exists():
         raise CheckoutFailed(f"{directory}: exists already; a revision needs a new directory")
+    (limit or TreeLimit()).count(mirror.git, mirror.path, commit, sizes=not empty)
     Path(directory).parent.mkdir(parents=True, exist_ok=True)
     with shared_lock(mirror.lock):
         # Git reads the records of all worktrees to add one, and fails at an incomplete record.
@@ -230,8 +240,8 @@ class Mirror:
         return remote or path
 
     def _setting(self, pattern: str) -> str:
-        """Return a setting of the user's repository; empty without one."""
-        result = self.git.run("config", "-z", "--local", "--get-regexp", pattern, repository=self.location)
+        """Return a setting that is in force in the user's repository, also by an include; empty without one."""
+        result = self.git.run("config", "-z", "--get-regexp", pattern, repository=self.location)
         return result.fields()[-1].partition("\n")[2] if result.fields() else ""
 
     def _remote(self) -> _Origin:
@@ -273,8 +283,9 @@ class Mirror:
         temporary = home / "making.git"
         shutil.rmtree(temporary, ignore_errors=True)
         how = "--mirror" if origin.lookup else "--bare"
-        result = origin.git.run(
-            "clone", how, "--quiet", "--template=", "--", origin.address, str(temporary),
+        result = origin.git.for_transfers().run(
+            "clone", how, "--quiet", "--template=", *_supplied_by(origin.address),
+            "--", origin.address, str(temporary),
             repository=home, timeout_seconds=LONG_SECONDS,
         )  # fmt: skip
         if result.failed:
@@ -297,9 +308,9 @@ class Mirror:
         self._fetched = True
 
     def _fetch_into(self, repository: Path, origin: _Origin, refs: Sequence[str]) -> None:
-        result = origin.git.run(
+        result = origin.git.for_transfers().run(
             "fetch", "--quiet", "--prune", "--force", "--no-tags", "--no-auto-gc",
-            "--no-write-fetch-head", "--", origin.address, *refs,
+            "--no-write-fetch-head", *_supplied_by(origin.address), "--", origin.address, *refs,
             repository=repository, timeout_seconds=LONG_SECONDS,
         )  # fmt: skip
         if result.failed:
@@ -331,6 +342,11 @@ class Mirror:
         ambiguous = ", or several begin with it" if _SHORT_ID.fullmatch(name) else ""
         remedy = hint or "; git branch --all and git tag list the names"
         return f"{self.location}: no revision {quoted(name)}{ambiguous}{remedy}"
+
+
+def _supplied_by(address: str) -> tuple[str, ...]:
+    """Return the options with the program that reads a repository of this machine; none for a remote one."""
+    return ("--upload-pack", UPLOAD_PACK) if address.startswith(("/", "file://")) else ()
 
 
 def _how_to_unshallow() -> str:

@@ -18,7 +18,7 @@ from perftrail.model.subject import Revision
 from perftrail.model.wording import quoted
 from perftrail.sources.client import LONG_SECONDS
 from perftrail.sources.git.mirror import Mirror, add_worktree, forget_removed_worktrees
-from perftrail.sources.patched import apply_some, changes_of
+from perftrail.sources.patched import apply_some, changes_of, isolated_git
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -263,7 +263,8 @@ class GitPatches:
                 repository=scratch / _TREE, timeout_seconds=LONG_SECONDS,
             )  # fmt: skip
             if result.failed and not self._clashes(scratch).any:
-                return Conflict(obstacles=apply_some(self._git, file, scratch / _TREE), directory="")
+                git = isolated_git(self._git, scratch / _TREE)
+                return Conflict(obstacles=apply_some(git, file, scratch / _TREE), directory="")
             return self._outcome(result, scratch, onto=onto, fix=None)
 
         return self._try_out(attempt, onto=onto, home=Path(workplace))

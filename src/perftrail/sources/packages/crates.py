@@ -22,7 +22,7 @@ from perftrail.model.build import content_key
 from perftrail.model.source import Archive
 from perftrail.model.wording import quoted
 from perftrail.sources.archives import fetch, is_download
-from perftrail.sources.client import Client, client_environment
+from perftrail.sources.client import LONG_SECONDS, Client, client_environment
 from perftrail.sources.packages.registry import SemanticRegistry, is_semantic_version
 from perftrail.sources.unpacking import unpack
 
@@ -80,7 +80,7 @@ def read_index(starter: Starter, name: str, *, index: str | None, cache: Path) -
             own["CARGO_REGISTRIES_PERFTRAIL_ASKED_INDEX"] = _sparse(index)
         environment = {**client_environment(without=("CARGO_HOME",)), **own}
         client = Client(starter=starter, environment=environment)
-        result = client.run([program, "generate-lockfile"], directory=project)
+        result = client.run([program, "generate-lockfile"], directory=project, timeout_seconds=LONG_SECONDS)
         return _kept(home / "registry" / "index", name, result)
 
 

@@ -36,6 +36,9 @@ _VERSION = re.compile(
     r"(?:(?P<epoch>\d{1,10}):)?(?P<upstream>\d[A-Za-z0-9.+~:-]*?)(?:-(?P<revision>[A-Za-z0-9.+~]+))?",
     re.ASCII,
 )
+_LONGEST_VERSION = 256
+"""Longer than any version; the pattern takes quadratic time."""
+
 _PARTS = re.compile(r"([^0-9]*)([0-9]*)")
 _BEFORE = re.compile(r"~(?!dfsg|ds|repack|deb|bpo|ubuntu)")
 
@@ -73,7 +76,7 @@ def is_debian_version(text: str) -> bool:
     >>> [is_debian_version(text) for text in ("1:2.0~rc1-3+b1", "unstable", "1.0 -o x")]
     [True, False, False]
     """
-    return _VERSION.fullmatch(text) is not None
+    return len(text) <= _LONGEST_VERSION and _VERSION.fullmatch(text) is not None
 
 
 def is_prerelease(text: str) -> bool:

@@ -11,6 +11,7 @@ import os
 import platform
 import re
 import sys
+import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -137,8 +138,33 @@ def _page(session: requests.Session, index: str, package: str) -> list[Distribut
         ) from error
 
 
+LARGEST_PAGE_BYTES = 64 << 20
+"""Limit of an index's page of a package; the largest known pages have some megabytes."""
+
+_PIECE_BYTES = 1 << 16
+
+
+def _read_page(response: requests.Response, **_: object) -> None:
+    """Read an answer, decompressed, within the limits. Raises `SourceError` beyond them."""
+    content, deadline = bytearray(), time.monotonic() + QUICK_SECONDS
+    address = _without_password(response.url)
+    for piece in response.iter_content(_PIECE_BYTES):
+        content += piece
+        if len(content) > LARGEST_PAGE_BYTES:
+            raise SourceError(
+                f"{address}: the page has more than {LARGEST_PAGE_BYTES} bytes, and perftrail does not read it; "
+                "check source.index"
+            )
+        if time.monotonic() > deadline:
+            raise SourceError(
+                f"{address}: the page took more than {QUICK_SECONDS:.0f} s; check the network and source.index"
+            )
+    response._content = bytes(content)
+
+
 def _session(settings: Mapping[str, str]) -> requests.Session:
     session = requests.Session()
+    session.hooks["response"].append(_read_page)
     for scheme in ("https://", "http://"):
         session.mount(scheme, HTTPAdapter(max_retries=_RETRIES))
     if settings.get("cert"):
@@ -204,9 +230,10 @@ _REMOVED_VARIABLES = (
 )
 """Variables that would change where and how pip installs, not from where."""
 
-_EXCEPTION = re.compile(r"^\s*((?:[A-Za-z_]\w*\.)*\w*(?:Error|Exception): .+)$", re.MULTILINE)
+_EXCEPTION = re.compile(r"[\w.]+")
+_LONGEST_MESSAGE = 1000
 _SUMMARIES = r"subprocess-exited|metadata-generation|Ignored the following|Could not find a version"
-_COMPLAINT = re.compile(rf"^\s*(?:fatal )?(?:error|ERROR): (?!{_SUMMARIES})(.+)$", re.MULTILINE)
+_COMPLAINT = re.compile(rf"(?:fatal )?(?:error|ERROR): (?!{_SUMMARIES})(.+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,12 +275,24 @@ def make_pip(starter: Starter, *, cache: Path) -> Pip:
 
 def why_pip_failed(result: ToolResult) -> str:
     """Return the cause of a failed installation: the build's error before pip's summary."""
-    output = "\n".join([*result.lines(), result.errors])
-    for pattern in (_EXCEPTION, _COMPLAINT):
-        found = pattern.findall(output)
+    lines = [line.strip() for line in (*result.lines(), *result.errors.splitlines())]
+    for message_of in (_exception, _complaint):
+        found = next(filter(None, map(message_of, lines)), "")
         if found:
-            return str(found[0]).strip()
+            return found[:_LONGEST_MESSAGE]
     return result.why
+
+
+def _exception(line: str) -> str:
+    """Return a line that reports an exception, else an empty text; in linear time, because a build wrote the line."""
+    name, separator, message = line.partition(": ")
+    known = name.endswith(("Error", "Exception")) and _EXCEPTION.fullmatch(name) is not None
+    return line if separator and message and known else ""
+
+
+def _complaint(line: str) -> str:
+    found = _COMPLAINT.match(line)
+    return found[1].strip() if found else ""
 
 
 class PythonPackages:
