@@ -67,7 +67,7 @@ def run(arguments: Sequence[str], directory: Path, *, strace: Sequence[str] = ()
         process = os.fork()
         if process == 0:
             _become(arguments, directory, out, err, wait=bool(strace))
-        tracer = _attach(process, strace) if strace else None
+        tracer = attach(process, strace) if strace else None
         _, status = os.waitpid(process, 0)
         if tracer is not None:
             tracer.communicate()
@@ -106,13 +106,13 @@ def _become(arguments: Sequence[str], directory: Path, out: Path, err: Path, *, 
         ((Path(os.devnull), os.O_RDONLY), (out, os.O_WRONLY | os.O_CREAT), (err, os.O_WRONLY | os.O_CREAT))
     ):
         os.dup2(os.open(path, flags, 0o600), number)
+    sys.stdout, sys.stderr = (open(number, "w", encoding="utf-8", closefd=False) for number in (1, 2))
     os.chdir(directory)
     tempfile.tempdir = None
     random.seed()
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if wait:
-        ctypes.CDLL(None).prctl(_PR_SET_PTRACER, _ANY_PROCESS, 0, 0, 0)
-        os.kill(os.getpid(), signal.SIGSTOP)
+        become_traced()
     sys.argv = ["perftrail", *arguments]
     code = 1
     try:
@@ -125,7 +125,13 @@ def _become(arguments: Sequence[str], directory: Path, out: Path, err: Path, *, 
         os._exit(code)
 
 
-def _attach(process: int, options: Sequence[str]) -> subprocess.Popen[bytes]:
+def become_traced() -> None:
+    """Stop this forked process until `attach` has strace attached and continues it."""
+    ctypes.CDLL(None).prctl(_PR_SET_PTRACER, _ANY_PROCESS, 0, 0, 0)
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+
+def attach(process: int, options: Sequence[str]) -> subprocess.Popen[bytes]:
     """Attach strace to a stopped process, and let the process continue."""
     os.waitid(os.P_PID, process, os.WSTOPPED | os.WNOWAIT)
     tracer = subprocess.Popen(["strace", "-p", str(process), *options], stderr=subprocess.PIPE)
