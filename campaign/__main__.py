@@ -19,6 +19,8 @@ PROMISES = {
     "power_failures": "after a power failure, the store opens and has every acknowledged sample",
     "faults": "after a failed system call, no acknowledged sample is lost and the next command resumes",
     "kills": "after a kill at any system call, no invocation is lost or stored twice, and the answer is the same",
+    "outside_root": "a hostile source, patch or backup changes nothing outside its directory, and stays in its limits",
+    "sandbox_escapes": "a program in the sandbox reaches nothing that docs/how-to/sandbox.md closes",
 }
 """Each campaign and the promise that it tries to break, in the order of the table."""
 
