@@ -38,7 +38,9 @@ def write_by_path(tree: NewTree, parts: Sequence[str], *, program: bool) -> Iter
 
 
 @pytest.mark.slow
-def test_files_of_an_archive_that_are_written_through_links_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_of_an_archive_that_are_written_through_links_are_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(NewTree, "file", write_by_path)
     monkeypatch.setattr(NewTree, "remove", lambda tree, parts: None)
     # The other defences against the same entry: the order, and the check before anything is written.

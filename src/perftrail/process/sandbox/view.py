@@ -25,6 +25,9 @@ _NAMESPACES = ("user", "pid", "ipc", "uts")
 _PROC_OF_KERNEL = ("sys", "irq", "bus", "fs", "acpi", "scsi", "sysrq-trigger", "mtrr")
 """Parts of /proc that change the kernel. Root's own files stay writable to root, whatever capabilities it lost."""
 
+_KEYS = ("/proc/keys", "/proc/key-users")
+"""Lists of the kernel's keys, which name those of the user outside."""
+
 _SECRETS = ("/etc/shadow*", "/etc/gshadow*", "/etc/ssh/*_key", "/etc/ssl/private/*", "/etc/krb5.keytab")
 """Files that only root can read; perftrail started as root could read them inside, too."""
 
@@ -60,6 +63,8 @@ class View:
         yield from ("--ro-bind", "/", "/", *_devices(private), "--proc", "/proc")
         for name in _PROC_OF_KERNEL:
             yield from _read_only(f"/proc/{name}")
+        for path in filter(os.path.exists, _KEYS):
+            yield from ("--ro-bind", "/dev/null", path)
         yield from ("--bind", str(private.tmp), "/tmp", "--bind", str(private.tmp), "/var/tmp")  # noqa: S108 - theirs
         yield from _empty("/run")
         own = _own_homes()
