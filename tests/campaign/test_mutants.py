@@ -11,6 +11,7 @@ from typing import IO
 import pytest
 
 from campaign import outside_root, sandbox_escapes
+from campaign.sandbox_programs import PROGRAMS
 from perftrail.builds import repairs
 from perftrail.file_tree import NewTree
 from perftrail.process.sandbox import view
@@ -88,5 +89,5 @@ def test_a_sandbox_that_shows_the_home_directory_is_found(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(view.View, "_words", without_private_directories)
     program = "home and secrets"
-    monkeypatch.setattr(sandbox_escapes, "PROGRAMS", {program: sandbox_escapes.PROGRAMS[program]})
+    monkeypatch.setattr(sandbox_escapes, "PROGRAMS", {program: PROGRAMS[program]})
     assert any("ESCAPED: read" in loss for loss in sandbox_escapes.run(3.0, SEED).losses)
