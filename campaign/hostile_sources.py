@@ -220,7 +220,7 @@ class Hostile:
             path = directory.joinpath(*parts[:3]) if parts else directory / f"n{number}"
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
-                if path.parent.resolve().is_relative_to(directory.resolve()):
+                if path.parent.resolve().is_relative_to(directory.resolve()) and not os.path.lexists(path):
                     self._write_entry(path)
             except OSError:
                 continue
