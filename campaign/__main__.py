@@ -21,6 +21,8 @@ PROMISES = {
     "static_analysis": "the analysers of two compilers find nothing in the C code",
     "faults": "after a failed system call, no acknowledged sample is lost and the next command resumes",
     "kills": "after a kill at any system call, no invocation is lost or stored twice, and the answer is the same",
+    "outside_root": "a hostile source, patch or backup changes nothing outside its directory, and stays in its limits",
+    "sandbox_escapes": "a program in the sandbox reaches nothing that docs/how-to/sandbox.md closes",
 }
 """Each campaign and the promise that it tries to break, in the order of the table."""
 

@@ -29,6 +29,8 @@
 
 enum { EXIT_DONE = 0, EXIT_CANNOT_START = 70 };
 
+#define KEYCTL_JOIN_SESSION_KEYRING 1 /* of linux/keyctl.h, which musl-gcc does not find */
+
 static bool serve_line(char *line, size_t length, struct events *events, struct cgroups *cgroups)
 {
     static struct job job;
@@ -179,9 +181,10 @@ int main(int count, char **arguments)
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     if (!parse_arguments(&inherited, &cgroups, count, arguments))
         return EXIT_CANNOT_START;
-    if (inherited.any)
+    if (inherited.any) {
         prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* no target may use /proc/PID/fd, which leads out of the sandbox */
-    else
+        syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL); /* a new one: no target may read the user's keys */
+    } else
         cgroups_find(&cgroups, getpid());
     int client = inherited.any ? inherited.client : client_descriptor();
     if (pipe2(lifeline, O_CLOEXEC) != 0)

@@ -94,6 +94,19 @@ def test_a_place_that_a_tree_cannot_have_is_reported(project: Project, where: st
     assert said in Path(failure.log).read_text()
 
 
+def test_a_loop_of_links_in_a_revision_is_reported(project: Project) -> None:
+    study_file(project, "file", "ours")
+    revision = project.commit({**PROJECT, "loop": "link:loop"})
+    failure = project.failed(revision, placed("loop/x", "file"))
+    assert "overlay to" in failure.message
+
+
+def test_a_patch_with_a_name_that_no_file_can_have_is_reported(project: Project) -> None:
+    study_file(project, "long.patch", f"--- a/{'x' * 300}\n+++ b/{'x' * 300}\n@@ -1 +1 @@\n-old\n+new\n")
+    failure = project.failed(project.commit(), patched("long.patch"))
+    assert failure.message.startswith("long.patch: ")
+
+
 def test_a_patch_is_applied_whatever_its_paths_begin_with(project: Project) -> None:
     revision = project.commit()
     study_file(project, "git.patch", FIX)

@@ -40,9 +40,11 @@ class CrateRegistry:
         said = {"dl": f"{self.url}/crates/{{crate}}/{{version}}.crate", "auth-required": login}
         self.files["index/config.json"] = json.dumps(said).encode()
 
-    def add(self, name: str, version: str, files: Mapping[str, str], *, yanked: bool = False) -> bytes:
-        """Offer a crate; the n-th is dated the n-th of a month."""
-        crate = tar_of({f"{name}-{version}/{path}": text for path, text in files.items()})
+    def add(
+        self, name: str, version: str, files: Mapping[str, str], *, yanked: bool = False, crate: bytes = b""
+    ) -> bytes:
+        """Offer a crate; the n-th is dated the n-th of a month. `crate` is an archive that replaces the files."""
+        crate = crate or tar_of({f"{name}-{version}/{path}": text for path, text in files.items()})
         self.files[f"crates/{name}/{version}.crate"] = crate
         path = f"index/{name[:2]}/{name[2:4]}/{name}"
         lines = self.files.get(path, b"")

@@ -40,13 +40,14 @@ class DebianArchive:
         """How a study names it; it is not signed."""
         return f"[trusted=yes] file:{self.directory} ./"
 
-    def add(self, name: str, version: str, files: Mapping[str, str]) -> Path:
-        """Offer a version of a source package and give its tarball."""
+    def add(self, name: str, version: str, files: Mapping[str, str], *, content: bytes = b"") -> Path:
+        """Offer a version of a source package and give its tarball; `content` is a tarball that replaces the files."""
         self.directory.mkdir(parents=True, exist_ok=True)
         written = version.partition(":")[2] or version
         tarball = self.directory / f"{name}_{written}.tar.gz"
         inside = {"debian/control": f"Source: {name}\n", **files}
-        tarball.write_bytes(tar_of({f"{name}-{written}/{path}": text for path, text in inside.items()}))
+        files_of_it = {f"{name}-{written}/{path}": text for path, text in inside.items()}
+        tarball.write_bytes(content or tar_of(files_of_it))
         about = _ABOUT.format(field="Source", name=name, version=version)
         description = self.directory / f"{name}_{written}.dsc"
         description.write_text(about + _sums(tarball))

@@ -39,11 +39,15 @@ class NpmRegistry:
         deprecated: str = "",
         old: bool = False,
         scripts: Mapping[str, str] | None = None,
+        tarball: bytes = b"",
     ) -> bytes:
-        """Offer a release; an `old` one has a SHA-1 only. The n-th is dated the n-th of a month."""
+        """Offer a release; an `old` one has a SHA-1 only. The n-th is dated the n-th of a month.
+
+        `tarball` replaces the files.
+        """
         manifest = {"name": name, "version": version, "scripts": scripts or {}}
         written = {"package.json": json.dumps(manifest), **files}
-        tarball = tar_of({f"package/{path}": text for path, text in written.items()})
+        tarball = tarball or tar_of({f"package/{path}": text for path, text in written.items()})
         path = f"{name}/-/{name.rpartition('/')[2]}-{version}.tgz"
         self.files[path] = tarball
         dist = {

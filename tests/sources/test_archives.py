@@ -119,6 +119,7 @@ HOSTILE = {
     "a zip that climbs": zip_of({"../pwned": "x", "a": "1"}),
     "a zip with an absolute name": zip_of({"/tmp/perftrail-pwned": "x"}),
     "a zip with a link that climbs": zip_of({"a": "1", "l": "../../x"}, modes={"l": 0o120777}),
+    "a zip with an entry without a name": zip_of({"a": "1", "": "x", "../x": "1"}),
     "a zip with a device": zip_of({"a": "1", "d": ""}, modes={"d": 0o020644}),
     "a tar that ends too early": tar_of({f"{n}": os.urandom(999).hex() for n in range(9)})[:4000],
     "a zip that ends too early": zip_of({f"{n}": os.urandom(999).hex() for n in range(9)})[:4000],

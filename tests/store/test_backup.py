@@ -7,6 +7,7 @@ import sqlite3
 import threading
 from contextlib import closing
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import pytest
@@ -65,6 +66,20 @@ def test_a_backup_restored_is_what_was_there(location: str, tmp_path: Path) -> N
         assert_filled(store)
         store.add(measurement(key(99)))
     assert sorted(file.name for file in (tmp_path / "again").iterdir()) == ["results.db", "results.db.lock"]
+
+
+def test_restoring_writes_nothing_beside_the_backup(saved: Path, tmp_path: Path) -> None:
+    change(saved, "PRAGMA journal_mode=WAL")
+    before = {path.name: path.stat().st_mtime_ns for path in (*tmp_path.iterdir(), tmp_path)}
+    with TemporaryDirectory() as other:
+        restore(saved, f"{other}/results.db")
+    assert {path.name: path.stat().st_mtime_ns for path in (*tmp_path.iterdir(), tmp_path)} == before
+
+
+def test_a_damaged_schema_that_is_not_even_text_is_refused(saved: Path, tmp_path: Path) -> None:
+    saved.write_bytes(saved.read_bytes().replace(b"machinemachine", b"m\xc3chinemachine", 1))
+    with pytest.raises(StoreError, match="the store is damaged"):
+        restore(saved, str(tmp_path / "again.db"))
 
 
 def test_a_backup_goes_back_into_a_server(saved: Path, postgresql: str) -> None:

@@ -6,6 +6,7 @@ A patch that does not apply is explained hunk by hunk.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import shutil
 import tempfile
@@ -83,7 +84,7 @@ class Patcher:
             result = self._git(tree, strip, "--numstat", "-z")
             paths = [field.split("\t", 2)[-1] for field in result.output.split("\0")[:-1]]
             if result.done:
-                return sum((tree / path).exists() for path in paths)
+                return sum(os.path.exists(tree / path) for path in paths)  # noqa: PTH110 - also of names too long
             # Git explains a broken patch only with a strip count that fits its paths.
             return -2 if "unable to find filename" in result.errors else -1
 
@@ -145,8 +146,10 @@ def _rejected(output: str) -> dict[str, list[int]]:
 def _why(sought: list[str], tree: Path, path: str) -> str:
     """Return which lines of a hunk the file lacks."""
     file = tree / path
-    inside = file.resolve().is_relative_to(tree.resolve())
-    if not inside or not file.is_file() or file.stat().st_size > LARGEST_FILE_BYTES:
+    inside = Path(os.path.realpath(file)).is_relative_to(
+        tree.resolve()
+    )  # Path.resolve fails for a loop of links
+    if not inside or not os.path.isfile(file) or file.stat().st_size > LARGEST_FILE_BYTES:  # noqa: PTH113
         return "the lines that it changes are missing"
     present = set(_text(file).splitlines())
     lacking = next((line for line in sought if line.strip() and line not in present), None)
@@ -193,7 +196,7 @@ def _copy_overlay(file: Path, tree: Path, path: str) -> str:
     """Copy a file to its path and replace what is there; links on the way must stay inside the tree."""
     target = tree / path
     shown = f"overlay to {quoted(path)}"
-    if not target.parent.resolve().is_relative_to(tree.resolve()):
+    if not Path(os.path.realpath(target.parent)).is_relative_to(tree.resolve()):
         return f"{shown}: the path contains a link of this revision that leads out of its tree"
     try:
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -155,7 +155,13 @@ class _Member(tarfile.TarInfo):
 def _of_zip(archive: zipfile.ZipFile) -> Iterator[_Entry]:
     for info in archive.infolist():
         mode = info.external_attr >> 16
-        kind = _Kind.DIRECTORY if info.is_dir() else _Kind.LINK if stat.S_ISLNK(mode) else _Kind.FILE
+        kind = (
+            _Kind.DIRECTORY
+            if info.filename.endswith("/")
+            else _Kind.LINK
+            if stat.S_ISLNK(mode)
+            else _Kind.FILE
+        )
         if kind is _Kind.FILE and stat.S_IFMT(mode) not in {0, stat.S_IFREG}:
             raise CheckoutFailed(f"the archive's {quoted(info.filename)} is not a file, directory or link")
         yield _Entry(

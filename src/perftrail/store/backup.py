@@ -32,7 +32,7 @@ from perftrail.store.upkeep import locked
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from sqlalchemy import Connection
+    from sqlalchemy import Connection, Engine
 
 
 note = Table(
@@ -102,7 +102,7 @@ def backup(location: str, file: Path, *, tell: Callable[[int, int], None] = lamb
             if on_server(location):
                 _copy_from_server(connection, fresh, tell, where=shown(location))
             else:
-                _copy_file(location, fresh)
+                _copy_file(sqlite.connect_to_read, location, fresh)
         with _open(fresh) as connection:
             note.create(connection)
             connection.execute(
@@ -134,7 +134,7 @@ def restore(
         with suppress(NoAnswer), open_snapshot(location) as connection:
             _refuse_full(connection, where=location)
         with _new(Path(location)) as fresh:
-            _copy_file(str(sound), fresh)
+            _copy_file(sqlite.connect_to_file, str(sound), fresh)
             with _open(fresh) as connection:
                 _refuse_different(noted, connection, where=location)
                 note.drop(connection)
@@ -147,7 +147,7 @@ def read_note(file: Path) -> BackupContent:
     """Return the note of a backup. Raises `StoreError` for a file that is not a backup."""
     if not file.is_file():
         raise StoreError(f"{file}: no such file; name a backup by perftrail store backup")
-    with _open(file) as connection:
+    with _open_backup(file) as connection:
         if not inspect(connection).has_table(note.name):
             raise StoreError(
                 f"{file}: this is not a complete backup; copy a store itself with perftrail store copy"
@@ -172,7 +172,7 @@ def _whole(file: Path, noted: BackupContent) -> Iterator[Path]:
     """Yield a backup after checking it; one of an older schema as an upgraded copy."""
     newest = shipped()[-1].number
     refuse_newer(noted.version, newest, where=str(file))
-    with _open(file) as connection:
+    with _open_backup(file) as connection:
         sound = connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar()
         if sound != "ok":
             raise StoreError(f"{file}: this backup is damaged ({sound}); use another one")
@@ -220,11 +220,11 @@ def _refuse_full(connection: Connection, *, where: str) -> None:
         )
 
 
-def _copy_file(source: str, target: Path) -> None:
+def _copy_file(connect: Callable[[str], sqlite3.Connection], source: str, target: Path) -> None:
     """Copy a file of tables at one moment."""
     with (
         sqlite.translate_errors(source),
-        closing(sqlite.connect_to_read(source)) as old,
+        closing(connect(source)) as old,
         closing(sqlite3.connect(target)) as new,
     ):
         old.backup(new)
@@ -258,7 +258,7 @@ def _restore_to_server(
         with (
             target.translate_errors(target.where),
             target.writing.begin() as connection,
-            _open(file) as source,
+            _open_backup(file) as source,
         ):
             quoted = map(connection.dialect.identifier_preparer.quote, schema.metadata.tables)
             connection.exec_driver_sql(f"LOCK TABLE {', '.join(quoted)} IN SHARE ROW EXCLUSIVE MODE")
@@ -272,7 +272,19 @@ def _restore_to_server(
 @contextmanager
 def _open(file: Path) -> Iterator[Connection]:
     """Yield a file of tables that no other process uses; changes are committed."""
-    engine = sqlite.bare_engine(str(file))
+    with _begun(sqlite.bare_engine(str(file)), file) as connection:
+        yield connection
+
+
+@contextmanager
+def _open_backup(file: Path) -> Iterator[Connection]:
+    """Yield a backup for reading: a hostile one must not make SQLite write files beside it."""
+    with _begun(sqlite.file_engine(str(file)), file) as connection:
+        yield connection
+
+
+@contextmanager
+def _begun(engine: Engine, file: Path) -> Iterator[Connection]:
     try:
         with sqlite.translate_errors(str(file)), engine.begin() as connection:
             yield connection

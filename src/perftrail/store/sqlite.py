@@ -53,6 +53,8 @@ def translate_errors(where: str) -> Iterator[None]:
         raise StoreError(f"{where}: {error.orig}: {_remedy(error.orig)}") from error
     except sqlite3.Error as error:
         raise StoreError(f"{where}: {error}: {_remedy(error)}") from error
+    except UnicodeDecodeError as error:  # sqlite3 decodes SQLite's message, which quotes the damaged text
+        raise StoreError(f"{where}: {error}: {REMEDIES['SQLITE_CORRUPT']}") from error
 
 
 def _remedy(error: BaseException | None) -> str:
@@ -132,6 +134,11 @@ def bare_engine(path: str) -> Engine:
     return _engine(lambda: _connect(path))
 
 
+def file_engine(path: str) -> Engine:
+    """Open a file of tables that nobody changes, for reading; SQLite writes nothing beside it."""
+    return _engine(lambda: connect_to_file(path))
+
+
 def _refuse_directory(path: str) -> None:
     if Path(path).is_dir():
         raise StoreError(
@@ -192,6 +199,11 @@ def connect_to_read(path: str) -> sqlite3.Connection:
         if Path(f"{path}-wal").exists():
             raise
         return _opened(f"{address}&immutable=1")
+
+
+def connect_to_file(path: str) -> sqlite3.Connection:
+    """Open a file that nobody changes read-only: without locks, and without any journal beside it."""
+    return _opened(f"file:{quote(str(Path(path).absolute()))}?mode=ro&immutable=1")
 
 
 def _opened(address: str) -> sqlite3.Connection:

@@ -92,6 +92,26 @@ def test_deleted_files_count_as_long_as_they_are_open(tmp_path: Path) -> None:
     assert ran.wall_seconds < 10
 
 
+SEND_FILES = """
+import os, socket, time
+one, other = socket.socketpair()
+for number in range(8):
+    file = os.open('f', os.O_RDWR | os.O_CREAT)
+    os.unlink('f')
+    os.write(file, bytes(16 << 20))
+    socket.send_fds(one, [b'x'], [file])
+    os.close(file)
+time.sleep(20)
+"""
+
+
+def test_deleted_files_in_a_message_count_as_too_much(tmp_path: Path) -> None:
+    with opened(tmp_path, Sandbox(disk_bytes=32 * MEBIBYTE)) as inside:
+        ran = inside.run(f'exec python3 -c "{SEND_FILES}"')
+    assert ran.ended == Signalled(signal=9)
+    assert ran.refused[0] == "more than 32MiB on disk (sandbox.disk)"
+
+
 def test_a_tree_too_deep_to_measure_counts_as_too_much(tmp_path: Path) -> None:
     deep = f"{'d' * 200}/" * 20
     with opened(tmp_path, Sandbox(disk_bytes=32 * MEBIBYTE)) as inside:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import platform
 import socket
 import subprocess
 import tempfile
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -180,3 +183,47 @@ def test_services_of_the_machine_are_not_reached_through_their_sockets(tmp_path:
             with opened(tmp_path / str(reached), sandbox) as inside:
                 inside.run(f'exec python3 -c "{CONNECT}" {directory}/service')
             assert ("connected" in inside.said) is reached, inside.said
+
+
+def test_services_in_the_studys_directory_are_not_reached_either(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "study").mkdir()
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "study" / "service"
+    with socket.socket(socket.AF_UNIX) as service:
+        service.bind("study/service")  # a short name: a socket's path has at most 108 bytes
+        service.listen()
+        with (
+            mock.patch("perftrail.process.sandbox.view._sockets", return_value=[str(path)]),
+            opened(tmp_path) as inside,
+        ):
+            script = f"import os, sys; os.chdir(sys.argv[1]); sys.argv[1] = 'service'; {CONNECT}"
+            inside.run(f'exec python3 -c "{script}" {path.parent}')
+        assert "connected" not in inside.said
+        assert path.is_socket()
+
+
+@pytest.mark.skipif(
+    platform.machine() != "x86_64", reason="the numbers of the system calls are those of x86-64"
+)
+def test_keys_of_the_session_stay_outside(tmp_path: Path) -> None:
+    add_key, keyctl, session, join, search = 248, 250, -3, 1, 10
+    call = ctypes.CDLL(None).syscall
+    if call(keyctl, join, None) < 0:
+        pytest.skip("this machine has no keyrings")
+    key = call(add_key, b"user", b"perftrail-test", b"secret", 6, session)
+    assert key > 0
+    script = f"print(ctypes.CDLL(None).syscall({keyctl}, {search}, {session}, b'user', b'perftrail-test', 0))"
+    with opened(tmp_path) as inside:
+        inside.run(f'exec python3 -c "import ctypes; {script}"')
+        assert inside.said == "-1\n"
+    assert call(keyctl, search, session, b"user", b"perftrail-test", 0) == key
+
+
+def test_a_path_socket_in_a_writable_directory_is_the_programs_own(inside: Inside) -> None:
+    inside.run(
+        "exec python3 -c \"import socket; s = socket.socket(1); s.bind('s'); s.listen(); "
+        "c = socket.socket(1); c.connect('s'); print('connected')\""
+    )
+    assert inside.said == "connected\n"

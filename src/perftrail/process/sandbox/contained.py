@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 from contextlib import suppress
 from dataclasses import replace
@@ -79,7 +80,10 @@ class DiskWatch:
                 return False
             devices = {Path(path).stat().st_dev for path in self._directories}
             used = sum(map(_used_bytes, self._directories))
-            return used + _deleted_bytes(processes_below(self._root), devices) > self._most_bytes
+            processes = processes_below(self._root)
+            return used + _deleted_bytes(
+                processes, devices
+            ) > self._most_bytes or _have_files_without_descriptor(processes)
         except OSError:
             return True
 
@@ -104,6 +108,20 @@ def _deleted_bytes(processes: Collection[int], devices: Collection[int]) -> int:
                 if status.st_nlink == 0 and status.st_dev in devices:
                     found[status.st_dev, status.st_ino] = max(ENTRY_BYTES, status.st_blocks * 512)
     return sum(found.values())
+
+
+_FILES_WITHOUT_DESCRIPTOR = re.compile(r"^(?:scm_fds|UserFiles):\s*[1-9]", re.MULTILINE)
+
+
+def _have_files_without_descriptor(processes: Collection[int]) -> bool:
+    """Whether files of processes are open only in messages of a socket, or in an io_uring: nobody can measure those."""
+    for process in processes:
+        with suppress(OSError):
+            for file in Path(f"/proc/{process}/fdinfo").iterdir():
+                with suppress(OSError):
+                    if _FILES_WITHOUT_DESCRIPTOR.search(file.read_text(errors="replace")):
+                        return True
+    return False
 
 
 def _open_files(directory: str) -> Iterator[os.stat_result]:

@@ -25,6 +25,9 @@ _NAMESPACES = ("user", "pid", "ipc", "uts")
 _PROC_OF_KERNEL = ("sys", "irq", "bus", "fs", "acpi", "scsi", "sysrq-trigger", "mtrr")
 """Parts of /proc that change the kernel. Root's own files stay writable to root, whatever capabilities it lost."""
 
+_KEYS = ("/proc/keys", "/proc/key-users")
+"""Lists of the kernel's keys, which name those of the user outside."""
+
 _SECRETS = ("/etc/shadow*", "/etc/gshadow*", "/etc/ssh/*_key", "/etc/ssl/private/*", "/etc/krb5.keytab")
 """Files that only root can read; perftrail started as root could read them inside, too."""
 
@@ -60,6 +63,8 @@ class View:
         yield from ("--ro-bind", "/", "/", *_devices(private), "--proc", "/proc")
         for name in _PROC_OF_KERNEL:
             yield from _read_only(f"/proc/{name}")
+        for path in filter(os.path.exists, _KEYS):
+            yield from ("--ro-bind", "/dev/null", path)
         yield from ("--bind", str(private.tmp), "/tmp", "--bind", str(private.tmp), "/var/tmp")  # noqa: S108 - theirs
         yield from _empty("/run")
         own = _own_homes()
@@ -74,12 +79,14 @@ class View:
             yield from _read_only(str(_RESOLVER.resolve()))
         for path in (path for pattern in _SECRETS for path in glob.glob(pattern)):  # noqa: PTH207 - absolute
             yield from ("--ro-bind", "/dev/null", path)
-        if not self.network:
-            covered = ("/run", "/dev", "/proc", *_TEMPORARY, *homes, *own, *self._paths())
-            for path in _sockets(outside=covered):
-                yield from ("--ro-bind", "/dev/null", path)
+        sockets = () if self.network else _sockets()
+        covered = ("/run", "/dev", "/proc", *_TEMPORARY, *homes, *own, *self._paths())
+        for path in (path for path in sockets if not _deepest_above(path, covered)):
+            yield from ("--ro-bind", "/dev/null", path)
         for path in sorted({*self._paths(), str(private.exchange)}, key=_depth):
             yield from self._mount(path, private)
+        for path in (path for path in sockets if self._is_shown(path)):
+            yield from ("--ro-bind", "/dev/null", path)
         emptied = (path for path in ("/run", *homes, *self.hidden) if Path(path).is_dir())
         yield from (word for path in emptied for word in ("--remount-ro", path))
         yield from ("--chdir", "/")
@@ -88,6 +95,11 @@ class View:
         if path in self.writable or path == str(private.exchange):
             return ("--bind", path, path)
         return _read_only(path) if path in self.shown else _empty(path)
+
+    def _is_shown(self, path: str) -> bool:
+        """Whether a path is in a shown directory, or is shown itself."""
+        above = path if path in self._paths() else _deepest_above(path, self._paths())
+        return above in self.shown and above not in self.writable
 
     def _paths(self) -> tuple[str, ...]:
         return (*self.writable, *self.shown, *self.hidden)
@@ -103,8 +115,8 @@ class View:
         )
 
 
-def _sockets(*, outside: Collection[str]) -> list[str]:
-    """Return the paths of the machine's sockets outside some directories.
+def _sockets() -> list[str]:
+    """Return the paths of the machine's sockets.
 
     A network namespace has no abstract sockets of the machine, but sockets with a path are reached through the file
     system.
@@ -116,8 +128,12 @@ def _sockets(*, outside: Collection[str]) -> list[str]:
     named = {
         fields[7] for line in lines if len(fields := line.split(None, 7)) == 8 and fields[7].startswith("/")
     }
-    real = {os.path.realpath(path) for path in named if Path(path).is_socket()}
-    return sorted(path for path in real if not any(path.startswith(f"{each}/") for each in outside))
+    return sorted({os.path.realpath(path) for path in named if Path(path).is_socket()})
+
+
+def _deepest_above(path: str, directories: Iterable[str]) -> str:
+    """Return the deepest of some directories that contains a path; empty if none does."""
+    return max((each for each in directories if path.startswith(f"{each}/")), key=_depth, default="")
 
 
 def _outermost(paths: Iterable[str]) -> list[str]:
