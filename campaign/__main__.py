@@ -19,6 +19,8 @@ PROMISES = {
     "power_failures": "after a power failure, the store opens and has every acknowledged sample",
     "faults": "after a failed system call, no acknowledged sample is lost and the next command resumes",
     "kills": "after a kill at any system call, no invocation is lost or stored twice, and the answer is the same",
+    "web": "no request makes the dashboard fail, break its schema, or serve a client without permission",
+    "soak": "after 50,000 invocations, perftrail uses no more memory, and nothing is left over",
 }
 """Each campaign and the promise that it tries to break, in the order of the table."""
 

@@ -118,7 +118,10 @@ class Guard:
                 "this is not a name of this server; allow it with --allow-host NAME", 421
             )
         if "\0" in scope["path"] or b"%00" in scope["query_string"]:  # PostgreSQL rejects this character
-            return PlainTextResponse("the address contains a null character", 400)
+            refusal = "the address contains a null character"
+            if str(scope["path"]).startswith("/api/"):
+                return JSONResponse({"error": refusal}, 400)
+            return PlainTextResponse(refusal, 400)
         if not self.pace.allows(self._rate_limit_key(scope, visitor)):
             return PlainTextResponse("too many requests; slow down", 429, {"Retry-After": "5"})
         if scope["method"] not in SAFE and _cross_site(headers):
