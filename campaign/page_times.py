@@ -49,9 +49,12 @@ def page_times(address: str, token: str = "") -> Iterator[PageTimes]:
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as client:
         assert client.stdin is not None
         assert client.stdout is not None
-        yield times
-        client.stdin.close()
-        for line in client.stdout:
+        try:
+            yield times
+        finally:
+            client.stdin.close()
+            lines = client.stdout.readlines()
+        for line in lines:
             second = json.loads(line)
             times.milliseconds += second["milliseconds"]
             times.failed += second["failed"]

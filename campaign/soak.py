@@ -140,7 +140,7 @@ def run(seconds: float, seed: int, *, program: str = "perftrail") -> Result:
             losses.append(f"{len(files)} temporary files are left over: {', '.join(files[:5])}")
         for name in ("scratch", "paths"):
             if entries := list(Path(scratch).glob(f"*/.perftrail/{name}/*")):
-                losses.append(f"{len(entries)} entries of .perftrail/{name} are left over: {entries[0].name}")
+                losses.append(f"{len(entries)} entries of .perftrail/{name} are left over: {entries[0]}")
     counts = ", ".join(f"{count:,} {name}" for name, count in reached.items())
     notes.insert(0, f"invocations: {counts}; with jumps of the clock: {jumped:,}; with stops: {stopped:,}")
     return Result(trials=sum(reached.values()) + jumped + stopped, losses=tuple(losses), notes=tuple(notes))
@@ -229,6 +229,7 @@ def _soak(scratch: Path, seconds: float, watched: Watched, *, program: str) -> d
         finally:
             _end(local)
             _end(remote)
+            _await_empty(away / ".perftrail" / "paths")
     return {"in one process": _invocations(here), "on a worker": _invocations(away)}
 
 
@@ -251,6 +252,13 @@ def _judge(name: str, usage: Sequence[Usage], invocations: int, notes: list[str]
         yield f"memory grows: {sentence}"
     if more > descriptors + MOST_MORE_DESCRIPTORS:
         yield f"descriptors are not closed: {sentence}"
+
+
+def _await_empty(directory: Path) -> None:
+    """Give a worker time to clean up after a job whose client ended."""
+    deadline = time.monotonic() + 10.0
+    while directory.is_dir() and any(directory.iterdir()) and time.monotonic() < deadline:
+        time.sleep(0.1)
 
 
 # The clock

@@ -59,6 +59,9 @@ SLACK_SECONDS = 10.0
 """Added to each time limit of the server before a client that exceeds it counts as a loss."""
 
 STREAMS = 40
+NOT_ANSWERED = 599
+"""Status of a request that the server did not answer: a loss, as any of 5xx."""
+
 EXAMPLES = 150
 """Requests that Hypothesis generates between two looks at the clock."""
 
@@ -121,9 +124,20 @@ class Server:
         content: bytes | None = None,
         json: object = None,
     ) -> httpx.Response:
-        """Send a request from a new address, without the cookies of earlier ones."""
+        """Send a request from a new address, without the cookies of earlier ones.
+
+        A connection that the server closed since the last request is opened again. Without any answer, the status is
+        `NOT_ANSWERED`.
+        """
         self.client.cookies.clear()
-        return self.client.request(method, path, headers=headers | _new_address(), content=content, json=json)
+        for _ in range(2):
+            try:
+                return self.client.request(
+                    method, path, headers=headers | _new_address(), content=content, json=json
+                )
+            except httpx.TransportError as error:
+                failed = repr(error)
+        return httpx.Response(NOT_ANSWERED, text=failed)
 
 
 _numbers = itertools.count(1)
@@ -350,12 +364,8 @@ def _request_pages(server: Server, trials: Trials, *, seed_of_round: int, until:
         asked = "&".join(f"{name}={quote_from_bytes(value)}" for name, value in query.items())
         address = f"{path}?{asked}" if asked else path
         trials.add("requests of pages")
-        try:
-            form = {"Content-Type": "application/x-www-form-urlencoded"}
-            response = server.send(method, address, server.login | form, content=body or None)
-        except httpx.HTTPError as error:
-            trials.lose(f"{method} {route.path} was not answered", f"{address[:300]}: {error!r}")
-            return
+        form = {"Content-Type": "application/x-www-form-urlencoded"}
+        response = server.send(method, address, server.login | form, content=body or None)
         _check_page(trials, f"{method} {route.path}", address, response)
 
     _generated(
