@@ -183,8 +183,8 @@ def _start(
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Interrupt a run as Ctrl-C does, and wait for its end."""
-    process.send_signal(signal.SIGINT)
+    """Stop a run with SIGTERM, and wait for its end. A shell's background job would ignore SIGINT."""
+    process.terminate()
     try:
         process.wait(60)
     finally:

@@ -53,7 +53,14 @@ if TYPE_CHECKING:
     from starlette.routing import Route
 
 GOAL_MS = 200.0
-READ, WRITE, WRONG = "r" * 24, "w" * 24, "x" * 24
+READ, WRITE = "r" * 24, "w" * 24
+WRONG_TOKENS = (
+    f"Bearer {'x' * 24}",
+    f"Bearer {WRITE[:-1]}",
+    f"Bearer {READ.upper()}",
+    "Bearer",
+    f"Basic {WRITE}",
+)
 PATIENCE_SECONDS = 60.0
 SLACK_SECONDS = 10.0
 """Added to each time limit of the server before a client that exceeds it counts as a loss."""
@@ -386,6 +393,8 @@ def _encoded(value: object) -> bytes:
 def _check_page(trials: Trials, what: str, address: str, response: httpx.Response) -> None:
     if response.status_code >= httpx.codes.INTERNAL_SERVER_ERROR:
         trials.lose(f"{what} answered {response.status_code}", f"{address[:300]}: {response.text[:200]}")
+    if response.status_code == NOT_ANSWERED:
+        return
     missing = [name for name, value in HEADERS.items() if response.headers.get(name) != value]
     if missing:
         trials.lose(f"{what} answered {response.status_code} without {', '.join(missing)}", address[:300])
@@ -424,7 +433,7 @@ def _roles_with_tokens(server: Server, trials: Trials, rng: random.Random) -> It
     while True:
         headers: dict[Role, dict[str, str]] = {
             "none": {},
-            "wrong token": {"Authorization": f"Bearer {rng.choice((WRONG, WRITE[:-1], READ.upper(), ''))}"},
+            "wrong token": {"Authorization": rng.choice(WRONG_TOKENS)},
             "forged cookie": {"Cookie": f"{COOKIE}={'f' * 43}"},
             "ended visit": _visit(server, WRITE, ended=True),
             "read": {"Authorization": f"Bearer {READ}"},
