@@ -106,7 +106,8 @@ def _become(arguments: Sequence[str], directory: Path, out: Path, err: Path, *, 
         ((Path(os.devnull), os.O_RDONLY), (out, os.O_WRONLY | os.O_CREAT), (err, os.O_WRONLY | os.O_CREAT))
     ):
         os.dup2(os.open(path, flags, 0o600), number)
-    sys.stdout, sys.stderr = (open(number, "w", encoding="utf-8", closefd=False) for number in (1, 2))
+    sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - the process ends with it
+    sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - the process ends with it
     os.chdir(directory)
     tempfile.tempdir = None
     random.seed()

@@ -81,6 +81,18 @@ def test_refusals_have_the_documented_form(client: Client, document: dict[str, A
         jsonschema.validate(answer.json(), schema)
 
 
+@pytest.mark.parametrize("address", ["/api/studies/al%00pha", "/api/studies/alpha/compare?a=%00"])
+def test_a_null_character_is_refused_in_the_documented_form(
+    client: Client, document: dict[str, Any], address: str
+) -> None:
+    answer = client.get(address)
+    assert answer.status_code == 400
+    jsonschema.validate(answer.json(), document["components"]["schemas"]["Error"])
+    for path, methods in document["paths"].items():
+        for operation in methods.values():
+            assert "400" in operation["responses"], path
+
+
 def test_a_note_is_kept_and_told(client: Client, document: dict[str, Any]) -> None:
     key = client.page("/api/studies/alpha/regressions").json()[-1]["id"]
     address = f"/api/studies/alpha/regressions/{key}/notes"

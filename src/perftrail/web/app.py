@@ -73,7 +73,7 @@ OPERATIONS = (
         summary=_first(api.studies),
         answer_type=list[api.StudyJson],
         answer=api.studies,
-        errors=(401, 429),
+        errors=(400, 401, 429),
     ),
     Operation(
         path=STUDY_API, summary=_first(api.overview), answer_type=api.OverviewJson, answer=api.overview
@@ -90,7 +90,6 @@ OPERATIONS = (
         answer_type=api.HistoryJson,
         answer=api.history,
         parameters=(*_PART, _POINTS),
-        errors=(400, 401, 404, 429, 503),
     ),
     Operation(
         path=f"{STUDY_API}/revisions/{{revision:path}}",
@@ -110,7 +109,6 @@ OPERATIONS = (
         answer_type=api.ComparisonJson,
         answer=api.compare,
         parameters=_BOTH,
-        errors=(400, 401, 404, 429, 503),
     ),
     Operation(
         path=f"{STUDY_API}/regressions",
@@ -126,7 +124,7 @@ OPERATIONS = (
         method="POST",
         body_type=api.NewNoteJson,
         status=201,
-        errors=(401, 403, 404, 413, 415, 422, 429, 503),
+        errors=(400, 401, 403, 404, 413, 415, 422, 429, 503),
     ),
     Operation(
         path=f"{STUDY_API}/searches",
@@ -154,7 +152,7 @@ DESCRIBED = Operation(
     summary=_first(described),
     answer_type=dict[str, object],
     answer=described,
-    errors=(401, 429),
+    errors=(400, 401, 429),
 )
 
 API = [Route(each.path, each.answer, methods=[each.method]) for each in (DESCRIBED, *OPERATIONS)]

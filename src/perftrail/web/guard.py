@@ -140,7 +140,7 @@ class Guard:
                 "this is not a name of this server; allow it with --allow-host NAME", 421
             )
         if "\0" in scope["path"] or b"%00" in scope["query_string"]:  # PostgreSQL rejects this character
-            return PlainTextResponse("the address contains a null character", 400)
+            return _invalid(scope, "the address contains a null character")
         if not self.pace.allows(self._rate_limit_key(scope, visitor)):
             return PlainTextResponse("too many requests; slow down", 429, {"Retry-After": "5"})
         if scope["method"] not in SAFE and _cross_site(headers):
@@ -179,6 +179,13 @@ class Guard:
             role: Role = "write" if user in self.access.writers else "read"
             return Visitor(role=role, name=user, visit=visit)
         return Visitor(role=self.visits.role(visit), visit=visit)
+
+
+def _invalid(scope: Scope, reason: str) -> Response:
+    """Return the refusal of an invalid address, in the form of the API if it is one of the API's."""
+    if str(scope["path"]).startswith("/api/"):
+        return JSONResponse({"error": reason}, 400)
+    return PlainTextResponse(reason, 400)
 
 
 def _address(scope: Scope) -> str:

@@ -43,7 +43,7 @@ class Operation:
     parameters: Sequence[QueryParameter] = ()
     body_type: object = None
     status: int = 200
-    errors: Sequence[int] = (401, 404, 429, 503)
+    errors: Sequence[int] = (400, 401, 404, 429, 503)
 
 
 REFUSALS: Mapping[int, str] = {
