@@ -138,9 +138,12 @@ def run(seconds: float, seed: int, *, program: str = "perftrail") -> Result:
             losses.append(f"{len(left_cgroups)} cgroups are left over: {', '.join(left_cgroups)}")
         if files := [str(each.relative_to(tmp)) for each in tmp.iterdir()]:
             losses.append(f"{len(files)} temporary files are left over: {', '.join(files[:5])}")
-        for name in ("scratch", "paths"):
-            if entries := list(Path(scratch).glob(f"*/.perftrail/{name}/*")):
-                losses.append(f"{len(entries)} entries of .perftrail/{name} are left over: {entries[0]}")
+        if entries := list(Path(scratch).glob("*/.perftrail/scratch/*")):
+            losses.append(f"{len(entries)} entries of .perftrail/scratch are left over: {entries[0]}")
+        if links := list(Path(scratch).glob("*/.perftrail/paths/*")):
+            notes.append(
+                f"{len(links)} links of stopped invocations are left; the next invocation removes them"
+            )
     counts = ", ".join(f"{count:,} {name}" for name, count in reached.items())
     notes.insert(0, f"invocations: {counts}; with jumps of the clock: {jumped:,}; with stops: {stopped:,}")
     return Result(trials=sum(reached.values()) + jumped + stopped, losses=tuple(losses), notes=tuple(notes))
