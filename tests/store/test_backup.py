@@ -250,6 +250,41 @@ def test_a_damaged_backup_is_refused(saved: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "again.db").exists()
 
 
+@pytest.mark.parametrize(
+    ("kind", "name", "statement"),
+    [
+        ("trigger", "evil", "CREATE TRIGGER evil AFTER INSERT ON invocation BEGIN DELETE FROM value; END"),
+        ("view", "evil", "CREATE VIEW evil AS SELECT 1"),
+        ("table", "evil", "CREATE TABLE evil (a)"),
+        ("table", "evil", "CREATE VIRTUAL TABLE evil USING fts5(a)"),
+        ("index", "evil", "CREATE INDEX evil ON value (value)"),
+        ("table", "value", "ALTER TABLE value ADD COLUMN evil INTEGER AS (1) VIRTUAL"),
+    ],
+)
+@pytest.mark.parametrize("version", [None, 5])
+def test_a_backup_with_an_object_that_is_not_of_a_store_is_refused(
+    saved: Path, tmp_path: Path, kind: str, name: str, statement: str, version: int | None
+) -> None:
+    change(saved, statement)
+    if version is not None:
+        change(saved, f"UPDATE perftrail_backup SET version = {version}")
+    with pytest.raises(
+        StoreError, match=rf"saved: this backup contains the {kind} '{name}', which is not part"
+    ):
+        restore(saved, str(tmp_path / "again.db"))
+    assert not (tmp_path / "again.db").exists()
+
+
+def test_a_backup_with_a_view_as_description_is_refused(saved: Path, tmp_path: Path) -> None:
+    change(
+        saved,
+        "ALTER TABLE perftrail_backup RENAME TO other",
+        "CREATE VIEW perftrail_backup AS SELECT * FROM other",
+    )
+    with pytest.raises(StoreError, match="contains the view 'perftrail_backup'"):
+        restore(saved, str(tmp_path / "again.db"))
+
+
 def test_a_store_is_no_backup_and_a_missing_file_neither(saved: Path, tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="this is not a complete backup"):
         restore(tmp_path / "source.db", str(tmp_path / "again.db"))

@@ -8,18 +8,24 @@ import shutil
 import weakref
 from typing import TYPE_CHECKING
 
+import pytest
+
+from perftrail.errors import StoreError
 from perftrail.model.measurement import InvocationKey, Measurement
+from perftrail.opening import open_results
 from perftrail.store import open_store
 from perftrail.web import studies as module
 from perftrail.web.studies import served_studies
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
-    import pytest
-
     from perftrail.model.store_records import StoreProgress
+    from perftrail.model.study import Study
+    from perftrail.ports import Store
     from perftrail.present.dashboard.snapshot import Snapshot
+    from perftrail.store import Access
     from perftrail.web.studies import ServedStudy
     from tests.web.studies import Hostile
 
@@ -66,3 +72,50 @@ def test_what_is_new_is_shown_and_the_picture_before_it_is_gone_without_the_coll
             asyncio.run(follow(found["beta"]))
     finally:
         gc.enable()
+
+
+def test_a_damaged_store_is_read_again_only_after_a_growing_pause_and_its_error_stays(
+    hostile: Hostile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, seconds in (("SHORTEST_REST_SECONDS", 0.0), ("REST", 0.0), ("LOOK_SECONDS", 0.0)):
+        monkeypatch.setattr(module, name, seconds)
+    study = tmp_path / "beta"
+    shutil.copytree(hostile.root / "beta", study)
+    file = study / ".perftrail" / "results.db"
+    opened: list[str] = []
+
+    def counted_open(
+        study: Study, *, store: str | None = None, access: Access = "read"
+    ) -> AbstractContextManager[Store]:
+        opened.append(str(store))
+        return open_results(study, store=store, access=access)
+
+    async def follow(served_study: ServedStudy) -> None:
+        await newest(served_study, None)
+        whole = file.read_bytes()
+        file.unlink()
+        file.write_bytes(b"damaged" * 1000)
+        for suffix in ("-wal", "-shm"):
+            file.with_name(f"{file.name}{suffix}").unlink(missing_ok=True)
+        served_study.close()
+        opened.clear()
+        for _ in range(20):
+            assert await served_study.snapshot() is not None
+            with pytest.raises(StoreError, match=r"results\.db"):
+                await served_study.live()
+            assert "results.db" in served_study.trouble
+        assert len(opened) == 1
+        monkeypatch.setattr(module, "TROUBLE_SECONDS", 0.01)
+        served_study._retry_at = 0.0
+        with pytest.raises(StoreError, match=r"results\.db"):
+            await served_study.live()
+        file.write_bytes(whole)
+        async with asyncio.timeout(30):
+            while served_study.trouble:
+                await served_study.snapshot()
+                await asyncio.sleep(0.02)
+        assert await served_study.live() is not None
+
+    monkeypatch.setattr(module, "open_results", counted_open)
+    with served_studies((str(study / "perftrail.toml"),), store=None) as found:
+        asyncio.run(follow(found["beta"]))

@@ -24,9 +24,10 @@ from perftrail.errors import NoAnswer, StoreError
 from perftrail.file_tree import publish
 from perftrail.store import schema, sqlite
 from perftrail.store.copying import Digest, StoreCopy, digests
+from perftrail.store.damage import translate_damage
 from perftrail.store.databases import open_snapshot, to_write
 from perftrail.store.location import on_server, shown
-from perftrail.store.migrations import refuse_newer, shipped, version
+from perftrail.store.migrations import refuse_newer, shipped, upgrade, version
 from perftrail.store.upkeep import locked
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def backup(location: str, file: Path, *, tell: Callable[[int, int], None] = lamb
                 _copy_from_server(connection, fresh, tell, where=shown(location))
             else:
                 _copy_file(sqlite.connect_to_read, location, fresh)
-        with _open(fresh) as connection:
+        with _open(fresh, where=shown(location)) as connection:
             note.create(connection)
             connection.execute(
                 insert(note).values(
@@ -152,6 +153,8 @@ def read_note(file: Path) -> BackupContent:
             raise StoreError(
                 f"{file}: this is not a complete backup; copy a store itself with perftrail store copy"
             )
+        if note.name in inspect(connection).get_view_names():  # a view could run for hours
+            raise _unknown_object(file, "view", note.name)
         rows = connection.execute(select(note)).all()
     try:
         (row,) = rows
@@ -173,6 +176,7 @@ def _whole(file: Path, noted: BackupContent) -> Iterator[Path]:
     newest = shipped()[-1].number
     refuse_newer(noted.version, newest, where=str(file))
     with _open_backup(file) as connection:
+        _refuse_unknown_objects(connection, file)
         sound = connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar()
         if sound != "ok":
             raise StoreError(f"{file}: this backup is damaged ({sound}); use another one")
@@ -190,6 +194,47 @@ def _whole(file: Path, noted: BackupContent) -> Iterator[Path]:
         shutil.copyfile(file, copy)
         to_write(str(copy)).close()
         yield copy
+
+
+def _refuse_unknown_objects(connection: Connection, file: Path) -> None:
+    """Raise `StoreError` for a trigger, view, table or index that no version of the schema has, or has otherwise."""
+    known = _known_objects()
+    for kind, name, definition in _objects(connection):
+        is_note = (kind, name) == ("table", note.name)
+        if not (is_note or name in INTERNAL_TABLES or (kind, name, definition) in known):
+            raise _unknown_object(file, kind, name)
+
+
+def _unknown_object(file: Path, kind: str, name: str) -> StoreError:
+    return StoreError(
+        f"{file}: this backup contains the {kind} {name!r}, which is not part of a store of perftrail; use another "
+        "backup, or copy only the rows of this one with perftrail store copy"
+    )
+
+
+INTERNAL_TABLES = ("sqlite_sequence", "sqlite_stat1", "sqlite_stat4")
+"""Tables that SQLite itself creates."""
+
+
+def _known_objects() -> set[tuple[str, str, str]]:
+    """Return the objects of every version of the schema."""
+    known: set[tuple[str, str, str]] = set()
+    engine = sqlite.bare_engine(":memory:")
+    try:
+        with engine.begin() as connection:
+            for number in range(1, len(shipped()) + 1):
+                upgrade(connection, shipped()[:number], where="the schema")
+                known.update(_objects(connection))
+    finally:
+        engine.dispose()
+    return known
+
+
+def _objects(connection: Connection) -> Iterator[tuple[str, str, str]]:
+    """Yield the type, the name and the definition of every object in a file of tables."""
+    for kind, name, definition in connection.exec_driver_sql("SELECT type, name, sql FROM sqlite_master"):
+        # SQLite quotes names again when it renames a table.
+        yield str(kind), str(name), "".join(str(definition).replace('"', "").split())
 
 
 def _refuse_different(noted: BackupContent, connection: Connection, *, where: str) -> None:
@@ -270,23 +315,23 @@ def _restore_to_server(
 
 
 @contextmanager
-def _open(file: Path) -> Iterator[Connection]:
-    """Yield a file of tables that no other process uses; changes are committed."""
-    with _begun(sqlite.bare_engine(str(file)), file) as connection:
+def _open(file: Path, *, where: str = "") -> Iterator[Connection]:
+    """Yield a file of tables that no other process uses; changes are committed. `where` names it in errors."""
+    with _begun(sqlite.bare_engine(str(file)), where or str(file)) as connection:
         yield connection
 
 
 @contextmanager
 def _open_backup(file: Path) -> Iterator[Connection]:
     """Yield a backup for reading: a hostile one must not make SQLite write files beside it."""
-    with _begun(sqlite.file_engine(str(file)), file) as connection:
+    with _begun(sqlite.file_engine(str(file)), str(file)) as connection:
         yield connection
 
 
 @contextmanager
-def _begun(engine: Engine, file: Path) -> Iterator[Connection]:
+def _begun(engine: Engine, where: str) -> Iterator[Connection]:
     try:
-        with sqlite.translate_errors(str(file)), engine.begin() as connection:
+        with translate_damage(where), sqlite.translate_errors(where), engine.begin() as connection:
             yield connection
     finally:
         engine.dispose()

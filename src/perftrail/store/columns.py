@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -11,9 +10,11 @@ from sqlalchemy import select
 
 from perftrail.model.measurement import Measurement
 from perftrail.store import schema
+from perftrail.store.damage import translate_damage
 from perftrail.store.databases import to_read
 from perftrail.store.identifiers import TextIds
 from perftrail.store.outcomes import PHASES
+from perftrail.store.rows import texts_from_json
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -77,7 +78,11 @@ def sample_columns(
     if database is None:
         return None
     try:
-        with database.translate_errors(database.where), database.reading.connect() as connection:
+        with (
+            translate_damage(database.where),
+            database.translate_errors(database.where),
+            database.reading.connect() as connection,
+        ):
             return _read(connection, machine, metrics)
     finally:
         database.close()
@@ -155,7 +160,7 @@ def _read(connection: Connection, machine: str, metrics: Collection[str] | None)
         runnables=TextIds(schema.runnable, "key").by_id(connection),
         metrics=known,
         methods=TextIds(schema.method, "name").by_id(connection),
-        flag_sets=[tuple(json.loads(text)) if text else () for text in marks],
+        flag_sets=[texts_from_json(text) if text else () for text in marks],
     )
 
 

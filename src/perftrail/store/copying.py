@@ -9,6 +9,7 @@ import hashlib
 import json
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
@@ -228,6 +229,8 @@ def _value_rows() -> Select[Any]:
 def _values(connection: Connection, wanted: Select[Any]) -> Mapping[int, list[tuple[str, float, str | None]]]:
     found: dict[int, list[tuple[str, float, str | None]]] = defaultdict(list)
     for id, metric, value, method in connection.execute(wanted):
+        if not isfinite(value):
+            raise ValueError(f"a value of {metric} is not finite")
         found[id].append((metric, value, method))
     return found
 

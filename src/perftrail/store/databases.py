@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from perftrail.errors import NoAnswer
 from perftrail.store import sqlite
+from perftrail.store.damage import translate_damage
 from perftrail.store.location import on_server, shown
 
 if TYPE_CHECKING:
@@ -46,7 +47,11 @@ def open_snapshot(location: str) -> Iterator[Connection]:
     if database is None:
         raise NoAnswer(f"{shown(location)}: the store is empty; measure with: perftrail run")
     try:
-        with database.translate_errors(database.where), database.reading.connect() as connection:
+        with (
+            translate_damage(database.where),
+            database.translate_errors(database.where),
+            database.reading.connect() as connection,
+        ):
             yield connection
     finally:
         database.close()

@@ -5,9 +5,9 @@ Samples of many runnables are read as values only, without an object for each in
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from dataclasses import dataclass
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import func, insert, select
@@ -16,7 +16,7 @@ from perftrail.model.build import Failure
 from perftrail.model.measurement import UNDRAWN, Draw, FailedInvocation, InvocationKey, Measurement, Samples
 from perftrail.store import schema
 from perftrail.store.identifiers import TextIds, chunks, insert_many
-from perftrail.store.rows import to_json, unknown
+from perftrail.store.rows import texts_from_json, to_json, unknown
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -197,6 +197,8 @@ class _Values:
 
 def _outcome(row: Row[Any], runnable: str, machine: str, kept: _Values) -> Outcome:
     key = InvocationKey(runnable=runnable, machine=machine, phase=PHASES[row.phase], ordinal=row.ordinal)
+    if not isfinite(row.seconds):
+        raise ValueError("the time of an invocation is not finite")
     if row.stage is not None:
         failure = Failure(
             stage=row.stage, message=row.message, log=row.failure_log, seconds=row.failure_seconds
@@ -210,7 +212,7 @@ def _outcome(row: Row[Any], runnable: str, machine: str, kept: _Values) -> Outco
         seconds=row.seconds,
         values=kept.values.get(row.id, {}),
         methods=kept.methods.get(row.id, {}),
-        flags=tuple(json.loads(row.flags)) if row.flags else (),
+        flags=texts_from_json(row.flags) if row.flags else (),
         log=row.log or "",
         draw=_draw(row),
     )
@@ -284,6 +286,8 @@ def _values_where(
     values: dict[int, dict[str, float]] = defaultdict(dict)
     methods_by_invocation: dict[int, dict[str, str]] = defaultdict(dict)
     for invocation, metric, number, method in connection.execute(chosen).all():
+        if not isfinite(number):
+            raise ValueError(f"a value of {metrics[metric]} is not finite")
         values[invocation][metrics[metric]] = number
         if method is not None:
             methods_by_invocation[invocation][metrics[metric]] = methods[method]
@@ -381,6 +385,8 @@ def _add_values(
             .order_by(table.c.runnable_id, table.c.machine_id, table.c.phase, table.c.ordinal)
         )
         for rows in connection.execute(wanted, execution_options={"yield_per": BATCH}).partitions():
+            if not all(isfinite(row[2]) for row in rows):
+                raise ValueError(f"a value of {name} is not finite")
             for id, ordinal, number in rows:
                 if id != last:
                     last, own = id, by_runnable.setdefault(id, {}).setdefault(name, {})
@@ -416,7 +422,7 @@ def _flags(connection: Connection, machine: int) -> Mapping[int, Mapping[int, tu
     )
     found: dict[int, dict[int, tuple[str, ...]]] = defaultdict(dict)
     for id, ordinal, flags in connection.execute(wanted):
-        found[id][ordinal] = tuple(json.loads(flags))
+        found[id][ordinal] = texts_from_json(flags)
     return found
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from perftrail.errors import StoreError
 from perftrail.model.benchmark import Point
@@ -15,9 +15,10 @@ from perftrail.model.measurement import Draw, FailedInvocation, Measurement, Ori
 from perftrail.model.store_records import STATUSES, RegressionNote, SearchRecord, StepRecord
 from perftrail.model.subject import Revision
 from perftrail.model.wording import listed
+from perftrail.store.damage import DAMAGED
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from sqlalchemy import Row
 
@@ -192,11 +193,76 @@ def build_outcome_to_json(record: BuildRecord) -> str:
 
 def build_outcome_from_json(text: str) -> Built | Prepared | Failure:
     """Return the outcome of a build from its JSON."""
-    # Parsed JSON has no type; `build_outcome_to_json` is its only writer.
-    ((kind, fields),) = cast("dict[str, dict[str, Any]]", json.loads(text)).items()
+    ((kind, fields),) = object_from_json(text).items()
     if kind == "prepared":
-        fields["built"] = Built(**fields["built"])
-    return KINDS[kind](**fields)
+        fields["built"] = _record(Built, fields["built"])
+    return _record(KINDS[kind], fields)
+
+
+FIELD_TYPES: dict[str, type | tuple[type, ...]] = {
+    "str": str,
+    "int": int,
+    "float": (int, float),
+    "bool": bool,
+}
+"""Types of JSON values for the plain types of fields."""
+
+RecordType = TypeVar("RecordType", bound=Built | Prepared | Failure)
+
+
+def _record(kind: type[RecordType], values: dict[str, Any]) -> RecordType:
+    """Return a record with these values. Raises `TypeError` for missing, unknown and mistyped ones."""
+    record = kind(**values)
+    for each in fields(record):
+        value = getattr(record, each.name)
+        if not isinstance(value, FIELD_TYPES.get(str(each.type), object)):
+            raise TypeError(f"{each.name} of a build is {type(value).__name__}")
+    return record
+
+
+class StoredObject(dict[str, Any]):
+    """A JSON object of a store at `where`; a missing key is damage of the store."""
+
+    def __init__(self, values: Mapping[str, Any], where: str) -> None:
+        super().__init__(values)
+        self._where = where
+
+    def __missing__(self, key: str) -> Any:  # noqa: ANN401 - JSON
+        raise StoreError(f"{self._where}: an object in one of its rows lacks {key!r}: {DAMAGED}")
+
+
+def object_from_json(text: str, where: str = "") -> dict[str, Any]:
+    """Return a JSON object; with `where`, one that names this store if a key is missing.
+
+    Raises `TypeError` or `ValueError` for anything else.
+    """
+    hook = (lambda values: StoredObject(values, where)) if where else None
+    found = json.loads(text, object_hook=hook)
+    if not isinstance(found, dict):
+        raise TypeError(f"a JSON {type(found).__name__} instead of an object")
+    return found
+
+
+def facts_from_json(text: str) -> dict[str, str]:
+    """Return the facts of a machine. Raises `TypeError` or `ValueError` for anything else."""
+    found = object_from_json(text)
+    _refuse_other_than_texts(found.values())
+    return found
+
+
+def texts_from_json(text: str) -> tuple[str, ...]:
+    """Return the texts of a JSON array. Raises `TypeError` or `ValueError` for anything else."""
+    found = json.loads(text)
+    if not isinstance(found, list):
+        raise TypeError(f"a JSON {type(found).__name__} instead of an array")
+    return _refuse_other_than_texts(found)
+
+
+def _refuse_other_than_texts(values: Iterable[object]) -> tuple[str, ...]:
+    texts = tuple(each for each in values if isinstance(each, str))
+    if len(texts) != len(tuple(values)):
+        raise TypeError("a JSON array or object has other items than texts")
+    return texts
 
 
 def point_to_json(point: Point) -> str:
@@ -206,7 +272,10 @@ def point_to_json(point: Point) -> str:
 
 def point_from_json(text: str) -> Point:
     """Return a point from its JSON."""
-    return Point(tuple((name, value) for name, value in json.loads(text)))
+    pairs = tuple((name, value) for name, value in json.loads(text))
+    if not all(isinstance(name, str) and isinstance(value, str | int | float) for name, value in pairs):
+        raise TypeError("a parameter's name is not a text, or its value neither a number nor a text")
+    return Point(pairs)
 
 
 def build_from_row(row: Row[Any]) -> BuildRecord:
@@ -243,8 +312,10 @@ def origin_to_json(origin: Origin) -> str:
 @lru_cache(maxsize=1024)
 def origin_from_json(text: str) -> Origin:
     """Return an origin from its JSON; most runnables share theirs with many others."""
-    fields = json.loads(text)
-    return Origin(recipe=fields["recipe"], lines=tuple(fields["lines"]), tools=tuple(fields["tools"]))
+    found = object_from_json(text)
+    (recipe,) = _refuse_other_than_texts([found["recipe"]])
+    lines, tools = (_refuse_other_than_texts(list(found[name])) for name in ("lines", "tools"))
+    return Origin(recipe=recipe, lines=lines, tools=tools)
 
 
 def revision_to_row(revision: Revision, position: int) -> dict[str, object]:
@@ -266,27 +337,27 @@ def revision_from_row(row: Row[Any]) -> Revision:
         summary=row.summary,
         label=row.label,
         time=row.time,
-        parents=tuple(json.loads(row.parents)),
+        parents=texts_from_json(row.parents),
     )
 
 
-def search_from_row(row: Row[Any]) -> SearchRecord:
+def search_from_row(row: Row[Any], where: str) -> SearchRecord:
     """Return a search from its row."""
     return SearchRecord(
         key=row.key,
         machine=row.fingerprint,
-        question=json.loads(row.question),
+        question=object_from_json(row.question, where),
         started=row.started,
-        answer=None if row.answer is None else json.loads(row.answer),
+        answer=None if row.answer is None else object_from_json(row.answer, where),
     )
 
 
-def step_from_row(row: Row[Any]) -> StepRecord:
+def step_from_row(row: Row[Any], where: str) -> StepRecord:
     """Return a step of a search from its row."""
     return StepRecord(
         number=row.number,
-        action=json.loads(row.action),
-        observation=json.loads(row.news),
-        belief=json.loads(row.belief),
+        action=object_from_json(row.action, where),
+        observation=object_from_json(row.news, where),
+        belief=object_from_json(row.belief, where),
         words=row.words,
     )

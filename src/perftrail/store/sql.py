@@ -5,7 +5,6 @@ Observers query the store's progress and the last outcomes every second, so thes
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import case, delete, exists, func, insert, select, update
@@ -27,7 +26,9 @@ from perftrail.store.rows import (
     build_from_row,
     build_outcome_to_json,
     duplicate_key,
+    facts_from_json,
     identifier,
+    object_from_json,
     origin_to_json,
     point_to_json,
     revision_from_row,
@@ -143,12 +144,14 @@ def read_notes(connection: Connection) -> Sequence[RegressionNote]:
     ]
 
 
-def read_comparisons(connection: Connection) -> Sequence[ComparisonRecord]:
+def read_comparisons(connection: Connection, where: str) -> Sequence[ComparisonRecord]:
     """Return the results of comparisons, the latest last."""
     table = schema.comparison
     wanted = select(table, schema.machine.c.fingerprint).join_from(table, schema.machine)
     return [
-        ComparisonRecord(machine=row.fingerprint, finished=row.finished, result=json.loads(row.result))
+        ComparisonRecord(
+            machine=row.fingerprint, finished=row.finished, result=object_from_json(row.result, where)
+        )
         for row in connection.execute(wanted.order_by(table.c.id))
     ]
 
@@ -216,7 +219,7 @@ class Searches:
         table = schema.search
         wanted = select(table, schema.machine.c.fingerprint).join_from(table, schema.machine)
         rows = connection.execute(wanted.order_by(table.c.id)).all()
-        return [search_from_row(row) for row in rows]
+        return [search_from_row(row, self._where) for row in rows]
 
     def steps(self, connection: Connection, key: str, machine: str) -> Sequence[StepRecord]:
         """Return the steps of a search in order; none if the search does not exist."""
@@ -224,7 +227,7 @@ class Searches:
         search = self._find(connection, key, machine)
         wanted = select(table).where(table.c.search_id == search).order_by(table.c.number)
         rows: Sequence[Any] = connection.execute(wanted).all()
-        return [step_from_row(row) for row in rows]
+        return [step_from_row(row, self._where) for row in rows]
 
     def _find(self, connection: Connection, key: str, machine: str) -> int | None:
         if key != storable(key):
@@ -293,8 +296,11 @@ class SqlStore:
         """Return every machine by id, in the order in which they were stored."""
         table = schema.machine
         wanted = select(table.c.fingerprint, table.c.facts).order_by(table.c.id)
-        rows = self._transactions.read(lambda connection: connection.execute(wanted).all())
-        return {id: Machine(id=id, facts=json.loads(facts)) for id, facts in rows}
+        return self._transactions.read(
+            lambda connection: {
+                id: Machine(id=id, facts=facts_from_json(facts)) for id, facts in connection.execute(wanted)
+            }
+        )
 
     def add_build(self, record: BuildRecord) -> None:
         """Store the outcome of a build; the last record of a key counts."""
@@ -327,32 +333,36 @@ class SqlStore:
             return None
         table = schema.build
 
-        def latest(connection: Connection) -> Sequence[Any]:
+        def latest(connection: Connection) -> BuildRecord | None:
             order = [each.desc() for each in self._builds_order(connection)]
-            return connection.execute(select(table).where(table.c.key == key).order_by(*order).limit(1)).all()
+            row = connection.execute(
+                select(table).where(table.c.key == key).order_by(*order).limit(1)
+            ).first()
+            return None if row is None else build_from_row(row)
 
-        rows = self._transactions.read(latest)
-        return build_from_row(rows[0]) if rows else None
+        return self._transactions.read(latest)
 
     def builds(self) -> Mapping[str, BuildRecord]:
         """Return the last record of every build by key, one of this machine if there is one."""
 
-        def every(connection: Connection) -> Sequence[Any]:
-            return connection.execute(select(schema.build).order_by(*self._builds_order(connection))).all()
+        def every(connection: Connection) -> Mapping[str, BuildRecord]:
+            found = connection.execute(select(schema.build).order_by(*self._builds_order(connection)))
+            rows = {row.key: row for row in found}
+            return {key: build_from_row(row) for key, row in rows.items()}
 
-        rows = {row.key: row for row in self._transactions.read(every)}
-        return {key: build_from_row(row) for key, row in rows.items()}
+        return self._transactions.read(every)
 
     def subject_builds(self) -> Mapping[tuple[str, str], BuildRecord]:
         """Return the last build of every subject, by revision and variant; one of this machine if there is one."""
         table = schema.build
 
-        def every(connection: Connection) -> Sequence[Any]:
+        def every(connection: Connection) -> Mapping[tuple[str, str], BuildRecord]:
             own = select(table).where(table.c.benchmark == "")
-            return connection.execute(own.order_by(*self._builds_order(connection))).all()
+            found = connection.execute(own.order_by(*self._builds_order(connection)))
+            rows = {(row.revision, row.variant): row for row in found}
+            return {name: build_from_row(row) for name, row in rows.items()}
 
-        rows = {(row.revision, row.variant): row for row in self._transactions.read(every)}
-        return {name: build_from_row(row) for name, row in rows.items()}
+        return self._transactions.read(every)
 
     def _builds_order(self, connection: Connection) -> Sequence[ColumnElement[int]]:
         """Return an order in which the build that counts comes last: builds of other machines may differ."""
@@ -400,8 +410,9 @@ class SqlStore:
         wanted = _runnables().order_by(table.c.id)
         if benchmark is not None:
             wanted = wanted.where(table.c.benchmark == storable(benchmark))
-        rows = self._transactions.read(lambda connection: connection.execute(wanted).all())
-        return [runnable_from_row(row) for row in rows]
+        return self._transactions.read(
+            lambda connection: [runnable_from_row(row) for row in connection.execute(wanted)]
+        )
 
     def revisions(self) -> frozenset[str]:
         """Return the ids of the revisions of all runnables."""
@@ -428,10 +439,9 @@ class SqlStore:
         """Return the stored revisions in the order of the history."""
         table = schema.revision
         wanted = select(table).order_by(table.c.position, table.c.id)
-        return [
-            revision_from_row(row)
-            for row in self._transactions.read(lambda connection: connection.execute(wanted).all())
-        ]
+        return self._transactions.read(
+            lambda connection: [revision_from_row(row) for row in connection.execute(wanted)]
+        )
 
     def sampled_machines(self) -> frozenset[str]:
         """Return the ids of the machines with at least one invocation."""
@@ -548,13 +558,15 @@ class SqlStore:
             put,
             is_stored=lambda connection: any(
                 (each.machine, each.finished) == (record.machine, finished)
-                for each in read_comparisons(connection)
+                for each in read_comparisons(connection, self._transactions.where)
             ),
         )
 
     def comparisons(self) -> Sequence[ComparisonRecord]:
         """Return the results of comparisons, the latest last."""
-        return self._transactions.read(read_comparisons)
+        return self._transactions.read(
+            lambda connection: read_comparisons(connection, self._transactions.where)
+        )
 
     def mark(self) -> StoreProgress:
         """Return how much the store contains; cheap."""

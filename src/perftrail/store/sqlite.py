@@ -14,6 +14,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import QueuePool
 
 from perftrail.errors import StoreError
+from perftrail.store.damage import DAMAGED
 from perftrail.store.migrations import NOTHING, refuse_newer, refuse_older, shipped, upgrade, version
 from perftrail.store.transactions import Database, disposing
 
@@ -32,7 +33,7 @@ BEGIN = "perftrail_begin"
 
 REMEDIES = {
     "SQLITE_NOTADB": "this is not a store, or it is damaged; name another with --store, or restore a copy",
-    "SQLITE_CORRUPT": "the store is damaged; restore a copy, or move it away and measure again",
+    "SQLITE_CORRUPT": DAMAGED,
     "SQLITE_CANTOPEN": "the file cannot be opened; check that its directory exists and is writable",
     "SQLITE_READONLY": "the store is open for reading only, or its file or directory is not writable",
     "SQLITE_PERM": "permission denied; ask the file's owner, or name another with --store",
@@ -40,6 +41,10 @@ REMEDIES = {
     "SQLITE_BUSY": "another process has locked the store; wait for it, or stop it",
     "SQLITE_IOERR": "the disk has an error; see the system's log",
 }
+
+
+OTHER_CONTENT = ("no such table", "no such column", "Could not decode to UTF-8")
+"""Beginnings of SQLite's errors for a store whose tables, columns or texts are not perftrail's."""
 
 
 @contextmanager
@@ -59,6 +64,8 @@ def translate_errors(where: str) -> Iterator[None]:
 
 def _remedy(error: BaseException | None) -> str:
     name = str(getattr(error, "sqlite_errorname", ""))
+    if str(error).startswith(OTHER_CONTENT):
+        return DAMAGED
     for prefix, remedy in REMEDIES.items():
         if name.startswith(prefix):
             return remedy
@@ -181,6 +188,7 @@ def _begin(connection: Connection) -> None:
 
 def _connect(path: str) -> sqlite3.Connection:
     connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    connection.execute("PRAGMA trusted_schema=OFF")
     connection.execute("PRAGMA foreign_keys=ON")
     connection.execute("PRAGMA synchronous=FULL")
     return connection
@@ -211,6 +219,7 @@ def _opened(address: str) -> sqlite3.Connection:
         address, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
     )
     try:
+        connection.execute("PRAGMA trusted_schema=OFF")
         connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     except sqlite3.Error:
         connection.close()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from perftrail.errors import StoreError, StoreUnreachable
 from perftrail.model.wording import duration
+from perftrail.store.damage import translate_damage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -150,7 +151,11 @@ class Transactions:
         self._with_retries(attempt)
 
     def _read(self, work: Callable[[Connection], Result]) -> Result:
-        with self._database.translate_errors(self.where), self._database.reading.connect() as connection:
+        with (
+            translate_damage(self.where),
+            self._database.translate_errors(self.where),
+            self._database.reading.connect() as connection,
+        ):
             return work(connection)
 
     def _write(self, work: Callable[[Connection], None]) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from perftrail import studyfile
-from perftrail.errors import PerftrailError, UsageError
+from perftrail.errors import PerftrailError, StoreError, UsageError
 from perftrail.opening import current_writer, open_results, results_directory
 from perftrail.present.dashboard.live import observe
 from perftrail.present.dashboard.snapshot import take
@@ -44,7 +44,12 @@ REST = 19.0
 """Pause after a snapshot, as a multiple of its time: this machine may be the one that measures."""
 
 SHORTEST_REST_SECONDS = 2.0
+
 TROUBLE_SECONDS = 5.0
+"""Pause after a failed read; it doubles with every further failure."""
+
+LONGEST_TROUBLE_SECONDS = 60.0
+"""Longest pause after a failed read, so that a restored store is noticed."""
 
 OPEN_SECONDS = 30.0
 """Time that a store stays open; afterwards, for example, a restored copy is noticed."""
@@ -106,6 +111,9 @@ class ServedStudy:
         self._closing = ExitStack()
         self._kept: Store | None = None
         self._kept_until = 0.0
+        self._failures = 0
+        self._store_error = ""
+        self._retry_at = 0.0
 
     @property
     def known(self) -> Snapshot | None:
@@ -133,7 +141,7 @@ class ServedStudy:
 
     async def snapshot(self) -> Snapshot | None:
         """Return the newest snapshot, and start another one if the store has changed; `None` before the first."""
-        rested = time.monotonic() >= self._resting_until
+        rested = time.monotonic() >= max(self._resting_until, self._retry_at)
         if self._task is None and rested and await self._moved() and self._task is None:
             self._task = asyncio.create_task(self._renew())
         if self._snapshot is None and self._task is not None:
@@ -153,10 +161,10 @@ class ServedStudy:
         try:
             mark: StoreProgress = await self.query(lambda store: store.mark())
         except PerftrailError as error:
-            self.trouble = str(error)
+            self._back_off(error)
             return False
         if mark == known.mark:
-            self.trouble = ""
+            self._recovered()
         return mark != known.mark
 
     async def _renew(self) -> None:
@@ -166,13 +174,27 @@ class ServedStudy:
             pieces = [] if before is None else before.pieces()
             self._snapshot, before = taken, None
             loop.run_in_executor(self._readers, free_piecewise, pieces)
-            self.trouble = ""
+            self._recovered()
             self._resting_until = time.monotonic() + max(SHORTEST_REST_SECONDS, REST * self.seconds)
         except PerftrailError as error:
-            self.trouble = str(error)
-            self._resting_until = time.monotonic() + TROUBLE_SECONDS
+            self._back_off(error)
+        except Exception as error:
+            self._back_off(PerftrailError(f"this is a defect of perftrail ({error!r}); please report it"))
+            raise
         finally:
             self._task = None
+
+    def _recovered(self) -> None:
+        self.trouble = self._store_error = ""
+        self._failures, self._retry_at = 0, 0.0
+
+    def _back_off(self, error: PerftrailError) -> None:
+        """Show an error, and wait longer after every failure: a damaged store may be large."""
+        self.trouble = str(error)
+        self._store_error = str(error) if isinstance(error, StoreError) else ""
+        self._failures += 1
+        pause = min(LONGEST_TROUBLE_SECONDS, TROUBLE_SECONDS * 2.0 ** min(self._failures - 1, 10))
+        self._retry_at = time.monotonic() + pause
 
     def _take(self) -> Snapshot:
         began = time.thread_time()
@@ -185,7 +207,11 @@ class ServedStudy:
         return await asyncio.to_thread(self._queried, read)
 
     def _queried(self, read: Callable[[Store], QueryResult]) -> QueryResult:
-        return read(self._opened())
+        try:
+            return read(self._opened())
+        except StoreError:
+            self._kept_until = 0.0  # the next query opens the store again
+            raise
 
     def _opened(self) -> Store:
         """Return the open store; it stays open for a while, because opening takes longer than most queries."""
@@ -230,8 +256,16 @@ class ServedStudy:
         return await asyncio.to_thread(self._look, snapshot)
 
     def _look(self, snapshot: Snapshot) -> Live:
+        if self._store_error and time.monotonic() < self._retry_at:
+            raise StoreError(self._store_error)
+        try:
+            return self._queried(lambda store: self._observe(store, snapshot))
+        except StoreError as error:
+            self._back_off(error)
+            raise
+
+    def _observe(self, store: Store, snapshot: Snapshot) -> Live:
         holder = current_writer(snapshot.gathered.view.study, store=self._store)
-        store = self._opened()
         seen = (store.mark(), holder, snapshot.taken)
         known = self._looked
         if known is None or known.seen != seen or time.monotonic() - known.at > STILL_SECONDS:

@@ -19,6 +19,7 @@ from sqlalchemy import Column, Integer, MetaData, Table, Text, func, insert, ins
 
 from perftrail._version import __version__
 from perftrail.errors import StoreError
+from perftrail.store.damage import DAMAGED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -70,7 +71,10 @@ def version(connection: Connection, *, where: str) -> int:
             f"{where}: this database belongs to another program, with tables {', '.join(sorted(tables)[:5])}; "
             "name another with --store"
         )
-    return connection.scalar(select(func.max(applied.c.version))) or NOTHING
+    found: object = connection.scalar(select(func.max(applied.c.version)))
+    if not isinstance(found, int) or found <= NOTHING:
+        raise StoreError(f"{where}: its schema version is {found!r}, which is not valid: {DAMAGED}")
+    return found
 
 
 def refuse_newer(found: int, newest: int, *, where: str) -> None:
