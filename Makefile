@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard launcher/* launcher/*/*)
 
-.PHONY: help setup demo check test studies studies-full docs clean FORCE
+.PHONY: help setup demo check test campaign studies studies-full docs clean FORCE
 
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -35,7 +35,10 @@ check: setup ## format, lint, import rules, types and the tests of what a study 
 	$(BIN)/pytest -q -n 2 -m 'not slow' tests/model tests/studyfile tests/docs tests/charts tests/present tests/cli src
 
 test: setup ## every test: real builds, simulations, real kills
-	$(BIN)/pytest -n 2 --dist worksteal --durations 20
+	$(BIN)/pytest -n 4 --dist worksteal --durations 20
+
+campaign: setup ## many trials that try to break what perftrail promises; at most half an hour
+	$(BIN)/python -m campaign --seconds 180
 
 OCAML := studies/ocaml-light-threads
 TCL := studies/tcl-thread-allocator
