@@ -7,10 +7,12 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
+from perftrail import file_tree
 from perftrail.file_tree import MOST_DEPTH, NewTree, TreeTooDeep, empty_directory, entries_below, remove_tree
 
 
@@ -122,6 +124,7 @@ def test_a_new_tree_never_follows_a_link(tmp_path: Path, outside: Path) -> None:
 
 PUBLISH = """
 import sys
+import tempfile
 from pathlib import Path
 from perftrail.file_tree import publish
 publish(*map(Path, sys.argv[1:]))
@@ -143,3 +146,29 @@ def test_content_is_on_the_disk_before_it_has_its_name_and_the_name_before_the_e
     calls = re.findall(r"^\d+ +(syncfs|fsync|rename)\w*\(", trace.read_text(), re.MULTILINE)
     assert calls == ["syncfs", "rename", "fsync"]
     assert (tmp_path / "named" / "file").read_text() == "content"
+
+
+def test_old_temporary_directories_of_killed_processes_are_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    names = {
+        "left": f"perftrail-tmp-{dead.pid}-a",
+        "new": f"perftrail-tmp-{dead.pid}-b",
+        "alive": f"perftrail-tmp-{os.getpid()}-c",
+        "other": "perftrail-tmp-x-d",
+    }
+    for name in names.values():
+        (tmp_path / name / "deep").mkdir(parents=True)
+    (tmp_path / f"perftrail-tmp-{dead.pid}-link").symlink_to(tmp_path / names["other"])
+    for name in ("left", "alive", "other"):
+        os.utime(tmp_path / names[name], (0, 0))
+    file_tree._remove_abandoned.cache_clear()
+    with file_tree.temporary_directory() as directory:
+        assert directory.is_dir()
+        found = {path.name for path in tmp_path.iterdir()} - {directory.name}
+    assert found == {names["new"], names["alive"], names["other"], f"perftrail-tmp-{dead.pid}-link"}
+    assert not directory.exists()

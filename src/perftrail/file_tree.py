@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import fcntl
+import functools
 import os
 import stat
 import tempfile
@@ -28,6 +29,33 @@ def user_cache() -> Path:
     """Return perftrail's directory in the user's cache, as the XDG base directory specification says."""
     named = os.environ.get("XDG_CACHE_HOME", "")
     return (Path(named) if Path(named).is_absolute() else Path.home() / ".cache") / "perftrail"
+
+
+@contextmanager
+def temporary_directory() -> Iterator[Path]:
+    """Create a directory for the block; also remove those that processes of this user left when they were killed."""
+    _remove_abandoned()
+    with tempfile.TemporaryDirectory(prefix=f"{_TEMPORARY}{os.getpid()}-") as name:
+        yield Path(name)
+
+
+ABANDONED_AFTER_SECONDS = 24 * 3600.0
+"""A process of another container may be alive although its number is not known here; but it needs no day."""
+
+_TEMPORARY = "perftrail-tmp-"
+
+
+@functools.cache
+def _remove_abandoned() -> None:
+    """Remove the old temporary directories of this user's dead processes, once in each process."""
+    oldest = time.time() - ABANDONED_AFTER_SECONDS
+    for found in Path(tempfile.gettempdir()).glob(f"{_TEMPORARY}*-*"):
+        pid = found.name.removeprefix(_TEMPORARY).partition("-")[0]
+        with suppress(OSError):
+            status = found.lstat()
+            mine = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+            if mine and pid.isdecimal() and status.st_mtime < oldest and not Path("/proc", pid).exists():
+                remove_tree(found)
 
 
 MOST_DEPTH = 500

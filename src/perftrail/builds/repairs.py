@@ -9,12 +9,12 @@ import hashlib
 import os
 import re
 import shutil
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.builds.steps import MOST_LINES, search_path
+from perftrail.file_tree import temporary_directory
 from perftrail.model.build import content_key
 from perftrail.model.process import Command, Exited
 from perftrail.model.wording import quoted
@@ -108,8 +108,8 @@ class Patcher:
     def _git(self, tree: Path, strip: int, *words: str) -> _GitResult:
         """Run ``git apply`` on a plain directory: without a repository, settings or the user's variables."""
         assert self._program is not None
-        with tempfile.TemporaryDirectory(prefix="perftrail-patch-") as scratch:
-            output, errors = Path(scratch) / "output", Path(scratch) / "errors"
+        with temporary_directory() as scratch:
+            output, errors = scratch / "output", scratch / "errors"
             ran = self._starter.run(
                 Command(
                     arguments=(

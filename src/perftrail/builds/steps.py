@@ -10,12 +10,12 @@ import os
 import pwd
 import re
 import shutil
-import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from perftrail.file_tree import temporary_directory
 from perftrail.model.process import (
     Command,
     TimedOut,
@@ -179,13 +179,13 @@ class ShellSteps:
 
 def version_of(starter: Starter, program: str, argument: str, environment: Mapping[str, str]) -> str:
     """Return the complete output of a program's version query."""
-    with tempfile.TemporaryDirectory(prefix="perftrail-version-") as scratch:
-        output = Path(scratch) / "output"
+    with temporary_directory() as scratch:
+        output = scratch / "output"
         starter.run(
             Command(
                 arguments=(program, argument),
                 environment=environment,
-                directory=scratch,
+                directory=str(scratch),
                 stdout=str(output),
                 stderr=str(output),
                 output_cap_bytes=1 << 16,

@@ -8,13 +8,12 @@ from __future__ import annotations
 import os
 import re
 import signal
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.errors import SourceError
-from perftrail.file_tree import user_cache
+from perftrail.file_tree import temporary_directory, user_cache
 from perftrail.model.process import Command, Signalled, describe_end
 from perftrail.model.wording import quantity
 
@@ -104,9 +103,9 @@ class Client:
         Commands limited to `QUICK_SECONDS` only answer a question: their memory is limited, and they may not write
         larger files than their output, which is limited to `output_bytes` [default: `LARGEST_OUTPUT_BYTES`].
         """
-        with tempfile.TemporaryDirectory(prefix="perftrail-client-") as scratch:
+        with temporary_directory() as scratch:
             limit = LARGEST_OUTPUT_BYTES if output_bytes is None else output_bytes
-            result = self._run(command, Path(scratch), str(directory), stdin, timeout_seconds, limit)
+            result = self._run(command, scratch, str(directory), stdin, timeout_seconds, limit)
         if log is not None:
             _append(Path(log), command, result)
         return result
