@@ -7,7 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, assert_never
 
 from perftrail.model.program import layout_words
-from perftrail.model.wording import counted, number, percent
+from perftrail.model.wording import counted, percent
 from perftrail.search.answer import Verdict
 from perftrail.search.evidence import Batch, BootSession, Built, CannotRelink, Unusable
 
@@ -140,9 +140,8 @@ def suspicion(suspected: Suspicion, label: Label) -> str:
     >>> suspicion(doubt, "r{}".format)
     'likely r7, 90 % sure, not certified: evidence 14 of the 200 needed, about 90 more blocks, change at most 6 %'
     """
-    parts = [
-        f"evidence {number(min(suspected.evidence, suspected.needed))} of the {suspected.needed:.0f} needed"
-    ]
+    reached = min(suspected.evidence, suspected.needed)
+    parts = [f"evidence {reached:.{0 if reached >= 10 else 1}f} of the {suspected.needed:.0f} needed"]
     if suspected.evidence >= suspected.needed:
         parts.append("another change is not excluded yet")
     elif suspected.blocks_left is not None:
