@@ -35,7 +35,7 @@ check: setup ## format, lint, import rules, types and the tests of what a study 
 	$(BIN)/pytest -q -n 2 -m 'not slow' tests/model tests/studyfile tests/docs tests/charts tests/present tests/cli src
 
 test: setup ## every test: real builds, simulations, real kills
-	$(BIN)/pytest -n 4 --dist worksteal --durations 20
+	$(BIN)/pytest -n 2 --dist worksteal --durations 20
 
 campaign: setup ## many trials that try to break what perftrail promises; at most half an hour
 	$(BIN)/python -m campaign --seconds 180
