@@ -1,4 +1,4 @@
-"""Time the pages of a dashboard from a process of its own, as another client sees them.
+"""Time the pages of a dashboard from a separate process, as another client sees them.
 
 ``python -m campaign.page_times ADDRESS [TOKEN]`` prints a line for each second, until its standard input ends: the
 machine's idle processors in that second, and the milliseconds of each page.

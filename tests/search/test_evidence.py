@@ -147,7 +147,9 @@ def test_counts_that_happen_to_be_round_are_not_rounded() -> None:
     counts = gathered(
         *[batch((at, math.log(value))) for at, value in ((0, 100), (9, 200), (0, 100), (9, 200))]
     )
-    assert counts.resolution == pytest.approx(math.log1p(1 / 150))
+    assert counts.resolution == pytest.approx(math.log1p(10 / 150))
+    tens = gathered(*[batch((at, math.log(value))) for at, value in ((0, 100), (9, 110), (0, 100), (9, 110))])
+    assert tens.resolution == pytest.approx(math.log1p(10 / 105))
     ticks = gathered(
         *[batch((at, math.log(value))) for at, value in ((0, 100), (9, 200), (0, 200), (9, 200))]
     )

@@ -190,3 +190,34 @@ def test_bursts_alone_name_no_culprit() -> None:
             Question(revisions=100, seed=seed)
         )
         assert answer.changes == ()
+
+
+@pytest.mark.parametrize(
+    "shown", ["ticks of ten", "ticks of four thousand", "rounded to tens", "rounded to ones"]
+)
+@pytest.mark.parametrize("noise", [0.0, 0.002, 0.01])
+def test_coarse_clocks_and_rounded_values_name_no_change_below_the_threshold(
+    shown: str, noise: float
+) -> None:
+    """The levels differ by 1 to 2 %, and their printed values by 10 % wherever a border lies between them."""
+    before, after, step, ticks = {
+        "ticks of ten": (104.0, 106.0, 10.0, True),
+        "ticks of four thousand": (104_000.0, 106_000.0, 4000.0, True),
+        "rounded to tens": (104.5, 105.5, 10.0, False),
+        "rounded to ones": (14.4, 14.6, 1.0, False),
+    }[shown]
+    for seed in range(2):
+        rng = np.random.default_rng(seed)
+
+        def printed(position: int) -> float:
+            value = (after if position >= 17 else before) * math.exp(rng.normal(0.0, noise)) / step  # noqa: B023
+            return math.log(step * (math.floor(value + rng.random()) if ticks else round(value)))  # noqa: B023
+
+        answer = Oracle(lambda position: 0.0, printed).settle(Question(revisions=40, seed=seed))
+        assert answer.changes == ()
+
+
+def test_a_count_that_doubles_is_found() -> None:
+    oracle = Oracle(lambda position: math.log(200.0 if position >= 17 else 100.0))
+    answer = oracle.settle(Question(revisions=40))
+    assert [change.positions for change in answer.changes] == [(17,)]

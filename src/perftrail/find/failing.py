@@ -96,7 +96,7 @@ class RevisionTester:
 
     def _stored_invocations(self, subject: Subject, before: str) -> list[Failure | None]:
         """Return the first failure of each complete stored attempt of a build, `None` if everything worked."""
-        places: list[dict[int, Outcome]] = []
+        by_ordinal: list[dict[int, Outcome]] = []
         for benchmark, point in self._working.benchmark_points:
             runnable = self._session.subject_builder.known_runnable(
                 Cell(subject=subject, benchmark=benchmark, point=point)
@@ -104,7 +104,7 @@ class RevisionTester:
             if not isinstance(runnable, Runnable):
                 return []
             outcomes = self._session.store.outcomes((runnable.key,), self._session.machine.id)
-            places.append(
+            by_ordinal.append(
                 {
                     each.key.ordinal: each
                     for each in outcomes.get(runnable.key, ())
@@ -113,7 +113,7 @@ class RevisionTester:
             )
         failures: list[Failure | None] = []
         for ordinal in count():
-            for outcomes_of in places:
+            for outcomes_of in by_ordinal:
                 outcome = outcomes_of.get(ordinal)
                 if outcome is None:
                     return failures

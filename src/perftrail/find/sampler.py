@@ -147,7 +147,7 @@ class Sampler:
 
     @property
     def is_linked(self) -> bool:
-        """Whether a linker made the measured program, as far as the command and the existing builds show."""
+        """Whether a linker made the measured program, judged by the command and the existing builds."""
         return any(
             self._session.subject_builder.is_linked(
                 self._cell(Subject(revision=revision, variant=self.variant), self.points[0])

@@ -468,7 +468,7 @@ class SubjectBuilder:
         )
 
     def is_linked(self, cell: Cell) -> bool:
-        """Whether a linker made the cell's program, as far as the command and the files of existing builds show."""
+        """Whether a linker made the cell's program, judged by the command and the files of existing builds."""
         if not may_be_linked(self._study, cell):
             return False
         how = self.build_inputs.recipe(cell.subject)

@@ -216,7 +216,7 @@ def print_gate(gate: Gate) -> None:
 
 
 def _with_pairs(command: str, pairs: int) -> str:
-    """Return a command with this maximum of pairs, in place of its own.
+    """Return a command with this maximum of pairs, instead of the present one.
 
     >>> _with_pairs("perftrail compare a b --max-pairs 9 --budget 1min", 18)
     'perftrail compare a b --budget 1min --max-pairs 18'

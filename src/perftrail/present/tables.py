@@ -158,7 +158,7 @@ PADDING = 2
 """Columns between two columns of a table."""
 
 NARROWEST = 24
-"""Least width of the notes and of the messages, each in a column of its own."""
+"""Least width of the notes and of the messages, each in a separate column."""
 
 
 def _print_history(rows: Sequence[Row], chosen: Sequence[Row | int]) -> None:

@@ -317,18 +317,20 @@ class Evidence:
         """The metric's finest step relative to its values, on the logarithmic scale; zero for one without steps.
 
         It is the largest power of ten of which all values are multiples: 1 for seconds without decimals. If no build's
-        values vary, whole numbers are counts, not rounded to tens or hundreds: their step is at most 1.
+        values vary, whole numbers from 10 on are not taken as rounded to their first digit: 100 and 200 are counts,
+        while 100 and 110 may be times rounded to tens. A clock with coarse ticks varies, because an invocation starts
+        anywhere between two ticks.
         """
         by_build = self._raw_values()
         values = np.concatenate([np.empty(0), *by_build.values()])
         if len(values) < 4:
             return 0.0
-        counts = all(np.ptp(group) <= 1e-9 * group[0] for group in by_build.values())
         smallest, step = float(values.min()), 0.0
+        are_counts = smallest >= 9.5 and all(np.ptp(group) <= 1e-9 * group[0] for group in by_build.values())
         for digits in range(4):
-            power = 10.0 ** (math.floor(math.log10(smallest)) - digits)
-            if counts:
-                power = min(power, 1.0)
+            power = 10.0 ** (math.floor(math.log10(smallest * (1 + 1e-9))) - digits)
+            if digits == 0 and are_counts:
+                continue
             if np.all(np.abs(values / power - np.rint(values / power)) < 1e-6 * values / power):
                 step = power
                 break

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 DAMAGED = "the store is damaged; restore a copy, or move it away and measure again"
 """Remedy for a store whose content cannot be read."""
 
+REPORT = "if the store was never damaged, this is a defect of perftrail: please report it"
+"""Ending of an error that a wrong conversion could also cause."""
+
 UNREADABLE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """Errors of code that converts rows with unexpected content."""
 
@@ -24,4 +27,6 @@ def translate_damage(where: str) -> Iterator[None]:
         yield
     except UNREADABLE as error:
         reason = f"{error} does not exist" if isinstance(error, KeyError) else str(error)
-        raise StoreError(f"{where}: some of its rows cannot be read ({reason}): {DAMAGED}") from error
+        raise StoreError(
+            f"{where}: some of its rows cannot be read ({reason}): {DAMAGED}; {REPORT}"
+        ) from error

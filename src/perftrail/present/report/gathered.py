@@ -146,7 +146,7 @@ class Gathered:
         return tuple(self.view.study.variants)
 
     def is_linked(self, benchmark: str) -> bool:
-        """Whether a linker made a benchmark's program, as far as its commands and stored comparisons show."""
+        """Whether a linker made a benchmark's program, judged by its commands and stored comparisons."""
         study, of_history = self.view.study, Revision(id="")
         subjects = [Subject(revision=of_history, variant=variant) for variant in study.variants]
         named = [
