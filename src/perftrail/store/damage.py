@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 DAMAGED = "the store is damaged; restore a copy, or move it away and measure again"
 """Remedy for a store whose content cannot be read."""
 
-REPORT = "if the store was never damaged, this is a defect of perftrail: please report it"
+REPORT = "if nothing can have damaged it, please report this error"
 """Ending of an error that a wrong conversion could also cause."""
 
 UNREADABLE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
