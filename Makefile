@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard launcher/* launcher/*/*)
 
-.PHONY: help setup demo check test campaign studies studies-full docs clean FORCE
+.PHONY: help setup demo check test test-long campaign studies studies-full docs clean FORCE
 
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -34,8 +34,11 @@ check: setup ## format, lint, import rules, types and the tests of what a study 
 	$(BIN)/mypy
 	$(BIN)/pytest -q -n 2 -m 'not slow' tests/model tests/studyfile tests/docs tests/charts tests/present tests/cli src
 
-test: setup ## every test: real builds, simulations, real kills
-	$(BIN)/pytest -n 2 --dist worksteal --durations 20
+test: setup ## every test but the long ones: real builds, real kills, a browser
+	$(BIN)/pytest -n 2 --dist worksteal --durations 20 -m 'not long' $(TESTS)
+
+test-long: setup ## the long tests: simulations of searches, programs of benchmarks and campaigns
+	$(BIN)/pytest -n 2 --dist worksteal --durations 10 -m long $(TESTS)
 
 campaign: setup ## many trials that try to break what perftrail promises; at most half an hour
 	$(BIN)/python -m campaign --seconds 180

@@ -35,8 +35,16 @@ settings.register_profile(
 settings.load_profile("perftrail")
 
 
+LONG = tuple(f"tests/{directory}/" for directory in ("simulation", "benchmarks", "campaign"))
+"""Directories whose tests are `long`."""
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Start the simulations first: they take longest, and the last test should not keep one worker alone."""
+    """Mark the long tests, and start simulations first: they take longest, and should not keep one worker alone."""
+    for item in items:
+        if item.nodeid.startswith(LONG):
+            item.add_marker(pytest.mark.long)
     items.sort(key=lambda item: "tests/simulation/" not in item.nodeid)
 
 
