@@ -1,6 +1,8 @@
 # perftrail: everything a contributor does, each with its own set-up. `make help` lists it.
 PYTHON ?= python3
 BIN := .venv/bin
+# Tests start hundreds of Pythons: each would compile perftrail again where the environment forbids byte code.
+unexport PYTHONDONTWRITEBYTECODE
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard launcher/* launcher/*/*)
 
 .PHONY: help setup demo check test test-long campaign studies studies-full docs clean FORCE
