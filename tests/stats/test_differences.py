@@ -59,3 +59,28 @@ def test_a_report_of_many_metrics_seldom_claims_a_difference_that_does_not_exist
 
 def test_one_invocation_of_each_has_no_verdict() -> None:
     assert not difference([1.0], [2.0], floor=0.0, metrics=1).differs
+
+
+def test_noise_that_hides_a_change_is_unclear_and_equal_values_are_the_same() -> None:
+    assert difference([1.0, 1.2, 0.9], [1.1, 0.95, 1.25], floor=0.0, metrics=10).verdict == "unclear"
+    assert difference([7.0] * 3, [7.0] * 3, floor=5.0, metrics=10).verdict == "same"
+    assert difference([1.0], [2.0], floor=0.0, metrics=1).verdict == "unclear"
+
+
+def test_the_minimum_detectable_change_is_detected_in_about_four_of_five_cases() -> None:
+    rng = np.random.default_rng(5)
+    found = []
+    for _ in range(400):
+        noise = np.exp(0.05 * rng.normal(size=(2, 5)))
+        least = difference(list(noise[0]), list(noise[1]), floor=0.0, metrics=20).minimum_detectable
+        found.append(least)
+    change = 1.0 + float(np.median(found))
+    detected = 0
+    for _ in range(400):
+        noise = np.exp(0.05 * rng.normal(size=(2, 5)))
+        detected += difference(list(noise[0]), list(noise[1] * change), floor=0.0, metrics=20).differs
+    assert 0.65 <= detected / 400 <= 0.95
+
+
+def test_nothing_before_has_no_relative_change() -> None:
+    assert difference([0.0, 1.0, 0.0], [0.0] * 3, floor=5.0, metrics=5).minimum_detectable == float("inf")

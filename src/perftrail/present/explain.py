@@ -9,23 +9,28 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
-from perftrail.model.wording import change, counted, escaped, quantity
+from perftrail.model.wording import change, counted, escaped, percent, quantity
 from perftrail.present.console import output
 from perftrail.present.failures import failure_words
 from perftrail.present.sentence import revision_name
 from perftrail.present.speech import change_words
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from perftrail.model.patch import FileChange
     from perftrail.verbs.explain.explain import CellReport, ExplainReport, MetricDifference
 
 MOST_FILES = 8
 MOST_DIFFERENCES = 12
-MOST_ALIKE = 6
+MOST_NAMED = 6
+MOST_IN_HEADLINE = 3
+MORE_INVOCATIONS = 4
+"""Factor of invocations that halves the minimum detectable change."""
 WIDEST_BAR = 20
 LONGEST_NAME = 48
+REPEATED = ("launcher", "output")
+"""Methods of plain invocations, whose number `--invocations` sets."""
 EFFECTS = ("wall", "cpu")
 """Metrics that show an effect and, next to the benchmark's own, explain nothing."""
 
@@ -47,11 +52,25 @@ def print_explained(explained: ExplainReport, *, named: str | None) -> None:
         console.print(Text(f"{name}: {failure_words(failure)}"))
     for each in explained.unavailable:
         console.print(Text(f"Not available here: {each.what}: {escaped(each.why, longest=200)}", style="dim"))
+    for command in next_commands(explained, named=named):
+        console.print(Text(f"Next: {command}", style="dim"))
+
+
+def next_commands(explained: ExplainReport, *, named: str | None) -> list[str]:
+    """Return commands with their purpose: what resolves unclear metrics, and the back-port of a difference."""
     where = f" {shlex.quote(named)}" if named else ""
-    fix = explained.culprit.short
-    console.print(
-        Text(f"Next: perftrail backport {fix}{where} --onto OLD    apply it to an old release", style="dim")
-    )
+    fix, against = explained.culprit.short, explained.against.short
+    commands = []
+    unclear = [each for cell in explained.cells for each in cell.unclear if each.method in REPEATED]
+    if unclear:
+        times = MORE_INVOCATIONS * max(each.starts for each in unclear)
+        commands = [
+            f"perftrail compare {against} {fix}{where}    measure interleaved pairs, with a verdict on each metric",
+            f"perftrail explain {fix}{where} --invocations {times}    detect changes half as large",
+        ]
+    if any(cell.differing for cell in explained.cells):
+        commands.append(f"perftrail backport {fix}{where} --onto OLD    apply it to an old release")
+    return commands
 
 
 def headline(explained: ExplainReport) -> str:
@@ -63,7 +82,19 @@ def headline(explained: ExplainReport) -> str:
         return f"{name} and its reference have equal builds: no metric can differ"
     differing = [(cell, each) for cell in explained.cells for each in cell.differing]
     if not differing:
-        return f"{name}: no difference detected"
+        unclear = [each for cell in explained.cells for each in cell.unclear]
+        if not unclear:
+            return f"{name} and its reference do not differ in any metric"
+        missed: dict[str, float] = {}
+        for each in _programs_last(unclear):
+            least = each.difference.minimum_detectable
+            missed[_name(each)] = max(least, missed.get(_name(each), 0.0))
+        names = [f"{metric} below {_detectable(least)}" for metric, least in missed.items()]
+        more = f" and {len(names) - MOST_IN_HEADLINE} more metrics" if len(names) > MOST_IN_HEADLINE else ""
+        return (
+            f"{name}: unclear, no metric is certain to differ; "
+            f"could miss changes of {', '.join(names[:MOST_IN_HEADLINE])}{more}"
+        )
     causes = [
         (cell, each) for cell, each in differing if each.name not in EFFECTS and each.method != "output"
     ]
@@ -82,21 +113,41 @@ def _print_cell(cell: CellReport) -> None:
         return
     if cell.differing:
         console.print(_table(cell.differing[:MOST_DIFFERENCES]))
-    else:
-        console.print(Text("  no difference detected"))
     if len(cell.differing) > MOST_DIFFERENCES:
         console.print(
             Text(
                 f"  and {counted(len(cell.differing) - MOST_DIFFERENCES, 'more difference')}; --json lists all"
             )
         )
-    if cell.unchanged and cell.differing:
-        whole = sorted(cell.unchanged, key=lambda each: " " in each.name)
-        names = [_name(each) for each in whole]
-        more = f" and {len(names) - MOST_ALIKE} more" if len(names) > MOST_ALIKE else ""
-        console.print(Text(f"  no difference detected: {', '.join(names[:MOST_ALIKE])}{more}", style="dim"))
+    for line in rest_lines(cell):
+        console.print(Text(line, style="dim" if cell.differing else ""))
     for each in cell.unavailable:
         console.print(Text(f"  {each.what} not available: {escaped(each.why, longest=200)}", style="dim"))
+
+
+def rest_lines(cell: CellReport) -> Iterator[str]:
+    """Yield the unclear metrics with their minimum detectable changes, and the unchanged ones."""
+    if cell.unclear:
+        found = [(_name(each), each.difference.minimum_detectable) for each in _programs_last(cell.unclear)]
+        words = _some([f"{name} {_detectable(least)}" for name, least in found])
+        yield f"  unclear, with the minimum detectable change: {words}"
+    if cell.unchanged:
+        yield f"  unchanged: {_some([_name(each) for each in _programs_last(cell.unchanged)])}"
+
+
+def _programs_last(metrics: Sequence[MetricDifference]) -> list[MetricDifference]:
+    """Return metrics of the whole program before those of single functions and system calls."""
+    return sorted(metrics, key=lambda each: " " in each.name)
+
+
+def _some(texts: Sequence[str]) -> str:
+    more = f" and {len(texts) - MOST_NAMED} more" if len(texts) > MOST_NAMED else ""
+    return f"{', '.join(texts[:MOST_NAMED])}{more}"
+
+
+def _detectable(least: float) -> str:
+    """Return the minimum detectable change in words."""
+    return percent(least) if math.isfinite(least) else "any size"
 
 
 def _table(differing: Sequence[MetricDifference]) -> Table:

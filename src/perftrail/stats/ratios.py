@@ -19,11 +19,12 @@ import math
 import statistics
 from dataclasses import dataclass, replace
 from statistics import NormalDist, geometric_mean
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from perftrail.stats.comparison import (
+    SEEN,
     Comparison,
     Rule,
     Verdict,
@@ -268,23 +269,37 @@ SMALLEST = 0.002
 """Smallest relative difference that is reported."""
 
 
+Answer = Literal["differs", "same", "unclear"]
+"""Whether a metric differs; same: by `SMALLEST` at most; unclear: the noise hides changes above `SMALLEST`."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
     """Medians of one metric before and after, and their difference on the log scale.
 
     `size` is the logarithm of after/before with the floor added to both. `lower_bound` is its absolute value minus
-    noise.
+    noise, `upper_bound` its absolute value plus noise. `minimum_detectable` is the relative change of `before` that
+    these values would have detected with probability `SEEN`; infinite with one value each, or if `before` is zero.
     """
 
     before: float
     after: float
     size: float
     lower_bound: float
+    upper_bound: float
+    minimum_detectable: float
 
     @property
     def differs(self) -> bool:
         """Whether the difference is worth reporting."""
         return self.lower_bound > SMALLEST
+
+    @property
+    def verdict(self) -> Answer:
+        """Whether the metric differs, as far as the noise allows an answer."""
+        if self.differs:
+            return "differs"
+        return "same" if self.upper_bound <= SMALLEST else "unclear"
 
 
 def difference(before: Sequence[float], after: Sequence[float], *, floor: float, metrics: int) -> Difference:
@@ -298,23 +313,45 @@ def difference(before: Sequence[float], after: Sequence[float], *, floor: float,
     logs = [[math.log(value + floor) for value in values] for values in (before, after)]
     medians = [statistics.median(values) for values in (before, after)]
     size = statistics.median(logs[1]) - statistics.median(logs[0])
+    noise = _noise(logs, REPORT_ERROR / max(1, metrics))
     return Difference(
         before=medians[0],
         after=medians[1],
         size=size,
-        lower_bound=max(0.0, abs(size) - _noise(logs, REPORT_ERROR / max(1, metrics))),
+        lower_bound=max(0.0, abs(size) - noise.bound),
+        upper_bound=abs(size) + noise.bound,
+        minimum_detectable=_detectable(noise, before=medians[0], floor=floor),
     )
 
 
-def _noise(logs: Sequence[Sequence[float]], error: float) -> float:
-    """Return the distance of the two by chance, exceeded with probability `error`; infinite with one run each."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Noise:
+    """Distance of two medians by chance, in logarithms: exceeded by chance (`bound`), and with power (`spare`)."""
+
+    bound: float
+    spare: float
+
+
+def _noise(logs: Sequence[Sequence[float]], error: float) -> _Noise:
+    """Return the noise for a two-sided error of `error` and the power `SEEN`; infinite with one run each."""
     freedom = sum(len(each) - 1 for each in logs)
     squares = sum((value - statistics.fmean(each)) ** 2 for each in logs for value in each)
     if freedom == 0:
-        return math.inf
+        return _Noise(bound=math.inf, spare=math.inf)
     if squares < 1e-24:
-        return 0.0
+        return _Noise(bound=0.0, spare=0.0)
     from scipy.special import stdtrit  # noqa: PLC0415 - scipy is imported where it is used
 
     spread = math.sqrt(squares / freedom * sum(1.0 / len(each) for each in logs))
-    return float(stdtrit(freedom, 1.0 - error / 2.0)) * spread
+    return _Noise(
+        bound=float(stdtrit(freedom, 1.0 - error / 2.0)) * spread,
+        spare=float(stdtrit(freedom, SEEN)) * spread,
+    )
+
+
+def _detectable(noise: _Noise, *, before: float, floor: float) -> float:
+    """Return the relative change of `before` that the noise does not hide."""
+    shift = SMALLEST + noise.bound + noise.spare
+    if before <= 0.0 or shift > WIDEST:
+        return math.inf
+    return math.expm1(shift) * (before + floor) / before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, TypedDict
 
@@ -16,7 +17,7 @@ from perftrail.model.wording import counted, duration, quoted
 from perftrail.opening import results_directory
 from perftrail.process.launcher import Launcher
 from perftrail.sources.git.patch import GitPatches
-from perftrail.stats.ratios import difference
+from perftrail.stats.ratios import Answer, difference
 from perftrail.verbs.backport.patch import find_revision
 
 if TYPE_CHECKING:
@@ -64,6 +65,11 @@ class ExplainedMetricJson(TypedDict):
     log_ratio: float
     log_ratio_lower_bound: Annotated[float, "lower bound of the absolute logarithm of the ratio; 0: noise"]
     differs: bool
+    verdict: Annotated[Answer, "same: any change is at most 0.2 %; unclear: the noise hides larger changes"]
+    minimum_detectable: Annotated[
+        float | None,
+        "the relative change that is detected with a probability of 80 %; null: unknown, or there was nothing before",
+    ]
 
 
 class UnavailableJson(TypedDict):
@@ -120,8 +126,13 @@ class CellReport:
 
     @property
     def unchanged(self) -> tuple[MetricDifference, ...]:
-        """The metrics without a visible difference."""
-        return tuple(each for each in self.metrics if not each.difference.differs)
+        """The metrics that do not differ: equal each time, or by a negligible share."""
+        return tuple(each for each in self.metrics if each.difference.verdict == "same")
+
+    @property
+    def unclear(self) -> tuple[MetricDifference, ...]:
+        """The metrics that may differ: the noise hides all but large changes."""
+        return tuple(each for each in self.metrics if each.difference.verdict == "unclear")
 
     def as_json(self) -> ExplainedPointJson:
         """Return the point as `explain --json` prints it."""
@@ -141,6 +152,10 @@ class CellReport:
                     "log_ratio": each.difference.size,
                     "log_ratio_lower_bound": each.difference.lower_bound,
                     "differs": each.difference.differs,
+                    "verdict": each.difference.verdict,
+                    "minimum_detectable": each.difference.minimum_detectable
+                    if math.isfinite(each.difference.minimum_detectable)
+                    else None,
                 }
                 for each in self.metrics
             ],
