@@ -13,7 +13,9 @@ from perftrail.measure.session import Session
 from perftrail.model.process import Exited
 from perftrail.model.study import Invocations, MeasurePolicy
 from perftrail.model.target import resolve_goal
+from perftrail.model.wording import duration
 from perftrail.present.finding import more_budget
+from perftrail.present.sentence import cost_words
 from perftrail.results.selection import Selection
 from perftrail.search.question import Budget
 from perftrail.store.memory import MemoryStore
@@ -125,6 +127,33 @@ def test_a_search_that_a_budget_stopped_says_how_to_continue(tmp_path: Path) -> 
         "it continues"
     ]
     assert list(more_budget(repeated.find(Budget(seconds=3)), [])) == [
-        "Next: perftrail find --budget 1min    continue this search; its samples are kept"
+        "Next: perftrail find --budget 1min    continue this search; stored samples cost no budget"
     ]
     assert list(more_budget(repeated.find(Budget()), [])) == []
+
+
+def test_the_cost_counts_new_work_and_says_what_was_stored(tmp_path: Path) -> None:
+    repeated = RepeatedFind(tmp_path)
+    short = repeated.find(Budget(invocations=12))
+    assert "\n" not in cost_words(short)
+    full = repeated.find(Budget())
+    builds = full.builds - short.builds
+    total, new = cost_words(full).splitlines()
+    assert total == f"{full.builds} of 60 revisions built, {full.invocations} invocations"
+    assert new.startswith(f"New: {builds} builds and {repeated.started} invocations, ")
+    assert new.endswith(f"The rest was stored before ({duration(short.seconds)}).")
+    again = repeated.find(Budget())
+    assert cost_words(again).endswith(
+        f", all of them stored before ({duration(again.seconds)} of building and measuring)"
+    )
+
+
+def test_a_time_budget_counts_only_the_new_work_of_the_command(tmp_path: Path) -> None:
+    repeated = RepeatedFind(tmp_path)
+    budget = Budget(seconds=1.0)
+    first = repeated.find(budget)
+    assert first.answer.reason == "the time budget is spent"
+    second = repeated.find(budget)
+    assert repeated.started > 0
+    assert second.seconds > first.seconds
+    assert second.new.seconds == pytest.approx(second.seconds - first.seconds)

@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
 
-from perftrail.find.journal import MachineBootJson
+from perftrail.find.journal import NO_WORK, MachineBootJson
 from perftrail.find.priors import performance_words
 from perftrail.model.benchmark import Value
 from perftrail.model.build import Stage
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from perftrail.find.failing import BrokenRange
-    from perftrail.find.journal import MachineBoot
+    from perftrail.find.journal import MachineBoot, Work
     from perftrail.find.other_metrics import AlsoChanged
     from perftrail.find.sampler import Sampler
     from perftrail.model.build import Failure
@@ -280,8 +280,8 @@ class FindAnswer:
     changed. `broken_ranges` are ranges of unusable revisions. `priors` describes the prior in words.
     `discarded` samples were noisy and were repeated; `noisy` samples were used although noisy. `boots` are
     the machine's boot sessions of the samples. `other_machines` describes other machines with the same
-    search. `with_notes`: the search was asked to use the revisions' messages as a prior. `linked`: whether a linker
-    made the measured program.
+    search. `new` is the work that this command performed; the rest was stored. `with_notes`: the search was asked
+    to use the revisions' messages as a prior. `linked`: whether a linker made the measured program.
     """
 
     answer: Answer
@@ -303,6 +303,7 @@ class FindAnswer:
     with_notes: bool = False
     pins: Pins = NO_PINS
     linked: bool = True
+    new: Work = NO_WORK
 
     @property
     def name(self) -> str:
@@ -422,6 +423,7 @@ class FindTable:
     seconds: float
     machine: str
     pins: Pins = NO_PINS
+    new: Work = NO_WORK
 
     @property
     def unusable_count(self) -> int:

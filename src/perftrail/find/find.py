@@ -186,6 +186,7 @@ class Find:
             builds=len(self._ledger.attempted),
             invocations=len(self._ledger.invocations),
             seconds=self._ledger.seconds,
+            new=self._ledger.new,
             machine=self._session.machine.id,
         )
 
@@ -212,6 +213,7 @@ class Find:
             unusable=self._unusable(failures),
             invocations=len(self._ledger.invocations),
             seconds=self._ledger.seconds,
+            new=self._ledger.new,
             machine=self._session.machine.id,
             inside=inside,
             also=also,
@@ -244,6 +246,7 @@ class Find:
             unusable=self._unusable({line.positions[at]: why for at, why in tester.failures.items()}),
             invocations=len(self._ledger.invocations),
             seconds=self._ledger.seconds,
+            new=self._ledger.new,
             machine=self._session.machine.id,
             inside={},
             priors=self._prior.reasons,

@@ -7,12 +7,12 @@ positions that a search may ask for next, so that they are built in parallel.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, TypedDict, TypeVar
 
 from perftrail.measure.events import BuildFinished, Stepped
-from perftrail.model.build import Failure
+from perftrail.model.build import Built, Failure
 from perftrail.model.json_data import json_of
 from perftrail.model.store_records import StepRecord
 from perftrail.model.subject import Subject
@@ -133,25 +133,50 @@ def _differing(there: Machine, here: Machine) -> str:
     return "; ".join(said) or f"{there.id} there, {here.id} here"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """Builds, invocations, and their time in seconds."""
+
+    builds: int = 0
+    invocations: int = 0
+    seconds: float = 0.0
+
+
+NO_WORK = Work()
+"""No work: everything was stored before, or nothing was counted."""
+
+
 class Ledger:
     """Counts each invocation and each build once, even if several parts of a search use it.
 
-    `seconds` is the time of those invocations and builds, in this process or an earlier one.
+    `seconds` is the time of those invocations and builds, in this process or an earlier one. `new` is the part that
+    this process performed.
     """
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._built = 0
+        self._fresh: dict[tuple[str, str], float] = {}
         self._timed: set[str] = set()
         self.invocations: set[InvocationKey] = set()
         self.attempted: set[str] = set()
         self.seconds = 0.0
         self._invoking = 0.0
+        self._new_invocations = 0
+        self._new_seconds = 0.0
 
     @property
     def done(self) -> tuple[int, int]:
         """Builds and invocations that this process performed, without those known before."""
-        return (self._built, self._session.runner.started)
+        return (len(self._fresh), self._session.runner.started)
+
+    @property
+    def new(self) -> Work:
+        """The builds, invocations and seconds of the search that this process performed."""
+        return Work(
+            builds=len(self.attempted & {revision for revision, _ in self._fresh}),
+            invocations=self._new_invocations,
+            seconds=self._new_seconds,
+        )
 
     def count(self, key: InvocationKey, seconds: float) -> None:
         """Count an invocation."""
@@ -159,6 +184,9 @@ class Ledger:
             self.invocations.add(key)
             self.seconds += seconds
             self._invoking += seconds
+            if self._session.runner.performed(key):
+                self._new_invocations += 1
+                self._new_seconds += seconds
 
     @property
     def mean_build(self) -> float:
@@ -220,7 +248,8 @@ class Ledger:
             except StopIteration as stop:
                 result: Result = stop.value
                 return result
-            self._built += isinstance(event, BuildFinished) and not event.known
+            if isinstance(event, BuildFinished) and not event.known and not _existed(event.outcome):
+                self._fresh[event.subject.revision.id, event.subject.variant] = event.outcome.seconds
             yield event
 
     def count_build(self, revision: Revision, variant: str, seconds: float) -> None:
@@ -229,6 +258,7 @@ class Ledger:
         if name not in self._timed:
             self._timed.add(name)
             self.seconds += seconds
+            self._new_seconds += self._fresh.get((revision.id, variant), 0.0)
 
 
 class Journal:
@@ -280,8 +310,11 @@ class Journal:
         """Return the budgets to try for the next step, until one gives the recorded step; the last is `given`.
 
         Repeating a recorded step costs nothing, so that no limit applies to it. But a search that had reached
-        a limit of builds asked for other steps.
+        a limit of builds asked for other steps. A time limit is one of new work: stored results cost no time.
         """
+        if given.seconds is not None:
+            stored = self._ledger.seconds - self._ledger.new.seconds
+            given = replace(given, seconds=given.seconds + max(stored, 0.0))
         return (Budget(), Budget(builds=given.builds), given) if self._resumes else (given,)
 
     @property
@@ -337,6 +370,11 @@ class Journal:
     def end(self, answer: Mapping[str, Json]) -> None:
         """Record the answer."""
         self._store.close_search(self._record.key, self._record.machine, answer)
+
+
+def _existed(outcome: Built | Failure) -> bool:
+    """Whether a build existed on the disk although the store did not know it."""
+    return isinstance(outcome, Built) and outcome.reused
 
 
 def _subject(revision: Revision, variant: str) -> Subject:

@@ -63,7 +63,16 @@ class InvocationRunner:
         self.machine = machine
         self._submitted: dict[InvocationKey, Pending[Outcome]] = {}
         self._known: dict[str, dict[tuple[Phase, int], Outcome]] = {}
-        self.started = 0
+        self._performed: set[InvocationKey] = set()
+
+    @property
+    def started(self) -> int:
+        """Number of invocations that this runner performed."""
+        return len(self._performed)
+
+    def performed(self, key: InvocationKey) -> bool:
+        """Whether this runner performed an invocation; otherwise its outcome was stored before."""
+        return key in self._performed
 
     def plan(self, ready: Ready, phase: Phase, ordinal: int, *, draw: Draw = UNDRAWN) -> PlannedInvocation:
         """Return an invocation on this machine, with its key in the store."""
@@ -101,7 +110,7 @@ class InvocationRunner:
                 outcome = (self._submitted.pop(planned.key, None) or self._begin(planned)).outcome()
                 self._store.add(outcome)
                 self._known[outcome.key.runnable][outcome.key.phase, outcome.key.ordinal] = outcome
-                self.started += 1
+                self._performed.add(outcome.key)
                 yield Invoked(cell=planned.ready.cell, outcome=outcome)
 
     def submit(self, invocations: Iterable[PlannedInvocation]) -> None:

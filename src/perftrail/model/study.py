@@ -118,7 +118,13 @@ class FindPolicy:
     ] = None
     confidence: Annotated[float, Key("Required probability of the answer.", above=0.5, below=1)] = 0.99
     budget_seconds: Annotated[
-        float | None, Key("Longest time of a search.", name="budget", form="duration", above=0)
+        float | None,
+        Key(
+            "Longest time of new building and measuring of one command.",
+            name="budget",
+            form="duration",
+            above=0,
+        ),
     ] = None
     budget_invocations: Annotated[int | None, Key("Largest number of invocations of a search.", least=1)] = (
         None

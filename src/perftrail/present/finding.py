@@ -234,27 +234,34 @@ def _merges(gathered: Iterable[Sequence[tuple[FindAnswer, int]]]) -> Iterator[st
                     yield line
 
 
-def print_find(answer: FindAnswer | FindTable, *, repeat: Sequence[str]) -> None:
-    """Print the result of a search: answer, values, cost, unusable revisions, next command."""
+def print_find(answer: FindAnswer | FindTable, *, repeat: Sequence[str], asked: Sequence[str]) -> None:
+    """Print the result of a search: answer, values, cost, unusable revisions, next command.
+
+    `repeat` are the words that name the study and its store. `asked` are the other options of this command, without
+    the budget.
+    """
     if isinstance(answer, FindTable):
         print_table(answer)
     else:
         _print_answer(answer)
     for line in (
-        *more_budget(answer, repeat),
+        *more_budget(answer, (*repeat, *asked)),
         f"Next: perftrail show{after(repeat)} --search    how the search went",
     ):
         output().print(Text(line, style="dim"))
 
 
-def more_budget(answer: FindAnswer | FindTable, repeat: Sequence[str]) -> Iterator[str]:
-    """Yield how to continue a search that a budget stopped."""
+def more_budget(answer: FindAnswer | FindTable, words: Sequence[str]) -> Iterator[str]:
+    """Yield how to continue a search that a budget stopped; `words` are those of the whole command, without a budget.
+
+    A time budget counts only new work, so the proposal is based on the time that this command spent.
+    """
     answers = answer.answers if isinstance(answer, FindTable) else (answer,)
     stopped = {each.answer.reason for each in answers if each.unclear}
-    command = f"perftrail find{after(repeat)}"
+    command = f"perftrail find{after(words)}"
     if TIME_SPENT in stopped:
-        minutes = max(1, math.ceil(MORE_TIME * answer.seconds / 60))
-        yield f"Next: {command} --budget {minutes}min    continue this search; its samples are kept"
+        minutes = max(1, math.ceil(MORE_TIME * (answer.new.seconds or answer.seconds) / 60))
+        yield f"Next: {command} --budget {minutes}min    continue this search; stored samples cost no budget"
     for reason, key, spent in (
         (BUILDS_SPENT, "budget_builds", answer.builds),
         (INVOCATIONS_SPENT, "budget_invocations", answer.invocations),

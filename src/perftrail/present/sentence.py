@@ -180,9 +180,19 @@ def also_words(change: ChangeFound) -> str:
 
 
 def cost_words(answer: FindAnswer | FindTable) -> str:
-    """Return the cost of a search that just ended."""
-    return _cost(
-        answer.builds, len(answer.revisions), answer.unusable_count, answer.invocations, answer.seconds
+    """Return the cost of a search that just ended: of all its work, and of the part that this command performed."""
+    new = answer.new
+    count = _count(answer.builds, len(answer.revisions), answer.unusable_count, answer.invocations)
+    stored = max(answer.seconds - new.seconds, 0.0)
+    if new.builds == answer.builds and new.invocations == answer.invocations:
+        return f"{count}, {duration(answer.seconds)} of building and measuring"
+    if not new.builds and not new.invocations:
+        return f"{count}, all of them stored before ({duration(stored)} of building and measuring)"
+    added = [counted(new.builds, "build")] * bool(new.builds)
+    added += [counted(new.invocations, "invocation")] * bool(new.invocations)
+    return (
+        f"{count}\nNew: {listed(added, 'and')}, {duration(new.seconds)} of building and measuring. "
+        f"The rest was stored before ({duration(stored)})."
     )
 
 
@@ -193,15 +203,14 @@ def stored_cost(record: Mapping[str, Json]) -> str:
     builds, revisions, invocations = (
         round(_number(record.get(name))) for name in ("builds", "revisions", "invocations")
     )
-    return _cost(builds, revisions, unusable, invocations, _number(record.get("seconds")))
+    count = _count(builds, revisions, unusable, invocations)
+    return f"{count}, {duration(_number(record.get('seconds')))} of building and measuring"
 
 
-def _cost(builds: int, revisions: int, unusable: int, invocations: int, seconds: float) -> str:
+def _count(builds: int, revisions: int, unusable: int, invocations: int) -> str:
     failed = f", {unusable} of them unusable" if unusable else ""
-    return (
-        f"{builds} of {counted(revisions, 'revision')} built{failed}, {counted(invocations, 'invocation')}, "
-        f"{duration(seconds)} of building and measuring"
-    )
+    built = f"{builds} of {counted(revisions, 'revision')} built{failed}"
+    return f"{built}, {counted(invocations, 'invocation')}"
 
 
 def revision_name(revision: Revision) -> str:

@@ -68,7 +68,8 @@ class FindOptions(TypedDict):
 @click.option(
     "--budget",
     metavar="DURATION",
-    help="Stop after this time of building and measuring, for example 30min. [default: the study's]",
+    help="Stop after this time of new building and measuring, for example 30min. Stored results cost no time. "
+    "[default: the study's]",
 )
 @click.option("--thorough", is_flag=True, help="Also search for changes that a later revision reverted.")
 @click.option("--no-prior", is_flag=True, help="Use a uniform prior: every revision is equally likely.")
@@ -115,9 +116,26 @@ def command(
     if as_json:
         print_json("find", answer.as_json())
     else:
-        print_find(answer, repeat=repeated_options(study, sources, options))
+        asked = _asked(metrics, overrides, everything=everything)
+        asked += ["--keep-going"] * keep_going + ["--jobs", str(jobs)] * (jobs > 1)
+        asked += [] if engine is None else ["--engine", engine]
+        print_find(answer, repeat=repeated_options(study, sources, options), asked=asked)
     if answer.unclear:
         raise click.exceptions.Exit(1)
+
+
+def _asked(metrics: Sequence[str], overrides: FindOptions, *, everything: bool) -> list[str]:
+    """Return the options of a command that name its question, for a command that continues its search."""
+    words = [word for name in metrics for word in ("--metric", name)]
+    words += ["--all"] * everything
+    for option, value in (
+        ("--range", overrides["part"]),
+        ("--variant", overrides["variant"]),
+        ("--threshold", overrides["threshold"]),
+        ("--confidence", overrides["confidence"]),
+    ):
+        words += [] if value is None else [option, str(value)]
+    return words + ["--thorough"] * overrides["thorough"] + ["--no-prior"] * overrides["no_prior"]
 
 
 def _request(study: Study, metrics: Sequence[str], **overrides: Unpack[FindOptions]) -> FindRequest:

@@ -1,0 +1,40 @@
+"""A search that its budget stopped, continued with the very command that it suggests."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.printing import perftrail, program, write
+from tests.sources.repositories import Repository
+
+pytestmark = pytest.mark.slow
+
+CHANGED = 9
+
+
+def test_the_suggested_command_is_complete_and_continues_the_search(tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "repository")
+    made = [
+        repository.commit(
+            program(100 if number < CHANGED else 150, name=str(number)), subject=f"change {number}"
+        )
+        for number in range(16)
+    ]
+    study = write(tmp_path / "my study", repository)
+    asked = ("--metric", "cost", "--range", f"{made[0]}..{made[14]}", "--threshold", "10%")
+    short = perftrail("find", study, *asked, "--budget", "1ms", expect=1).stdout
+    (line,) = [line for line in short.splitlines() if line.startswith("Next: perftrail find ")]
+    command, _, does = line.removeprefix("Next: ").partition("    ")
+    assert does == "continue this search; stored samples cost no budget"
+    words = shlex.split(command)
+    assert words == [
+        *("perftrail", "find", str(study), "--metric", "cost", "--range", f"{made[0]}..{made[14]}"),
+        *("--threshold", "0.1", "--budget", "1min"),
+    ]
+    full = perftrail(*words[1:])
+    assert full.stdout.startswith(f"found: {made[CHANGED][:10]} ")
+    assert "continues after 1 stored step" in full.stderr
+    assert "\nNew: " in full.stdout
