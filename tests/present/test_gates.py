@@ -17,7 +17,9 @@ from perftrail.model.subject import Revision
 from perftrail.present.gate import (
     FORMATS,
     STRIP,
+    effect,
     headline,
+    levels_words,
     machine,
     marker,
     marks,
@@ -30,7 +32,15 @@ from perftrail.present.gate import (
     to_plain,
 )
 from perftrail.present.gate_output import print_gate
-from perftrail.results.gate import ComparedMetric, FailedSide, FailOn, Gate, Row, SideName
+from perftrail.results.gate import (
+    ComparedMetric,
+    FailedSide,
+    FailOn,
+    Gate,
+    Row,
+    SideName,
+    levels_of_ratio,
+)
 from perftrail.stats.comparison import Comparison, Verdict
 from perftrail.stats.estimate import Estimate
 from tests.json_checked import validate
@@ -390,3 +400,27 @@ def test_the_next_command_fits_the_answer(capsys: pytest.CaptureFixture[str]) ->
         assert capsys.readouterr().out.splitlines()[-1] == said
     certain = sureness(gate(slower))
     assert "would have been detected" not in certain
+
+
+@pytest.mark.parametrize(
+    ("base", "ratio"),
+    [(0.035, 1.009), (0.62, 1.297), (17.7, 0.83), (123456.0, 1.0123), (0.0099, 1.02), (3.0, 4.4)],
+)
+def test_levels_agree_with_the_printed_change(base: float, ratio: float) -> None:
+    """The quotient of the printed levels rounds to the printed change, also where three digits do not."""
+    compared = row(ratio, Verdict.SLOWER, unit="")
+    assert compared.base is not None
+    assert compared.head is not None
+    medians = (
+        compared.base.scaled(base),
+        compared.head.scaled(base * 1.07),
+    )  # of all samples, not of the pairs
+    found = levels_of_ratio(*medians, ratio=ratio)
+    compared = replace(compared, base=found.base, head=found.head)
+    first, second = (float(text) for text in levels_words(compared))
+    printed = re.findall(r"[+-]?[\d.]+", effect(compared))[0]
+    digits = len(printed.partition(".")[2])
+    exact = second / first if effect(compared).startswith("×") else (second / first - 1.0) * 100.0
+    assert f"{exact:.{digits}f}" == printed.removeprefix("+")
+    assert levels_words(compared)[0] in to_plain(gate(compared))
+    assert levels_words(compared)[1] in to_markdown(gate(compared))

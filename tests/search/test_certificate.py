@@ -264,3 +264,10 @@ def test_the_size_is_the_median_of_the_pairs_averages() -> None:
 def test_a_certificate_is_of_two_or_four_builds() -> None:
     with pytest.raises(ValueError, match="two ends"):
         Certificate((1, 2, 3), direction=1, level=0.005, threshold=0.05, scale=0.01)
+
+
+def test_the_levels_differ_by_the_size_so_that_both_can_be_printed_together() -> None:
+    for seed in range(5):
+        certificate = taken((0.0, 0.0, 0.06, 0.06), seed=seed, threshold=0.06)
+        before, after = certificate.levels
+        assert after - before == pytest.approx(certificate.size)

@@ -13,7 +13,7 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 
 _SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
@@ -63,8 +63,8 @@ _LIKELY_UNITS = {
 }
 
 
-def number(value: float) -> str:
-    """Format a number with three significant digits, without decimals above a hundred.
+def number(value: float, *, digits: int = 3) -> str:
+    """Format a number with at least this number of significant digits, but no digit of a whole number is lost.
 
     >>> number(0.98765), number(1234.5), number(0.0), number(9434524181746862080.0)
     ('0.988', '1234', '0', '9.43e+18')
@@ -72,10 +72,31 @@ def number(value: float) -> str:
     if value == 0.0 or not math.isfinite(value):
         return "0" if value == 0.0 else str(value)
     if not 1e-4 <= abs(value) < 1e7:
-        return f"{value:.2e}"
-    if abs(value) >= 100.0:
-        return f"{value:.0f}"
-    return f"{value:.{max(0, 2 - math.floor(math.log10(abs(value))))}f}"
+        return f"{value:.{digits - 1}e}"
+    return f"{value:.{max(0, digits - 1 - math.floor(math.log10(abs(value))))}f}"
+
+
+MOST_LEVEL_DIGITS = 7
+
+
+def levels(before: float, after: float, unit: str, *, shown: Callable[[float], str]) -> tuple[str, str]:
+    """Format two levels with the fewest digits from which a reader gets the ratio that `shown` prints.
+
+    >>> levels(0.62, 0.804, "", shown=lambda ratio: f"{ratio:.2f}")
+    ('0.620', '0.804')
+    >>> levels(0.0350, 0.0353, "s", shown=lambda ratio: f"{ratio - 1.0:+.1%}")
+    ('35.00 ms', '35.30 ms')
+    """
+    scales = [scale(value, unit) for value in (before, after)]
+    sized = [value / divisor for value, (divisor, _) in zip((before, after), scales, strict=True)]
+    suffixes = [f" {name}" if name else "" for _, name in scales]
+    wanted = shown(after / before) if before > 0.0 else ""
+    for digits in range(3, MOST_LEVEL_DIGITS + 1):
+        texts = [number(value, digits=digits) for value in sized]
+        first, second = (float(text) * divisor for text, (divisor, _) in zip(texts, scales, strict=True))
+        if before <= 0.0 or (first > 0.0 and shown(second / first) == wanted):
+            break
+    return f"{texts[0]}{suffixes[0]}", f"{texts[1]}{suffixes[1]}"
 
 
 def decimals(value: float, low: float, high: float) -> int:

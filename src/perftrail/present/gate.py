@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from perftrail.model.build import content_key
 from perftrail.model.program import layout_words
 from perftrail.model.recipe import PLAIN
-from perftrail.model.wording import change, counted, decimals, escaped, percent, quantity
+from perftrail.model.wording import change, counted, decimals, escaped, levels, percent, quantity
 from perftrail.present.html_page import fenced, inert
 from perftrail.present.speech import capitalised, interval_words
 from perftrail.stats.comparison import Verdict
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from perftrail.model.subject import Revision
     from perftrail.results.gate import FailedSide, Gate, Row
-    from perftrail.stats.estimate import Estimate
+    from perftrail.stats.comparison import Comparison
 
 
 EXACT = 1e-9
@@ -100,7 +100,7 @@ def effect(row: Row) -> str:
         return row.note or "not measured"
     if found.high - found.low < EXACT:
         alike = abs(math.log(found.effect)) < EXACT
-        return "equal each time" if alike else f"{change(round(found.effect, 9))} each time"
+        return "equal each time" if alike else f"{_size(found, found.effect)} each time"
     if found.effect >= 2.0 or found.effect <= 0.5:
         return f"× {interval_words(found.effect, found.low, found.high)}"
     low, value, high = ((each - 1.0) * 100.0 for each in (found.low, found.effect, found.high))
@@ -108,9 +108,23 @@ def effect(row: Row) -> str:
     return f"{value:+.{digits}f} % [{low:+.{digits}f}, {high:+.{digits}f}]"
 
 
-def value_words(found: Estimate | None, unit: str) -> str:
-    """Return an estimate's value with its unit; empty without one."""
-    return "" if found is None else quantity(found.value, unit)
+def _size(found: Comparison, ratio: float) -> str:
+    """Return a ratio with the digits of a comparison's effect."""
+    if found.high - found.low < EXACT:
+        return change(round(ratio, 9))
+    if found.effect >= 2.0 or found.effect <= 0.5:
+        return f"{ratio:.{decimals(found.effect, found.low, found.high)}f}"
+    low, value, high = ((each - 1.0) * 100.0 for each in (found.low, found.effect, found.high))
+    return f"{(ratio - 1.0) * 100.0:+.{min(2, decimals(value, low, high))}f}"
+
+
+def levels_words(row: Row) -> tuple[str, str]:
+    """Return the levels of base and head with their unit, with the digits that agree with the printed change."""
+    unit, found = row.metric.unit, row.comparison
+    if row.base is None or row.head is None or found is None:
+        base, head = ("" if each is None else quantity(each.value, unit) for each in (row.base, row.head))
+        return base, head
+    return levels(row.base.value, row.head.value, unit, shown=lambda ratio: _size(found, ratio))
 
 
 def strip(row: Row, reach: float) -> str:
@@ -311,12 +325,10 @@ def _table(gate: Gate, rows: Sequence[Row], ends: float, *, left: int) -> Iterat
     yield f"| {' | '.join(HEAD)} |"
     yield "| --- | :--- | ---: | ---: | :--- | :---: | :--- |"
     for row in rows:
-        unit = row.metric.unit
         cells = (
             SIGNS[row.verdict],
             inert(name(row)),
-            _unbroken(value_words(row.base, unit)),
-            _unbroken(value_words(row.head, unit)),
+            *(_unbroken(level) for level in levels_words(row)),
             _unbroken(effect(row)) if row.comparison is not None else inert(effect(row)),
             f"`{strip(row, ends)}`" if row.comparison is not None else "",
             inert(f"{row.word}, fails the gate" if gate.trips(row) else row.word),
@@ -368,12 +380,10 @@ def _lines(gate: Gate) -> Iterator[str]:
     yield f"base {revision(gate.base)}"
     yield f"head {revision(gate.head)}"
     for row in gate.rows:
-        unit = row.metric.unit
         parts = (
             name(row),
             effect(row),
-            value_words(row.base, unit),
-            value_words(row.head, unit),
+            *levels_words(row),
             f"{row.pairs} pairs",
         )
         yield "  ".join([f"{row.word}{'!' if gate.trips(row) else ''}".ljust(8), *filter(None, parts)])

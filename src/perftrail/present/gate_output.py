@@ -23,13 +23,13 @@ from perftrail.present.gate import (
     effect,
     effort,
     headline,
+    levels_words,
     limits,
     name,
     reach,
     revision,
     strip,
     sureness,
-    value_words,
 )
 from perftrail.present.html_page import PNG_SCALE, svg
 from perftrail.present.speech import capitalised
@@ -256,8 +256,7 @@ def _table(gate: Gate) -> Table:
         style = STYLES[row.verdict]
         table.add_row(
             Text(escaped(name(row))),
-            Text(value_words(row.base, row.metric.unit)),
-            Text(value_words(row.head, row.metric.unit)),
+            *(Text(level) for level in levels_words(row)),
             Text(escaped(effect(row)), style=style),
             Text(strip(row, ends) if row.comparison is not None else "", style=style),
             Text(f"{row.word}{', fails the gate' if gate.trips(row) else ''}", style=style),

@@ -144,7 +144,9 @@ def levels_of(change: ChangeFound) -> str:
     if change.began:
         before, after = probability(change.before), probability(change.after)
         return f"the program works with probability {before} before, {after} after"
-    return levels_words(change.before, change.after, change.unit)
+    ratio = change.after / change.before if change.before else 0.0
+    low, high = (ratio, ratio) if change.effect is None else (change.effect.low, change.effect.high)
+    return levels_words(change.before, change.after, change.unit, low=low, high=high)
 
 
 def certificate_words(found: ChangeFound | AnswerFound) -> tuple[str, ...]:

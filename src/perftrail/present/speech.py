@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from perftrail.model.wording import change as relative
-from perftrail.model.wording import counted, decimals, duration, escaped, quantity
+from perftrail.model.wording import counted, decimals, duration, escaped, levels, quantity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -94,13 +94,22 @@ def estimate_words(found: Estimate | None, unit: str) -> str:
     return quantity(found.value, unit, low=found.low, high=found.high)
 
 
-def levels_words(before: float, after: float, unit: str) -> str:
-    """Return the values on both sides of a change.
+def levels_words(before: float, after: float, unit: str, *, low: float, high: float) -> str:
+    """Return the values on both sides of a change, with the digits that agree with the printed ratio.
 
-    >>> levels_words(0.04, 0.08, "s")
-    'before 40.0 ms, after 80.0 ms'
+    `low` and `high` are the interval of the ratio, as for `effect_words`.
+
+    >>> levels_words(0.0387, 0.05, "s", low=1.25, high=1.33)
+    'before 38.7 ms, after 50.0 ms'
+    >>> levels_words(0.155, 0.16, "s", low=1.0321, high=1.0324)
+    'before 155.0 ms, after 160.0 ms'
     """
-    return f"before {quantity(before, unit)}, after {quantity(after, unit)}"
+
+    def shown(ratio: float) -> str:
+        return f"{relative(ratio)} {ratio_words(ratio, low, high)[0]}"
+
+    first, second = levels(before, after, unit, shown=shown)
+    return f"before {first}, after {second}"
 
 
 def after(words: Sequence[str]) -> str:

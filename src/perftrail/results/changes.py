@@ -231,7 +231,7 @@ def answers_of(record: SearchRecord) -> tuple[Mapping[str, Json], ...]:
 
 
 def with_answers(found: HistoryChanges, study: Study, records: Sequence[SearchRecord]) -> HistoryChanges:
-    """Return changes with the effects that searches certified, where the last search of a metric names the change.
+    """Return changes with certified effects and levels, where the last search of a metric names the change.
 
     So one change has one effect and one interval in every output.
     """
@@ -264,7 +264,12 @@ def _certified(each: HistoryChange, effects: Mapping[Named, Mapping[str, Json]])
             effect = change.get("effect")
             if isinstance(effect, dict):
                 value, low, high = (float(str(effect[name])) for name in ("value", "low", "high"))
-                return replace(each, point=replace(each.point, effect=value, low=low, high=high))
+                point = replace(each.point, effect=value, low=low, high=high)
+                levels = [change.get(name) for name in ("before", "after")]
+                if all(isinstance(level, float) for level in levels):
+                    before, after = (float(str(level)) for level in levels)
+                    point = replace(point, before=before, after=after)
+                return replace(each, point=point)
     return each
 
 

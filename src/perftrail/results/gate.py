@@ -153,6 +153,23 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Levels:
+    """The levels of base and head; head/base is the effect of their comparison."""
+
+    base: Estimate
+    head: Estimate
+
+
+def levels_of_ratio(base: Estimate, head: Estimate, *, ratio: float) -> Levels:
+    """Return two medians, moved by the same factor in opposite directions so that head/base is the ratio of the pairs.
+
+    The ratio of two medians is not the centre of the ratios of their pairs, which is the more precise estimate.
+    """
+    factor = math.sqrt(ratio / (head.value / base.value))
+    return Levels(base=base.scaled(1.0 / factor), head=head.scaled(factor))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FailedSide:
     """A side that failed to build or to run: where in the study, and why."""
 
@@ -183,7 +200,7 @@ class GateRevisionJson(TypedDict):
 
 
 class GateEstimateJson(TypedDict):
-    """The median of one revision, in the metric's unit, with its interval."""
+    """The level of one revision, in the metric's unit, with its interval; the ratio of both levels is the effect."""
 
     value: float
     low: float

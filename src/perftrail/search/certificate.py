@@ -199,9 +199,12 @@ class Certificate:
 
     @property
     def levels(self) -> tuple[float, float]:
-        """Estimates of the inner two builds' levels, in logarithms."""
-        one, other = self.inner
-        return float(np.median(self._values[one])), float(np.median(self._values[other]))
+        """Estimates of the inner two builds' levels, in logarithms; their difference is `size`.
+
+        The middle is that of the two medians.
+        """
+        middle = sum(float(np.median(self._values[build])) for build in self.inner) / 2.0
+        return middle - self.size / 2.0, middle + self.size / 2.0
 
     def bounds_at_level(self) -> Bounds:
         """Return the interval of log(H) - log(L), or of the ends' difference, at the claim's own level."""

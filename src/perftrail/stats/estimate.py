@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -31,6 +31,10 @@ class Estimate:
         if width == 0.0:
             return 0.0
         return math.inf if self.value == 0.0 else abs(width / 2.0 / self.value)
+
+    def scaled(self, factor: float) -> Estimate:
+        """Return the estimate times a positive factor."""
+        return replace(self, value=self.value * factor, low=self.low * factor, high=self.high * factor)
 
 
 def estimate(values: Sequence[float], *, confidence: float = 0.95) -> Estimate:

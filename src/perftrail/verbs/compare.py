@@ -31,7 +31,7 @@ from perftrail.model.store_records import ComparisonRecord
 from perftrail.model.subject import Subject
 from perftrail.model.wording import counted
 from perftrail.ports import EditableSource
-from perftrail.results.gate import ComparedMetric, FailedSide, Gate, Row
+from perftrail.results.gate import ComparedMetric, FailedSide, Gate, Row, levels_of_ratio
 from perftrail.results.selection import TIMES, Choice
 from perftrail.stats.comparison import FAMILY_ERROR, Verdict, layout_noise
 from perftrail.stats.estimate import estimate
@@ -132,10 +132,12 @@ class ComparedBenchmark:
         base, head = (
             [replicate.logs[side] for replicate in found.replicates] for side in self._outcomes.sides
         )
+        medians = (estimate([math.exp(value) for value in logs]) for logs in (base, head))
+        levels = levels_of_ratio(*medians, ratio=found.comparison.effect)
         return Row(
             metric=metric,
-            base=estimate([math.exp(value) for value in base]),
-            head=estimate([math.exp(value) for value in head]),
+            base=levels.base,
+            head=levels.head,
             comparison=found.comparison,
             noisy=sum(replicate.noisy for replicate in found.replicates),
             discarded=self._outcomes.discarded(target),

@@ -165,7 +165,7 @@ def _seen(gathered: Gathered) -> Iterator[Regression]:
                 size=point.effect,
                 size_words=relative(point.effect),
                 effect=effect_words(point.effect, point.low, point.high),
-                levels=levels_words(point.before, point.after, row.unit),
+                levels=levels_words(point.before, point.after, row.unit, low=point.low, high=point.high),
                 certainty=certainty_words(point),
                 found_by="history",
                 better_since=_since(gathered, each),

@@ -270,7 +270,7 @@ def _changed(gathered: Gathered, largest: HistoryChange) -> Verdict:
             Fact(label="Effect", text=effect_words(point.effect, point.low, point.high)),
             Fact(
                 label="Levels",
-                text=levels_words(point.before, point.after, unit),
+                text=levels_words(point.before, point.after, unit, low=point.low, high=point.high),
             ),
             Fact(
                 label="Certainty",

@@ -13,12 +13,12 @@ from perftrail.present.gate import (
     effect,
     effort,
     headline,
+    levels_words,
     limits,
     lost,
     name,
     revision,
     sureness,
-    value_words,
 )
 from perftrail.present.html_page import Fact, Section, Table, Verdict
 from perftrail.present.speech import ratio_words, sentence
@@ -93,8 +93,7 @@ def compared_sections(comparisons: Sequence[Gate]) -> Iterator[Section]:
                     rows=tuple(
                         (
                             escaped(name(row)),
-                            value_words(row.base, row.metric.unit),
-                            value_words(row.head, row.metric.unit),
+                            *levels_words(row),
                             escaped(effect(row), longest=LONGEST),
                             str(row.pairs),
                             row.word,
