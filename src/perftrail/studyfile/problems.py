@@ -57,6 +57,10 @@ class Problems:
         line = line_of(path, self._lines)
         self._mistakes[Mistake(file=self._file, line=line, key=key_path(path), message=message)] = None
 
+    def add_syntax(self, line: int, message: str) -> None:
+        """Add a mistake of the syntax, which has a line but no key."""
+        self._mistakes[Mistake(file=self._file, line=line, key="syntax", message=message)] = None
+
     def add_unreadable(self, path: KeyPath, message: str) -> None:
         """Add a mistake about an unreadable value, and ignore later ones at or below it."""
         self.add(path, message)

@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import re
-import tomllib
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Never
@@ -21,11 +19,13 @@ from perftrail.studyfile.problems import Problems, key_lines, key_path, line_of
 from perftrail.studyfile.rules import check
 from perftrail.studyfile.rules.source import absolute_location
 from perftrail.studyfile.structure import Misfit, structure
+from perftrail.studyfile.syntax import read_toml
 
 if TYPE_CHECKING:
     from perftrail.model.benchmark import Benchmark
     from perftrail.studyfile.problems import KeyPath
     from perftrail.studyfile.structure import Document
+    from perftrail.studyfile.syntax import ReadableToml
 
 
 FILE_NAME = "perftrail.toml"
@@ -45,10 +45,13 @@ def load(path: str, *, to_read: bool = False) -> Study:
     if _is_directory(file):
         file /= FILE_NAME
     shown = shown_name(file)
-    text = _text(file, shown)
-    data = _data(text, shown)
-    problems = Problems(shown, key_lines(text), to_read=to_read)
-    document = _document(data, problems)
+    toml = _toml(_text(file, shown), shown)
+    problems = Problems(shown, key_lines(toml.text), to_read=to_read)
+    for wrong in toml.mistakes:
+        problems.add_syntax(wrong.line, f"column {wrong.column}: {wrong.message}")
+    for doubtful in toml.doubtful:
+        problems.distrust(doubtful)
+    document = _document(toml.data, problems)
     if document is not None:
         study = _study(document, file.absolute())
         every = {MAIN: document.source, **document.sources}
@@ -110,42 +113,11 @@ def _text(file: Path, shown: str) -> str:
         _refuse(shown, f"is not UTF-8 text: byte 0x{byte:02x}; save it as UTF-8", line=line)
 
 
-def _data(text: str, shown: str) -> dict[str, Any]:
+def _toml(text: str, shown: str) -> ReadableToml:
     try:
-        return tomllib.loads(text)
+        return read_toml(text)
     except RecursionError:
         _refuse(shown, "is nested too deeply", line=1, key="syntax")
-    except ValueError as error:
-        message, _, location = str(error).partition(" (at ")
-        reason = _plainly(message)
-        if location.startswith("end"):
-            _refuse(shown, f"{reason}, at the end of the file", line=_last_line(text), key="syntax")
-        found = re.match(r"line (\d+), column (\d+)", location)
-        if found is None:
-            _refuse(shown, reason, line=1, key="syntax")
-        _refuse(shown, f"{reason}, at column {found[2]}", line=int(found[1]), key="syntax")
-
-
-def _plainly(message: str) -> str:
-    """Translate a message of tomllib for people who do not know its grammar."""
-    twice = re.fullmatch(r"Cannot declare \((.*?),?\) twice", message)
-    if twice is not None:
-        return f"table {twice[1].replace(', ', '.').replace(chr(39), '')} occurs twice"
-    return _SYNTAX.get(message, f"{message[:1].lower()}{message[1:]}")
-
-
-_SYNTAX = {
-    "Illegal character '\\n'": "the text before has no closing quote",
-    "Invalid value": "no value here; text needs quotes",
-    "Cannot overwrite a value": "a key occurs twice",
-    "Expected newline or end of document after a statement": "more after the value; text and ranges need quotes",
-    "Invalid statement": "neither a [table] nor a key",
-    "Invalid initial character for a key part": "no key here; a key with blanks or signs needs quotes",
-}
-
-
-def _last_line(text: str) -> int:
-    return max(1, len(text.splitlines()))
 
 
 def _document(data: dict[str, Any], problems: Problems) -> Document | None:
