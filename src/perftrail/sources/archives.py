@@ -35,7 +35,7 @@ LARGEST_ARCHIVE_BYTES = 4 << 30
 """Larger than any source release; longer downloads are stopped."""
 
 _TIMEOUT_SECONDS = 60.0
-_PIECE_BYTES = 1 << 20
+_CHUNK_BYTES = 1 << 20
 _RETRIES = Retry(total=3, backoff_factor=0.25, status_forcelist=(500, 502, 503, 504))
 
 
@@ -100,7 +100,7 @@ def _download_checked(archive: Archive, address: str, to: Path) -> None:
 
 
 def _download(address: str, to: Path) -> str:
-    """Download an address into a file; return its checksum."""
+    """Download an address into a file; return the file's SHA-256."""
     digest, size, deadline = hashlib.sha256(), 0, time.monotonic() + LONG_SECONDS
     with requests.Session() as session:
         for scheme in ("https://", "http://"):
@@ -109,8 +109,8 @@ def _download(address: str, to: Path) -> str:
         with session.get(address, stream=True, timeout=_TIMEOUT_SECONDS) as response, to.open("wb") as file:
             response.raise_for_status()
             # The checksum is that of the stored file: an encoding of the transfer must not change it.
-            for piece in response.raw.stream(_PIECE_BYTES, decode_content=False):
-                size += len(piece)
+            for chunk in response.raw.stream(_CHUNK_BYTES, decode_content=False):
+                size += len(chunk)
                 if size > LARGEST_ARCHIVE_BYTES:
                     raise CheckoutFailed(f"{address}: is larger than {LARGEST_ARCHIVE_BYTES} bytes")
                 if time.monotonic() > deadline:
@@ -118,8 +118,8 @@ def _download(address: str, to: Path) -> str:
                         f"{address}: the download took more than {duration(LONG_SECONDS)}; check the network, or "
                         "download it yourself and name the file in source.archives"
                     )
-                digest.update(piece)
-                file.write(piece)
+                digest.update(chunk)
+                file.write(chunk)
     return digest.hexdigest()
 
 
@@ -209,13 +209,13 @@ class ArchiveSource:
     def _ends(self, text: str | None) -> tuple[int, int]:
         """Return the positions of a range's ends in the table."""
         ends = parse_range(text) if text else EVERYTHING
-        first = self._number(ends.old) if ends.old else 0
-        last = self._number(ends.new) if ends.new else len(self._versions) - 1
+        first = self._position(ends.old) if ends.old else 0
+        last = self._position(ends.new) if ends.new else len(self._versions) - 1
         if first > last:
             raise SourceError(f'range "{text}": is backwards; write "{ends.new}..{ends.old}"')
         return first, last
 
-    def _number(self, version: str) -> int:
+    def _position(self, version: str) -> int:
         if version not in self._archives:
             raise SourceError(self._unknown(version))
         return self._versions.index(version)

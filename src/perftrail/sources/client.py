@@ -34,7 +34,6 @@ LARGEST_OUTPUT_BYTES = 256 << 20
 LARGEST_FILE_BYTES = 64 << 30
 """Limit of each file that a command which moves data may write; larger than any known repository."""
 
-
 LARGEST_MEMORY_BYTES = 4 << 30
 """Limit of the memory of a command that answers a question: git collects a comparison before it prints any."""
 
@@ -83,7 +82,7 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Client:
-    """A tool with the environment of all its commands."""
+    """Runs the commands of a tool in one environment."""
 
     starter: Starter
     environment: Mapping[str, str]
@@ -119,8 +118,8 @@ class Client:
         timeout_seconds: float,
         limit: int,
     ) -> ToolResult:
-        given, output, errors = scratch / "in", scratch / "out", scratch / "err"
-        given.write_bytes(stdin)
+        stdin_file, output, errors = scratch / "in", scratch / "out", scratch / "err"
+        stdin_file.write_bytes(stdin)
         quick = timeout_seconds <= QUICK_SECONDS
         largest_file = limit if quick else LARGEST_FILE_BYTES
         ran = self.starter.run(
@@ -128,7 +127,7 @@ class Client:
                 arguments=tuple(command),
                 environment=self.environment,
                 directory=directory,
-                stdin=str(given),
+                stdin=str(stdin_file),
                 stdout=str(output),
                 stderr=str(errors),
                 output_cap_bytes=limit,
@@ -175,13 +174,13 @@ _PASSED = re.compile(
     r"|(?:https?|ftp|all|no)_proxy",
     re.IGNORECASE,
 )
-"""Variables of a client that runs code of others: paths, the locale, certificates and proxies."""
+"""Variables for tools that may run third-party code: paths, the locale, certificates and proxies."""
 
 
 def reduced_environment(*, also: str) -> dict[str, str]:
-    """Return the environment of a client that may run code of others, in the C locale.
+    """Return the environment of a tool that may run third-party code, in the C locale.
 
-    Besides the usual variables, it has those whose names match the regular expression `also`.
+    It contains the usual variables and those whose names match the regular expression `also`.
     """
     passed = {
         name: value
@@ -192,10 +191,10 @@ def reduced_environment(*, also: str) -> dict[str, str]:
 
 
 def error_line(text: str) -> str:
-    """Return the line of a tool's messages with the cause of its failure: a complaint, else the last line."""
+    """Return the line that names the cause of a tool's failure: the first error message, else the last line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    complaints = [line for line in lines if line.lower().startswith(("fatal:", "error:"))]
-    return (complaints or lines[-1:] or [""])[0]
+    messages = [line for line in lines if line.lower().startswith(("fatal:", "error:"))]
+    return (messages or lines[-1:] or [""])[0]
 
 
 def refuse_control_characters(text: str, *, what: str) -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class ListedSource(WithoutParents):
     """A `perftrail.ports.Source` of given revisions, oldest first, which cannot be checked out.
 
-    `no_range` says why no range of them is known, and what to do.
+    `no_range` states why no ranges are known, and what to do.
     """
 
     def __init__(self, revisions: Sequence[Revision], *, no_range: str) -> None:
@@ -43,12 +43,12 @@ class ListedSource(WithoutParents):
         )
 
 
-_LEFT_OUT = frozenset({".git", ".hg", ".svn", ".fslckout", "_FOSSIL_", ".perftrail"})
+_EXCLUDED = frozenset({".git", ".hg", ".svn", ".fslckout", "_FOSSIL_", ".perftrail"})
 """Files of version control and of perftrail, on which no build depends."""
 
 
 class DirectorySource(WithoutParents):
-    """The files below a directory; the revision's id depends on their content, so each edit makes another revision.
+    """The files below a directory; the revision's id depends on their content, so each edit creates a new revision.
 
     Only files in `folders`, relative to the directory, belong to it; without any, all do.
     """
@@ -130,14 +130,14 @@ def _copy(root: Path, target: Path) -> None:
 
 
 def _names(root: Path) -> list[str]:
-    """Return every directory, file and link below a directory, parents first; sockets do not count."""
+    """Return every directory, file and link below a directory, parents first; sockets are left out."""
     return sorted(_walk(root, ""), key=lambda name: name.split("/"))
 
 
 def _walk(root: Path, prefix: str) -> Iterator[str]:
     with os.scandir(root / prefix) as entries:
         for entry in entries:
-            if entry.name in _LEFT_OUT:
+            if entry.name in _EXCLUDED:
                 continue
             name = f"{prefix}{entry.name}"
             if entry.is_symlink() or entry.is_file(follow_symlinks=False):

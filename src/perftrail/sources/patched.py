@@ -26,18 +26,18 @@ if TYPE_CHECKING:
 _TREE = "tree"
 _REFUSED = re.compile(r"error: patch failed: (.*):(\d+)$", re.MULTILINE)
 _ABSENT = re.compile(r"error: (.*): No such file or directory$", re.MULTILINE)
-_THERE = re.compile(r"error: (.*): already exists in working directory$", re.MULTILINE)
+_EXISTING = re.compile(r"error: (.*): already exists in working directory$", re.MULTILINE)
 
 
 def patched(base: Revision, patch: Patch) -> Patched:
-    """Return the revision for a patch on an old revision: equal ids, equal trees."""
-    own = Revision(
+    """Return an old revision with a patch as a new revision; equal ids mean equal trees."""
+    revision = Revision(
         id=f"{base.short}+{patch.digest[:12]}",
         summary=f"{base.label or base.short} with a patch",
         time=base.time,
         parents=(base.id,),
     )
-    return Patched(base=base, patch=patch, revision=own)
+    return Patched(base=base, patch=patch, revision=revision)
 
 
 class PatchedSource:
@@ -46,56 +46,56 @@ class PatchedSource:
     The patched revision belongs to no history. It is in the ranges of its base, so that it is built in the same way.
     """
 
-    def __init__(self, inner: Source, own: Patched, *, cache: str, starter: Starter) -> None:
+    def __init__(self, inner: Source, added: Patched, *, cache: str, starter: Starter) -> None:
         self._inner = inner
-        self._own = own
+        self._added = added
         self._cache = Path(cache)
         self._git = local_git(starter, cache=Path(cache))
 
     def history(self, range: str | None = None) -> tuple[Revision, ...]:
-        """Return the other source's revisions."""
+        """Return the inner source's revisions."""
         return self._inner.history(range)
 
     def within(self, range: str) -> frozenset[str]:
         """Return the ids of a range, including the patched one if its base is in it."""
         ids = self._inner.within(range)
-        return ids | {self._own.revision.id} if self._own.base.id in ids else ids
+        return ids | {self._added.revision.id} if self._added.base.id in ids else ids
 
     def merge(self, revision: Revision) -> Merge | None:
         """Return the branches that a revision merged; the patched one merged none."""
-        return None if self._is_own(revision) else self._inner.merge(revision)
+        return None if self._is_added(revision) else self._inner.merge(revision)
 
     def touched(self, revisions: Sequence[Revision]) -> tuple[tuple[str, ...], ...]:
-        """Return the changed files of each revision of the other source."""
+        """Return the changed files of each revision of the inner source."""
         return self._inner.touched(revisions)
 
     def content(self, revision: Revision) -> str:
-        """Return the content key of a tree; the patched one's from its base and the patch."""
-        if not self._is_own(revision):
+        """Return the content key of a tree. For the patched revision, derive it from the base and the patch."""
+        if not self._is_added(revision):
             return self._inner.content(revision)
-        return content_key(self._inner.content(self._own.base), self._own.patch.digest)
+        return content_key(self._inner.content(self._added.base), self._added.patch.digest)
 
     def materialise(self, revision: Revision, directory: str, log: str) -> None:
-        """Write a revision's tree into a new directory; the patched one's by patching its base's."""
-        if not self._is_own(revision):
+        """Write a revision's tree into a new directory. For the patched revision, patch the tree of its base."""
+        if not self._is_added(revision):
             self._inner.materialise(revision, directory, log)
             return
-        self._inner.materialise(self._own.base, directory, log)
+        self._inner.materialise(self._added.base, directory, log)
         with tempfile.NamedTemporaryFile(prefix="perftrail-patch-", suffix=".patch") as file:
-            file.write(self._own.patch.text)
+            file.write(self._added.patch.text)
             file.flush()
-            own = is_worktree_of_mirror(Path(directory), cache=self._cache)
-            git = isolated_git(self._git, Path(directory)) if own else self._git.without_repository()
+            in_mirror = is_worktree_of_mirror(Path(directory), cache=self._cache)
+            git = isolated_git(self._git, Path(directory)) if in_mirror else self._git.without_repository()
             result = git.run(
-                "apply", *(["--index"] if own else []), "--whitespace=nowarn", "--", file.name,
+                "apply", *(["--index"] if in_mirror else []), "--whitespace=nowarn", "--", file.name,
                 repository=directory, timeout_seconds=LONG_SECONDS, log=log,
             )  # fmt: skip
         if result.failed:
             remove_tree(Path(directory))
-            raise CheckoutFailed(f"the patch does not apply to {self._own.base.short}: {result.why}")
+            raise CheckoutFailed(f"the patch does not apply to {self._added.base.short}: {result.why}")
 
-    def _is_own(self, revision: Revision) -> bool:
-        return revision.id == self._own.revision.id
+    def _is_added(self, revision: Revision) -> bool:
+        return revision.id == self._added.revision.id
 
 
 class PlainPatches:
@@ -106,7 +106,7 @@ class PlainPatches:
         self._git = local_git(starter, cache=Path(cache)).without_repository()
 
     def apply(self, text: bytes, *, onto: Revision, workplace: str) -> Patch | Conflict:
-        """Try a patch; if it does not apply, it is left half-applied in ``workplace/tree``, once.
+        """Try a patch. If it does not apply, leave the half-patched tree in ``workplace/tree``, unless that exists.
 
         Raises `SourceError` for an invalid patch or a tree that cannot be checked out, `NoAnswer` if it changes
         nothing.
@@ -121,7 +121,7 @@ class PlainPatches:
             result = self._git.run("apply", "--whitespace=nowarn", "--", str(file), repository=tree)
             if result.failed:
                 existed = kept.exists()
-                obstacles = apply_some(self._git, file, tree)
+                obstacles = apply_partially(self._git, file, tree)
                 if not existed:
                     tree.rename(kept)
                 return Conflict(obstacles=obstacles, directory=str(kept), kept=existed)
@@ -146,7 +146,7 @@ def changes_of(git: Git, file: Path) -> tuple[FileChange, ...]:
     )
 
 
-def apply_some(git: Git, file: Path, tree: Path) -> tuple[Obstacle, ...]:
+def apply_partially(git: Git, file: Path, tree: Path) -> tuple[Obstacle, ...]:
     """Apply the parts of a patch that fit, write the rest into ``.rej`` files, and return the failures.
 
     Raises `SourceError` if git refuses the patch for another reason, for example a path outside the tree.
@@ -159,10 +159,10 @@ def apply_some(git: Git, file: Path, tree: Path) -> tuple[Obstacle, ...]:
         Obstacle(path=path, clash="rejected", passages=tuple(lines)) for path, lines in passages.items()
     ]
     absent = [Obstacle(path=path, clash="absent") for path in dict.fromkeys(_ABSENT.findall(result.errors))]
-    there = [Obstacle(path=path, clash="added") for path in dict.fromkeys(_THERE.findall(result.errors))]
-    if not (refused or absent or there):
+    existing = [Obstacle(path=path, clash="added") for path in dict.fromkeys(_EXISTING.findall(result.errors))]
+    if not (refused or absent or existing):
         raise SourceError(f"the patch cannot be applied: {result.why}")
-    return (*refused, *absent, *there)
+    return (*refused, *absent, *existing)
 
 
 def isolated_git(git: Git, directory: Path) -> Git:

@@ -55,7 +55,7 @@ _DAY_LETTERS = len("2024-06-30")
 
 
 def moment(text: str, *, edge: Edge) -> datetime | None:
-    """Parse a time, or a day, of which `edge` selects the start or the end; UTC by default.
+    """Parse a time, or the start or end (`edge`) of a day; UTC by default. Return `None` for other texts.
 
     >>> str(moment("2024-06-30", edge="end")), moment("v2024-06-30", edge="end")
     ('2024-06-30 23:59:59.999999+00:00', None)
@@ -72,7 +72,7 @@ def moment(text: str, *, edge: Edge) -> datetime | None:
 
 
 def count_until(at: datetime, times: Sequence[str]) -> int:
-    """Return the number of revisions of a line, oldest first, until a moment, by their ISO 8601 times.
+    """Return how many revisions of a line, oldest first, are not later than a time; `times` are ISO 8601.
 
     Dates may be wrong: the result contradicts the fewest of them.
 
@@ -89,8 +89,8 @@ def count_until(at: datetime, times: Sequence[str]) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """A line that a merge merged: the id where it began, empty without one, and its own ids, oldest first."""
+class MergedLine:
+    """A line of commits that a merge merged: the id where it forked (empty if nowhere) and its ids, oldest first."""
 
     base: str
     ids: tuple[str, ...]
@@ -120,8 +120,8 @@ class Lineage(Protocol):
         """Return the line of first parents to a revision, oldest first: ids and ISO 8601 times."""
         ...
 
-    def forks(self, one: str, other: str) -> Sequence[str]:
-        """Return the last revisions that both contain; one of the two if the other contains it."""
+    def common_ancestors(self, one: str, other: str) -> Sequence[str]:
+        """Return the best common ancestors of two revisions; one of the two if it is an ancestor of the other."""
         ...
 
     def between(self, *, old: str, new: str) -> list[str]:
@@ -148,13 +148,13 @@ def select_revisions(history: Lineage, table: SourceTable, range: str | None) ->
     common ancestor. Raises `SourceError` with the remedy if it is empty; for the study's range, with its key.
     """
     try:
-        return _chosen(history, table, range)
+        return _select(history, table, range)
     except SourceError as error:
         error.key = ("range",) if range is None and table.range else ()
         raise
 
 
-def _chosen(history: Lineage, table: SourceTable, range: str | None) -> SelectedRange:
+def _select(history: Lineage, table: SourceTable, range: str | None) -> SelectedRange:
     remark = ""
     text = table.range if range is None else range
     span = parse_span(text) if text else EVERYTHING
@@ -177,17 +177,17 @@ def _chosen(history: Lineage, table: SourceTable, range: str | None) -> Selected
 
 
 def resolve_ends(history: Lineage, ends: Ends) -> Ends:
-    """Return the ids of a range's ends; an open end stays open, as does one before the first revision."""
+    """Return the ids of a range's ends; an open end stays open; so does a date before the first revision."""
     # A date is a position on the line to the other end, so names are resolved first.
     new_is_date = _is_date(history, ends.new)
     new = "" if new_is_date or not ends.new else history.resolve(ends.new)
     if new_is_date:
-        new = _at(history, history.newest(), ends.new, edge="end")
+        new = _revision_at(history, history.newest(), ends.new, edge="end")
         if not new:
             raise SourceError(f"{history.location}: no revision is as old as {quoted(ends.new)}")
     if _is_date(history, ends.old):
         tip = history.newest() if new_is_date or not new else new
-        old = _at(history, tip, ends.old, edge="start")
+        old = _revision_at(history, tip, ends.old, edge="start")
     else:
         old = history.resolve(ends.old) if ends.old else ""
     return Ends(old=old, new=new)
@@ -197,7 +197,7 @@ def _between_ends(history: Lineage, ends: Ends) -> tuple[list[str], str]:
     """Return the ids between two ends, and a remark if the first is not an ancestor of the other."""
     ids = resolve_ends(history, ends)
     new = ids.new or history.newest()
-    old = _first_common(history, ends, old=ids.old, new=new) if ids.old else ""
+    old = _first_revision(history, ends, old=ids.old, new=new) if ids.old else ""
     remark = ""
     if old != ids.old:
         where = f"{quoted(ends.old)} is not an ancestor of {quoted(ends.new or new[:10])}"
@@ -222,26 +222,26 @@ def _tagged(history: Lineage, table: SourceTable, pattern: str) -> list[str]:
     return ids
 
 
-def _first_common(history: Lineage, ends: Ends, *, old: str, new: str) -> str:
+def _first_revision(history: Lineage, ends: Ends, *, old: str, new: str) -> str:
     """Return the old end, or the common ancestor of both ends. Raises `SourceError` if there is none."""
-    forks = history.forks(old, new)
-    if old in forks:
+    ancestors = history.common_ancestors(old, new)
+    if old in ancestors:
         return old
     upto = ends.new or new[:10]
     where = f"{history.location}: range {quoted(f'{ends.old}..{upto}')}"
-    if new in forks:
+    if new in ancestors:
         raise SourceError(f"{where}: is backwards; write {quoted(f'{upto}..{ends.old}')}")
-    if not forks:
+    if not ancestors:
         raise SourceError(f"{where}: its ends have no history in common; choose both on one branch")
-    return forks[0]
+    return ancestors[0]
 
 
 def _is_date(history: Lineage, text: str) -> bool:
     return moment(text, edge="start") is not None and not history.is_name(text)
 
 
-def _at(history: Lineage, tip: str, date: str, *, edge: Edge) -> str:
-    """Return the last revision on a line at a date; empty before its beginning."""
+def _revision_at(history: Lineage, tip: str, date: str, *, edge: Edge) -> str:
+    """Return the last revision of a line at a date; empty if the line begins later."""
     at = moment(date, edge=edge)
     assert at is not None, date
     line = history.trunk(tip)
@@ -258,10 +258,10 @@ def version_key(tag: str) -> list[tuple[int, str]]:
     return [(int(part) if part.isdecimal() else -1, part) for part in re.split(r"(\d+)", tag)]
 
 
-def highest(tags: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return each revision's tag, the last of several.
+def last_tags(tags: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return each revision's tag, the last one if it has several.
 
-    >>> highest([("one", "v1"), ("two", "v2"), ("one", "v3")])
+    >>> last_tags([("one", "v1"), ("two", "v2"), ("one", "v3")])
     {'two': 'v2', 'one': 'v3'}
     """
     found: dict[str, str] = {}
@@ -274,7 +274,7 @@ def highest(tags: Iterable[tuple[str, str]]) -> dict[str, str]:
 def by_ancestry(ids: Sequence[str], history: Iterable[tuple[str, Sequence[str]]]) -> list[str]:
     """Keep the order of ids, except that descendants come after their ancestors.
 
-    `history` is everything that they contain, each revision with its parents and after them.
+    `history` lists all their ancestors, each with its parents, parents first.
 
     >>> by_ancestry(["new", "side", "old"], [("old", []), ("new", ["old"]), ("side", ["old"])])
     ['old', 'new', 'side']
@@ -298,7 +298,7 @@ def by_ancestry(ids: Sequence[str], history: Iterable[tuple[str, Sequence[str]]]
 class WithoutParents:
     """The methods of a `perftrail.ports.Source` for revisions without parents, merges and ranges.
 
-    `no_range` says why there are no ranges, and what to do.
+    `no_range` states why there are no ranges, and what to do.
     """
 
     def __init__(self, *, no_range: str) -> None:
@@ -331,7 +331,7 @@ LARGEST_LABEL_BYTES = 4 << 20
 
 
 def read_label(pattern: str, text: bytes) -> str:
-    r"""Return what a pattern's group finds in a file; empty without a match.
+    r"""Return the text that a pattern's group matches in a file; empty without a match.
 
     >>> read_label('^V "(.*)"', b'// version\nV "1.2"')
     '1.2'

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
 LARGEST_TREE_BYTES = 8 << 30
+"""Larger than the files of any release; larger archives are refused."""
+
 MOST_ENTRIES = 1_000_000
 """More entries than any release has; larger archives are refused."""
 
@@ -37,7 +39,7 @@ LONGEST_HEADER_BYTES = 1 << 20
 LONGEST_TARGET_BYTES = 4096
 """Longest target of a link that Linux accepts."""
 
-_PIECE_BYTES = 1 << 20
+_CHUNK_BYTES = 1 << 20
 
 
 class _Kind(StrEnum):
@@ -48,7 +50,7 @@ class _Kind(StrEnum):
 
 
 _ORDER = (_Kind.DIRECTORY, _Kind.FILE, _Kind.HARD_LINK, _Kind.LINK)
-"""Symbolic links come last: before, no path can lead out."""
+"""Order of writing. Symbolic links come last: without them, no path leads outside."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +118,7 @@ _REMEDY = "perftrail does not unpack it. Leave this release out of the range"
 
 
 class _ArchiveFile(io.FileIO):
-    """A zip archive, of which no list of entries is read that is too large for the memory."""
+    """A zip archive that refuses to read a list of entries larger than `LARGEST_DIRECTORY_BYTES`."""
 
     def read(self, size: int | None = -1, /) -> bytes:
         """Read like a file. Raises `CheckoutFailed` for too much at once."""
@@ -139,7 +141,7 @@ _LONG_HEADERS = frozenset(
 
 
 class _Member(tarfile.TarInfo):
-    """A member of a tar archive, of which no header is read that is too large for the memory."""
+    """A member of a tar archive that refuses headers longer than `LONGEST_HEADER_BYTES`."""
 
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
@@ -251,7 +253,7 @@ def _refuse_entries_behind_links(entries: Sequence[_Entry]) -> None:
     links = {entry.parts for entry in entries if entry.kind is _Kind.LINK}
     for entry in entries:
         if any(entry.parts[:depth] in links for depth in range(1, len(entry.parts))):
-            raise CheckoutFailed(f"the archive's {quoted('/'.join(entry.parts))} lies behind a link")
+            raise CheckoutFailed(f"the archive's {quoted('/'.join(entry.parts))} is behind a link")
 
 
 def _write(entries: Iterable[_Entry], tree: NewTree) -> None:
@@ -264,21 +266,21 @@ def _write(entries: Iterable[_Entry], tree: NewTree) -> None:
         elif entry.kind is _Kind.HARD_LINK:
             tree.hard_link(entry.parts, _parts(entry.target))
         else:
-            left -= _copy(entry, tree, most=left)
+            left -= _copy(entry, tree, limit_bytes=left)
 
 
-def _copy(entry: _Entry, tree: NewTree, *, most: int) -> int:
-    """Write a file's content; the size in the archive is not trusted."""
+def _copy(entry: _Entry, tree: NewTree, *, limit_bytes: int) -> int:
+    """Write a file's content and return its size. The size that the archive states is not trusted."""
     written = 0
     tree.remove(entry.parts)
     with entry.open() as content, tree.file(entry.parts, program=entry.program) as file:
-        while piece := content.read(_PIECE_BYTES):
-            written += len(piece)
-            if written > most:
+        while chunk := content.read(_CHUNK_BYTES):
+            written += len(chunk)
+            if written > limit_bytes:
                 raise CheckoutFailed(
                     f"the archive unpacks to more than {LARGEST_TREE_BYTES} bytes; {_REMEDY}"
                 )
-            file.write(piece)
+            file.write(chunk)
     return written
 
 
@@ -289,8 +291,8 @@ def _refuse_links_outside(entries: Iterable[_Entry], directory: Path) -> None:
         if entry.kind is not _Kind.LINK:
             continue
         lexical = posixpath.normpath(posixpath.join(*entry.parts[:-1], entry.target))
-        leads = directory.joinpath(*entry.parts).resolve()
-        if entry.target.startswith("/") or lexical.split("/")[0] == ".." or not leads.is_relative_to(root):
+        resolved = directory.joinpath(*entry.parts).resolve()
+        if entry.target.startswith("/") or lexical.split("/")[0] == ".." or not resolved.is_relative_to(root):
             text = "/".join(entry.parts)
             raise CheckoutFailed(
                 f"the archive's link {quoted(text)} leads outside, to {quoted(entry.target)}"

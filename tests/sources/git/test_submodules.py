@@ -189,7 +189,7 @@ def test_a_repository_from_elsewhere_gets_no_files_of_this_machine(
     repository.commit({".gitmodules": described(lib=address), "lib": f"commit:{'7' * 40}"})
     repository.git("config", "remote.origin.url", ELSEWHERE)
     source = opened()
-    with pytest.raises(CheckoutFailed, match="a path of this machine, but the repository is from elsewhere"):
+    with pytest.raises(CheckoutFailed, match="a path on this machine, but the repository is remote"):
         put(source, source.history()[0], tmp_path / "tree")
 
 

@@ -38,7 +38,7 @@ class FossilSource:
         self._changes = FossilChanges(self._copy, self._trees)
         self._lineage = FossilLineage(self._copy, self._changes, table)
         self._positions: dict[str, int] = {}
-        self._asked_for = -2
+        self._last_position = -2
 
     def history(self, range: str | None = None) -> tuple[Revision, ...]:
         """Return the check-ins of a range, by default the study's, parents before children."""
@@ -69,7 +69,7 @@ class FossilSource:
         lines = [line for line in (graph.merged_lines(trunk, tip) for tip in tips) if line.ids]
         if not lines:
             return None
-        labels = self._names_of([trunk, *(id_ for line in lines for id_ in (line.base, *line.ids) if id_)])
+        labels = self._labels_of([trunk, *(id_ for line in lines for id_ in (line.base, *line.ids) if id_)])
         return Merge(
             revision=revision,
             trunk=self._revision(trunk, labels),
@@ -100,7 +100,7 @@ class FossilSource:
         """Return the content key of a tree without the files that match globs, and without those that Fossil adds."""
         if revision.id not in self._lineage.graph():
             raise SourceError(f"{self._copy.location}: no revision {quoted(revision.id)}")
-        return self._trees.content(revision.id, also=self._ahead(revision.id), without=globs)
+        return self._trees.content(revision.id, also=self._next_check_ins(revision.id), without=globs)
 
     def materialise(self, revision: Revision, directory: str, log: str) -> None:
         """Write exactly a check-in's files, including programs and links."""
@@ -111,17 +111,17 @@ class FossilSource:
         write_tree(self._trees.write, id_, directory, log)
 
     def write_own_files(self, revision: Revision, directory: str, log: str) -> None:
-        """Write a check-in's files like `materialise`, without those that Fossil adds to a check-out."""
+        """Write a check-in's files like `materialise`, but not those that Fossil adds to a check-out."""
         write_tree(self._trees.write_own, revision.id, directory, log)
 
-    def _ahead(self, id_: str) -> tuple[str, ...]:
+    def _next_check_ins(self, id_: str) -> tuple[str, ...]:
         """Return the check-ins that are probably requested next, in the order of the history."""
-        before, self._asked_for = self._asked_for, self._positions.get(id_, -2)
-        here = self._asked_for
+        before, self._last_position = self._last_position, self._positions.get(id_, -2)
+        here = self._last_position
         return tuple(self._positions)[here : here + _BATCH] if here == before + 1 else ()
 
     def _described(self, ids: Sequence[str]) -> tuple[Revision, ...]:
-        labels = self._names_of(ids)
+        labels = self._labels_of(ids)
         return tuple(self._revision(id_, labels) for id_ in ids)
 
     def _revision(self, id_: str, labels: Mapping[str, str]) -> Revision:
@@ -135,7 +135,7 @@ class FossilSource:
             parents=check_in.parents,
         )
 
-    def _names_of(self, ids: Sequence[str]) -> Mapping[str, str]:
+    def _labels_of(self, ids: Sequence[str]) -> Mapping[str, str]:
         label = self._table.label
         return self._changes.labels(self._lineage.graph(), ids, label) if label else self._lineage.tags()
 

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from perftrail.errors import SourceError
-from perftrail.sources.ranges import LARGEST_LABEL_BYTES, Line, by_ancestry, highest, read_label, version_key
+from perftrail.sources.ranges import LARGEST_LABEL_BYTES, MergedLine, by_ancestry, last_tags, read_label, version_key
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -100,17 +100,17 @@ class Graph:
                         left.append(parent)
         return order[::-1]
 
-    def fork(self, one: str, other: str) -> str:
-        """Return the last check-in that both contain; empty without one."""
+    def common_ancestor(self, one: str, other: str) -> str:
+        """Return the last common ancestor; empty without one."""
         shared = self.ancestors(one) & self.ancestors(other)
         return self.in_order(shared)[-1] if shared else ""
 
-    def merged_lines(self, trunk: str, tip: str) -> Line:
+    def merged_lines(self, trunk: str, tip: str) -> MergedLine:
         """Return the line of primary parents to `tip`, back to the part that `trunk` contains."""
         outside = self.ancestors(trunk)
         line = self.trunk(tip)
         own = [id_ for id_ in line if id_ not in outside]
-        return Line(base=line[-len(own) - 1] if len(own) < len(line) else "", ids=tuple(own))
+        return MergedLine(base=line[-len(own) - 1] if len(own) < len(line) else "", ids=tuple(own))
 
 
 _CHECK_INS = """
@@ -128,7 +128,7 @@ _NAMES = "SELECT json_array(substr(tagname, 5)) FROM tag WHERE tagname GLOB 'sym
 
 
 class FossilLineage:
-    """A `ranges.Lineage` of the repository's copy, filtered as the study says."""
+    """A `ranges.Lineage` of the repository's copy, filtered by the study's settings."""
 
     def __init__(self, copy: FossilCopy, changes: FossilChanges, table: SourceTable) -> None:
         self._copy = copy
@@ -171,15 +171,15 @@ class FossilLineage:
         """Return the line of primary parents to a check-in, oldest first, with the times."""
         return [(id_, self.graph()[id_].time) for id_ in self.graph().trunk(tip)]
 
-    def forks(self, one: str, other: str) -> Sequence[str]:
-        """Return the last check-ins that both contain."""
+    def common_ancestors(self, one: str, other: str) -> Sequence[str]:
+        """Return the last common ancestor, as a list; one of the two if it is an ancestor of the other."""
         graph = self.graph()
         if one in graph.ancestors(other):
             return [one]
         if other in graph.ancestors(one):
             return [other]
-        fork = graph.fork(one, other)
-        return [fork] if fork else []
+        ancestor = graph.common_ancestor(one, other)
+        return [ancestor] if ancestor else []
 
     def between(self, *, old: str, new: str) -> list[str]:
         """Return the ids of the selected check-ins, oldest first, without those that `old` contains."""
@@ -215,7 +215,7 @@ class FossilLineage:
         """Return the matching tag of each check-in, the highest version of several."""
         rows = self._copy.rows(_TAGS)
         tags = sorted(((id_, tag) for id_, tag in rows), key=lambda row: version_key(row[1]))
-        return highest((id_, tag) for id_, tag in tags if id_ in self.graph() and fnmatchcase(tag, pattern))
+        return last_tags((id_, tag) for id_, tag in tags if id_ in self.graph() and fnmatchcase(tag, pattern))
 
     def _empty_beginning(self) -> frozenset[str]:
         """Return Fossil's initial check-in without files, which cannot be built."""
@@ -261,12 +261,12 @@ class FossilChanges:
 
         Fossil records differences from the primary parent. Other pairs are compared by their trees.
         """
-        noted = {new: list[str]() for old, new in pairs if old and graph.primary(new) == old}
-        for id_, name in self._copy.rows_about(list(noted), _FILES_CHANGED):
-            noted[id_].append(name)
+        recorded = {new: list[str]() for old, new in pairs if old and graph.primary(new) == old}
+        for id_, name in self._copy.rows_about(list(recorded), _FILES_CHANGED):
+            recorded[id_].append(name)
         others = [(old, new) for old, new in pairs if old and graph.primary(new) != old]
         different = self._trees.different(others)
-        return [different.get((old, new), tuple(noted.get(new, ()))) if old else () for old, new in pairs]
+        return [different.get((old, new), tuple(recorded.get(new, ()))) if old else () for old, new in pairs]
 
     def touching(
         self, graph: Graph, ids: Sequence[str], paths: Sequence[str], *, every_parent: bool
@@ -283,12 +283,12 @@ class FossilChanges:
             return kept
         pairs = [(parent, id_) for id_ in kept for parent in graph.parents(id_)[1:]]
         different = self._trees.different(pairs)
-        alike = {
+        equal = {
             id_
             for (_, id_), found in different.items()
             if not any(_matches(path, patterns) for path in found)
         }
-        return [id_ for id_ in kept if id_ not in alike]
+        return [id_ for id_ in kept if id_ not in equal]
 
     def labels(self, graph: Graph, ids: Iterable[str], label: Label) -> Mapping[str, str]:
         """Return the label of each check-in from the label's file; each version of the file is read once."""
@@ -303,7 +303,7 @@ class FossilChanges:
 def _artifact_at(graph: Graph, id_: str, known: dict[str, str]) -> str:
     """Return a file's content in a check-in: its own change, else that of its primary parent.
 
-    `known` has the contents of check-ins that changed the file, and caches the others.
+    `known` maps the check-ins that changed the file to its contents; others are added to it as a cache.
     """
     line = []
     while id_ and id_ not in known:
@@ -315,7 +315,7 @@ def _artifact_at(graph: Graph, id_: str, known: dict[str, str]) -> str:
 
 
 def _matches(name: str, patterns: Collection[str]) -> bool:
-    """Whether a path is one of those named: itself, below a directory, or by ``*`` and ``?``."""
+    """Whether a pattern names a path, a directory above it, or matches it with ``*`` and ``?``."""
     return any(
         pattern in {".", name} or name.startswith(f"{pattern}/") or fnmatchcase(name, pattern)
         for pattern in patterns

@@ -32,7 +32,7 @@ _TREE = "tree"
 _AUTHOR = ("-c", "user.name=perftrail", "-c", "user.email=perftrail", "-c", "commit.gpgSign=false")
 
 _AS_BYTES = "* -text -ident !filter !diff !merge !working-tree-encoding\n"
-"""Overrides all ``.gitattributes`` of the project: Fossil does not know them, its files are bytes."""
+"""Overrides all ``.gitattributes`` of the project: Fossil ignores them and stores files as bytes."""
 
 
 class FossilPatches(PlainPatches):

@@ -130,7 +130,7 @@ _CHECKOUT_FILES = (".fslckout", "_FOSSIL_")
 _ADDRESS = re.compile(r"(?:https?|ssh)://(?!-)")
 _PASSWORD = re.compile(r"(?<=://)([^/@:]*):[^/@]*@")
 _NOTHING_RECEIVED = b"received: 0 "
-"""Output of a pull from a server that did not answer; its exit code says success."""
+"""Output of a pull from a server that did not answer; its exit code is that of success."""
 
 _MAIN_BRANCH = "SELECT json_array(coalesce((SELECT value FROM config WHERE name = 'main-branch'), 'trunk'))"
 _BRANCH = """
@@ -142,7 +142,7 @@ WHERE t.tagname = 'branch' AND x.tagtype > 0 AND x.value = {name} AND e.type = '
 ORDER BY EXISTS (SELECT 1 FROM tagxref z JOIN tag c USING (tagid)
     WHERE z.rid = x.rid AND z.tagtype > 0 AND c.tagname = 'closed'), e.mtime DESC
 """
-"""The ends of a branch, open ones first: Fossil itself takes the check-in with the latest date."""
+"""The ends of a branch, open ones first: Fossil itself uses the check-in with the latest date."""
 
 _NAMED = """
 SELECT json_array(b.uuid) FROM event e JOIN blob b ON b.rid = e.objid
@@ -153,14 +153,14 @@ _NAMES = "SELECT json_array(substr(tagname, 5)) FROM tag WHERE tagname GLOB 'sym
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _LocalRepository:
-    """Location of a local repository, and the check-in of its check-out, if it was named by one."""
+    """A local repository; `current` is the check-in of its check-out, empty if the study does not name a check-out."""
 
     file: Path
     current: str
 
 
 class FossilCopy:
-    """A repository in the cache: a copy of a file, or a clone of an address, which is pulled if something is missing.
+    """A repository in the cache: a copy of a file, or a clone of an address, which perftrail pulls if a check-in is missing.
 
     All studies of an address share one clone in the user's cache.
 
@@ -288,13 +288,13 @@ class FossilCopy:
 
     def _copy_repository(self, file: Path) -> None:
         """Copy a repository unless the copy is up to date."""
-        stamp, noted = _stamp(file), self._home / "copied"
-        if self.path.is_file() and noted.is_file() and noted.read_text() == stamp:
+        stamp, recorded = _stamp(file), self._home / "copied"
+        if self.path.is_file() and recorded.is_file() and recorded.read_text() == stamp:
             return
         temporary = self._home / "making.fossil"
         _copy_database(file, temporary)
         publish(temporary, self.path)
-        noted.write_text(stamp)
+        recorded.write_text(stamp)
 
     def _clone(self) -> None:
         temporary = self._home / "making.fossil"

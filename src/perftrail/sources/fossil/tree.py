@@ -117,7 +117,7 @@ class FossilTrees:
         return {(old, new): found[f"{old} {new}"] for old, new in pairs}
 
     def write(self, id_: str, directory: Path) -> int:
-        """Write a check-in's files, and those that Fossil adds, into an empty directory; return their number.
+        """Write a check-in's files, and the files that Fossil adds, into an empty directory; return their number.
 
         All get one date. Raises `CheckoutFailed` and `OSError`.
         """
@@ -143,7 +143,7 @@ class FossilTrees:
         return len(files)
 
     def _staged(self, files: Sequence[_File], staging: Path) -> Mapping[str, Path]:
-        """Write every artifact to a separate file, checked against its name."""
+        """Write every artifact to a separate file, checked against the digest in its name."""
         wanted = {file.artifact: file.name for file in reversed(files)}
         self._copy.rows_about(list(wanted), _WRITE.replace("{directory}", literal(str(staging))))
         for artifact, name in wanted.items():

@@ -59,16 +59,16 @@ class GitSource:
         self._mirror.refresh()
 
     def edited(self) -> str:
-        """Return the checked-out commit if files are changed or staged.
+        """Return the checked-out commit if files are changed or staged; empty otherwise.
 
-        Git may compare a file's content with its own, through a filter that the repository names. So it uses the
-        mirror's settings here, and only the index of the user's repository.
+        To compare a file, git may start a filter that the repository names. So this query uses the mirror's settings,
+        and only the index of the user's repository.
         """
         if self._mirror.own_copy is None:
             return ""
         git, repository = self._mirror.git, self._table.location
-        places = ("rev-parse", "--path-format=absolute", "--show-toplevel", "--git-path", "index")
-        found = git.run(*places, repository=repository)
+        query = ("rev-parse", "--path-format=absolute", "--show-toplevel", "--git-path", "index")
+        found = git.run(*query, repository=repository)
         if found.failed or not Path(found.lines()[1]).is_file():
             return ""  # nothing is checked out
         top, index = found.lines()[:2]

@@ -103,13 +103,13 @@ def _described(mirror: Mirror, commit: str) -> Mapping[str, Mapping[str, str]]:
 
 _REMOTE = re.compile(r"(?P<root>(?:https?|ssh|git)://[^/\s]+)(?:/(?P<path>.*))?")
 _SHORT_SSH = re.compile(r"(?P<root>[^/:\s]+:)(?!:|//)(?P<path>.*)")
-_HERE = re.compile(r"(?P<root>file://|)/(?P<path>.*)")
+_LOCAL = re.compile(r"(?P<root>file://|)/(?P<path>.*)")
 _OPTION = re.compile(r"(?:[a-z]+://)?(?:[^/@]*@)?-")
 
 
-def is_here(address: str) -> bool:
+def is_local(address: str) -> bool:
     """Whether an address is a path on this machine."""
-    return _HERE.fullmatch(address) is not None
+    return _LOCAL.fullmatch(address) is not None
 
 
 def submodule_address(written: str, *, parent: str) -> str:
@@ -126,9 +126,9 @@ def submodule_address(written: str, *, parent: str) -> str:
     if written.startswith(("./", "../")):
         return _below(parent, written)
     refuse_unsafe_address(written)
-    if is_here(written) and not is_here(parent):
+    if is_local(written) and not is_local(parent):
         raise SourceError(
-            f"its address {quoted(written)} is a path of this machine, but the repository is from elsewhere"
+            f"its address {quoted(written)} is a path on this machine, but the repository is remote"
         )
     return written
 
@@ -139,12 +139,12 @@ def refuse_unsafe_address(address: str) -> None:
         raise SourceError(f"its address {quoted(address)} has control characters")
     if _OPTION.match(address):
         raise SourceError(f"its address {quoted(address)} would be an option, not an address")
-    if not any(form.fullmatch(address) for form in (_HERE, _REMOTE, _SHORT_SSH)):
+    if not any(form.fullmatch(address) for form in (_LOCAL, _REMOTE, _SHORT_SSH)):
         raise SourceError(f"its address {quoted(address)} is not allowed for git; use https:// or ssh://")
 
 
 def _below(parent: str, written: str) -> str:
-    found = _HERE.fullmatch(parent) or _REMOTE.fullmatch(parent) or _SHORT_SSH.fullmatch(parent)
+    found = _LOCAL.fullmatch(parent) or _REMOTE.fullmatch(parent) or _SHORT_SSH.fullmatch(parent)
     if found is None:
         raise SourceError(
             f"its address {quoted(written)} is relative to {quoted(parent)}, which is not an address"
@@ -177,7 +177,7 @@ class _Pointer:
 
 
 class LargeFiles:
-    """Looks for contents in the user's clone, then where ``git lfs`` fetches them, if it is installed."""
+    """Replaces Git LFS pointers by contents: from the user's clone, else fetched by ``git lfs`` if it is installed."""
 
     def __init__(self, *, cache: Path, starter: Starter) -> None:
         self._cache = cache
@@ -192,12 +192,12 @@ class LargeFiles:
         if not pointers:
             return
         homes = [home / "lfs" / "objects" for home in (mirror.own_copy, mirror.path) if home is not None]
-        lacking = [each for each in pointers if _object(homes, each) is None]
-        why = self._fetch(mirror, commit, address=address, log=log) if lacking else ""
+        missing = [each for each in pointers if _object(homes, each) is None]
+        why = self._fetch(mirror, commit, address=address, log=log) if missing else ""
         for pointer in pointers:
             content = _object(homes, pointer)
             if content is None:
-                raise CheckoutFailed(_lfs_remedy(lacking, why))
+                raise CheckoutFailed(_lfs_remedy(missing, why))
             _replace(worktree, pointer, content)
         unchanged = b"".join(each.path + b"\0" for each in pointers)
         mirror.git.run(
@@ -224,7 +224,7 @@ def _pointers(mirror: Mirror, worktree: Path) -> list[_Pointer]:
     result = mirror.git.run("ls-files", "-z", "--", _TRACKED, repository=worktree)
     found = []
     for path in result.output.split(b"\0")[:-1]:
-        file = os.path.join(os.fsencode(worktree), path)  # noqa: PTH118 - a name may be no text
+        file = os.path.join(os.fsencode(worktree), path)  # noqa: PTH118 - a name may not be valid text
         if os.path.islink(file) or not os.path.isfile(file):  # noqa: PTH113, PTH114 - as above
             continue
         with open(file, "rb") as opened:  # noqa: PTH123 - as above
@@ -255,9 +255,9 @@ def _replace(worktree: Path, pointer: _Pointer, content: Path) -> None:
     Path(copy.name).replace(file)
 
 
-def _lfs_remedy(lacking: Sequence[_Pointer], why: str) -> str:
-    first = quoted(os.fsdecode(lacking[0].path).encode("utf-8", "replace").decode())
-    others = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
+def _lfs_remedy(missing: Sequence[_Pointer], why: str) -> str:
+    first = quoted(os.fsdecode(missing[0].path).encode("utf-8", "replace").decode())
+    others = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
     return (
         f"Git LFS stores the content of {first}{others} elsewhere, and it is not available: {why}; install git-lfs, "
         "or run git lfs fetch --all in your clone; exclude files that no build needs with "
@@ -265,7 +265,7 @@ def _lfs_remedy(lacking: Sequence[_Pointer], why: str) -> str:
     )
 
 
-LEFT_OUT = "!"
+EXCLUDE_PREFIX = "!"
 """First character of a path that excludes files."""
 
 
@@ -276,8 +276,8 @@ def pathspecs(sparse: Sequence[str]) -> tuple[str, ...]:
     (':(top,glob)src/**', ':(top,glob,exclude)src/big')
     """
     return tuple(
-        f":(top,glob{',exclude' if path.startswith(LEFT_OUT) else ''})"
-        + posixpath.normpath(path.removeprefix(LEFT_OUT))
+        f":(top,glob{',exclude' if path.startswith(EXCLUDE_PREFIX) else ''})"
+        + posixpath.normpath(path.removeprefix(EXCLUDE_PREFIX))
         for path in sparse
     )
 
@@ -308,7 +308,7 @@ def _run(git: Git, worktree: Path, *words: str, stdin: bytes = b"", log: str | N
 MOST_SUBMODULES = 1000
 """Maximum number of submodules in one check-out, at all depths."""
 
-DEEPEST = 20
+DEEPEST_NESTING = 20
 """Maximum depth of nested submodules; a hostile repository could nest them without end."""
 
 
@@ -374,7 +374,7 @@ class Checkouts:
 
     def _add(self, part: _Part, submodule: Submodule, log: str) -> None:
         try:
-            inner = self._found(part, submodule)
+            inner = self._locate(part, submodule)
             if inner.directory.resolve() != part.directory.resolve() / submodule.path:
                 raise SourceError("its path leads out of the tree")
             inner.directory.rmdir()
@@ -384,10 +384,10 @@ class Checkouts:
         add_worktree(inner.mirror, inner.commit, str(inner.directory), log, limit=inner.limit)
         self._complete(inner, log)
 
-    def _found(self, part: _Part, submodule: Submodule) -> _Part:
-        """Return the mirror with a submodule's commit: of the user's own clone, else of its address."""
-        if part.depth == DEEPEST:
-            raise SourceError(f"more than {DEEPEST} nested submodules")
+    def _locate(self, part: _Part, submodule: Submodule) -> _Part:
+        """Return a submodule as a part, in the mirror of the user's own clone, else of the submodule's address."""
+        if part.depth == DEEPEST_NESTING:
+            raise SourceError(f"more than {DEEPEST_NESTING} nested submodules")
         self._added += 1
         if self._added > MOST_SUBMODULES:
             raise SourceError(f"more than {MOST_SUBMODULES} submodules")
@@ -417,7 +417,7 @@ class Checkouts:
         return self._mirrors[location]
 
     def _resolve(self, mirror: Mirror, commit: str) -> None:
-        """Make sure that a mirror has a commit; unreachable addresses are tried once."""
+        """Fetch a commit into a mirror unless it exists there; try an unreachable address only once."""
         if mirror.location in self._unreachable:
             raise SourceError(self._unreachable[mirror.location])
         try:
@@ -434,7 +434,7 @@ class Checkouts:
 
 
 def _submodule_remedy(submodule: Submodule, why: str, *, depth: int) -> str:
-    one = "" if depth else f'source.sparse = ["{LEFT_OUT}{submodule.path}"] leaves it out, '
+    one = "" if depth else f'source.sparse = ["{EXCLUDE_PREFIX}{submodule.path}"] leaves it out, '
     return (
         f"submodule {quoted(submodule.path)}: {why}\nfor a build that does not need it, "
         f"{one}source.submodules = false leaves out all"
@@ -446,7 +446,7 @@ _BATCH = 50
 
 
 class Contents:
-    """Identities of the contents of a history's commits, queried several at once."""
+    """Content keys of a history's commits, queried in batches."""
 
     def __init__(self, mirror: Mirror, table: SourceTable) -> None:
         self._mirror = mirror
@@ -468,9 +468,9 @@ class Contents:
         return self._trees[commit]
 
     def of(self, commit: str, *, without: tuple[str, ...] = ()) -> str:
-        """Return the identity of a commit's files on disk, without those in some paths."""
+        """Return the content key of a commit's files on disk, without those in some paths."""
         tree = self.tree(commit)
-        paths = (*self._table.sparse, *(f"{LEFT_OUT}{path}" for path in without))
+        paths = (*self._table.sparse, *(f"{EXCLUDE_PREFIX}{path}" for path in without))
         name = self._of_some_files(tree, paths) if paths else tree
         return name if self._table.submodules else content_key("without submodules", name)
 

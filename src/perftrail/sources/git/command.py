@@ -59,7 +59,7 @@ can override it. Commands that read a work tree's files therefore never use a fo
 """
 
 _NO_TRANSFER = {"GIT_ALLOW_PROTOCOL": "", "GIT_NO_LAZY_FETCH": "1"}
-"""Variables of a git that must not transfer: for a missing object it would start a program of the repository."""
+"""Variables that forbid transfers: for a missing object, git would start a program that the repository names."""
 
 UPLOAD_PACK = f"{' '.join(f'{name}={value}' for name, value in _NO_TRANSFER.items())} git-upload-pack"
 """Program that reads a local repository for a clone or fetch; git removes other variables from its environment."""
@@ -161,9 +161,9 @@ def _settings_file(cache: Path, name: str, text: str) -> Path:
     cache.mkdir(parents=True, exist_ok=True)
     path = cache / name
     if not path.is_file() or path.read_text() != text:
-        with tempfile.NamedTemporaryFile("w", dir=cache, delete=False) as ours:
-            ours.write(text)
-        Path(ours.name).replace(path)
+        with tempfile.NamedTemporaryFile("w", dir=cache, delete=False) as file:
+            file.write(text)
+        Path(file.name).replace(path)
     return path
 
 
@@ -192,10 +192,10 @@ def find_objects(git: Git, repository: Path, names: Sequence[str]) -> list[GitOb
     )
     if result.failed:
         raise SourceError(f"{repository}: git cannot read it: {result.why}")
-    return [_found(line) for line in result.output.split(b"\n")[: len(names)]]
+    return [_parse_object(line) for line in result.output.split(b"\n")[: len(names)]]
 
 
-def _found(line: bytes) -> GitObject | None:
+def _parse_object(line: bytes) -> GitObject | None:
     words = line.split(b" ")
     if len(words) != 3 or not words[2].isdigit():
         return None
@@ -229,7 +229,7 @@ def _contents(output: bytes) -> Mapping[str, bytes]:
     contents, at = {}, 0
     while at < len(output):
         end = output.index(b"\n", at)
-        found = _found(output[at:end])
+        found = _parse_object(output[at:end])
         at = end + 1
         if found is None:
             continue
@@ -238,8 +238,8 @@ def _contents(output: bytes) -> Mapping[str, bytes]:
     return contents
 
 
-_PAIRS = 5000
-"""Number of compared pairs in one query; the output of one is limited."""
+_PAIR_BATCH = 5000
+"""Number of pairs in one query, because its output is limited."""
 
 
 def differing_paths(
@@ -249,8 +249,8 @@ def differing_paths(
 
     Paths that git quotes stay quoted.
     """
-    if len(pairs) > _PAIRS:
-        parts = (pairs[start : start + _PAIRS] for start in range(0, len(pairs), _PAIRS))
+    if len(pairs) > _PAIR_BATCH:
+        parts = (pairs[start : start + _PAIR_BATCH] for start in range(0, len(pairs), _PAIR_BATCH))
         return tuple(paths for part in parts for paths in differing_paths(git, repository, part))
     lines = [f"{old} {new}" for old, new in pairs if old and new]
     result = git.run(
@@ -273,7 +273,7 @@ MOST_TREE_ENTRIES = 1_000_000
 """More files and directories than any known project has; trees with more are refused before they are written."""
 
 _ENTRY_BYTES = 66
-"""More than an id takes in a listing, also one by SHA-256."""
+"""Longest id in a listing, SHA-256 in hexadecimal, with its separator."""
 
 LARGEST_TREE_BYTES = 64 << 30
 """Larger than the files of any known project."""
@@ -281,7 +281,7 @@ LARGEST_TREE_BYTES = 64 << 30
 
 @dataclass(slots=True)
 class TreeLimit:
-    """What the trees of one check-out may still contain, its submodules included."""
+    """Number of files and bytes that one check-out may still write, including its submodules."""
 
     entries: int = MOST_TREE_ENTRIES
     bytes: int = LARGEST_TREE_BYTES
@@ -289,12 +289,12 @@ class TreeLimit:
     def count(self, git: Git, repository: Path, commit: str, *, sizes: bool = True) -> None:
         """Count a commit's files before git writes any. Raises `CheckoutFailed` for a tree beyond the limit.
 
-        A small repository can have an enormous tree: its directories may all be the same, or its files. Without
-        `sizes` only the entries count: not all files are written.
+        A small repository can have an enormous tree, because entries may share an object. Without `sizes`, only the
+        entries count, because not all files will be written.
         """
-        how = ("-r", "-t", "-z", "--full-tree", "--format=%(objectname)")
-        most = MOST_TREE_ENTRIES * _ENTRY_BYTES
-        result = git.run("ls-tree", *how, commit, repository=repository, output_bytes=most)
+        options = ("-r", "-t", "-z", "--full-tree", "--format=%(objectname)")
+        output_bytes = MOST_TREE_ENTRIES * _ENTRY_BYTES
+        result = git.run("ls-tree", *options, commit, repository=repository, output_bytes=output_bytes)
         if result.failed and not result.over_limit:
             raise CheckoutFailed(f"git cannot list {commit}: {result.why}")
         names = Counter(result.fields())

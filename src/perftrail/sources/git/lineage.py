@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from perftrail.errors import SourceError
 from perftrail.sources.git.command import find_objects
-from perftrail.sources.ranges import Line, by_ancestry, highest
+from perftrail.sources.ranges import MergedLine, by_ancestry, last_tags
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -38,12 +38,12 @@ class RenamedFiles:
     names: tuple[str, ...]
 
 
-def follow(
-    git: Git, repository: Path, first: RenamedFiles, *, old: str, line_only: bool
+def follow_renames(
+    git: Git, repository: Path, first: RenamedFiles, *, old: str, first_parent_only: bool
 ) -> tuple[RenamedFiles, ...]:
-    """Return the names of files, and those before each earlier rename, back to `old`.
+    """Return the names of files, and their names before each rename, back to `old`.
 
-    Names with ``*``, ``?`` or ``[`` are not followed. With `line_only`, only renames relative to the first parent
+    Names with ``*``, ``?`` or ``[`` are not followed. With `first_parent_only`, only renames relative to the first parent
     count. Raises `SourceError`.
     """
     renames, left = [first], [first]
@@ -52,7 +52,7 @@ def follow(
         plain = tuple(name for name in renamed.names if not (_WILD & set(name) or name.startswith(":")))
         if not plain:
             continue
-        added = _adding(git, repository, renamed.tip, plain, old=old, line_only=line_only)
+        added = _commits_adding(git, repository, renamed.tip, plain, old=old, first_parent_only=first_parent_only)
         for parent, names in _renamed(git, repository, added, plain).items():
             earlier = RenamedFiles(tip=parent, names=names)
             if earlier not in renames:
@@ -61,12 +61,12 @@ def follow(
     return tuple(renames)
 
 
-def _adding(
-    git: Git, repository: Path, tip: str, names: Sequence[str], *, old: str, line_only: bool
+def _commits_adding(
+    git: Git, repository: Path, tip: str, names: Sequence[str], *, old: str, first_parent_only: bool
 ) -> list[tuple[str, str]]:
-    """Return the commits that add a file of that name, each with its first parent."""
+    """Return the commits that add a file of one of the names, each with its first parent."""
     result = git.run(
-        "log", "--full-history", *(["--first-parent"] if line_only else []), "--diff-merges=first-parent",
+        "log", "--full-history", *(["--first-parent"] if first_parent_only else []), "--diff-merges=first-parent",
         "--raw", "--no-renames", "--diff-filter=A", "--no-show-signature", "--format=%H %P", tip,
         *([f"^{old}"] if old else []), "--", *names,
         repository=repository,
@@ -120,7 +120,7 @@ _WALKS = {"first-parent": ("--first-parent",), "merges": ("--first-parent", "--m
 
 
 class GitLineage:
-    """A `ranges.Lineage` of a mirror, filtered as the study says."""
+    """A `ranges.Lineage` of a mirror, filtered by the study's settings."""
 
     def __init__(self, mirror: Mirror, table: SourceTable) -> None:
         self._mirror = mirror
@@ -151,7 +151,7 @@ class GitLineage:
         )
         return [(id_, time) for id_, _, time in (line.partition(" ") for line in lines)]
 
-    def forks(self, one: str, other: str) -> Sequence[str]:
+    def common_ancestors(self, one: str, other: str) -> Sequence[str]:
         """Return the best common ancestors."""
         return self.lines("merge-base", "--all", one, other)
 
@@ -181,7 +181,7 @@ class GitLineage:
         """Return the matching tag of each commit, the highest version of several."""
         refs = [ref for ref in self._mirror.refs("refs/tags") if fnmatchcase(_short(ref), pattern)]
         found = find_objects(self._mirror.git, self._mirror.path, [f"{ref}^{{commit}}" for ref in refs])
-        return highest(
+        return last_tags(
             (commit.id, _short(ref))
             for ref, commit in zip(refs, found, strict=True)
             if commit is not None and commit.kind == "commit"
@@ -201,10 +201,10 @@ class GitLineage:
         return self.lines("rev-list", *order, new, *without, *paths)
 
     def _touching(self, old: str, new: str) -> list[str]:
-        """Return the selected commits that change the files under their names at that time."""
-        line_only = "--first-parent" in _WALKS.get(self._table.walk, ())
+        """Return the selected commits that change the files, whatever the files' names were then."""
+        first_parent_only = "--first-parent" in _WALKS.get(self._table.walk, ())
         first = RenamedFiles(tip=new, names=tuple(map(posixpath.normpath, self._table.touching)))
-        renames = follow(self._mirror.git, self._mirror.ready(), first, old=old, line_only=line_only)
+        renames = follow_renames(self._mirror.git, self._mirror.ready(), first, old=old, first_parent_only=first_parent_only)
         found = [self._walk(old, renamed.tip, renamed.names) for renamed in renames]
         if len(found) == 1:
             return found[0]
@@ -216,11 +216,11 @@ def _short(ref: str) -> str:
     return ref.removeprefix("refs/tags/")
 
 
-def merged_lines(mirror: Mirror, commit: Revision, links: Sequence[SquashedBranch]) -> tuple[Line, ...]:
+def merged_lines(mirror: Mirror, commit: Revision, links: Sequence[SquashedBranch]) -> tuple[MergedLine, ...]:
     """Return every line that a commit merged, without the commits that its first parent contains.
 
-    A line follows first parents only, so it ends even where branches merged each other. What such a merge merged is
-    found by a query for that merge.
+    A line follows first parents only, so it ends even if branches merged each other. Query a merge on the line for
+    the lines that this merge merged.
     """
     if not commit.parents:
         return ()
@@ -230,10 +230,10 @@ def merged_lines(mirror: Mirror, commit: Revision, links: Sequence[SquashedBranc
     return tuple(line for line in lines if line.ids)
 
 
-def _line(mirror: Mirror, tip: str, *, trunk: str) -> Line:
+def _line(mirror: Mirror, tip: str, *, trunk: str) -> MergedLine:
     result = mirror.git.run(
         "rev-list", "--first-parent", "--parents", tip, f"^{trunk}", "--", repository=mirror.ready()
     )
     rows = [row.split() for row in result.lines()]
     oldest_parents = rows[-1][1:2] if rows else []
-    return Line(base="".join(oldest_parents), ids=tuple(row[0] for row in reversed(rows)))
+    return MergedLine(base="".join(oldest_parents), ids=tuple(row[0] for row in reversed(rows)))

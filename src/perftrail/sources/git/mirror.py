@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from perftrail.ports import Starter
 
 
-_KNOWN = "worktrees"
+_WORKTREES = "worktrees"
 _UNFINISHED = "initializing"
 """Content of a worktree's lock while git creates it; it stays after a kill."""
 
@@ -41,9 +41,8 @@ def add_worktree(
 ) -> None:
     """Check a commit out into a new directory, connected to the mirror so that ``git describe`` works there.
 
-    With `empty`, only that connection is created. The tree counts for the `limit`. Raises `CheckoutFailed`.
-    ``--force`` is given twice:
-    git still knows, and locks, a directory that was removed after a kill.
+    With `empty`, only that connection is created. The tree counts towards `limit`. Raises `CheckoutFailed`.
+    ``--force`` is given twice, because git still knows, and locks, a directory that was removed after a kill.
     """
     if Path(directory).exists():
         raise CheckoutFailed(f"{directory}: exists already; a revision needs a new directory")
@@ -68,7 +67,7 @@ def add_worktree(
 
 def forget_removed_worktrees(mirror: Mirror) -> None:
     """Remove the mirror's records of deleted worktrees, unless another process creates worktrees now."""
-    if not (mirror.path / _KNOWN).is_dir():
+    if not (mirror.path / _WORKTREES).is_dir():
         return
     with try_exclusive_lock(mirror.lock) as free:
         if free:
@@ -78,7 +77,7 @@ def forget_removed_worktrees(mirror: Mirror) -> None:
 
 def forget_unfinished_worktrees(mirror: Path) -> None:
     """Remove the mirror's records of worktrees whose creation was killed; no other process may create any now."""
-    for lock in (mirror / _KNOWN).glob("*/locked"):
+    for lock in (mirror / _WORKTREES).glob("*/locked"):
         if lock.read_text(errors="replace").strip() == _UNFINISHED:
             shutil.rmtree(lock.parent, ignore_errors=True)
 
@@ -207,8 +206,8 @@ class Mirror:
     def _local(self) -> _Origin:
         if not Path(self.location).is_dir():
             raise SourceError(f"{self.location}: no such directory; source.location must be a git repository")
-        questions = ("--path-format=absolute", "--is-shallow-repository", "--git-common-dir")
-        result = self.git.run("rev-parse", *questions, repository=self.location)
+        queries = ("--path-format=absolute", "--is-shallow-repository", "--git-common-dir")
+        result = self.git.run("rev-parse", *queries, repository=self.location)
         if result.failed:
             raise SourceError(f"{self.location}: is not a git repository ({result.why})")
         shallow, common = result.lines()[:2]
@@ -240,7 +239,7 @@ class Mirror:
         return remote or path
 
     def _setting(self, pattern: str) -> str:
-        """Return a setting that is in force in the user's repository, also by an include; empty without one."""
+        """Return an effective setting of the user's repository, includes followed; empty without one."""
         result = self.git.run("config", "-z", "--get-regexp", pattern, repository=self.location)
         return result.fields()[-1].partition("\n")[2] if result.fields() else ""
 
@@ -262,7 +261,7 @@ class Mirror:
 
     @contextmanager
     def _supplier(self, origin: _Origin, refs: Sequence[str]) -> Iterator[_Origin]:
-        """Yield the origin to fetch from: for an address the user's clone of it, with those refs up to date.
+        """Yield the origin to fetch from. For an address, this is the user's shared clone, with `refs` up to date.
 
         All studies of an address share this clone. So git transfers an address once, and a mirror on the same file
         system has hard links to its objects.
@@ -282,9 +281,9 @@ class Mirror:
     def _clone_into(self, home: Path, origin: _Origin) -> None:
         temporary = home / "making.git"
         shutil.rmtree(temporary, ignore_errors=True)
-        how = "--mirror" if origin.lookup else "--bare"
+        kind = "--mirror" if origin.lookup else "--bare"
         result = origin.git.for_transfers().run(
-            "clone", how, "--quiet", "--template=", *_supplied_by(origin.address),
+            "clone", kind, "--quiet", "--template=", *_supplied_by(origin.address),
             "--", origin.address, str(temporary),
             repository=home, timeout_seconds=LONG_SECONDS,
         )  # fmt: skip

@@ -18,7 +18,7 @@ from perftrail.model.subject import Revision
 from perftrail.model.wording import quoted
 from perftrail.sources.client import LONG_SECONDS
 from perftrail.sources.git.mirror import Mirror, add_worktree, forget_removed_worktrees
-from perftrail.sources.patched import apply_some, changes_of, isolated_git
+from perftrail.sources.patched import apply_partially, changes_of, isolated_git
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -33,8 +33,10 @@ if TYPE_CHECKING:
 _HUNK = re.compile(rb"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@", re.MULTILINE)
 _MARKER = b"<<<<<<< "
 LARGEST_MARKED_BYTES = 16 << 20
+"""Larger files are not searched for conflict markers."""
+
 MOST_PASSAGES = 12
-"""Maximum number of places in one file whose commits are looked up; a file with more was rewritten."""
+"""Maximum number of conflicts in one file whose commits are looked up; a file with more was rewritten."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +111,7 @@ class Clashes:
     def _passages(
         self, path: str, stages: Mapping[int, str], *, onto: str, parent: str
     ) -> tuple[Passage, ...]:
-        """Return where the change meets lines that differ in the old revision, in the file before the change."""
+        """Return where the change meets lines that differ in the old revision; line numbers before the change."""
         changed = self._hunks(stages[1], stages[3])
         differing = self._hunks(stages[1], stages[2])
         markers = self._markers(path)
@@ -223,7 +225,7 @@ class GitPatches:
     """Makes patches for an old revision from a revision's change, or from a given patch.
 
     A patch that does not apply is left half-applied in the caller's directory. An existing tree there may contain
-    somebody's work, and does not change.
+    the user's work, and does not change.
     """
 
     def __init__(self, table: SourceTable, *, cache: str, starter: Starter) -> None:
@@ -264,7 +266,7 @@ class GitPatches:
             )  # fmt: skip
             if result.failed and not self._clashes(scratch).any:
                 git = isolated_git(self._git, scratch / _TREE)
-                return Conflict(obstacles=apply_some(git, file, scratch / _TREE), directory="")
+                return Conflict(obstacles=apply_partially(git, file, scratch / _TREE), directory="")
             return self._outcome(result, scratch, onto=onto, fix=None)
 
         return self._try_out(attempt, onto=onto, home=Path(workplace))

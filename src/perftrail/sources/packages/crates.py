@@ -54,19 +54,19 @@ _SETTINGS = ("config.toml", "config", "credentials.toml", "credentials")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrateIndex:
-    """A registry's data about a crate: a line for each version, and the address of its files."""
+    """A registry's data about a crate: a line for each version, and the registry's settings, with its addresses."""
 
     lines: tuple[Mapping[str, Any], ...]
     settings: Mapping[str, Any]
 
 
 def read_index(starter: Starter, name: str, *, index: str | None, cache: Path) -> CrateIndex:
-    """Return the index of a crate; `index` is another registry's. Raises `SourceError`."""
+    """Return the index of a crate; `index` is the address of another registry's index. Raises `SourceError`."""
     program = shutil.which("cargo")
     if program is None:
         raise SourceError("cargo is not installed, and crates need it; install cargo or rustup")
     cache.mkdir(parents=True, exist_ok=True)
-    # A new home each time: it then contains only what was requested.
+    # A new cargo directory each time contains only the requested crate.
     with tempfile.TemporaryDirectory(prefix="asking-", dir=cache) as scratch:
         home, project = Path(scratch) / "home", Path(scratch) / "project"
         _copy_settings(home)
@@ -81,10 +81,10 @@ def read_index(starter: Starter, name: str, *, index: str | None, cache: Path) -
         environment = {**client_environment(without=("CARGO_HOME",)), **own}
         client = Client(starter=starter, environment=environment)
         result = client.run([program, "generate-lockfile"], directory=project, timeout_seconds=LONG_SECONDS)
-        return _kept(home / "registry" / "index", name, result)
+        return _read_cached_index(home / "registry" / "index", name, result)
 
 
-def _kept(index_directory: Path, name: str, result: ToolResult) -> CrateIndex:
+def _read_cached_index(index_directory: Path, name: str, result: ToolResult) -> CrateIndex:
     """Read cargo's cache of a registry's index below a directory."""
     files = [
         path for path in index_directory.glob("*/.cache/**/*") if path.is_file() and path.name == name.lower()
@@ -101,12 +101,12 @@ def _kept(index_directory: Path, name: str, result: ToolResult) -> CrateIndex:
     lines = tuple(_lines(files[0].read_bytes()))
     if not lines:
         raise SourceError("cargo caches its index in an unknown format; use the archives table")
-    return CrateIndex(lines=lines, settings=_json_of(index_directory / settings / "config.json"))
+    return CrateIndex(lines=lines, settings=_read_json(index_directory / settings / "config.json"))
 
 
-def _lines(kept: bytes) -> Iterator[Mapping[str, Any]]:
+def _lines(cached: bytes) -> Iterator[Mapping[str, Any]]:
     """Return the JSON of each version; cargo writes version and JSON between NUL bytes, after a header."""
-    for part in kept.split(b"\0"):
+    for part in cached.split(b"\0"):
         if part.startswith(b"{"):
             try:
                 line = json.loads(part)
@@ -116,7 +116,7 @@ def _lines(kept: bytes) -> Iterator[Mapping[str, Any]]:
                 yield line
 
 
-def _json_of(path: Path) -> Mapping[str, Any]:
+def _read_json(path: Path) -> Mapping[str, Any]:
     try:
         output = json.loads(path.read_bytes())
     except (OSError, ValueError) as error:
@@ -141,14 +141,14 @@ def _sparse(index: str) -> str:
 
 
 def _why(result: ToolResult) -> str:
-    """Return the cause that cargo names last, else its complaint."""
+    """Return the last cause that cargo names, else its error message."""
     lines = [line.strip() for line in result.errors.splitlines() if line.strip()]
     causes = [after for before, after in pairwise(lines) if before == "Caused by:"]
     return causes[-1] if causes else result.why
 
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_PLACE = re.compile(r"\{(crate|version|prefix|lowerprefix|sha256-checksum)\}")
+_PLACEHOLDER = re.compile(r"\{(crate|version|prefix|lowerprefix|sha256-checksum)\}")
 
 
 class Crates(SemanticRegistry):
@@ -207,7 +207,7 @@ def _address(settings: Mapping[str, Any], name: str, version: str, checksum: str
             f"the registry of cargo's settings does not offer its crates for download: {quoted(template)}; "
             "use [[source.archives]]"
         )
-    if _PLACE.search(template) is None:
+    if _PLACEHOLDER.search(template) is None:
         template = f"{template}/{{crate}}/{{version}}/download"
     prefix = _prefix(name)
     values = {
@@ -217,7 +217,7 @@ def _address(settings: Mapping[str, Any], name: str, version: str, checksum: str
         "lowerprefix": prefix.lower(),
         "sha256-checksum": checksum,
     }
-    return _PLACE.sub(lambda found: values[found[1]], template)
+    return _PLACEHOLDER.sub(lambda found: values[found[1]], template)
 
 
 def _prefix(name: str) -> str:

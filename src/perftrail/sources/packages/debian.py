@@ -49,7 +49,7 @@ _END: _Part = ((0,), 0)
 
 @dataclass(frozen=True, slots=True, order=True)
 class DebianVersion:
-    """A version in parts that compare as in dpkg: ``~`` is before the end, letters before others.
+    """A version in parts that compare as in dpkg: ``~`` before the end, letters before other characters.
 
     >>> DebianVersion.read("1.0~rc1-1") < DebianVersion.read("1.0-1") < DebianVersion.read("1.0-1+deb12u1")
     True
@@ -105,7 +105,7 @@ def _rank(letter: str) -> int:
     return ord(letter) if letter.isalpha() else ord(letter) + 256
 
 
-_OF_PROGRAMS = re.compile(r"^[ \t]*deb(?=[ \t])", re.MULTILINE)
+_PROGRAM_LINE = re.compile(r"^[ \t]*deb(?=[ \t])", re.MULTILINE)
 _TYPES = re.compile(r"^Types[ \t]*:.*$", re.MULTILINE | re.IGNORECASE)
 _LINE = re.compile(r"(?:deb-src\s+)?(?P<options>\[[^\]]*\]\s*)?(?P<address>.*)")
 
@@ -134,8 +134,7 @@ def machine_archives(apt: Apt) -> Mapping[str, str]:
 def named_archives(index: str, machine: Apt) -> Mapping[str, str]:
     """Return a study's `index` as a list of archives. Raises `SourceError`.
 
-    A line without an address means the archive of this machine's own packages. No line is empty: the study file's
-    rules check that.
+    A line without an address means the archive of this machine's own packages.
     """
     lines = [_source_line(line.strip(), machine) for line in index.splitlines() if line.strip()]
     return {"index.list": "".join(f"{line}\n" for line in lines)}
@@ -143,7 +142,7 @@ def named_archives(index: str, machine: Apt) -> Mapping[str, str]:
 
 def _with_sources(text: str, suffix: str) -> str:
     """Return the same archives for sources; empty without any."""
-    pattern, words = (_TYPES, "Types: deb-src") if suffix == ".sources" else (_OF_PROGRAMS, "deb-src")
+    pattern, words = (_TYPES, "Types: deb-src") if suffix == ".sources" else (_PROGRAM_LINE, "deb-src")
     sources, count = pattern.subn(words, text)
     return sources if count else ""
 
@@ -243,9 +242,9 @@ def update_archives(apt: Apt) -> None:
         result = apt.run("apt-get", "update", "-q")
         # Some of the machine's archives may have no sources; one archive with sources is enough.
         if result.failed and (apt.named or not any((directory / "lists").glob("*Sources*"))):
-            whose = "source.index: apt cannot read these archives"
-            own = "apt cannot read the sources of this machine's archives"
-            raise SourceError(f"{whose if apt.named else own}: {why_apt_failed(result)}")
+            named = "source.index: apt cannot read these archives"
+            of_machine = "apt cannot read the sources of this machine's archives"
+            raise SourceError(f"{named if apt.named else of_machine}: {why_apt_failed(result)}")
         (directory / _UPDATED).touch()
 
 
@@ -282,10 +281,10 @@ def find_program(name: str) -> str:
 
 
 def why_apt_failed(result: ToolResult) -> str:
-    """Return the first complaint of apt or dpkg."""
+    """Return the first error message of apt or dpkg."""
     lines: Sequence[str] = [line.strip() for line in result.errors.splitlines()]
-    complaints = [line for line in lines if line.startswith("E: ") or ": error: " in line]
-    reason = complaints[0].removeprefix("E: ") if complaints else result.why
+    messages = [line for line in lines if line.startswith("E: ") or ": error: " in line]
+    reason = messages[0].removeprefix("E: ") if messages else result.why
     return reason or result.ended
 
 
@@ -307,7 +306,7 @@ class DebianSources:
         self._known: Mapping[str, str] | None = None
 
     def updated(self) -> str:
-        """Return when the archives were queried; empty if by this process."""
+        """Return when the archives were queried (ISO 8601); empty if this process queried them."""
         return "" if self._up_to_date else update_time(self._apt)
 
     def update(self) -> None:
@@ -334,7 +333,7 @@ class DebianSources:
         return tuple(sorted(found, key=lambda each: each.version))
 
     def content(self, id: str) -> str:
-        """Return the identity of a version: the checksum of its description, which contains those of all its files."""
+        """Return the content key of a version: of its description, which has the checksums of all its files."""
         return content_key("debian source", self._description(id))
 
     def write_release(self, id: str, directory: Path, log: str) -> None:

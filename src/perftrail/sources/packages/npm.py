@@ -50,7 +50,7 @@ class NpmPackages(SemanticRegistry):
     """
 
     def content(self, id: str) -> str:
-        """Return the identity of a release's archive: its checksum."""
+        """Return the content key of a release's archive: its checksum."""
         return content_key("archive", *self._checksum(id).parts)
 
     def write_release(self, id: str, directory: Path, log: str) -> None:
@@ -78,7 +78,7 @@ class NpmPackages(SemanticRegistry):
             made = list(Path(scratch).glob("*.tgz"))
             if result.failed or len(made) != 1:
                 raise CheckoutFailed(f"npm cannot fetch {spec}: {_why(result)}")
-            if not checksum.fits(made[0]):
+            if not checksum.matches(made[0]):
                 raise CheckoutFailed(
                     f"{spec}: the archive that npm fetched does not have the registry's checksum"
                 )
@@ -86,7 +86,7 @@ class NpmPackages(SemanticRegistry):
 
     @cached_property
     def _listed(self) -> tuple[Sequence[str], Mapping[str, Any]]:
-        """Return the versions, and the dates of events of the package, including versions."""
+        """Return the versions, and the upload time of each by its name."""
         result = self._run("view", "--", self.package.name, "versions", "time")
         if result.failed:
             where = f"source.location {quoted(str(self.package))}"
@@ -116,9 +116,9 @@ class NpmPackages(SemanticRegistry):
             _ALL,
             *(" || ".join(named[at : at + _BATCH]) for at in range(0, len(named), _BATCH)),
         ]
-        return {str(each.get("version")): each for range_ in ranges for each in self._of_range(range_)}
+        return {str(each.get("version")): each for range_ in ranges for each in self._describe_versions(range_)}
 
-    def _of_range(self, versions: str) -> Iterator[Mapping[str, Any]]:
+    def _describe_versions(self, versions: str) -> Iterator[Mapping[str, Any]]:
         fields = ("version", "deprecated", "dist.integrity", "dist.shasum")
         result = self._run("view", "--", f"{self.package.name}@{versions}", *fields)
         if result.failed and "E404" not in result.errors:
@@ -178,7 +178,7 @@ class _Checksum:
         """Algorithm and digest as text."""
         return self.algorithm, self.digest.hex()
 
-    def fits(self, path: Path) -> bool:
+    def matches(self, path: Path) -> bool:
         """Return whether a file has this checksum."""
         with path.open("rb") as file:
             return hashlib.file_digest(file, self.algorithm).digest() == self.digest

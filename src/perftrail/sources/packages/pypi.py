@@ -53,7 +53,7 @@ def find_releases(
 ) -> tuple[Release, ...]:
     """Return the versions that pip could install here, oldest first, including yanked ones and pre-releases.
 
-    `index` replaces the index of pip's settings; only releases published in a `form` count. Raises `SourceError`.
+    `index` replaces the index of pip's settings; with a `form`, only releases that were published as such count. Raises `SourceError`.
     """
     settings = _settings(pip)
     urls = [
@@ -80,7 +80,7 @@ def _releases(files: Iterable[DistributionPackage]) -> tuple[Release, ...]:
     tags = frozenset(sys_tags())
     for file in files:
         version = _version(file.version)
-        if version is not None and _runs_here(file) and _fits(file, tags):
+        if version is not None and _runs_here(file) and _is_installable(file, tags):
             by_version.setdefault(version, []).append(file)
     return tuple(
         Release(
@@ -110,7 +110,7 @@ def _runs_here(file: DistributionPackage) -> bool:
     return wanted.contains(".".join(map(str, sys.version_info[:3])), prereleases=True)
 
 
-def _fits(file: DistributionPackage, tags: frozenset[object]) -> bool:
+def _is_installable(file: DistributionPackage, tags: frozenset[object]) -> bool:
     """Whether a file is source, which pip builds, or a wheel for this machine."""
     if file.package_type != "wheel":
         return file.package_type == "sdist"
@@ -126,7 +126,7 @@ def _first_upload(files: Iterable[DistributionPackage]) -> str:
 
 
 def _page(session: requests.Session, index: str, package: str) -> list[DistributionPackage] | None:
-    """Return an index's page of a package; `None` if it does not know the name."""
+    """Return the files on an index's page of a package; `None` if the index does not know the name."""
     try:
         return PyPISimple(index, session=session).get_project_page(package, timeout=TIMEOUT_SECONDS).packages
     except NoSuchProjectError:
@@ -139,17 +139,17 @@ def _page(session: requests.Session, index: str, package: str) -> list[Distribut
 
 
 LARGEST_PAGE_BYTES = 64 << 20
-"""Limit of an index's page of a package; the largest known pages have some megabytes."""
+"""Limit of an index's page of a package; the largest known pages have a few megabytes."""
 
-_PIECE_BYTES = 1 << 16
+_CHUNK_BYTES = 1 << 16
 
 
 def _read_page(response: requests.Response, **_: object) -> None:
     """Read an answer, decompressed, within the limits. Raises `SourceError` beyond them."""
     content, deadline = bytearray(), time.monotonic() + QUICK_SECONDS
     address = _without_password(response.url)
-    for piece in response.iter_content(_PIECE_BYTES):
-        content += piece
+    for chunk in response.iter_content(_CHUNK_BYTES):
+        content += chunk
         if len(content) > LARGEST_PAGE_BYTES:
             raise SourceError(
                 f"{address}: the page has more than {LARGEST_PAGE_BYTES} bytes, and perftrail does not read it; "
@@ -192,7 +192,7 @@ def _default_index(pip: Pip) -> str:
     output = "\n".join(pip.run("download", "--help").lines())
     found = re.search(r"--index-url <url>.*?\(default\s+(\S+?)\)", output, re.DOTALL)
     if found is None:
-        raise SourceError("pip does not say which package index it uses; set source.index")
+        raise SourceError("pip does not state which package index it uses; set source.index")
     return found.group(1)
 
 
@@ -233,7 +233,7 @@ _REMOVED_VARIABLES = (
 _EXCEPTION = re.compile(r"[\w.]+")
 _LONGEST_MESSAGE = 1000
 _SUMMARIES = r"subprocess-exited|metadata-generation|Ignored the following|Could not find a version"
-_COMPLAINT = re.compile(rf"(?:fatal )?(?:error|ERROR): (?!{_SUMMARIES})(.+)")
+_ERROR_MESSAGE = re.compile(rf"(?:fatal )?(?:error|ERROR): (?!{_SUMMARIES})(.+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -276,7 +276,7 @@ def make_pip(starter: Starter, *, cache: Path) -> Pip:
 def why_pip_failed(result: ToolResult) -> str:
     """Return the cause of a failed installation: the build's error before pip's summary."""
     lines = [line.strip() for line in (*result.lines(), *result.errors.splitlines())]
-    for message_of in (_exception, _complaint):
+    for message_of in (_exception, _error_message):
         found = next(filter(None, map(message_of, lines)), "")
         if found:
             return found[:_LONGEST_MESSAGE]
@@ -290,8 +290,8 @@ def _exception(line: str) -> str:
     return line if separator and message and known else ""
 
 
-def _complaint(line: str) -> str:
-    found = _COMPLAINT.match(line)
+def _error_message(line: str) -> str:
+    found = _ERROR_MESSAGE.match(line)
     return found[1].strip() if found else ""
 
 

@@ -1,4 +1,4 @@
-"""Releases of packages in any ecosystem, and the registries that have them; Semantic Versioning 2.0."""
+"""Releases of packages in any ecosystem, the registries that publish them, and Semantic Versioning 2.0."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Registry(Protocol):
         ...
 
     def content(self, id: str) -> str:
-        """Return the content key of a release's content: equal identities, equal trees. Downloads nothing."""
+        """Return the content key of a release's content: equal keys mean equal trees. Downloads nothing."""
         ...
 
     def write_release(self, id: str, directory: Path, log: str) -> None:
@@ -77,7 +77,7 @@ class Registry(Protocol):
 
 _VERSION = re.compile(
     r"[v=]?(?P<major>\d{1,20})(?:\.(?P<minor>\d{1,20})(?:\.(?P<patch>\d{1,20}))?)?"
-    r"(?:-(?P<before>[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?(?:\+(?P<build>[0-9A-Za-z.-]+))?",
+    r"(?:-(?P<prerelease>[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?(?:\+(?P<build>[0-9A-Za-z.-]+))?",
     re.ASCII,
 )
 _WHOLE = re.compile(r"\d+\.\d+\.\d+(?:-[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?(?:\+[0-9A-Za-z.-]+)?", re.ASCII)
@@ -94,7 +94,7 @@ class SemanticVersion:
     """
 
     numbers: tuple[int, int, int]
-    before: tuple[tuple[int, int, str], ...]
+    prerelease: tuple[tuple[int, int, str], ...]
     build: str
 
     @classmethod
@@ -103,7 +103,7 @@ class SemanticVersion:
         found = _VERSION.fullmatch(text)
         if found is None:
             raise SourceError(f"range: {quoted(text)} is not a version number such as 1.4.2 or 2.0.0-rc.1")
-        parts = (found["before"] or "").split(".") if found["before"] else []
+        parts = (found["prerelease"] or "").split(".") if found["prerelease"] else []
         named = tuple((0, int(part), "") if part.isdigit() else (1, 0, part) for part in parts)
         return cls(
             (int(found["major"]), int(found["minor"] or 0), int(found["patch"] or 0)),
@@ -114,7 +114,7 @@ class SemanticVersion:
     @property
     def is_prerelease(self) -> bool:
         """Whether this is a pre-release."""
-        return self.before != _RELEASE_RANK
+        return self.prerelease != _RELEASE_RANK
 
 
 _RELEASE_RANK = ((2, 0, ""),)

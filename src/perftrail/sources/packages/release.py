@@ -68,7 +68,7 @@ class ReleaseSource:
         )
 
     def within(self, range: str) -> frozenset[str]:
-        """Return the versions between two, which need not be releases themselves."""
+        """Return the versions of a range, whose ends need not be releases."""
         ends = parse_range(range)
         old = self._registry.version(ends.old) if ends.old else None
         new = self._registry.version(ends.new) if ends.new else None
@@ -82,7 +82,7 @@ class ReleaseSource:
         return ((),) * len(revisions)
 
     def content(self, revision: Revision) -> str:
-        """Return the identity of a release's content."""
+        """Return the content key of a release."""
         return self._registry.content(revision.id)
 
     def materialise(self, revision: Revision, directory: str, log: str) -> None:
@@ -100,10 +100,10 @@ class ReleaseSource:
             raise CheckoutFailed(str(error)) from error
 
     def _wanted(self) -> Sequence[Release]:
-        return [each for each in self._releases() if not self._left_out(each)]
+        return [each for each in self._releases() if not self._why_excluded(each)]
 
-    def _left_out(self, release: Release) -> str:
-        """Return why a release is left out; empty if it is not."""
+    def _why_excluded(self, release: Release) -> str:
+        """Return why a release is excluded; empty if it is not."""
         if release.yanked and not self._table.yanked:
             why = "was deprecated" if self._registry.package.ecosystem == "npm" else "was yanked"
             return f"{why}; set source.yanked = true to include it"
@@ -126,7 +126,7 @@ class ReleaseSource:
         return f" {self._registry.limits}" if self._registry.limits else ""
 
     def _end(self, text: str) -> Version | None:
-        """Return the version of a range's end, which must be a release of the history."""
+        """Return the version of a range's end, `None` for an open one. Raises `SourceError` unless it is a release."""
         if not text:
             return None
         version = self._registry.version(text)
@@ -135,7 +135,7 @@ class ReleaseSource:
             self.update()
             found = self._release(version)
         if found is not None:
-            if reason := self._left_out(found):
+            if reason := self._why_excluded(found):
                 raise SourceError(f'{self._table.location}: "{text}" {reason}')
             return version
         known = [release.id for release in self._wanted()]
