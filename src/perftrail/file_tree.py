@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def user_cache() -> Path:
-    """Return perftrail's directory in the user's cache, as the XDG base directory specification says."""
+    """Return perftrail's directory in the user's cache, as the XDG base directory specification defines it."""
     named = os.environ.get("XDG_CACHE_HOME", "")
     return (Path(named) if Path(named).is_absolute() else Path.home() / ".cache") / "perftrail"
 
@@ -40,7 +40,7 @@ def temporary_directory() -> Iterator[Path]:
 
 
 ABANDONED_AFTER_SECONDS = 24 * 3600.0
-"""A process of another container may be alive although its number is not known here; but it needs no day."""
+"""The id of a living process in another container may be unknown here, but no such process runs for a day."""
 
 _TEMPORARY = "perftrail-tmp-"
 
@@ -53,8 +53,8 @@ def _remove_abandoned() -> None:
         pid = found.name.removeprefix(_TEMPORARY).partition("-")[0]
         with suppress(OSError):
             status = found.lstat()
-            mine = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
-            if mine and pid.isdecimal() and status.st_mtime < oldest and not Path("/proc", pid).exists():
+            is_ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+            if is_ours and pid.isdecimal() and status.st_mtime < oldest and not Path("/proc", pid).exists():
                 remove_tree(found)
 
 
@@ -63,7 +63,7 @@ MOST_DEPTH = 500
 
 
 class TreeTooDeep(OSError):
-    """A tree has more than `MOST_DEPTH` levels of directories; its number is that of a path that is too long."""
+    """A tree has more than `MOST_DEPTH` levels of directories; its `errno` is ENAMETOOLONG."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +92,8 @@ class TreeEntry:
 def entries_below(root: Path, *, skipped: Collection[str] = ()) -> Iterator[TreeEntry]:
     """Yield everything below a directory, each directory before its content, without following links below it.
 
-    Paths may be longer than the system's limit. Directories with `skipped` names are left out. What vanishes or cannot
-    be opened meanwhile is skipped. Raises `TreeTooDeep`.
+    Paths may be longer than the system's limit. Directories with `skipped` names are left out. Entries that vanish
+    or cannot be opened are skipped. Raises `TreeTooDeep`.
     """
     levels: list[tuple[int, str, Iterator[tuple[str, os.stat_result]]]] = []
     try:
@@ -159,7 +159,7 @@ def remove_tree(path: Path) -> None:
 
 
 def _empty(root: int) -> None:
-    """Remove everything in a directory: directories of directories are first moved up into it."""
+    """Remove everything in a directory. Nested directories are first moved up into it, because paths may be too long."""
     moved = 0
     while True:
         with os.scandir(root) as entries:
@@ -170,14 +170,14 @@ def _empty(root: int) -> None:
             if not is_directory:
                 os.unlink(name, dir_fd=root)
                 continue
-            below = _opened_up(name, root)
+            below = _open_with_permissions(name, root)
             try:
                 with os.scandir(below) as entries:
                     deeper = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
                 for each, has_more in deeper:
                     if has_more:
                         moved += 1
-                        os.close(_opened_up(each, below))
+                        os.close(_open_with_permissions(each, below))
                         os.rename(
                             each, f".removed-{moved}-{uuid.uuid4().hex}", src_dir_fd=below, dst_dir_fd=root
                         )
@@ -188,7 +188,7 @@ def _empty(root: int) -> None:
             os.rmdir(name, dir_fd=root)
 
 
-def _opened_up(name: str, parent: int) -> int:
+def _open_with_permissions(name: str, parent: int) -> int:
     """Open a directory, also one without permissions for its owner."""
     if not os.access(name, os.R_OK | os.W_OK | os.X_OK, dir_fd=parent):
         os.chmod(name, 0o700, dir_fd=parent)
@@ -338,9 +338,9 @@ def _opened(path: Path) -> Iterator[int]:
 
 
 def publish(finished: Path, path: Path) -> None:
-    """Give finished files or a directory their name, which replaces a file or an empty directory.
+    """Rename a finished file or directory to `path`, where it replaces a file or an empty directory.
 
-    The content is on the disk first: after a power failure, the name has all of it, or what it had before.
+    The content is on the disk before the rename: after a power failure, `path` has all of it, or its old content.
     """
     sync_file_system(finished.parent)
     finished.replace(path)
@@ -413,7 +413,7 @@ class NewTree:
             os.close(parent)
 
     def _descend(self, parts: Sequence[str]) -> int:
-        """Open a directory of the tree, and create what is missing of it."""
+        """Open a directory of the tree, after creating it and its parents if necessary."""
         current = os.open(self._root, _DIRECTORY)
         for part in parts:
             try:

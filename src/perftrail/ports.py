@@ -202,7 +202,7 @@ class Watcher(Protocol):
         ...
 
     def busiest(self) -> tuple[BusyProcess, ...]:
-        """Return the other processes that use most CPU time, the worst first; may take a moment."""
+        """Return the other processes that use the most CPU time, the busiest first; may take a second."""
         ...
 
 
@@ -385,7 +385,7 @@ class Store(Protocol):
         ...
 
     def add_step(self, key: str, machine: str, step: StepRecord) -> None:
-        """Store a step of a search; a step with the same number is replaced, as when a search resumes."""
+        """Store a step of a search; a step with the same number is replaced, for example when a search resumes."""
         ...
 
     def steps(self, key: str, machine: str) -> Sequence[StepRecord]:

@@ -88,7 +88,11 @@ def _without_mentions(text: str) -> str:
 
 
 MAIL_TIMEOUT_SECONDS = 30.0
+"""Timeout of each operation on the connection."""
+
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
+"""Names of this machine, where mail needs no encryption."""
+
 TLS_PORT = 465
 """Servers on this port use TLS from the first byte (RFC 8314); other servers need STARTTLS."""
 
@@ -162,7 +166,7 @@ WEBHOOK_TIMEOUT_SECONDS = (10.0, 30.0)
 
 
 def post(message: Message, address: str, *, secret: str = "") -> None:
-    """Post a message as JSON; only a status of 200 to 299 counts. Raises `NoticeFailed`.
+    """Post a message as JSON. Raises `NoticeFailed`, also for a status other than 200 to 299.
 
     With a secret, ``X-Perftrail-Signature`` is ``sha256=`` and the HMAC of the body in hexadecimal digits. Redirects
     are not followed.

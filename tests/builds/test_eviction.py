@@ -25,7 +25,7 @@ MIB = 1 << 20
 
 
 def kept(
-    name: str, *, size: float, seconds: float, used: float = 0.0, needed: bool = False
+    name: str, *, size: float, seconds: float, last_used: float = 0.0, in_use: bool = False
 ) -> RemovableBuild:
     return RemovableBuild(
         home=Path(name),
@@ -33,8 +33,8 @@ def kept(
         lock=Path(name),
         bytes=size,
         seconds=seconds,
-        used=used,
-        needed=needed,
+        last_used=last_used,
+        in_use=in_use,
     )
 
 
@@ -66,7 +66,7 @@ def there(built: Built) -> bool:
 def test_what_is_cheap_large_and_long_unused_goes_first() -> None:
     week = 7 * 86400.0
     cheap, dear = kept("cheap", size=10, seconds=1), kept("dear", size=10, seconds=9)
-    large, old = kept("large", size=100, seconds=9), kept("old", size=10, seconds=9, used=-4 * week)
+    large, old = kept("large", size=100, seconds=9), kept("old", size=10, seconds=9, last_used=-4 * week)
     assert worth(old, now=0.0) == worth(dear, now=0.0) / 16
     order = [each.home.name for each in items_to_remove([dear, old, cheap, large], budget_bytes=0, now=0.0)]
     assert order == ["old", "large", "cheap", "dear"]
@@ -76,7 +76,7 @@ def test_nothing_goes_that_fits_and_nothing_that_is_needed() -> None:
     some = [kept("a", size=4, seconds=1), kept("b", size=4, seconds=2)]
     assert items_to_remove(some, budget_bytes=8, now=0.0) == []
     assert items_to_remove(some, budget_bytes=7, now=0.0) == some[:1]
-    assert items_to_remove([replace(each, needed=True) for each in some], budget_bytes=0, now=0.0) == []
+    assert items_to_remove([replace(each, in_use=True) for each in some], budget_bytes=0, now=0.0) == []
 
 
 def test_builds_of_earlier_runs_make_room_and_the_last_used_stays(project: Project) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from perftrail.builds.builder import LocalBuilder
-from perftrail.builds.incremental import FIRST_CHECK, RAREST_CHECK, TreeState, listing, move, read_state
+from perftrail.builds.incremental import FIRST_CHECK, RAREST_CHECK, TreeState, listing, read_state, update_tree
 from perftrail.errors import StaleBuilds
 from perftrail.model.build import Built, Recipe
 from perftrail.model.subject import Revision, Subject
@@ -295,7 +295,7 @@ def test_moving_touches_only_what_two_revisions_do_not_share(tmp_path: Path) -> 
     (two / "kind" / "inside").write_text("i")
     before, stamp = listing(one), (one / "same").stat().st_mtime_ns
     (one / "product").write_text("built")
-    changed = move(one, two, before=before, now=listing(two))
+    changed = update_tree(one, two, before=before, now=listing(two))
     assert sorted(changed) == ["kind", "kind/inside", "new", "old/gone"]
     assert sorted(str(path.relative_to(one)) for path in one.rglob("*")) == [
         "kind", "kind/inside", "new", "product", "same",

@@ -66,7 +66,7 @@ def test_a_path_that_matters_when_a_program_runs_distinguishes_builds(project: P
     assert one.artefact != docs.artefact
 
 
-def test_without_outputs_the_artefact_is_the_content_that_went_in(project: Project) -> None:
+def test_no_output_message_the_artefact_is_the_content_that_went_in(project: Project) -> None:
     built = project.made(project.commit(), recipe("make"))
     assert built.artefact == built.key
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from perftrail.builds.trees import Caches, fits_sccache
+from perftrail.builds.trees import Caches, is_usable_sccache
 from perftrail.model.build import Built
 from tests.builds.subject_builder import Project, recipe
 
@@ -73,10 +73,10 @@ def test_what_one_build_compiled_of_a_dependency_another_finds(
 
 
 def test_one_whose_server_has_no_name_of_its_own_is_not_used() -> None:
-    assert fits_sccache("sccache 0.16.0\n")
-    assert fits_sccache("sccache 1.0.0\n")
-    assert not fits_sccache("sccache 0.4.0-pre.6\n")
-    assert not fits_sccache("sccache: error\n")
+    assert is_usable_sccache("sccache 0.16.0\n")
+    assert is_usable_sccache("sccache 1.0.0\n")
+    assert not is_usable_sccache("sccache 0.4.0-pre.6\n")
+    assert not is_usable_sccache("sccache: error\n")
 
 
 def test_each_build_has_a_server_of_its_own_and_a_budget_is_handed_on(tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ def without_debug_information(content: bytes) -> bytes:
 
 
 def loader_texts(content: bytes) -> bytes:
-    """Return what the dynamic linker reads of a program: names and directories of libraries, and symbols.
+    """Return the parts of a program that the dynamic linker reads: names and directories of libraries, and symbols.
 
     For a file whose sections cannot be read, return everything.
     """
@@ -174,7 +174,7 @@ def _sections(
 
 
 _PIECES = {"*": "[^/]*", "?": "[^/]"}
-_LEFT_OUT = frozenset({".git", "__pycache__"})
+_EXCLUDED = frozenset({".git", "__pycache__"})
 """Links of a tree to its mirror, and dated files that Python creates again from their sources."""
 
 
@@ -183,7 +183,7 @@ class Content:
     """Content of files: a digest of names, modes and contents, and the number of files.
 
     `mentions_build`: a relevant part refers to the build's own directory, by its name (`names_build`) or relative
-    to its location. `parts` has each file's own digest by its name.
+    to its location. `parts` maps each file's name to its own digest.
     """
 
     digest: str
@@ -284,9 +284,9 @@ def _digest(pieces: Iterable[bytes], wanted: Sequence[bytes]) -> tuple[str, froz
 
 def _files(root: Path) -> Iterator[str]:
     """Yield every file and link below a directory, relative to it; do not follow links."""
-    for entry in entries_below(root, skipped=_LEFT_OUT):
+    for entry in entries_below(root, skipped=_EXCLUDED):
         kind = entry.status.st_mode
-        if entry.name not in _LEFT_OUT and (stat.S_ISLNK(kind) or stat.S_ISREG(kind)):
+        if entry.name not in _EXCLUDED and (stat.S_ISLNK(kind) or stat.S_ISREG(kind)):
             yield entry.path
 
 
@@ -352,10 +352,10 @@ def write_finished(marker: Path, finished: Finished) -> None:
 
 def write_durably(path: Path, facts: Mapping[str, object]) -> None:
     """Write data as JSON, atomically and durably."""
-    ours = path.with_suffix(".new")
-    with ours.open("w", encoding="utf-8") as file:
+    temporary = path.with_suffix(".new")
+    with temporary.open("w", encoding="utf-8") as file:
         json.dump(facts, file)
-    publish(ours, path)
+    publish(temporary, path)
 
 
 def built_of(key: str, finished: Finished, directory: str, *, reused: bool, layout: int = 0) -> Built:

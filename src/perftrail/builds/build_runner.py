@@ -26,10 +26,10 @@ from perftrail.builds.trees import (
     benchmark_source_trees,
     build_source_trees,
     content_of_outputs,
-    fits_sccache,
+    is_usable_sccache,
     has_ccache,
     values_of,
-    without_outputs,
+    no_output_message,
     write_wrapper,
 )
 from perftrail.errors import CheckoutFailed
@@ -95,11 +95,11 @@ class StepTemplates:
 def manual_build(steps: ShellSteps, workspace: Workspace, tree: Path | Failure) -> ManualBuild:
     """Return the directory in which a person can run the steps; the tree's root if the steps' directory is missing."""
     root = workspace.home / "tree"
-    here = (
+    directory = (
         steps.directory if workspace.contains(steps.directory) else root if root.is_dir() else workspace.home
     )
     return ManualBuild(
-        directory=str(here),
+        directory=str(directory),
         environment=steps.environment,
         lines=tuple(steps.lines),
         log=str(workspace.log),
@@ -107,7 +107,7 @@ def manual_build(steps: ShellSteps, workspace: Workspace, tree: Path | Failure) 
     )
 
 
-_ALWAYS = ("cc", "ld")
+_IMPLICIT_TOOLS = ("cc", "ld")
 """Tools that nearly every recipe uses without naming them."""
 
 _ARGUMENTS = {
@@ -136,8 +136,8 @@ VersionQuery = Callable[[str, str], str]
 class Toolchain:
     """The versions of tools, each determined once."""
 
-    def __init__(self, ask: VersionQuery, *, path: str) -> None:
-        self._query = ask
+    def __init__(self, query: VersionQuery, *, path: str) -> None:
+        self._query = query
         self._path = path
         self._known: dict[str, str] = {}
 
@@ -145,7 +145,7 @@ class Toolchain:
         """Return the machine's kind and the versions of the tools that shell lines and variables name."""
         named = {word for text in texts for word in _WORD.findall(text) if _arguments(word)}
         library = os.confstr("CS_GNU_LIBC_VERSION") or ""
-        return [platform.machine(), library, *(self._version(tool) for tool in sorted({*named, *_ALWAYS}))]
+        return [platform.machine(), library, *(self._version(tool) for tool in sorted({*named, *_IMPLICIT_TOOLS}))]
 
     def _version(self, tool: str) -> str:
         if tool not in self._known:
@@ -169,7 +169,7 @@ def _arguments(tool: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepFailure:
-    """The reason of a failed build, before its stage is known."""
+    """The reason of a failed build; the caller may replace its stage."""
 
     message: str
     stage: Stage = "link"
@@ -198,8 +198,8 @@ class BuildRunner:
         self._cpus = cpus
         self._disk_bytes = disk_bytes
 
-    def tree(self, workspace: Workspace, subject: Subject, recipe: Recipe) -> Path | Failure:
-        """Check a subject out, repair its tree, and start its log."""
+    def check_out(self, workspace: Workspace, subject: Subject, recipe: Recipe) -> Path | Failure:
+        """Check a subject out, repair its tree and start its log; return the tree, or the failure."""
         remove_tree(workspace.home)
         workspace.home.mkdir(parents=True)
         log = Log(path=workspace.log)
@@ -286,7 +286,7 @@ class BuildRunner:
     def _isolated(self, workspace: Workspace, directory: Path) -> AbstractContextManager[Starter]:
         """Return a starter that can write to the trees, the outputs and the temporary files.
 
-        Each directory is named itself instead of its parent, so that none can be replaced by a link.
+        It names each directory instead of their parent, so that a build cannot replace one by a link.
         """
         if self._isolation is None:
             return nullcontext(self._starter)
@@ -314,18 +314,18 @@ class BuildRunner:
     def _sccache_program(self) -> str:
         """The path of a usable sccache, or empty: in a sandbox, a build writes nothing that another build reads."""
         program = None if self._isolation is not None else shutil.which("sccache", path=search_path())
-        return program if program is not None and fits_sccache(self._version(program, "--version")) else ""
+        return program if program is not None and is_usable_sccache(self._version(program, "--version")) else ""
 
     def values(self, tree: Path) -> dict[str, str]:
         """Return the values of placeholders in a build in this tree."""
-        beside = values_of(build_source_trees(tree))
-        return {"build": str(tree), "study": str(self._study), "cpus": str(self._cpus), **beside}
+        other_trees = values_of(build_source_trees(tree))
+        return {"build": str(tree), "study": str(self._study), "cpus": str(self._cpus), **other_trees}
 
     def benchmark_values(self, tree: Path, out: Path) -> dict[str, str]:
         """Return the values of placeholders in a benchmark's build lines and command."""
         return {**self.values(tree), **values_of(benchmark_source_trees(out)), "out": str(out)}
 
-    def named_files(self, texts: Iterable[str]) -> str:
+    def study_files_digest(self, texts: Iterable[str]) -> str:
         """Return the digest of the study's files that texts name."""
         return content_of_files(study_files(texts, {}), below=self._study)
 
@@ -340,7 +340,7 @@ def artefact_of(key: str, tree: Path, outputs: Sequence[str], log: Log) -> str |
         return key
     content = content_of_outputs(tree, outputs, keys=[key])
     if content.files == 0:
-        message = without_outputs(tree, outputs)
+        message = no_output_message(tree, outputs)
         log.note(f"[{message}]")
         return Failure(stage="build", message=message)
     return content.digest[: len(key)]

@@ -1,6 +1,6 @@
 """Build subjects on this machine, and store the outcomes by content key.
 
-Reports which builds were removed to free disk space, and when the space is too small.
+`DiskQuota` reports which builds were removed to free disk space, and when the space is too small.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class DiskQuota:
 
     def __init__(self, builds: Path, builds_in_use: BuildsInUse, *, budget_bytes: float | None) -> None:
         self._disk = Disk(builds, builds_in_use, budget_bytes=budget_bytes) if budget_bytes else None
-        self._whole_bytes = budget_bytes or 0.0
+        self._quota_bytes = budget_bytes or 0.0
         self._spare_bytes = 0.0
         self._reported_over = False
 
@@ -74,14 +74,14 @@ class DiskQuota:
         self._spare_bytes = (shrunk.budget_bytes - shrunk.used_bytes) / 2.0
         messages = []
         if shrunk.removed:
-            gone = quantity(shrunk.removed_bytes, "B")
+            freed = quantity(shrunk.removed_bytes, "B")
             messages.append(
-                f"{counted(shrunk.removed, 'build')} removed to free disk space ({gone}); "
-                f"build.disk is {format_size(round(self._whole_bytes))}"
+                f"{counted(shrunk.removed, 'build')} removed to free disk space ({freed}); "
+                f"build.disk is {format_size(round(self._quota_bytes))}"
             )
         if shrunk.over and not self._reported_over:
             self._reported_over = True
-            needed, allowed = quantity(shrunk.needed_bytes, "B"), quantity(shrunk.budget_bytes, "B")
+            needed, allowed = quantity(shrunk.in_use_bytes, "B"), quantity(shrunk.budget_bytes, "B")
             messages.append(
                 f"the builds in use need {needed}, more than the quota of build.disk ({allowed}): "
                 "none of them was removed; raise build.disk"
@@ -89,7 +89,7 @@ class DiskQuota:
         return messages
 
 
-_FORM = 1
+_KEY_VERSION = 1
 """Version of the content keys: after a change of this number, perftrail repeats older builds."""
 
 
@@ -137,7 +137,7 @@ class LocalBuilder:
         """Return the content key of the tree, the recipe with the study's files that it names, and its tools."""
         names_revision = any("revision" in names(text) for text in (*recipe.steps, *recipe.env.values()))
         return content_key(
-            _FORM,
+            _KEY_VERSION,
             self._runner.trees.content_of(subject.revision, recipe),
             subject.revision.id if names_revision else "",
             *self._inputs(recipe),
@@ -151,7 +151,7 @@ class LocalBuilder:
             list(recipe.steps),
             dict(recipe.env),
             list(recipe.outputs),
-            self._runner.named_files(texts),
+            self._runner.study_files_digest(texts),
             self._runner.tools.fingerprint(texts),
             *repairs_key(recipe.repairs, self._study),
             *self._runner.trees.content(recipe.sources),
@@ -205,11 +205,11 @@ class LocalBuilder:
     def layout_key(self, built: Built, recipe: Recipe, layout: int) -> str:
         """Return the content key of a built subject, its relink lines with their files and tools, and the seed.
 
-        The build's artefact counts, too: layouts of a discarded build are not layouts of its replacement.
+        The build's artefact is part of the key: layouts of a discarded build are not layouts of its replacement.
         """
-        named, tools = self._runner.named_files(recipe.relink), self._runner.tools.fingerprint(recipe.relink)
+        named, tools = self._runner.study_files_digest(recipe.relink), self._runner.tools.fingerprint(recipe.relink)
         return content_key(
-            _FORM, "layout", built.key, built.artefact, list(recipe.relink), named, tools, layout
+            _KEY_VERSION, "layout", built.key, built.artefact, list(recipe.relink), named, tools, layout
         )
 
     def relink(
@@ -289,7 +289,7 @@ class LocalBuilder:
 
     @contextmanager
     def _objects(self, subject: Subject, recipe: Recipe, built: Built) -> Iterator[Workspace | Failure]:
-        """Yield a workspace with a build's objects, which may be changed: its own, or a reused tree, built again."""
+        """Yield a workspace with a build's objects to change: a copy of its tree, or a reused tree, built again."""
         workspace = self._workspace(built.key)
         if not (workspace.home / "tree").is_symlink():
             with working_copy(workspace.home):
@@ -312,11 +312,11 @@ class LocalBuilder:
     ) -> str:
         """Return the content key of a built subject, a benchmark's build lines with their files, and their tools."""
         texts = (*steps, *env.values())
-        named = self._runner.named_files(texts)
+        named = self._runner.study_files_digest(texts)
         used = content_of_files(files, below=self._study)
         tools = self._runner.tools.fingerprint(texts) if steps else []
-        beside = self._runner.trees.content(sources)
-        return content_key(_FORM, built.key, list(steps), dict(env), named, used, tools, *beside)
+        other_trees = self._runner.trees.content(sources)
+        return content_key(_KEY_VERSION, built.key, list(steps), dict(env), named, used, tools, *other_trees)
 
     def prepare(
         self,
@@ -328,7 +328,7 @@ class LocalBuilder:
         timeout_seconds: float,
         sources: Mapping[str, Revision] = NO_SOURCES,
     ) -> Prepared | Failure:
-        """Run a benchmark's build lines with ``{out}`` at ``builds/KEY/bench/BENCHMARK_KEY``, or return that result."""
+        """Run a benchmark's build lines with ``{out}`` at ``builds/KEY/bench/BENCHMARK_KEY``, unless that exists."""
         key = self.benchmark_build_key(built, steps=steps, env=env, files=files, sources=sources)
         directory = Path(built.directory).parent / "bench"
         workspace = Workspace(
@@ -419,7 +419,7 @@ class LocalBuilder:
         """Write a subject's repaired tree into ``DIRECTORY/tree`` and its log into ``DIRECTORY/log``; store nothing."""
         home = Path(directory).absolute()
         workspace = Workspace(home=home, marker=home / "built.json", log=home / "log", temporary=home / "tmp")
-        tree = self._runner.tree(workspace, subject, recipe)
+        tree = self._runner.check_out(workspace, subject, recipe)
         workspace.temporary.mkdir()
         return manual_build(self._runner.filled_steps(subject, recipe, workspace), workspace, tree)
 
@@ -427,7 +427,7 @@ class LocalBuilder:
         """Build a subject and return its artefact."""
         if (outcome := self._build_in_reused_tree(key, workspace, subject, recipe)) is not None:
             return outcome
-        tree = self._runner.tree(workspace, subject, recipe)
+        tree = self._runner.check_out(workspace, subject, recipe)
         if isinstance(tree, Failure):
             return tree
         failure = self._runner.run(self._runner.filled_steps(subject, recipe, workspace), workspace)
@@ -452,10 +452,10 @@ class LocalBuilder:
 
         return Job(
             key=key,
-            recipe=content_key(_FORM, recipe.root, *self._inputs(recipe)),
+            recipe=content_key(_KEY_VERSION, recipe.root, *self._inputs(recipe)),
             outputs=recipe.outputs,
             log=workspace.log,
-            check_out=lambda at: self._runner.tree(at, subject, recipe),
+            check_out=lambda at: self._runner.check_out(at, subject, recipe),
             build=build,
         )
 
@@ -476,7 +476,7 @@ class LocalBuilder:
 
 
 def _path_too_long(error: OSError) -> str:
-    """Return that a build made a tree that nobody can use. Raises other errors again."""
+    """Return the message for a build whose tree has too long paths. Raises other errors again."""
     if error.errno != errno.ENAMETOOLONG:
         raise error
     why = error.strerror or str(error)

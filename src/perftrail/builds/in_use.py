@@ -22,20 +22,20 @@ class BuildsInUse:
         self._lock = builds / "locks" / "users.lock"
         self._file: int | None = None
         self._release: weakref.finalize[[int], BuildsInUse] | None = None
-        self._ours: set[str] = set()
+        self._claimed_here: set[str] = set()
 
     def claim(self, key: str) -> None:
         """Record that this process uses a build until it ends."""
-        if key in self._ours:
+        if key in self._claimed_here:
             return
         if self._file is None:
             self._file = self._open()
         os.write(self._file, f"{key}\n".encode())
-        self._ours.add(key)
+        self._claimed_here.add(key)
 
     def claimed(self) -> frozenset[str]:
         """Return the keys that living processes use; remove the files of dead ones."""
-        keys = set(self._ours)
+        keys = set(self._claimed_here)
         with exclusive_lock(self._lock):
             for path in self._home.glob("*.keys"):
                 keys.update(_keys_of_living(path))
@@ -45,7 +45,7 @@ class BuildsInUse:
         """Release all builds; the end of the process does so, too."""
         if self._release is not None:
             self._release()
-        self._file, self._release, self._ours = None, None, set()
+        self._file, self._release, self._claimed_here = None, None, set()
 
     def _open(self) -> int:
         self._home.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
 """Build subjects in the tree of an earlier revision, and compare some of them with clean builds.
 
-Outputs are stored in ``builds/artefacts/DIGEST``, outside the tree, which the next revision changes. `move` turns
-one revision's tree into another's in place, so that the build reuses objects. `TreeState` records which builds of a
+Outputs are stored in ``builds/artefacts/DIGEST``, outside the tree, which the next revision changes. `update_tree`
+turns one revision's tree into another's in place, so that the build reuses objects. `TreeState` records which builds of a
 tree were checked.
 """
 
@@ -22,7 +22,7 @@ from perftrail.builds.artefact import content_of, write_durably
 from perftrail.builds.build_runner import Workspace
 from perftrail.builds.relinking import restore_trees, working_copy
 from perftrail.builds.steps import Log
-from perftrail.builds.trees import without_outputs
+from perftrail.builds.trees import no_output_message
 from perftrail.file_tree import exclusive_lock, publish, remove_tree, try_exclusive_lock
 from perftrail.model.build import Failure
 from perftrail.model.wording import counted
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 GIT_LINK = ".git"
 """File that links a tree to its mirror, and a submodule to its own; it differs between checkouts."""
 
-_LINKED = "tie"
+_GIT_LINK_ENTRY = "tie"
 
 
 def listing(tree: Path) -> dict[str, str]:
@@ -47,12 +47,12 @@ def listing(tree: Path) -> dict[str, str]:
     ``.git`` files count as equal: they differ between checkouts, not between revisions.
     """
     return {
-        name: _LINKED if _is_git_link(tree / name) else _digest(tree / name)
+        name: _GIT_LINK_ENTRY if _is_git_link(tree / name) else _digest(tree / name)
         for name in sorted(_names(tree, ""))
     }
 
 
-def move(tree: Path, fresh: Path, *, before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+def update_tree(tree: Path, fresh: Path, *, before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
     """Turn the tree of revision `before` into that of revision `now`, taken from `fresh`; return the changed paths.
 
     A file that is equal in both revisions keeps its date, so that its build results stay valid. All other files get
@@ -62,8 +62,8 @@ def move(tree: Path, fresh: Path, *, before: Mapping[str, str], now: Mapping[str
     gone = [name for name in before if name not in now]
     for name in gone:
         _remove(tree, name)
-    links = [name for name, content in now.items() if content == _LINKED]
-    changed = [name for name, content in now.items() if before.get(name) != content and content != _LINKED]
+    links = [name for name, content in now.items() if content == _GIT_LINK_ENTRY]
+    changed = [name for name, content in now.items() if before.get(name) != content and content != _GIT_LINK_ENTRY]
     stamp = time.time_ns()
     for name in changed:
         target = _free_path(tree, name)
@@ -142,13 +142,14 @@ distance to the next, because the same rules of the same project determine all b
 """
 
 RAREST_CHECK = 64
+"""Maximum distance between two checks, in builds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeState:
     """State of a reused tree: its revision, and its unchecked builds.
 
-    `usable`: its last build ended; otherwise the tree is checked out again. `gap` is the number of builds between two
+    `usable`: its last build was not interrupted; otherwise the tree is checked out again. `gap` is the number of builds between two
     checks, `unchecked` has the keys since the last one. `seconds` is the time of the last clean build.
     """
 
@@ -160,15 +161,15 @@ class TreeState:
 
     @property
     def check_due(self) -> bool:
-        """Return whether the next build in this tree is compared with a clean one."""
+        """Whether the next build in this tree is compared with a clean one."""
         return len(self.unchecked) + 1 >= self.gap
 
     def built(self, key: str) -> TreeState:
-        """Record another build in the tree."""
+        """Return the state after another build in the tree."""
         return replace(self, usable=True, unchecked=(*self.unchecked, key))
 
     def checked(self) -> TreeState:
-        """Record that a build equalled the clean one, which also confirms the builds before it."""
+        """Return the state after a build that equalled the clean one, which also confirms the builds before it."""
         return replace(self, usable=True, unchecked=(), gap=min(RAREST_CHECK, 2 * self.gap))
 
 
@@ -219,7 +220,7 @@ class Job:
 class JobResult:
     """Outcome of a job: an artefact or a failure; neither if the build needs a clean tree.
 
-    `stale` names earlier builds that may be wrong, as a check found; `messages` has the message about them.
+    `stale` are the keys of earlier builds that a check found to be possibly wrong; `messages` reports them.
     """
 
     outcome: str | Failure | None
@@ -256,10 +257,10 @@ class ReusedTrees:
         log = Log(path=job.log)
         with self._tree(job) as workspace:
             try:
-                return JobResult(outcome=self._in_tree(job, workspace, home, log))
+                return JobResult(outcome=self._build_in_tree(job, workspace, home, log))
             except _Distrust as distrust:
-                self._end_trust(job, workspace, str(distrust), log)
-                return replace(distrust.result, messages=(_switched_off(str(distrust)),))
+                self._stop_reuse(job, workspace, str(distrust), log)
+                return replace(distrust.result, messages=(_reuse_stopped(str(distrust)),))
 
     @contextmanager
     def objects(self, job: Job, *, artefact: str) -> Iterator[Workspace | Failure]:
@@ -278,9 +279,9 @@ class ReusedTrees:
             with working_copy(workspace.home):
                 content: Content | Failure | None = None
                 if state.usable and not self.distrusted(job.recipe):
-                    move(workspace.home / "tree", fresh, before=state.files, now=listing(fresh))
+                    update_tree(workspace.home / "tree", fresh, before=state.files, now=listing(fresh))
                     content = _attempt(job, workspace, log)
-                if content is None or isinstance(content, Failure) or _name(content, job) != artefact:
+                if content is None or isinstance(content, Failure) or _artefact(content, job) != artefact:
                     content = _clean(job, workspace, log)
                 yield content if isinstance(content, Failure) else workspace
             if not state.usable:
@@ -294,10 +295,10 @@ class ReusedTrees:
             checked = replace(job, log=job.log.with_suffix(".check.log"))
             with try_exclusive_lock(self._lock(home)) as free:
                 if free:
-                    stale += self._confirmed(checked, _workspace(home, checked))
+                    stale += self._compare_last_build(checked, _workspace(home, checked))
         why = {self.distrusted(job.recipe) for job in last.values()} if stale else set()
         return JobResult(
-            outcome=None, stale=tuple(stale), messages=tuple(map(_switched_off, sorted(why - {""})))
+            outcome=None, stale=tuple(stale), messages=tuple(map(_reuse_stopped, sorted(why - {""})))
         )
 
     def check_build(self, job: Job) -> JobResult:
@@ -306,15 +307,15 @@ class ReusedTrees:
             return JobResult(outcome=None)
         checked = replace(job, log=job.log.with_suffix(".check.log"))
         with self._tree(checked) as workspace:
-            why = self._checked_build(checked, workspace)
+            why = self._compare_stored_build(checked, workspace)
         if not why:
             return JobResult(outcome=None)
-        used = sorted(path for path in self._builds.glob(f"*/{UNCHECKED}") if path.read_text() == job.recipe)
+        unchecked = sorted(path for path in self._builds.glob(f"*/{UNCHECKED}") if path.read_text() == job.recipe)
         return JobResult(
-            outcome=None, stale=tuple(path.parent.name for path in used), messages=(_switched_off(why),)
+            outcome=None, stale=tuple(path.parent.name for path in unchecked), messages=(_reuse_stopped(why),)
         )
 
-    def _checked_build(self, job: Job, workspace: Workspace) -> str:
+    def _compare_stored_build(self, job: Job, workspace: Workspace) -> str:
         """Build again in a clean tree; describe how the stored build differs, empty if it does not."""
         state, log = read_state(workspace.marker), Log(path=job.log)
         write_state(workspace.marker, replace(state, usable=False))
@@ -325,32 +326,32 @@ class ReusedTrees:
         clean = _clean(job, workspace, log)
         home = self._builds / job.key
         if why := _difference(content_of(home / "tree", job.outputs, keys=[]), clean):
-            self._end_trust(job, workspace, why, log)
+            self._stop_reuse(job, workspace, why, log)
             return why
         write_state(workspace.marker, replace(state, usable=True, files=now))
         (home / UNCHECKED).unlink()
         return ""
 
-    def _in_tree(self, job: Job, workspace: Workspace, home: Path, log: Log) -> str | Failure:
+    def _build_in_tree(self, job: Job, workspace: Workspace, home: Path, log: Log) -> str | Failure:
         incoming = replace(workspace, home=workspace.home / "incoming")
         fresh = job.check_out(incoming)
         if isinstance(fresh, Failure):
             return fresh
         now, state, tree = listing(fresh), read_state(workspace.marker), workspace.home / "tree"
-        used = False
+        unchecked = False
         write_state(workspace.marker, replace(state, usable=False, files=now))
         if state.usable:
-            changed = move(tree, fresh, before=state.files, now=now)
+            changed = update_tree(tree, fresh, before=state.files, now=now)
             log.note(f"# built in the reused tree {tree}: {counted(len(changed), 'changed file')}")
             content = _attempt(job, workspace, log)
             if isinstance(content, Failure):
                 log.note("[built again in a clean tree, to confirm the failure]")
                 state = replace(state, usable=False)
             elif state.check_due:
-                content = self._checked(job, workspace, home, log, state=state, found=content)
+                content = self._compare_new_build(job, workspace, home, log, state=state, found=content)
                 state = state.checked()
             else:
-                state, used = state.built(job.key), True
+                state, unchecked = state.built(job.key), True
         if not state.usable:
             began = time.monotonic()
             content = _clean(job, workspace, log)
@@ -362,11 +363,11 @@ class ReusedTrees:
         write_state(workspace.marker, replace(state, usable=True, files=now))
         self._last[workspace.home] = job
         name = self._keep(content, tree, home, digits=len(job.key))
-        if used:
+        if unchecked:
             (home / UNCHECKED).write_text(job.recipe)
         return name
 
-    def _checked(
+    def _compare_new_build(
         self, job: Job, workspace: Workspace, home: Path, log: Log, *, state: TreeState, found: Content
     ) -> Content:
         """Build again in a clean tree at the same path. Raises `_Distrust` if the result differs."""
@@ -381,7 +382,7 @@ class ReusedTrees:
         outcome = None if clean.names_build else self._keep(clean, tree, home, digits=len(job.key))
         raise _Distrust(why, JobResult(outcome=outcome, stale=state.unchecked))
 
-    def _confirmed(self, job: Job, workspace: Workspace) -> tuple[str, ...]:
+    def _compare_last_build(self, job: Job, workspace: Workspace) -> tuple[str, ...]:
         """Compare the last build of a tree with a clean one; return the builds that may be wrong."""
         state, tree = read_state(workspace.marker), workspace.home / "tree"
         if not state.usable or job.key not in state.unchecked[-1:]:
@@ -394,13 +395,13 @@ class ReusedTrees:
         if isinstance(clean, Failure) and clean.stage == "checkout":
             return ()
         if why := _difference(found, clean):
-            self._end_trust(job, workspace, why, log)
+            self._stop_reuse(job, workspace, why, log)
             return state.unchecked
         write_state(workspace.marker, state.checked())
         (self._builds / job.key / UNCHECKED).unlink(missing_ok=True)
         return ()
 
-    def _end_trust(self, job: Job, workspace: Workspace, why: str, log: Log) -> None:
+    def _stop_reuse(self, job: Job, workspace: Workspace, why: str, log: Log) -> None:
         log.note(f"[{why}; from now on, perftrail builds each revision in a clean tree]")
         self._distrust(job.recipe).write_text(why, encoding="utf-8")
         for path in (workspace.home / "tree", workspace.home / "incoming"):
@@ -412,12 +413,12 @@ class ReusedTrees:
         kept = self._builds / "artefacts" / name
         with exclusive_lock(self._builds / "locks" / "artefacts.lock"):
             if not kept.is_dir():
-                ours = kept.with_name(f"{name}.{uuid.uuid4().hex}")
+                temporary = kept.with_name(f"{name}.{uuid.uuid4().hex}")
                 for each in content.parts:
-                    target = ours / "tree" / each
+                    target = temporary / "tree" / each
                     target.parent.mkdir(parents=True, exist_ok=True)
                     shutil.copy2(tree / each, target, follow_symlinks=False)
-                publish(ours, kept)
+                publish(temporary, kept)
             remove_tree(home)
             home.mkdir(parents=True)
             (home / "tree").symlink_to(f"../artefacts/{name}/tree")
@@ -444,7 +445,7 @@ class ReusedTrees:
         return self._home / f"{recipe}.distrusted"
 
 
-def _switched_off(why: str) -> str:
+def _reuse_stopped(why: str) -> str:
     return f"incremental builds are off: {why}"
 
 
@@ -466,13 +467,13 @@ def _attempt(job: Job, workspace: Workspace, log: Log) -> Content | Failure:
     content = content_of(workspace.home / "tree", job.outputs, keys=[workspace.home.name])
     if content.files:
         return content
-    message = without_outputs(workspace.home / "tree", job.outputs)
+    message = no_output_message(workspace.home / "tree", job.outputs)
     log.note(f"[{message}]")
     return Failure(stage="build", message=message)
 
 
-def _name(content: Content, job: Job) -> str:
-    """Return the name of outputs in the form of an artefact."""
+def _artefact(content: Content, job: Job) -> str:
+    """Return the artefact of outputs: their digest, as long as a key."""
     return content.digest[: len(job.key)]
 
 

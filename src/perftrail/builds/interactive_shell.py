@@ -141,13 +141,13 @@ def _guard(
         _prctl(_SUBREAPER, 1)
         _prctl(_SET_DEATH_SIGNAL, signal.SIGTERM)
         if os.getppid() == parent:
-            code = _watched(arguments, directory=directory, environment=environment)
+            code = _run_until_end(arguments, directory=directory, environment=environment)
     finally:
         _kill_descendants()
         os._exit(code)
 
 
-def _watched(arguments: Sequence[str], *, directory: str, environment: Mapping[str, str]) -> int:
+def _run_until_end(arguments: Sequence[str], *, directory: str, environment: Mapping[str, str]) -> int:
     """Run the program until it ends or a stop is requested; return its exit code, 128 and more for a signal."""
     program = subprocess.Popen(
         arguments,
@@ -219,7 +219,7 @@ def standard_input() -> Input:
 
 
 def run_shell(
-    build: ManualBuild, *, given: Literal["terminal", "commands"], prefix: Sequence[str] = ()
+    build: ManualBuild, *, input_kind: Literal["terminal", "commands"], prefix: Sequence[str] = ()
 ) -> int:
     """Run a shell in the directory and environment of the steps, and return its exit code.
 
@@ -228,20 +228,20 @@ def run_shell(
     """
     environment = dict(build.environment)
     arguments = ["/bin/sh"]
-    if given == "terminal":
+    if input_kind == "terminal":
         bash = shutil.which("bash", path=environment.get("PATH"))
         arguments = [bash, "--noprofile", "--norc", "-i"] if bash else ["/bin/sh", "-i"]
         environment |= {"TERM": os.environ.get("TERM", "dumb"), "PS1": PROMPT, "HISTFILE": ""}
     words = [*prefix, *arguments]
-    with _signal_handlers(given):
-        if given == "commands":
+    with _signal_handlers(input_kind):
+        if input_kind == "commands":
             return run_guarded(words, directory=build.directory, environment=environment)
         if prefix:
             return run_on_own_terminal(words, directory=build.directory, environment=environment)
-        return _run_on_our_terminal(words, directory=build.directory, environment=environment)
+        return _run_on_user_terminal(words, directory=build.directory, environment=environment)
 
 
-def _run_on_our_terminal(words: Sequence[str], *, directory: str, environment: Mapping[str, str]) -> int:
+def _run_on_user_terminal(words: Sequence[str], *, directory: str, environment: Mapping[str, str]) -> int:
     shell = subprocess.Popen(
         words,
         cwd=directory,
@@ -265,7 +265,7 @@ def _end(shell: subprocess.Popen[bytes]) -> None:
 
 
 @contextmanager
-def _signal_handlers(given: Literal["terminal", "commands"]) -> Iterator[None]:
+def _signal_handlers(input_kind: Literal["terminal", "commands"]) -> Iterator[None]:
     """Leave Ctrl-C to a shell on a terminal; handle a closed terminal and requests to end here."""
 
     def ignore(_number: int, _frame: FrameType | None) -> None:
@@ -275,7 +275,7 @@ def _signal_handlers(given: Literal["terminal", "commands"]) -> Iterator[None]:
     def end(_number: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    interrupted = ignore if given == "terminal" else end
+    interrupted = ignore if input_kind == "terminal" else end
     wanted = {signal.SIGINT: interrupted, signal.SIGHUP: end, signal.SIGTERM: end}
     before = {number: signal.signal(number, handler) for number, handler in wanted.items()}
     try:

@@ -27,7 +27,7 @@ builds, and for those that contain the name of their own directory, machines nee
 SHARED_DIRECTORY = (
     "use --store with a directory that every machine can reach by the same path, or move the study there"
 )
-"""Remedy in messages."""
+"""Remedy for builds that cannot be sent."""
 
 _WORKTREE_LINK = ".git"
 _BENCHMARK_BUILDS = "bench"
@@ -35,7 +35,7 @@ _MARKER = "built.json"
 
 
 def pack(root: Path, names: Sequence[str], *, what: str, exclude: Sequence[str] = ()) -> bytes:
-    """Pack files and directories below `root`, without those of a name in `exclude`, at any depth.
+    """Pack files and directories below `root`, except those with a name in `exclude`, at any depth.
 
     Raises `ClusterError` with the remedy if the result is larger than `MOST_TRANSFER_BYTES`. `what` names the
     result in that message.
@@ -91,17 +91,17 @@ def pack_build(
             f"build {built.key[:12]}: its outputs contain the name of the build directory, so they cannot be used in "
             f"another one; {SHARED_DIRECTORY}"
         )
-    own = [
+    build_files = [
         f"{built.key}/{each.name}"
         for each in sorted(home.iterdir())
         if each.name not in {_BENCHMARK_BUILDS, "tmp"}
     ]
-    beside = [
+    benchmark_files = [
         f"{built.key}/{_BENCHMARK_BUILDS}/{each.name}"
         for key in benchmark_builds
         for each in sorted((home / _BENCHMARK_BUILDS).glob(f"{key}*"))
     ]
-    return pack(builds, [*own, *beside], what=f"build {built.key[:12]}", exclude=(_WORKTREE_LINK,))
+    return pack(builds, [*build_files, *benchmark_files], what=f"build {built.key[:12]}", exclude=(_WORKTREE_LINK,))
 
 
 def unpack_build(packed: bytes, builds: Path, built: Built, *, log: str) -> None:

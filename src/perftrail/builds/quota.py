@@ -40,7 +40,8 @@ _KEY = re.compile(r"[0-9a-f]{32}")
 class RemovableBuild:
     """A removable item: the cost of building it, and the time of its last use, in seconds since 1970.
 
-    `marker` is the file that makes it count as built; `shared` is an artefact that other builds may use, too.
+    `seconds` is the cost, `last_used` the time. Without its file `marker`, the item does not count as built. `shared` is
+    an artefact that other builds may use, too. Items with `in_use` are not removed.
     """
 
     home: Path
@@ -48,8 +49,8 @@ class RemovableBuild:
     lock: Path
     bytes: float
     seconds: float
-    used: float
-    needed: bool
+    last_used: float
+    in_use: bool
     shared: Path | None = None
 
 
@@ -57,7 +58,7 @@ class RemovableBuild:
 class Shrunk:
     """Result of a removal: bytes of the builds in use and of all that are left, the quota, and what was removed."""
 
-    needed_bytes: float
+    in_use_bytes: float
     used_bytes: float
     budget_bytes: float
     removed: int
@@ -66,26 +67,26 @@ class Shrunk:
     @property
     def over(self) -> bool:
         """Whether the items in use exceed the quota."""
-        return self.needed_bytes > self.budget_bytes
+        return self.in_use_bytes > self.budget_bytes
 
 
 def worth(item: RemovableBuild, *, now: float) -> float:
     """Return the value of an item: seconds to build it × probability of use / bytes."""
-    idle = max(0.0, now - item.used)
+    idle = max(0.0, now - item.last_used)
     return item.seconds * math.exp2(-idle / HALF_LIFE_SECONDS) / max(1.0, item.bytes)
 
 
 def items_to_remove(
     items: Iterable[RemovableBuild], *, budget_bytes: float, now: float
 ) -> list[RemovableBuild]:
-    """Return what to remove, the least valuable first, until the rest fits or only items in use are left."""
+    """Return the items to remove, the least valuable first, until the rest fits or only items in use are left."""
     everything = list(items)
     over = sum(each.bytes for each in everything) - budget_bytes
     chosen: list[RemovableBuild] = []
     for item in sorted(everything, key=lambda each: worth(each, now=now)):
         if over <= 0:
             break
-        if not item.needed:
+        if not item.in_use:
             chosen.append(item)
             over -= item.bytes
     return chosen
@@ -105,7 +106,7 @@ class Disk:
         (cache / "ccache.conf").write_text(f"max_size = {kibibytes}Ki\n", encoding="utf-8")
 
     def shrink(self, *, clock: Callable[[], float] = time.time) -> Shrunk | None:
-        """Remove what does not fit; `None` if another perftrail process is doing so now."""
+        """Remove items until the rest fits; return `None` if another perftrail process is doing so now."""
         removed, removed_bytes = 0, 0.0
         with try_exclusive_lock(self._builds / "locks" / "eviction.lock") as free:
             if not free:
@@ -124,7 +125,7 @@ class Disk:
                 if not gone:
                     break
         return Shrunk(
-            needed_bytes=sum(each.bytes for each in everything if each.needed),
+            in_use_bytes=sum(each.bytes for each in everything if each.in_use),
             used_bytes=sum(each.bytes for each in everything),
             budget_bytes=budget,
             removed=removed,
@@ -134,9 +135,9 @@ class Disk:
     def _items(self) -> list[RemovableBuild]:
         claimed = self._builds_in_use.claimed()
         homes = [path for path in self._builds.iterdir() if _KEY.fullmatch(path.name) and path.is_dir()]
-        leading = {home: _artefact(home) for home in homes}
-        sharing = list(leading.values())
-        builds = [self._build(home, leading[home], sharing, claimed) for home in homes]
+        artefacts = {home: _artefact(home) for home in homes}
+        sharing = list(artefacts.values())
+        builds = [self._build(home, artefacts[home], sharing, claimed) for home in homes]
         trees = [self._tree(state) for state in (self._builds / "worktrees").glob("*/state.json")]
         return [*builds, *trees]
 
@@ -154,8 +155,8 @@ class Disk:
             lock=self._builds / "locks" / f"{home.name}.lock",
             bytes=own + shared + sum(each.bytes for each in benchmark_builds if each),
             seconds=finished.seconds if finished else 0.0,
-            used=marker.stat().st_mtime if finished else 0.0,
-            needed=home.name in claimed,
+            last_used=marker.stat().st_mtime if finished else 0.0,
+            in_use=home.name in claimed,
             shared=artefact,
         )
 
@@ -168,12 +169,12 @@ class Disk:
             lock=lock,
             bytes=bytes_below(home),
             seconds=read_state(state).seconds,
-            used=state.stat().st_mtime,
-            needed=home.name in self._builds_in_use.claimed(),
+            last_used=state.stat().st_mtime,
+            in_use=home.name in self._builds_in_use.claimed(),
         )
 
     def _remove(self, item: RemovableBuild) -> bool:
-        """Remove one item, unless somebody builds it or has just started to use it."""
+        """Remove one item, unless another process builds it or has just started to use it."""
         with try_exclusive_lock(item.lock) as free:
             if not free or item.home.name in self._builds_in_use.claimed():
                 return False
@@ -192,9 +193,9 @@ class Disk:
 
     def _move_to_trash(self, path: Path) -> None:
         self._trash.mkdir(exist_ok=True)
-        aside = self._trash / f"{path.name}.{uuid.uuid4().hex}"
-        path.rename(aside)
-        remove_tree(aside)
+        trashed = self._trash / f"{path.name}.{uuid.uuid4().hex}"
+        path.rename(trashed)
+        remove_tree(trashed)
 
     def _empty_trash(self) -> None:
         """Remove items that a kill left half deleted, and artefacts that no build uses any more."""

@@ -1,7 +1,7 @@
 """Link the objects of a build in other orders: in a copy of its tree, keeping the outputs of each order.
 
 Objects exist only in the tree of their build, and many recipes name that tree by its absolute path. So the lines run
-at that path in a copy, while the tree itself is moved aside. It returns unchanged, with all dates.
+at that path in a copy, while the tree itself is elsewhere. Afterwards it is moved back, unchanged, with all dates.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from perftrail.builds.artefact import content_of, loader_texts
 from perftrail.builds.steps import search_path
-from perftrail.builds.trees import build_source_trees, content_of_outputs, outputs_by_tree, without_outputs
+from perftrail.builds.trees import build_source_trees, content_of_outputs, outputs_by_tree, no_output_message
 from perftrail.file_tree import remove_tree
 
 if TYPE_CHECKING:
@@ -42,12 +42,12 @@ def names_lld(lines: Iterable[str]) -> bool:
 
 
 def missing_linker(lines: Iterable[str]) -> str:
-    """Return which linker shell lines need that is not in the search path of builds; empty if there is none."""
+    """Return the remedy for a linker that shell lines need and that is not installed; empty if there is none."""
     return INSTALL_LLD if names_lld(lines) and shutil.which("ld.lld", path=search_path()) is None else ""
 
 
 def with_missing_linker(message: str, lines: Iterable[str]) -> str:
-    """Return a failure's message; the linker that its lines need comes first if it is not installed."""
+    """Return a failure's message, after the remedy for a missing linker that its lines need."""
     missing = missing_linker(lines)
     return f"{missing}\n{message}" if missing else message
 
@@ -60,13 +60,13 @@ _EXECUTABLE = 0o111
 def working_copy(home: Path) -> Iterator[None]:
     """Replace ``home/tree`` and the other sources' trees by copies; restore the originals at the end."""
     restore_trees(home)
-    aside = home / ORIGINALS
-    aside.mkdir()
+    originals = home / ORIGINALS
+    originals.mkdir()
     try:
         for tree in (home / "tree", build_source_trees(home / "tree")):
             if tree.is_dir():
-                tree.rename(aside / tree.name)
-                _copy_tree(aside / tree.name, tree)
+                tree.rename(originals / tree.name)
+                _copy_tree(originals / tree.name, tree)
         yield
     finally:
         restore_trees(home)
@@ -77,13 +77,13 @@ def restore_trees(home: Path) -> None:
 
     After a process was killed while relinking, the next user of the build does this.
     """
-    aside = home / ORIGINALS
-    if not aside.is_dir():
+    originals = home / ORIGINALS
+    if not originals.is_dir():
         return
-    for tree in sorted(aside.iterdir()):
+    for tree in sorted(originals.iterdir()):
         remove_tree(home / tree.name)
         tree.rename(home / tree.name)
-    aside.rmdir()
+    originals.rmdir()
 
 
 def keep_outputs(tree: Path, outputs: Sequence[str], *, below: Path, key: str) -> str:
@@ -94,9 +94,9 @@ def keep_outputs(tree: Path, outputs: Sequence[str], *, below: Path, key: str) -
     """
     content = content_of_outputs(tree, outputs, keys=[key])
     if content.files == 0:
-        raise LookupError(without_outputs(tree, outputs))
-    kept = outputs_by_tree(outputs)
-    for name, globs in kept.items():
+        raise LookupError(no_output_message(tree, outputs))
+    by_tree = outputs_by_tree(outputs)
+    for name, globs in by_tree.items():
         root, target = _tree_of(tree, name), _tree_of(below, name)
         found = content_of(root, globs, keys=[key])
         _refuse_paths_into_tree(root, found, key)
@@ -105,9 +105,9 @@ def keep_outputs(tree: Path, outputs: Sequence[str], *, below: Path, key: str) -
             copy.parent.mkdir(parents=True, exist_ok=True)
             _copy(str(root / each), str(copy))
     below.mkdir(parents=True, exist_ok=True)
-    beside = build_source_trees(tree)
-    for other in sorted(beside.iterdir()) if beside.is_dir() else ():
-        if other.name not in kept:
+    others = build_source_trees(tree)
+    for other in sorted(others.iterdir()) if others.is_dir() else ():
+        if other.name not in by_tree:
             build_source_trees(below).mkdir(exist_ok=True)
             relative = os.path.relpath(other, build_source_trees(below))
             (build_source_trees(below) / other.name).symlink_to(relative)

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from perftrail.ports import Starter
 
 
-SECONDS = 300.0
+TIMEOUT_SECONDS = 300.0
+"""Time limit of one run of git."""
+
 LARGEST_FILE_BYTES = 16 << 20
 """Larger files are not searched for the missing lines of a hunk."""
 
@@ -45,7 +47,7 @@ _REJECTED = re.compile(r"^Rejected hunk #(\d+)\.$")
 class _GitResult:
     """Result of git: success, and its output."""
 
-    done: bool
+    succeeded: bool
     output: str
     errors: str
 
@@ -69,12 +71,12 @@ class Patcher:
         strip = self._strip(tree)
         result = self._git(tree, strip, "--verbose")
         log.note(result.errors.rstrip())
-        if result.done:
+        if result.succeeded:
             return ""
-        if self._git(tree, strip, "--reverse", "--check").done:
+        if self._git(tree, strip, "--reverse", "--check").succeeded:
             return f"{self._named}: this revision already has the change; end the patch's range before it"
-        left = self._git(tree, strip, "--reject", "--verbose")
-        reasons = list(dict.fromkeys(self._reasons(left.errors, tree)))
+        rejected = self._git(tree, strip, "--reject", "--verbose")
+        reasons = list(dict.fromkeys(self._reasons(rejected.errors, tree)))
         return "\n".join(f"{self._named}: {reason}" for reason in reasons[:MOST_LINES])
 
     def _strip(self, tree: Path) -> int:
@@ -83,7 +85,7 @@ class Patcher:
         def known(strip: int) -> int:
             result = self._git(tree, strip, "--numstat", "-z")
             paths = [field.split("\t", 2)[-1] for field in result.output.split("\0")[:-1]]
-            if result.done:
+            if result.succeeded:
                 return sum(os.path.exists(tree / path) for path in paths)  # noqa: PTH110 - also of names too long
             # Git explains a broken patch only with a strip count that fits its paths.
             return -2 if "unable to find filename" in result.errors else -1
@@ -124,11 +126,11 @@ class Patcher:
                     directory=str(tree),
                     stdout=str(output),
                     stderr=str(errors),
-                    timeout_seconds=SECONDS,
+                    timeout_seconds=TIMEOUT_SECONDS,
                     tree_memory="off",
                 )
             )  # fmt: skip
-            return _GitResult(done=ran.ended == Exited(code=0), output=_text(output), errors=_text(errors))
+            return _GitResult(succeeded=ran.ended == Exited(code=0), output=_text(output), errors=_text(errors))
 
 
 def _rejected(output: str) -> dict[str, list[int]]:
@@ -144,18 +146,17 @@ def _rejected(output: str) -> dict[str, list[int]]:
 
 
 def _why(sought: list[str], tree: Path, path: str) -> str:
-    """Return which lines of a hunk the file lacks."""
+    """Return why a hunk does not apply: its first line that the file lacks."""
     file = tree / path
-    inside = Path(os.path.realpath(file)).is_relative_to(
-        tree.resolve()
-    )  # Path.resolve fails for a loop of links
+    # Path.resolve fails for a loop of links.
+    inside = Path(os.path.realpath(file)).is_relative_to(tree.resolve())
     if not inside or not os.path.isfile(file) or file.stat().st_size > LARGEST_FILE_BYTES:  # noqa: PTH113
         return "the lines that it changes are missing"
     present = set(_text(file).splitlines())
-    lacking = next((line for line in sought if line.strip() and line not in present), None)
-    if lacking is None:
+    missing = next((line for line in sought if line.strip() and line not in present), None)
+    if missing is None:
         return "the lines that it changes exist, but not next to each other"
-    return f"this revision has no line {quoted(lacking.strip())}"
+    return f"this revision has no line {quoted(missing.strip())}"
 
 
 def _text(file: Path) -> str:
@@ -176,8 +177,8 @@ def repairs_key(repairs: Repairs, study: Path) -> tuple[str, ...]:
 def repair(repairs: Repairs, tree: Path, *, study: Path, starter: Starter, log: Log) -> str:
     """Copy files into a tree and apply patches; return why that failed, or an empty text.
 
-    The first failure ends the work. The log has everything that was done. Hunks that fit stay applied, and the
-    others are in ``.rej`` files for a person who inspects the tree.
+    The first failure ends the work; the log lists every step. Hunks that fit stay applied, and the others are in
+    ``.rej`` files for a person who inspects the tree.
     """
     for path, file in repairs.overlay.items():
         log.note(f"# {file} of the study, copied to {path}")
@@ -193,23 +194,23 @@ def repair(repairs: Repairs, tree: Path, *, study: Path, starter: Starter, log: 
 
 
 def _copy_overlay(file: Path, tree: Path, path: str) -> str:
-    """Copy a file to its path and replace what is there; links on the way must stay inside the tree."""
+    """Copy a file to its path, replacing an existing file; return why that failed, or an empty text."""
     target = tree / path
-    shown = f"overlay to {quoted(path)}"
+    subject = f"overlay to {quoted(path)}"
     if not Path(os.path.realpath(target.parent)).is_relative_to(tree.resolve()):
-        return f"{shown}: the path contains a link of this revision that leads out of its tree"
+        return f"{subject}: the path contains a link of this revision that leads out of its tree"
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         if target.is_dir() and not target.is_symlink():
-            return f"{shown}: this revision has a directory there"
+            return f"{subject}: this revision has a directory there"
         # A link is replaced, not followed; a hard-linked file is not written to.
         target.unlink(missing_ok=True)
         shutil.copyfile(file, target)
         target.chmod(0o755 if _is_program(file) else 0o644)
     except (FileExistsError, NotADirectoryError):
-        return f"{shown}: a directory of the path is a file in this revision"
+        return f"{subject}: a directory of the path is a file in this revision"
     except OSError as error:
-        return f"{shown}: {(error.strerror or str(error)).lower()}"
+        return f"{subject}: {(error.strerror or str(error)).lower()}"
     return ""
 
 

@@ -31,11 +31,14 @@ if TYPE_CHECKING:
 
 
 MOST_LINES = 6
+"""Maximum number of lines in an excerpt."""
+
 LONGEST_LINE = 300
+"""Characters of a line in an excerpt; longer lines are shortened."""
 
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
 
-_KINDS = tuple(
+_PATTERNS = tuple(
     re.compile(pattern)
     for pattern in (
         # First errors of compilers, linkers and interpreters.
@@ -68,20 +71,20 @@ def log_excerpt(output: str) -> str:
     './main.go:39:11: undefined: top'
     """
     lines = [line for line in map(_clean, output.splitlines()) if line]
-    groups = _by_kind(lines)
+    groups = _by_pattern(lines)
     chosen = next((group for group in groups[:-1] if group), [])
     last = groups[-1][:1]
     return "\n".join([*chosen[: MOST_LINES - len(last)], *last] or lines[-3:])
 
 
-def _by_kind(lines: Sequence[str]) -> list[list[str]]:
-    groups: list[list[str]] = [[] for _ in _KINDS]
-    last = len(_KINDS) - 1
+def _by_pattern(lines: Sequence[str]) -> list[list[str]]:
+    groups: list[list[str]] = [[] for _ in _PATTERNS]
+    last = len(_PATTERNS) - 1
     for line in dict.fromkeys(lines):
-        if _KINDS[last].search(line):
+        if _PATTERNS[last].search(line):
             groups[last].append(line)
             continue
-        kind = next((number for number, wanted in enumerate(_KINDS[:last]) if wanted.search(line)), None)
+        kind = next((number for number, wanted in enumerate(_PATTERNS[:last]) if wanted.search(line)), None)
         if kind is not None and not (kind == last - 1 and _UNINFORMATIVE.search(line)):
             groups[kind].append(line)
     return groups
@@ -114,7 +117,7 @@ class Log:
         self.path.write_bytes(b"")
 
     def note(self, text: str) -> None:
-        """Add a line of perftrail's own."""
+        """Add a line that perftrail itself writes."""
         with self.path.open("ab") as file:
             file.write(f"{text}\n".encode(errors="surrogateescape"))
 
@@ -229,11 +232,11 @@ def search_path() -> str:
 
 def build_environment(*, temporary: Path) -> dict[str, str]:
     """Return the variables of a build line, before the recipe's own."""
-    ours = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+    inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
     user = pwd.getpwuid(os.getuid()).pw_name
     return {
         "HOME": "/",
-        **ours,
+        **inherited,
         "USER": user,
         "LOGNAME": user,
         "PATH": search_path(),

@@ -91,11 +91,11 @@ def benchmark_source_trees(out: Path) -> Path:
 
 
 MOST_CANDIDATES = 20_000
-"""Number of files of a tree among which a near miss of an output is searched."""
+"""Number of files of a tree that are compared with an output for a suggestion."""
 
 
-def without_outputs(tree: Path, outputs: Sequence[str]) -> str:
-    """Return that outputs matched no file, and the file that may have been meant."""
+def no_output_message(tree: Path, outputs: Sequence[str]) -> str:
+    """Return the message for outputs that match no file, with the file that the study may mean."""
     files = [entry.path for entry in islice(entries_below(tree), MOST_CANDIDATES) if not entry.is_directory]
     near = next((found for output in outputs if (found := nearest(output, files))), None)
     remedy = f"did you mean {quoted(near)}?" if near else "correct the recipe's outputs"
@@ -195,10 +195,10 @@ def write_wrapper(sccache: Path, program: str) -> None:
     wrapper = _wrapper(sccache)
     if not wrapper.is_file():
         wrapper.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=wrapper.parent, delete=False) as ours:
-            ours.write(f'#!/bin/sh\nTMPDIR=/tmp exec {shlex.quote(program)} "$@"\n')
-        Path(ours.name).chmod(0o755)
-        Path(ours.name).replace(wrapper)
+        with tempfile.NamedTemporaryFile("w", dir=wrapper.parent, delete=False) as file:
+            file.write(f'#!/bin/sh\nTMPDIR=/tmp exec {shlex.quote(program)} "$@"\n')
+        Path(file.name).chmod(0o755)
+        Path(file.name).replace(wrapper)
 
 
 def _wrapper(sccache: Path) -> Path:
@@ -206,7 +206,7 @@ def _wrapper(sccache: Path) -> Path:
     return sccache.with_name("sccache-wrapper") / "sccache"
 
 
-def fits_sccache(version: str) -> bool:
+def is_usable_sccache(version: str) -> bool:
     """Return whether an sccache with this version output is usable."""
     found = _SCCACHE_VERSION.search(version)
     return found is not None and (int(found[1]), int(found[2])) >= _SCCACHE_OLDEST

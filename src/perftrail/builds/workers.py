@@ -41,7 +41,7 @@ class BuildQueue(Generic[Work]):
     def __init__(self) -> None:
         self._waiting: dict[int, Work] = {}
         self._added = 0
-        self._at: dict[int, int] = {}
+        self._positions: dict[int, int] = {}
 
     def add(self, work: Work) -> None:
         """Add work at the end."""
@@ -50,9 +50,9 @@ class BuildQueue(Generic[Work]):
 
     def take(self, number: int) -> Work:
         """Return the next work of a worker, by its number. Raises `LookupError` if nothing waits."""
-        following = self._at.get(number, self._added) + 1
+        following = self._positions.get(number, self._added) + 1
         index = following if following in self._waiting else self._next_range()
-        self._at[number] = index
+        self._positions[number] = index
         return self._waiting.pop(index)
 
     def _next_range(self) -> int:
@@ -65,7 +65,7 @@ class BuildQueue(Generic[Work]):
             else:
                 ranges.append([index])
         longest = max(ranges, key=len)
-        return longest[len(longest) // 2 if longest[0] - 1 in self._at.values() else 0]
+        return longest[len(longest) // 2 if longest[0] - 1 in self._positions.values() else 0]
 
 
 SECONDS_BETWEEN_STOPS = 0.05
@@ -322,7 +322,7 @@ class RemoteBuildWorkers(Protocol):
 
 
 class RemoteBuilder(LocalBuilder):
-    """A builder whose subjects are all built elsewhere; it runs benchmark builds here."""
+    """A builder whose subjects are all built on other machines; it runs benchmark builds here."""
 
     def __init__(
         self,
@@ -364,7 +364,7 @@ class RemoteBuilder(LocalBuilder):
     def _relink(
         self, subject: Subject, recipe: Recipe, built: Built, missing: Mapping[int, str]
     ) -> Mapping[int, Built | Failure]:
-        """Relink elsewhere: a tree from another machine may contain another directory's name."""
+        """Relink on the other machines: a tree from there may contain another directory's name."""
         return self._workers.relink(built, subject, recipe, missing).outcome()
 
     def confirm(self, witnesses: Iterable[tuple[Subject, Recipe]] = ()) -> None:

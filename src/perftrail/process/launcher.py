@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 
 SECONDS_TO_DIE = 2.0
+"""Time for killed processes to leave their cgroup."""
 
 
 def remove_cgroups(paths: Sequence[str]) -> None:
@@ -51,9 +52,8 @@ def remove_cgroups(paths: Sequence[str]) -> None:
 
 
 def _kill_members(path: Path) -> None:
-    with contextlib.suppress(
-        OSError
-    ):  # a cgroup may disappear while it is read, a process before it is killed
+    # A cgroup may disappear while it is read, a process before it is killed.
+    with contextlib.suppress(OSError):
         for pid in (path / "cgroup.procs").read_text().split():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(int(pid), signal.SIGKILL)
@@ -66,7 +66,7 @@ def launcher_path() -> Path:
     """Return the path of the installed launcher; raises `LauncherError` if there is none."""
     path = Path(str(resources.files("perftrail") / _NAME))
     if not path.is_file():
-        path = _installed_elsewhere() or path
+        path = _installed_with_packages() or path
     if not path.is_file():
         raise LauncherError(
             f"{path} — the launcher is missing; the installation of perftrail builds it with a C compiler: "
@@ -77,15 +77,14 @@ def launcher_path() -> Path:
     return path
 
 
-def _installed_elsewhere() -> Path | None:
+def _installed_with_packages() -> Path | None:
     """Return the launcher of an editable install, which is in the directory of packages and not in the sources."""
     path = Path(sysconfig.get_path("platlib"), "perftrail", _NAME)
     return path if path.is_file() else None
 
 
 SECONDS_TO_END = 10.0
-"""Time for a launcher to kill everything and end, before it is killed itself."""
-
+"""Time for a launcher to kill everything and end, before perftrail kills it."""
 
 SECONDS_TO_START = 30.0
 """Time limit for a launcher's first line."""
@@ -206,7 +205,7 @@ class _Server:
     def __init__(self, path: Path, sandbox: LauncherSandbox | None) -> None:
         self._resources = None if sandbox is None else LauncherResources(sandbox)
         prefix = () if sandbox is None else sandbox.prefix
-        arguments = () if self._resources is None else self._resources.words()
+        arguments = () if self._resources is None else self._resources.arguments()
         self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the server
         self._waiting = bytearray()
         self._writing = threading.Lock()

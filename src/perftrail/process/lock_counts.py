@@ -27,7 +27,7 @@ _HEAD = struct.Struct("=QQ112x")
 _SLOTS = 65_536
 """Slots of 128 bytes, one for each thread; the file is sparse, so only used slots need memory."""
 
-_IN_MEMORY = Path("/dev/shm")  # noqa: S108 - the file is made by mkstemp
+_IN_MEMORY = Path("/dev/shm")  # noqa: S108 - mkstemp creates the file
 _FILE = "perftrail-locks-"
 
 
@@ -76,7 +76,7 @@ class LockFile:
 
 
 def _ended(row: tuple[int, ...], *, until_ns: int) -> list[int]:
-    """Return a slot's counts, with the wait that the program's end interrupted; its content may be arbitrary."""
+    """Return a slot's counts, with the wait that the program's end interrupted. The slot may contain anything."""
     *counts, since_ns, kind = row
     if 0 < since_ns < until_ns and kind < _KINDS:
         counts[4 + 2 * kind] += until_ns - since_ns

@@ -32,7 +32,7 @@ class LauncherSandbox:
 
     `prefix` starts a program as process 1 of a new namespace. Outputs go below `outputs`, which need not be
     visible inside. `exchange` is a directory with the same name inside, for files that a program writes for
-    perftrail. `outside` are the capabilities of a launcher outside: the inner launcher's cgroups are created beside
+    perftrail. `outside` are the capabilities of a launcher outside: the inner launcher's cgroups are created next to
     its own.
     """
 
@@ -65,8 +65,8 @@ class LauncherResources:
         """Descriptors that the launcher inherits."""
         return tuple(self._descriptors)
 
-    def words(self) -> tuple[str, ...]:
-        """Arguments of the launcher."""
+    def arguments(self) -> tuple[str, ...]:
+        """Return the arguments of the launcher."""
         lifeline, _, *cgroups = self._descriptors
         return (f"client={lifeline}", f"name={self._name}", *(f"cgroup={number}" for number in cgroups))
 
@@ -127,7 +127,7 @@ def launcher_killed(command: Command, *, began: float) -> Ran:
 
 
 def _create_cgroups(outside: Capabilities, name: str) -> tuple[Path, ...]:
-    """Create a cgroup in each hierarchy, in which the inner launcher creates one for each job.
+    """Create a cgroup in each hierarchy, in which the inner launcher will create one for each job; return them.
 
     Nobody can write to the directories of the system's own cgroups, except root with a capability that no process
     inside has.
@@ -135,7 +135,7 @@ def _create_cgroups(outside: Capabilities, name: str) -> tuple[Path, ...]:
     parents = [Path(path).parent for path in outside.cgroup_paths]
     if (pids := _pids_directory()) is not None:
         parents.append(pids)
-    made = []
+    created = []
     for parent in dict.fromkeys(parents):
         home = parent / name
         try:
@@ -145,8 +145,8 @@ def _create_cgroups(outside: Capabilities, name: str) -> tuple[Path, ...]:
         for controller in _CONTROLLERS:
             with contextlib.suppress(OSError):  # cgroup 1, or a controller that is not delegated
                 (home / "cgroup.subtree_control").write_text(controller)
-        made.append(home)
-    return tuple(made)
+        created.append(home)
+    return tuple(created)
 
 
 def _pids_directory() -> Path | None:

@@ -100,7 +100,7 @@ def _shell(study: Study, revision: str, *, variant: str | None, store: str | Non
             shell_prefix(study, prepared, store=store) as prefix,
         ):
             print_prepared_tree(subject, prepared)
-            code = run_shell(prepared, given=stdin, prefix=prefix)
+            code = run_shell(prepared, input_kind=stdin, prefix=prefix)
     if stdin == "commands" and code:
         raise click.exceptions.Exit(1)
 

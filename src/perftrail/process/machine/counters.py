@@ -196,7 +196,7 @@ class Gauges:
         if self._vmstat is None:
             return 0
         text = _read(self._vmstat, 1 << 14)
-        return _after(text, b"\npswpin ") + _after(text, b"\npswpout ")
+        return _number_after(text, b"\npswpin ") + _number_after(text, b"\npswpout ")
 
 
 def _limited(group: Path) -> bool:
@@ -230,7 +230,7 @@ def _number(descriptor: int) -> int | None:
         return None
 
 
-def _after(text: bytes, name: bytes) -> int:
+def _number_after(text: bytes, name: bytes) -> int:
     start = text.find(name)
     if start < 0:
         return 0

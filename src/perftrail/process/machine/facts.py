@@ -65,7 +65,7 @@ def read_facts(root: Path, platform: Platform) -> dict[str, str]:
         "container": _container(root),
         "boot_id": _text(root / "proc/sys/kernel/random/boot_id"),
         "booted": _booted(root),
-        "governor": _each(sorted(cpus.glob("cpufreq/policy*/scaling_governor"))),
+        "governor": _distinct_texts(sorted(cpus.glob("cpufreq/policy*/scaling_governor"))),
         "turbo": _turbo(cpus),
         "smt": _text(cpus / "smt/control"),
         "microcode": _cpuinfo(root).get("microcode", ""),
@@ -77,9 +77,8 @@ def _booted(root: Path) -> str:
     """Return when the machine was started, by its clock: UTC, ISO 8601 in the store's format."""
     for line in _text(root / "proc/stat").splitlines():
         name, _, seconds = line.partition(" ")
-        if (
-            name == "btime" and seconds.isdigit() and len(seconds) < 11
-        ):  # more digits would be after year 2286
+        # More than ten digits would be after year 2286.
+        if name == "btime" and seconds.isdigit() and len(seconds) < 11:
             started = datetime.datetime.fromtimestamp(int(seconds), datetime.UTC)
             return started.isoformat(timespec="milliseconds")
     return ""
@@ -92,7 +91,7 @@ def _text(file: Path) -> str:
         return ""
 
 
-def _each(files: list[Path]) -> str:
+def _distinct_texts(files: list[Path]) -> str:
     """Return the distinct contents of some files, usually one."""
     return " ".join(sorted({text for text in map(_text, files) if text}))
 

@@ -32,13 +32,13 @@ class Process:
     cpu_seconds: float
 
 
-Census = dict[int, Process]
+ProcessTable = dict[int, Process]
 """All processes at one time, by id."""
 
 
-def take_census(root: Path) -> Census:
-    """Return every process; processes that end meanwhile are left out."""
-    found: Census = {}
+def read_process_table(root: Path) -> ProcessTable:
+    """Return all processes, by id; processes that end meanwhile are left out."""
+    found: ProcessTable = {}
     for directory in (root / "proc").glob("[0-9]*"):
         try:
             text = (directory / "stat").read_bytes().decode("utf-8", "replace")
@@ -57,7 +57,7 @@ def take_census(root: Path) -> Census:
 
 
 def busiest(
-    before: Census, after: Census, *, seconds: float, own: int, most: int = 5
+    before: ProcessTable, after: ProcessTable, *, seconds: float, own: int, limit: int = 5
 ) -> tuple[BusyProcess, ...]:
     """Return the processes that used the most CPU time between readings, except `own` and its descendants."""
     ours = descendants(after, own)
@@ -66,15 +66,15 @@ def busiest(
         for pid, process in after.items()
         if pid not in ours
     }
-    worst = sorted((pid for pid in used if used[pid] > 0.0), key=lambda pid: (-used[pid], pid))[:most]
+    worst = sorted((pid for pid in used if used[pid] > 0.0), key=lambda pid: (-used[pid], pid))[:limit]
     return tuple(BusyProcess(pid=pid, name=after[pid].name, cpus=used[pid] / seconds) for pid in worst)
 
 
-def descendants(census: Mapping[int, Process], pid: int) -> frozenset[int]:
-    """Return a process and its descendants; a process whose parent is unknown is not among them."""
+def descendants(table: Mapping[int, Process], pid: int) -> frozenset[int]:
+    """Return the ids of a process and its descendants. A process whose parent is not in the table is left out."""
     found, grew = {pid}, True
     while grew:
-        more = {child for child, process in census.items() if process.parent in found} - found
+        more = {child for child, process in table.items() if process.parent in found} - found
         found |= more
         grew = bool(more)
     return frozenset(found)
@@ -94,11 +94,14 @@ LONGEST_GAP_SECONDS = 0.1
 """After a longer pause between two readings, builds of perftrail could count as foreign load."""
 
 REMEMBERED_SECONDS = 2.0
-CENSUS_SECONDS = 0.3
+"""Age of the oldest reading that is kept."""
+
+BUSIEST_SECONDS = 0.3
+"""Time for which `Watch.busiest` observes the processes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Moment:
+class _LoadReading:
     """A reading, with the CPU time of this process and all its descendants."""
 
     reading: CounterReading
@@ -128,8 +131,8 @@ class Watch:
         self._helpers = helpers
         self._gauges = Gauges(self._root, self._clocks)
         self._invocations_cpu = 0.0
-        self._moments: deque[_Moment] = deque()
-        self._begun: _Moment | None = None
+        self._readings: deque[_LoadReading] = deque()
+        self._begun: _LoadReading | None = None
         self._known_helpers: tuple[int, ...] = ()
 
     def __enter__(self) -> Self:
@@ -152,7 +155,7 @@ class Watch:
     def begin(self) -> None:
         """Read the counters directly before an invocation."""
         if self._begun is not None:  # an interrupted invocation used an unknown CPU time
-            self._moments.clear()
+            self._readings.clear()
         self._begun = self._record()
 
     def end(self, own_cpu_seconds: float) -> Conditions:
@@ -195,27 +198,27 @@ class Watch:
         since = self._since(RECENT_SECONDS, now)
         return None if since is None else _foreign(since, now)
 
-    def busiest(self, *, seconds: float = CENSUS_SECONDS) -> tuple[BusyProcess, ...]:
+    def busiest(self, *, seconds: float = BUSIEST_SECONDS) -> tuple[BusyProcess, ...]:
         """Return the other processes that use the most CPU time now; takes this number of seconds."""
-        before, started = take_census(self._root), time.monotonic()
+        before, started = read_process_table(self._root), time.monotonic()
         time.sleep(seconds)
-        after = take_census(self._root)
+        after = read_process_table(self._root)
         return busiest(before, after, seconds=time.monotonic() - started, own=os.getpid())
 
-    def _record(self, *, during: bool = False) -> _Moment:
+    def _record(self, *, during: bool = False) -> _LoadReading:
         reading = self._gauges.read()
-        moments = self._moments
+        readings = self._readings
         helpers = tuple(self._helpers())
         if helpers != self._known_helpers:  # a new helper starts at zero, and the old one's total is unknown
             self._known_helpers = helpers
-            moments.clear()
-        moment = _Moment(reading=reading, own=self._invocations_cpu + self._own_cpu())
-        if moments and not during and reading.at - moments[-1].reading.at > LONGEST_GAP_SECONDS:
-            moments.clear()
-        moments.append(moment)
-        while len(moments) > 2 and reading.at - moments[1].reading.at > REMEMBERED_SECONDS:
-            moments.popleft()
-        return moment
+            readings.clear()
+        latest = _LoadReading(reading=reading, own=self._invocations_cpu + self._own_cpu())
+        if readings and not during and reading.at - readings[-1].reading.at > LONGEST_GAP_SECONDS:
+            readings.clear()
+        readings.append(latest)
+        while len(readings) > 2 and reading.at - readings[1].reading.at > REMEMBERED_SECONDS:
+            readings.popleft()
+        return latest
 
     def _own_cpu(self) -> float:
         used = self._clocks.own_cpu()
@@ -225,20 +228,20 @@ class Watch:
                 used += time.clock_gettime((~pid << 3) | 2)
         return used
 
-    def _since(self, seconds: float, now: _Moment) -> _Moment | None:
+    def _since(self, seconds: float, now: _LoadReading) -> _LoadReading | None:
         """Return the latest reading that is at least this old."""
         return next(
-            (each for each in reversed(self._moments) if now.reading.at - each.reading.at >= seconds), None
+            (each for each in reversed(self._readings) if now.reading.at - each.reading.at >= seconds), None
         )
 
 
-def _foreign(since: _Moment, now: _Moment) -> float | None:
+def _foreign(since: _LoadReading, now: _LoadReading) -> float | None:
     if since.foreign is None or now.foreign is None:
         return None
     return max(0.0, (now.foreign - since.foreign) / (now.reading.at - since.reading.at))
 
 
-def _stolen(since: _Moment, now: _Moment) -> float | None:
+def _stolen(since: _LoadReading, now: _LoadReading) -> float | None:
     if since.reading.stolen is None or now.reading.stolen is None:
         return None
     return max(0.0, (now.reading.stolen - since.reading.stolen) / (now.reading.at - since.reading.at))

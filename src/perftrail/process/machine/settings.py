@@ -1,6 +1,6 @@
 """Read the machine's settings that affect measurements, and change some of them for a while.
 
-All changes are undone, whichever process dies. The original settings are written to a file before the first change. A
+All changes are undone, even if a process is killed. The original settings are written to a file before the first change. A
 second process, the guard, waits for the end of the first and then restores everything. If both are killed, the next
 perftrail process finds the file, which is locked as long as either lives. The file is in a directory that a reboot
 empties, because a reboot also resets the settings.
@@ -69,6 +69,7 @@ PLAIN_FILES = {
     "clocksources": "sys/devices/system/clocksource/clocksource0/available_clocksource",
     "smt_active": "sys/devices/system/cpu/smt/active",
 }
+"""Settings that are the whole content of a file, by name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +113,7 @@ def possible_changes(root: str = "/") -> tuple[Change, ...]:
             continue
         for file in sorted(Path(root).glob(tunable.files)):
             was = text_of(file)
-            if was and was != tunable.wanted and _offered(file, tunable.wanted):
+            if was and was != tunable.wanted and _is_available(file, tunable.wanted):
                 changes.append(
                     Change(setting=tunable.setting, file=str(file), was=was, wanted=tunable.wanted)
                 )
@@ -127,7 +128,7 @@ def text_of(file: Path) -> str | None:
         return None
 
 
-def _offered(file: Path, governor: str) -> bool:
+def _is_available(file: Path, governor: str) -> bool:
     """Return whether a frequency driver has a governor; True for other settings."""
     offered = (
         text_of(file.with_name("scaling_available_governors")) if file.name == "scaling_governor" else None
@@ -159,7 +160,10 @@ def _stolen(root: Path) -> dict[str, str]:
 
 
 RECORD = "changed-settings.json"
+"""Name of the file with the original settings."""
+
 READY = b"ready\n"
+"""Line that the guard prints when it is ready."""
 
 
 def record_path() -> Path:
@@ -295,7 +299,7 @@ def _lock(path: Path) -> int:
 
 
 def _is_ours(descriptor: int) -> bool:
-    """Return whether only this user can have written a record: it names files to write to."""
+    """Return whether only this user can write to a record. perftrail writes to the files that it names."""
     status = os.fstat(descriptor)
     return status.st_uid == os.geteuid() and status.st_mode & 0o022 == 0
 

@@ -38,17 +38,17 @@ ENTRY_BYTES = 4096
 class DiskWatch:
     """While entered, calls `stop` once if its directories grew by more than a number of bytes.
 
-    It checks the free space, which is cheap, and measures the directories and the deleted files that processes below
-    `root` keep open only if more than that is gone, because other programs write, too. What it cannot measure counts as
-    too much.
+    It checks the free space, which is cheap, and only if too much is gone, because other programs write, too, does it measure
+    the directories, and the deleted files that processes below `root` still have open. If it cannot measure them, that
+    counts as too much.
     """
 
     def __init__(
-        self, directories: Sequence[str], *, root: int, most_bytes: int, stop: Callable[[], None]
+        self, directories: Sequence[str], *, root: int, limit_bytes: int, stop: Callable[[], None]
     ) -> None:
         self._directories = tuple(directories)
         self._root = root
-        self._most_bytes = most_bytes
+        self._limit_bytes = limit_bytes
         self._stop = stop
         self._ended = threading.Event()
         self._free_before = 0
@@ -76,14 +76,14 @@ class DiskWatch:
     def _is_too_much(self) -> bool:
         try:
             gone = self._free_before - _free_bytes(self._directories)
-            if gone <= self._most_bytes:
+            if gone <= self._limit_bytes:
                 return False
             devices = {Path(path).stat().st_dev for path in self._directories}
             used = sum(map(_used_bytes, self._directories))
             processes = processes_below(self._root)
             return used + _deleted_bytes(
                 processes, devices
-            ) > self._most_bytes or _have_files_without_descriptor(processes)
+            ) > self._limit_bytes or _have_files_without_descriptor(processes)
         except OSError:
             return True
 
@@ -114,7 +114,7 @@ _FILES_WITHOUT_DESCRIPTOR = re.compile(r"^(?:scm_fds|UserFiles):\s*[1-9]", re.MU
 
 
 def _have_files_without_descriptor(processes: Collection[int]) -> bool:
-    """Whether files of processes are open only in messages of a socket, or in an io_uring: nobody can measure those."""
+    """Whether files of processes are open only in messages of a socket, or in an io_uring, which cannot be measured."""
     for process in processes:
         with suppress(OSError):
             for file in Path(f"/proc/{process}/fdinfo").iterdir():
@@ -210,7 +210,7 @@ class SandboxedStarter:
         with DiskWatch(
             self._watched,
             root=self._starter.start().server_pid,
-            most_bytes=self._sandbox.disk_bytes,
+            limit_bytes=self._sandbox.disk_bytes,
             stop=self._starter.cancel,
         ) as disk:
             ran = self._starter.run(limited)
@@ -242,10 +242,10 @@ class SandboxedStarter:
         return min((each for each in limits if each is not None), default=self._default_memory_bytes)
 
     def _environment(self, command: Command) -> Mapping[str, str]:
-        given = dict(command.environment)
+        variables = dict(command.environment)
         if not self._sandbox.has_network(self._phase):
-            given = {name: value for name, value in given.items() if name.lower() not in _PROXIES}
-        return {**given, **_READ_ONLY_CACHE} if "CCACHE_DIR" in given else given
+            variables = {name: value for name, value in variables.items() if name.lower() not in _PROXIES}
+        return {**variables, **_READ_ONLY_CACHE} if "CCACHE_DIR" in variables else variables
 
     def _refused(self, command: Command, ran: Ran, *, disk_full: bool) -> tuple[str, ...]:
         """Return the operations that were refused, certainly or probably; empty after a success."""

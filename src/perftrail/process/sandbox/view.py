@@ -137,9 +137,9 @@ def _deepest_above(path: str, directories: Iterable[str]) -> str:
 
 
 def _outermost(paths: Iterable[str]) -> list[str]:
-    """Return the paths that are inside no other path."""
-    there = tuple(paths)
-    return [path for path in there if not any(path.startswith(f"{other}/") for other in there)]
+    """Return the paths that are not inside another of them."""
+    every = tuple(paths)
+    return [path for path in every if not any(path.startswith(f"{other}/") for other in every)]
 
 
 def _depth(path: str) -> int:
@@ -159,6 +159,7 @@ def refuse_whole_home(directory: str) -> None:
 
 
 def _own_homes() -> tuple[str, ...]:
+    """Return the existing home directories of this user: by $HOME, and by the system's list of users."""
     named = [os.environ.get("HOME", ""), pwd.getpwuid(os.getuid()).pw_dir]
     real = (os.path.realpath(path) for path in named if path.startswith("/"))
     return tuple(path for path in dict.fromkeys(real) if path != "/" and Path(path).is_dir())
@@ -176,12 +177,12 @@ def _read_only(path: str) -> Sequence[str]:
     return ("--ro-bind-try", path, path)
 
 
-_IN_MEMORY = Path("/dev/shm")  # noqa: S108 - the directory is made by mkdtemp
+_IN_MEMORY = Path("/dev/shm")  # noqa: S108 - mkdtemp creates the directory
 _DIRECTORY = "perftrail-private-"
 
 
 class PrivateDirectories:
-    """Directories of one sandbox alone; a context manager that removes them.
+    """Directories of a single sandbox; a context manager that removes them.
 
     They are real directories, so that perftrail can empty them between two invocations, and their content counts as
     disk space. Only `/dev/shm` is in memory, as programs expect. `exchange` has the same name inside.
@@ -222,7 +223,7 @@ class PrivateDirectories:
         return intact
 
     def remove(self) -> None:
-        """Remove all of it."""
+        """Remove all directories."""
         self._claims.close()
 
 
