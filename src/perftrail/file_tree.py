@@ -159,7 +159,7 @@ def remove_tree(path: Path) -> None:
 
 
 def _empty(root: int) -> None:
-    """Remove everything in a directory. Nested directories are first moved up into it, because paths may be too long."""
+    """Remove everything in a directory. Nested directories are first moved up: their paths may be too long."""
     moved = 0
     while True:
         with os.scandir(root) as entries:

@@ -24,7 +24,7 @@ from perftrail.process.machine import read_machine
 from perftrail.process.machine.settings import restore_abandoned_settings
 from perftrail.sources.directory import ListedSource
 from perftrail.store import current_writer as stored_writer
-from perftrail.store import lock_for_writing, on_server, open_shared, open_store, server_of
+from perftrail.store import lock_for_writing, on_server, open_shared, open_store, parse_server
 from perftrail.studyfile import mistake
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def results_directory(study: Study, store: str | None) -> Path:
     """
     if store and Path(store).is_file():
         return Path(store).absolute().parent
-    directory = Path(store) if store and server_of(store) is None else Path(study.directory) / RESULTS
+    directory = Path(store) if store and parse_server(store) is None else Path(study.directory) / RESULTS
     return directory.absolute()
 
 
@@ -72,7 +72,7 @@ def results_database(study: Study, store: str | None) -> str:
     """Return the location of the samples: a file's path, or a server's address."""
     if store and Path(store).is_file():
         return str(Path(store).absolute())
-    return server_of(store) or str(results_directory(study, store) / DATABASE)
+    return parse_server(store) or str(results_directory(study, store) / DATABASE)
 
 
 @contextmanager

@@ -10,7 +10,14 @@ from pathlib import Path
 import pytest
 
 from perftrail.builds.builder import LocalBuilder
-from perftrail.builds.incremental import FIRST_CHECK, RAREST_CHECK, TreeState, listing, read_state, update_tree
+from perftrail.builds.incremental import (
+    FIRST_CHECK,
+    RAREST_CHECK,
+    TreeState,
+    listing,
+    read_state,
+    update_tree,
+)
 from perftrail.errors import StaleBuilds
 from perftrail.model.build import Built, Recipe
 from perftrail.model.subject import Revision, Subject

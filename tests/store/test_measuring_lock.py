@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from perftrail.store.lock import LOCK, MachineLock
+from perftrail.store.lock import TRY_LOCK, MachineLock
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +24,7 @@ class FakeConnection:
         self._row: tuple[Any, ...] | None = None
 
     def execute(self, statement: str, _: Sequence[object]) -> FakeConnection:
-        self._row = (self._taken.pop(0),) if statement == LOCK else None
+        self._row = (self._taken.pop(0),) if statement == TRY_LOCK else None
         return self
 
     def fetchone(self) -> tuple[Any, ...] | None:

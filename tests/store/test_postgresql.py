@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import create_engine, inspect
 
 from perftrail.errors import StoreError, StoreUnreachable, UsageError
-from perftrail.store import open_store, schema, server_of, shown
+from perftrail.store import open_store, parse_server, schema, shown
 from perftrail.store.postgresql import open_to_read, open_to_write
 from tests.store.examples import BUILD, BUILT, MACHINE, OTHER_MACHINE, RUNNABLE, acquaint, key, measurement
 from tests.store.server import PASSWORD
@@ -162,16 +162,16 @@ def test_an_invalid_percent_escape_is_reported_without_printing_the_password() -
 )
 def test_an_address_of_which_a_password_cannot_be_told_is_refused_unseen(address: str) -> None:
     with pytest.raises(UsageError) as refused:
-        server_of(address)
+        parse_server(address)
     assert "cret" not in str(refused.value)
     assert shown(address) == "postgresql://…"
 
 
 def test_an_address_of_another_kind_is_refused() -> None:
     with pytest.raises(UsageError, match=r"--store mysql://…: results are in a directory, or in PostgreSQL"):
-        server_of("mysql://ada:secret@host/db")
-    assert server_of("some/directory") is None
-    assert server_of(None) is None
+        parse_server("mysql://ada:secret@host/db")
+    assert parse_server("some/directory") is None
+    assert parse_server(None) is None
 
 
 def test_without_psycopg_it_is_said_how_to_have_it() -> None:

@@ -26,10 +26,10 @@ from perftrail.builds.trees import (
     benchmark_source_trees,
     build_source_trees,
     content_of_outputs,
-    is_usable_sccache,
     has_ccache,
-    values_of,
+    is_usable_sccache,
     no_output_message,
+    values_of,
     write_wrapper,
 )
 from perftrail.errors import CheckoutFailed
@@ -145,7 +145,11 @@ class Toolchain:
         """Return the machine's kind and the versions of the tools that shell lines and variables name."""
         named = {word for text in texts for word in _WORD.findall(text) if _arguments(word)}
         library = os.confstr("CS_GNU_LIBC_VERSION") or ""
-        return [platform.machine(), library, *(self._version(tool) for tool in sorted({*named, *_IMPLICIT_TOOLS}))]
+        return [
+            platform.machine(),
+            library,
+            *(self._version(tool) for tool in sorted({*named, *_IMPLICIT_TOOLS})),
+        ]
 
     def _version(self, tool: str) -> str:
         if tool not in self._known:
@@ -314,7 +318,9 @@ class BuildRunner:
     def _sccache_program(self) -> str:
         """The path of a usable sccache, or empty: in a sandbox, a build writes nothing that another build reads."""
         program = None if self._isolation is not None else shutil.which("sccache", path=search_path())
-        return program if program is not None and is_usable_sccache(self._version(program, "--version")) else ""
+        return (
+            program if program is not None and is_usable_sccache(self._version(program, "--version")) else ""
+        )
 
     def values(self, tree: Path) -> dict[str, str]:
         """Return the values of placeholders in a build in this tree."""

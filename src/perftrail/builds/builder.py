@@ -207,7 +207,10 @@ class LocalBuilder:
 
         The build's artefact is part of the key: layouts of a discarded build are not layouts of its replacement.
         """
-        named, tools = self._runner.study_files_digest(recipe.relink), self._runner.tools.fingerprint(recipe.relink)
+        named, tools = (
+            self._runner.study_files_digest(recipe.relink),
+            self._runner.tools.fingerprint(recipe.relink),
+        )
         return content_key(
             _KEY_VERSION, "layout", built.key, built.artefact, list(recipe.relink), named, tools, layout
         )

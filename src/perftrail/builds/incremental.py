@@ -1,8 +1,8 @@
 """Build subjects in the tree of an earlier revision, and compare some of them with clean builds.
 
 Outputs are stored in ``builds/artefacts/DIGEST``, outside the tree, which the next revision changes. `update_tree`
-turns one revision's tree into another's in place, so that the build reuses objects. `TreeState` records which builds of a
-tree were checked.
+turns one revision's tree into another's in place, so that the build reuses objects. `TreeState` records which builds
+of a tree were checked.
 """
 
 from __future__ import annotations
@@ -63,7 +63,9 @@ def update_tree(tree: Path, fresh: Path, *, before: Mapping[str, str], now: Mapp
     for name in gone:
         _remove(tree, name)
     links = [name for name, content in now.items() if content == _GIT_LINK_ENTRY]
-    changed = [name for name, content in now.items() if before.get(name) != content and content != _GIT_LINK_ENTRY]
+    changed = [
+        name for name, content in now.items() if before.get(name) != content and content != _GIT_LINK_ENTRY
+    ]
     stamp = time.time_ns()
     for name in changed:
         target = _free_path(tree, name)
@@ -149,8 +151,9 @@ RAREST_CHECK = 64
 class TreeState:
     """State of a reused tree: its revision, and its unchecked builds.
 
-    `usable`: its last build was not interrupted; otherwise the tree is checked out again. `gap` is the number of builds between two
-    checks, `unchecked` has the keys since the last one. `seconds` is the time of the last clean build.
+    `usable`: its last build was not interrupted; otherwise the tree is checked out again. `gap` is the number of
+    builds between two checks, `unchecked` has the keys since the last one. `seconds` is the time of the last clean
+    build.
     """
 
     usable: bool = False
@@ -310,7 +313,9 @@ class ReusedTrees:
             why = self._compare_stored_build(checked, workspace)
         if not why:
             return JobResult(outcome=None)
-        unchecked = sorted(path for path in self._builds.glob(f"*/{UNCHECKED}") if path.read_text() == job.recipe)
+        unchecked = sorted(
+            path for path in self._builds.glob(f"*/{UNCHECKED}") if path.read_text() == job.recipe
+        )
         return JobResult(
             outcome=None, stale=tuple(path.parent.name for path in unchecked), messages=(_reuse_stopped(why),)
         )

@@ -101,7 +101,9 @@ def pack_build(
         for key in benchmark_builds
         for each in sorted((home / _BENCHMARK_BUILDS).glob(f"{key}*"))
     ]
-    return pack(builds, [*build_files, *benchmark_files], what=f"build {built.key[:12]}", exclude=(_WORKTREE_LINK,))
+    return pack(
+        builds, [*build_files, *benchmark_files], what=f"build {built.key[:12]}", exclude=(_WORKTREE_LINK,)
+    )
 
 
 def unpack_build(packed: bytes, builds: Path, built: Built, *, log: str) -> None:

@@ -40,8 +40,8 @@ _KEY = re.compile(r"[0-9a-f]{32}")
 class RemovableBuild:
     """A removable item: the cost of building it, and the time of its last use, in seconds since 1970.
 
-    `seconds` is the cost, `last_used` the time. Without its file `marker`, the item does not count as built. `shared` is
-    an artefact that other builds may use, too. Items with `in_use` are not removed.
+    `seconds` is the cost, `last_used` the time. Without its file `marker`, the item does not count as built. `shared`
+    is an artefact that other builds may use, too. Items with `in_use` are not removed.
     """
 
     home: Path

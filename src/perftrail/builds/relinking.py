@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from perftrail.builds.artefact import content_of, loader_texts
 from perftrail.builds.steps import search_path
-from perftrail.builds.trees import build_source_trees, content_of_outputs, outputs_by_tree, no_output_message
+from perftrail.builds.trees import build_source_trees, content_of_outputs, no_output_message, outputs_by_tree
 from perftrail.file_tree import remove_tree
 
 if TYPE_CHECKING:

@@ -130,7 +130,9 @@ class Patcher:
                     tree_memory="off",
                 )
             )  # fmt: skip
-            return _GitResult(succeeded=ran.ended == Exited(code=0), output=_text(output), errors=_text(errors))
+            return _GitResult(
+                succeeded=ran.ended == Exited(code=0), output=_text(output), errors=_text(errors)
+            )
 
 
 def _rejected(output: str) -> dict[str, list[int]]:

@@ -159,7 +159,9 @@ def apply_partially(git: Git, file: Path, tree: Path) -> tuple[Obstacle, ...]:
         Obstacle(path=path, clash="rejected", passages=tuple(lines)) for path, lines in passages.items()
     ]
     absent = [Obstacle(path=path, clash="absent") for path in dict.fromkeys(_ABSENT.findall(result.errors))]
-    existing = [Obstacle(path=path, clash="added") for path in dict.fromkeys(_EXISTING.findall(result.errors))]
+    existing = [
+        Obstacle(path=path, clash="added") for path in dict.fromkeys(_EXISTING.findall(result.errors))
+    ]
     if not (refused or absent or existing):
         raise SourceError(f"the patch cannot be applied: {result.why}")
     return (*refused, *absent, *existing)

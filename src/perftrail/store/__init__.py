@@ -19,7 +19,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, assert_never, overload
 
-from perftrail.store.location import on_server, server_of, shown
+from perftrail.store.location import on_server, parse_server, shown
 from perftrail.store.lock import Holder, current_writer, lock_for_writing
 from perftrail.store.memory import MemoryStore
 from perftrail.store.transactions import LIMIT_SECONDS, ServerBack, ServerUnreachable, ServerWait
@@ -40,7 +40,7 @@ __all__ = [
     "on_server",
     "open_shared",
     "open_store",
-    "server_of",
+    "parse_server",
     "shown",
 ]
 

@@ -20,12 +20,12 @@ from perftrail.errors import StoreError, UsageError
 from perftrail.model.measurement import InvocationKey
 from perftrail.store import schema
 from perftrail.store.databases import open_snapshot, to_write
-from perftrail.store.identifiers import TextIds, chunks, insert_many, insert_unless_there
+from perftrail.store.identifiers import TextIds, chunks, insert_many, insert_unless_exists
 from perftrail.store.location import on_server, shown
-from perftrail.store.lock import FAMILY
+from perftrail.store.lock import LOCK_FAMILY
 from perftrail.store.outcomes import PHASES
-from perftrail.store.rows import named
-from perftrail.store.transactions import TRIES, Transactions
+from perftrail.store.rows import describe_invocation
+from perftrail.store.transactions import MOST_ATTEMPTS, Transactions
 from perftrail.store.upkeep import locked
 
 if TYPE_CHECKING:
@@ -265,7 +265,7 @@ def insert_invocations(
     keys = [(row["runnable_id"], row["machine_id"], row["phase"], row["ordinal"]) for row in rows]
     existing = {each.key: each for each in invocations_at(connection, keys)}
     done.differs += (
-        named(each.key)
+        describe_invocation(each.key)
         for each in batch
         if each.key in existing and existing[each.key].content != each.content
     )
@@ -463,7 +463,7 @@ class StoreCopy:
 
         def put(connection: Connection, _: Copied) -> None:
             if rows:
-                connection.execute(insert_unless_there(connection, schema.machine), rows)
+                connection.execute(insert_unless_exists(connection, schema.machine), rows)
 
         self._put(put)
 
@@ -475,7 +475,7 @@ class StoreCopy:
                 known = names.find_all(connection, wanted)
                 missing = [{column: text} for text in wanted if text not in known]
                 if missing:
-                    connection.execute(insert_unless_there(connection, table), missing)
+                    connection.execute(insert_unless_exists(connection, table), missing)
 
             self._put(put)
 
@@ -522,7 +522,7 @@ class StoreCopy:
         for chunk in chunks(self._rows(schema.revision)):
 
             def put(connection: Connection, _: Copied, rows: Sequence[Named] = chunk) -> None:
-                connection.execute(insert_unless_there(connection, schema.revision), rows)
+                connection.execute(insert_unless_exists(connection, schema.revision), rows)
 
             self._put(put)
 
@@ -601,7 +601,7 @@ class StoreCopy:
 
 def _write(target: Transactions, work: Work) -> None:
     """Write a batch; repeat it if another process stored some of it after the check."""
-    for left in reversed(range(TRIES)):
+    for left in reversed(range(MOST_ATTEMPTS)):
         try:
             target.write(work)
         except StoreError as error:
@@ -615,7 +615,7 @@ def _await_other_copies(connection: Connection) -> None:
     """Wait for other copies into a server's database: rows without a key would be copied twice."""
     if connection.dialect.name == "postgresql":
         turn = text("SELECT pg_advisory_xact_lock(:family, :key)")
-        connection.execute(turn, {"family": FAMILY, "key": COPYING})
+        connection.execute(turn, {"family": LOCK_FAMILY, "key": COPYING})
 
 
 def _named(row: Row[Any]) -> Named:

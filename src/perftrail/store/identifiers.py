@@ -1,6 +1,6 @@
 """Look up the integer ids of texts once, and cache them.
 
-Also insert statements that are the same for every database.
+Also build insert statements that are the same for every database.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Insert = postgresql.Insert | sqlite.Insert
 
 
-def insert_unless_there(connection: Connection, table: Table) -> Insert:
+def insert_unless_exists(connection: Connection, table: Table) -> Insert:
     """Return an insert that does nothing if the row's key exists; it waits for a concurrent insert."""
     return _insert(connection, table).on_conflict_do_nothing()
 
@@ -86,7 +86,7 @@ class TextIds:
         found = self.find(connection, text)
         if found is not None:
             return found
-        added = insert_unless_there(connection, self._table).values({self._text.name: text})
+        added = insert_unless_exists(connection, self._table).values({self._text.name: text})
         id = connection.scalars(added.returning(self._table.c.id)).one_or_none()
         if id is None:  # another writer has just inserted it
             id = self.find_all(connection, [text])[text]

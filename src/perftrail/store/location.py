@@ -14,10 +14,10 @@ HARMLESS = {
     *("target_session_attrs", "load_balance_hosts", "channel_binding", "gssencmode"),
     *("sslmode", "sslcert", "sslkey", "sslrootcert", "sslcrl", "sslcrldir"),
 }
-"""Parameters of an address that may be shown; a misspelt one could contain a password."""
+"""Parameters of an address that messages may contain; a misspelt one could contain a password."""
 
 HIDDEN = "postgresql://…"
-"""Shown instead of an address whose password cannot be separated."""
+"""Text for an address whose password cannot be separated."""
 
 ADDRESS = re.compile(
     r"postgres(?:ql)?://(?:(?P<user>[^:@/?]*)(?::(?P<password>[^@/]*))?@)?"
@@ -35,8 +35,8 @@ def on_server(location: str) -> bool:
     return location.startswith(SERVERS)
 
 
-def server_of(named: str | None) -> str | None:
-    """Return the address in `--store`; `None` for a directory or nothing.
+def parse_server(named: str | None) -> str | None:
+    """Return the server's address in `--store`; `None` for a directory or nothing.
 
     Raises `UsageError` for another kind of address, and for one that cannot be parsed.
     """

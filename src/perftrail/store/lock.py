@@ -47,7 +47,7 @@ class Holder:
 
 
 def _ignore(_: Holder) -> None:
-    """Ignore the holder."""
+    """Do nothing."""
 
 
 @contextmanager
@@ -80,7 +80,7 @@ def current_writer(path: str) -> Holder | None:
         holder = _parse(Path(f"{Path(path).resolve()}.lock").read_bytes())
     except OSError:
         return None
-    return holder if holder is not None and _lives(holder.pid) else None
+    return holder if holder is not None and _is_alive(holder.pid) else None
 
 
 def _open(name: Path) -> int:
@@ -95,11 +95,11 @@ def _open(name: Path) -> int:
 
 
 def _acquire(descriptor: int, path: str, *, wait: bool, on_wait: Callable[[Holder], None]) -> None:
-    result: Holder | None = None
+    reported: Holder | None = None
     silent_since: float | None = None
     while not _lock(descriptor, path):
         holder = _parse(os.pread(descriptor, 1 << 20, 0))
-        if holder is None or not _lives(holder.pid):
+        if holder is None or not _is_alive(holder.pid):
             # The holder has not written its name yet, or it is ending.
             silent_since = silent_since or time.monotonic()
             if time.monotonic() - silent_since < READ_SECONDS:
@@ -113,8 +113,8 @@ def _acquire(descriptor: int, path: str, *, wait: bool, on_wait: Callable[[Holde
             raise StoreLocked(
                 f"{path}: {holder} writes to it; wait until it ends, or name another store with --store"
             )
-        if holder != result:
-            result = holder
+        if holder != reported:
+            reported = holder
             on_wait(holder)
         time.sleep(POLL_SECONDS)
 
@@ -150,7 +150,7 @@ def _parse(content: bytes) -> Holder | None:
         return None
 
 
-def _lives(pid: int) -> bool:
+def _is_alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -174,17 +174,17 @@ def _release_in_child() -> None:
 os.register_at_fork(after_in_child=_release_in_child)
 
 
-FAMILY = 0x7065_7266
+LOCK_FAMILY = 0x7065_7266
 """First half of the keys of perftrail's advisory locks; other programs may use such locks, too."""
 
 SERVER_POLL_SECONDS = 0.5
 """Time between two attempts of a waiting process, in seconds."""
 
-NAMED = re.compile(r"perftrail (\d+) since (\S+) \S+")
+CONNECTION_NAME = re.compile(r"perftrail (\d+) since (\S+) \S+")
 
-LOCK = "SELECT pg_try_advisory_lock(%s, %s)"
+TRY_LOCK = "SELECT pg_try_advisory_lock(%s, %s)"
 
-HELD = """
+HOLDER_QUERY = """
 SELECT activity.pid, activity.application_name
 FROM pg_locks AS lock JOIN pg_stat_activity AS activity USING (pid)
 WHERE lock.locktype = 'advisory' AND lock.granted AND lock.objsubid = 2
@@ -204,7 +204,7 @@ class MachineLock:
 
     The first connection waits for the process that has the lock and calls `on_wait` with it, or raises
     `StoreLocked`. A later one raises `StoreLocked` if another process got the lock while the server did not answer,
-    because samples of both would be worthless.
+    because samples of two processes that measure at once are useless.
     """
 
     def __init__(self, machine: str, *, where: str, wait: bool, on_wait: Callable[[Holder], None]) -> None:
@@ -217,7 +217,7 @@ class MachineLock:
 
     def acquire(self, connection: psycopg.Connection) -> None:
         """Acquire the lock, on a connection that commits each statement."""
-        result: Holder | None = None
+        reported: Holder | None = None
         while not self._try_acquire(connection):
             current = self._holder(connection)
             if current is None:  # the lock was released between the two queries
@@ -238,24 +238,24 @@ class MachineLock:
                     f"{self._where}: {holder} measures on this machine into the same store; wait until it ends, "
                     "or name another store with --store"
                 )
-            elif holder != result:
-                result = holder
+            elif holder != reported:
+                reported = holder
                 self._on_wait(holder)
             time.sleep(SERVER_POLL_SECONDS)
         self._acquired_before = True
 
     def _try_acquire(self, connection: psycopg.Connection) -> bool:
-        row = connection.execute(LOCK, (FAMILY, self._key)).fetchone()
+        row = connection.execute(TRY_LOCK, (LOCK_FAMILY, self._key)).fetchone()
         return row is not None and bool(row[0])
 
     def _holder(self, connection: psycopg.Connection) -> tuple[int, str] | None:
         """Return the server process of the lock's holder, and its connection's name."""
-        row = connection.execute(HELD, (FAMILY, self._key)).fetchone()
+        row = connection.execute(HOLDER_QUERY, (LOCK_FAMILY, self._key)).fetchone()
         return None if row is None else (row[0], row[1] or "")
 
 
 def _parse_name(name: str) -> Holder:
-    found = NAMED.fullmatch(name)
+    found = CONNECTION_NAME.fullmatch(name)
     if found is None:
         return Holder(pid=0)
     return Holder(pid=int(found[1]), command=("perftrail",), started=found[2])

@@ -10,14 +10,14 @@ from perftrail.errors import StoreError
 from perftrail.model.measurement import FailedInvocation, Machine, Measurement, Samples
 from perftrail.model.store_records import StepRecord, StoreProgress
 from perftrail.store.rows import (
-    accepted,
-    accepted_note,
-    accepted_runnable,
     build_outcome_from_json,
     build_outcome_to_json,
     duplicate_key,
     identifier,
     storable,
+    storable_note,
+    storable_outcome,
+    storable_runnable,
     to_json,
     unknown,
     unknown_machine,
@@ -63,7 +63,7 @@ class MemoryStore:
         self._outcomes: dict[str, dict[InvocationKey, Outcome]] = {}
         self._searches: list[_Search] = []
         self._order: list[Outcome] = []
-        self._builds_kept = 0
+        self._build_count = 0
         self._notes: list[RegressionNote] = []
         self._comparisons: list[ComparisonRecord] = []
 
@@ -91,7 +91,7 @@ class MemoryStore:
     def add_build(self, record: BuildRecord) -> None:
         """Store the outcome of a build; the last record of a key counts."""
         self._write()
-        self._builds_kept += 1
+        self._build_count += 1
         plain = replace(
             record,
             revision=storable(record.revision),
@@ -123,7 +123,7 @@ class MemoryStore:
         With `last`, it comes after all others from then on.
         """
         self._write()
-        plain = accepted_runnable(runnable)
+        plain = storable_runnable(runnable)
         self._keys.add(plain.key)
         name = replace(plain, artefact="", origin=None)
         known = self._runnables.pop(name, plain) if last else self._runnables.get(name, plain)
@@ -133,11 +133,11 @@ class MemoryStore:
 
     def runnables(self, benchmark: str | None = None) -> Sequence[Runnable]:
         """Return every runnable, or those of one benchmark, in the order in which they were stored."""
-        return [kept for kept in self._runnables.values() if benchmark in (None, kept.benchmark)]
+        return [each for each in self._runnables.values() if benchmark in (None, each.benchmark)]
 
     def revisions(self) -> frozenset[str]:
         """Return the ids of the revisions of all runnables."""
-        return frozenset(kept.revision for kept in self._runnables.values())
+        return frozenset(each.revision for each in self._runnables.values())
 
     def add_revisions(self, revisions: Iterable[tuple[int, Revision]]) -> None:
         """Store revisions, each with its position in the history; a known one gets its new position and label."""
@@ -162,7 +162,7 @@ class MemoryStore:
 
     def ran(self, runnables: Collection[str], machine: str) -> frozenset[str]:
         """Return the runnables, among these, that have an invocation on a machine."""
-        return frozenset(key for key in runnables if self._of(key, machine))
+        return frozenset(key for key in runnables if self._outcomes_of(key, machine))
 
     def add(self, outcome: Outcome) -> None:
         """Store an outcome. Raises `StoreError` if its key exists."""
@@ -172,7 +172,7 @@ class MemoryStore:
         """Store many outcomes, all or none. Raises `StoreError` as `add` does."""
         self._write()
         new: dict[InvocationKey, Outcome] = {}
-        for outcome in map(accepted, outcomes):
+        for outcome in map(storable_outcome, outcomes):
             key = outcome.key
             if key.machine not in self._machines:
                 raise unknown(key, "machine")
@@ -187,18 +187,18 @@ class MemoryStore:
 
     def outcomes(self, runnables: Collection[str], machine: str) -> Mapping[str, tuple[Outcome, ...]]:
         """Return the outcomes of runnables on a machine: warm-ups first, then by ordinal."""
-        return {runnable: self._of(runnable, machine) for runnable in runnables}
+        return {runnable: self._outcomes_of(runnable, machine) for runnable in runnables}
 
     def samples(
         self, runnables: Collection[str], machine: str, metrics: Collection[str]
     ) -> Mapping[str, Samples]:
         """Return the samples of runnables on a machine for some metrics; runnables that never ran are missing."""
-        outcomes = {runnable: self._of(runnable, machine) for runnable in runnables}
+        outcomes = {runnable: self._outcomes_of(runnable, machine) for runnable in runnables}
         return {runnable: _samples(each, metrics) for runnable, each in outcomes.items() if each}
 
-    def _of(self, runnable: str, machine: str) -> tuple[Outcome, ...]:
-        kept = self._outcomes.get(runnable, {}).values()
-        here = [outcome for outcome in kept if outcome.key.machine == machine]
+    def _outcomes_of(self, runnable: str, machine: str) -> tuple[Outcome, ...]:
+        every = self._outcomes.get(runnable, {}).values()
+        here = [outcome for outcome in every if outcome.key.machine == machine]
         return tuple(sorted(here, key=lambda outcome: (outcome.key.phase != "warmup", outcome.key.ordinal)))
 
     def open_search(self, record: SearchRecord) -> None:
@@ -259,7 +259,7 @@ class MemoryStore:
         """Return how much the store contains."""
         return StoreProgress(
             invocations=len(self._order),
-            builds=self._builds_kept,
+            builds=self._build_count,
             searches=len(self._searches),
             answers=sum(search.record.answer is not None for search in self._searches),
             steps=sum(len(search.steps) for search in self._searches),
@@ -269,11 +269,11 @@ class MemoryStore:
 
     def recent(self, most: int) -> Sequence[tuple[Runnable, Outcome]]:
         """Return the last outcomes, newest first, each with its first runnable."""
-        stands: dict[str, Runnable] = {}
+        first: dict[str, Runnable] = {}
         for runnable in self._runnables.values():
-            stands.setdefault(runnable.key, runnable)
+            first.setdefault(runnable.key, runnable)
         latest = reversed(self._order[-most:])
-        return [(stands[each.key.runnable], each) for each in latest if each.key.runnable in stands]
+        return [(first[each.key.runnable], each) for each in latest if each.key.runnable in first]
 
     def notes(self) -> Sequence[RegressionNote]:
         """Return the notes about regressions, oldest first."""
@@ -282,7 +282,7 @@ class MemoryStore:
     def add_note(self, note: RegressionNote) -> None:
         """Store a note about a regression."""
         self._write()
-        self._notes.append(accepted_note(note))
+        self._notes.append(storable_note(note))
 
     def _write(self) -> None:
         if self._refusal:

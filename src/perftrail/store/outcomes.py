@@ -59,7 +59,7 @@ class Interned:
 
 
 def write(connection: Connection, outcomes: Sequence[Outcome], interned: Interned, *, perftrail: str) -> None:
-    """Insert accepted outcomes. Raises `StoreError` for an unknown machine or runnable."""
+    """Insert outcomes in storable form. Raises `StoreError` for an unknown machine or runnable."""
     version = interned.perftrails.intern(connection, perftrail)
     interned.runnables.find_all(connection, {outcome.key.runnable for outcome in outcomes})
     measured = [outcome for outcome in outcomes if isinstance(outcome, Measurement)]
@@ -143,20 +143,20 @@ def first_stored(connection: Connection, outcomes: Sequence[Outcome], interned: 
     seen: set[InvocationKey] = set()
     for outcome in outcomes:
         key = outcome.key
-        kept = select(table.c.id).where(
+        stored = select(table.c.id).where(
             table.c.runnable_id == interned.runnables.find(connection, key.runnable),
             table.c.machine_id == interned.machines.find(connection, key.machine),
             table.c.phase == PHASES.index(key.phase),
             table.c.ordinal == key.ordinal,
         )
-        if key in seen or connection.scalar(kept) is not None:
+        if key in seen or connection.scalar(stored) is not None:
             return outcome
         seen.add(key)
     return None
 
 
 def all_stored(connection: Connection, outcomes: Sequence[Outcome], interned: Interned) -> bool:
-    """Return whether the store has every one of some accepted outcomes unchanged."""
+    """Return whether the store has all of these outcomes, in storable form, unchanged."""
     by_machine: dict[str, list[Outcome]] = defaultdict(list)
     for outcome in outcomes:
         by_machine[outcome.key.machine].append(outcome)
@@ -195,7 +195,7 @@ class _Values:
     methods: Mapping[int, Mapping[str, str]]
 
 
-def _outcome(row: Row[Any], runnable: str, machine: str, kept: _Values) -> Outcome:
+def _outcome(row: Row[Any], runnable: str, machine: str, values: _Values) -> Outcome:
     key = InvocationKey(runnable=runnable, machine=machine, phase=PHASES[row.phase], ordinal=row.ordinal)
     if not isfinite(row.seconds):
         raise ValueError("the time of an invocation is not finite")
@@ -210,8 +210,8 @@ def _outcome(row: Row[Any], runnable: str, machine: str, kept: _Values) -> Outco
         key=key,
         started=row.started,
         seconds=row.seconds,
-        values=kept.values.get(row.id, {}),
-        methods=kept.methods.get(row.id, {}),
+        values=values.values.get(row.id, {}),
+        methods=values.methods.get(row.id, {}),
         flags=texts_from_json(row.flags) if row.flags else (),
         log=row.log or "",
         draw=_draw(row),
@@ -313,8 +313,8 @@ def read_recent(connection: Connection, most: int, interned: Interned) -> Sequen
 SAMPLE = 1
 """Number of the sample phase in the table."""
 
-MANY = 4
-"""If more than 1/MANY of a store's runnables are requested, all are read: single look-ups cost more."""
+READ_ALL_FACTOR = 4
+"""If more than one in this number of runnables is requested, all are read: single look-ups cost more."""
 
 BATCH = 10_000
 """Number of rows that are Python objects at a time, before they become values."""
@@ -335,10 +335,10 @@ def read_samples(
     # For a plain column, SQLite would see that it is equal in all rows, and sort rows that the index has in order.
     here = table.c.machine_id + 0 == machine_id
     known = interned.metrics.find_all(connection, metrics)
-    kept = connection.scalar(select(func.count()).select_from(schema.runnable)) or 0
-    if len(runnables) * MANY > kept:
-        asked = set(runnables)
-        keys = {id: key for id, key in interned.runnables.by_id(connection).items() if key in asked}
+    runnable_count = connection.scalar(select(func.count()).select_from(schema.runnable)) or 0
+    if len(runnables) * READ_ALL_FACTOR > runnable_count:
+        requested = set(runnables)
+        keys = {id: key for id, key in interned.runnables.by_id(connection).items() if key in requested}
         parts: Sequence[Conditions] = [(here,)]
     else:
         keys = {id: key for key, id in interned.runnables.find_all(connection, runnables).items()}

@@ -1,4 +1,4 @@
-"""Open a PostgreSQL server's database: settings, lock, required capabilities, and its errors for people."""
+"""Open a PostgreSQL server's database: settings, lock, required capabilities and errors."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from sqlalchemy.exc import DBAPIError
 from perftrail.errors import StoreError, StoreUnreachable, UsageError
 from perftrail.model.wording import quoted, suggestion
 from perftrail.store.location import parameters, shown
-from perftrail.store.lock import FAMILY, MachineLock, application_name
+from perftrail.store.lock import LOCK_FAMILY, MachineLock, application_name
 from perftrail.store.migrations import NOTHING, refuse_newer, refuse_older, shipped, upgrade, version
-from perftrail.store.transactions import Contended, Database, disposing
+from perftrail.store.transactions import Database, TransactionConflict, disposing
 
 try:
     import psycopg
@@ -49,7 +49,7 @@ REFUSALS = {
 }
 """Texts of permanent errors, with remedies; the first match counts."""
 
-ABSENCES = {
+UNREACHABLE = {
     "failed to resolve host": "check the host's name, and the network",
     "too many|remaining connection slots": "wait for others to end, or raise the server's max_connections",
     "starting up|shutting down|recovery mode|not yet accepting": "wait until it has started, and try again",
@@ -74,10 +74,10 @@ REMEDIES = {
 }
 """Remedies for errors of the server, by the beginning of their codes."""
 
-GONE = ("08", "57P01", "57P02", "57P03", "53300")
+UNREACHABLE_CODES = ("08", "57P01", "57P02", "57P03", "53300")
 """Beginnings of the codes of errors that mean an unreachable server."""
 
-CONTENDED = ("40001", "40P01")
+CONFLICT_CODES = ("40001", "40P01")
 """Codes of a transaction that was rolled back because of another one."""
 
 
@@ -89,21 +89,21 @@ def translate_errors(where: str) -> Iterator[None]:
     except DBAPIError as error:
         if not isinstance(error.orig, psycopg.Error):  # SQLite's error, from a file that is copied
             raise
-        raise _explained(where, error.orig) from error
+        raise _store_error(where, error.orig) from error
     except psycopg.Error as error:
-        raise _explained(where, error) from error
+        raise _store_error(where, error) from error
 
 
-def _explained(where: str, error: BaseException | None) -> StoreError:
+def _store_error(where: str, error: BaseException | None) -> StoreError:
     code = getattr(error, "sqlstate", None) or ""
     why = _first_line(error)
-    if code in CONTENDED:
-        return Contended(f"{where}: {why}: other processes write at the same time; start again")
-    if isinstance(error, psycopg.OperationalError) and (not code or code.startswith(GONE)):
+    if code in CONFLICT_CODES:
+        return TransactionConflict(f"{where}: {why}: other processes write at the same time; start again")
+    if isinstance(error, psycopg.OperationalError) and (not code or code.startswith(UNREACHABLE_CODES)):
         refused = _matching_remedy(why, REFUSALS)
         if refused is not None:
             return StoreError(f"{where}: {why}: {refused}")
-        return StoreUnreachable(f"{where}: {why}: {_matching_remedy(why, ABSENCES)}", why=why)
+        return StoreUnreachable(f"{where}: {why}: {_matching_remedy(why, UNREACHABLE)}", why=why)
     known = next((remedy for prefix, remedy in REMEDIES.items() if code.startswith(prefix)), None)
     kind = code or type(error).__name__
     return StoreError(
@@ -175,7 +175,8 @@ def open_to_write(
         if found < known[-1].number:
             with database(engine, where=where).writing.begin() as connection:
                 connection.execute(
-                    text("SELECT pg_advisory_xact_lock(:family, :key)"), {"family": FAMILY, "key": UPGRADING}
+                    text("SELECT pg_advisory_xact_lock(:family, :key)"),
+                    {"family": LOCK_FAMILY, "key": UPGRADING},
                 )
                 upgrade(connection, known, where=where)
     return engine
@@ -228,15 +229,15 @@ def _settings(url: str) -> dict[str, str]:
         if name not in (*known, "ssl"):
             raise UsageError(f"{where}: unknown parameter {quoted(name)}{suggestion(name, known)}")
     try:
-        given = conninfo_to_dict(url)
+        settings = conninfo_to_dict(url)
     except psycopg.ProgrammingError as error:
         # libpq quotes the invalid part, which may be a part of a password.
         raise UsageError(
             f"{where}: this is not an address such as postgresql://USER@HOST:5432/DATABASE; write %25 for %"
         ) from error
-    own = ("client_encoding", "application_name")
+    fixed = ("client_encoding", "application_name")
     return SETTINGS | {
-        name: str(value) for name, value in given.items() if value is not None and name not in own
+        name: str(value) for name, value in settings.items() if value is not None and name not in fixed
     }
 
 

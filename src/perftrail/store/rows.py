@@ -31,7 +31,7 @@ LARGEST_DRAWN = {"turn": 2**15 - 1, "seed": 2**63 - 1, "layout": 2**31 - 1}
 
 
 def storable(text: str) -> str:
-    r"""Return a text with everything escaped that a database could refuse.
+    r"""Return a text in which every character that a database could refuse is escaped.
 
     >>> storable("b\udce9b\x00")
     'b\\udce9b\\x00'
@@ -40,7 +40,7 @@ def storable(text: str) -> str:
 
 
 def identifier(text: str, what: str) -> str:
-    """Return a text that is used as a key; raise `StoreError` if it would need escapes."""
+    """Return a text that is used as a key. Raises `StoreError` if a character would have to be escaped."""
     if text != storable(text):
         raise StoreError(f"{what} {text!r}: contains characters that no store can represent; rename it")
     return text
@@ -65,20 +65,22 @@ def to_json(value: Json | Mapping[str, Json], what: str) -> str:
         raise StoreError(f"{what}: {error}; only JSON data can be stored") from error
 
 
-def named(key: InvocationKey) -> str:
-    """Return the name of an invocation for messages."""
+def describe_invocation(key: InvocationKey) -> str:
+    """Return the description of an invocation for messages."""
     return f"{key.phase} {key.ordinal} of {key.runnable[:12]} on machine {key.machine[:12]}"
 
 
 def unknown(key: InvocationKey, what: str) -> StoreError:
     """Return the error of an invocation whose machine or runnable (`what`) is not in the store."""
-    return StoreError(f"{named(key)}: the store does not know this {what}; store it with add_{what} first")
+    return StoreError(
+        f"{describe_invocation(key)}: the store does not know this {what}; store it with add_{what} first"
+    )
 
 
 def duplicate_key(key: InvocationKey, where: str) -> StoreError:
     """Return the error of an invocation that the store already has."""
     return StoreError(
-        f"{where}: {named(key)} exists already; outcomes are never changed, use another ordinal"
+        f"{where}: {describe_invocation(key)} exists already; outcomes are never changed, use another ordinal"
     )
 
 
@@ -94,9 +96,9 @@ def unknown_search(key: str, machine: str, where: str) -> StoreError:
     )
 
 
-def accepted(outcome: Outcome) -> Outcome:
+def storable_outcome(outcome: Outcome) -> Outcome:
     """Return an outcome in storable form; raise `StoreError` if that is impossible."""
-    where = named(outcome.key)
+    where = describe_invocation(outcome.key)
     seconds = finite(outcome.seconds, f"{where}: its time")
     if isinstance(outcome, FailedInvocation):
         failure = Failure(
@@ -110,7 +112,7 @@ def accepted(outcome: Outcome) -> Outcome:
             started=storable(outcome.started),
             seconds=seconds,
             failure=failure,
-            draw=_accepted_draw(outcome.draw, where),
+            draw=_storable_draw(outcome.draw, where),
         )
     if without := set(outcome.methods) - set(outcome.values):
         raise StoreError(
@@ -127,21 +129,21 @@ def accepted(outcome: Outcome) -> Outcome:
         methods={metric: storable(method) for metric, method in outcome.methods.items()},
         flags=tuple(storable(flag) for flag in outcome.flags),
         log=storable(outcome.log),
-        draw=_accepted_draw(outcome.draw, where),
+        draw=_storable_draw(outcome.draw, where),
     )
 
 
-def _accepted_draw(draw: Draw, where: str) -> Draw:
+def _storable_draw(draw: Draw, where: str) -> Draw:
     """Return a draw in storable form; raise `StoreError` for numbers that no column accepts."""
-    for name, most in LARGEST_DRAWN.items():
-        if not 0 <= getattr(draw, name) <= most:
+    for name, largest in LARGEST_DRAWN.items():
+        if not 0 <= getattr(draw, name) <= largest:
             raise StoreError(
-                f"{where}: its {name} is {getattr(draw, name)}; a store accepts numbers from 0 to {most}"
+                f"{where}: its {name} is {getattr(draw, name)}; a store accepts numbers from 0 to {largest}"
             )
     return replace(draw, block=identifier(draw.block, "block"))
 
 
-def accepted_runnable(runnable: Runnable) -> Runnable:
+def storable_runnable(runnable: Runnable) -> Runnable:
     """Return a runnable in storable form; raise `StoreError` if its key is not storable."""
     return replace(
         runnable,
@@ -150,11 +152,11 @@ def accepted_runnable(runnable: Runnable) -> Runnable:
         variant=storable(runnable.variant),
         benchmark=storable(runnable.benchmark),
         artefact=storable(runnable.artefact),
-        origin=None if runnable.origin is None else _accepted_origin(runnable.origin),
+        origin=None if runnable.origin is None else _storable_origin(runnable.origin),
     )
 
 
-def _accepted_origin(origin: Origin) -> Origin:
+def _storable_origin(origin: Origin) -> Origin:
     return Origin(
         recipe=storable(origin.recipe),
         lines=tuple(map(storable, origin.lines)),
@@ -162,7 +164,7 @@ def _accepted_origin(origin: Origin) -> Origin:
     )
 
 
-def accepted_note(note: RegressionNote) -> RegressionNote:
+def storable_note(note: RegressionNote) -> RegressionNote:
     """Return a note in storable form. Raises `StoreError` for an unknown status."""
     if note.status not in STATUSES:
         raise StoreError(f"note: the status {note.status!r} is not valid; choose {listed(STATUSES)}")

@@ -15,14 +15,11 @@ from perftrail.errors import StoreError
 from perftrail.model.build import Failure
 from perftrail.model.measurement import Machine
 from perftrail.model.store_records import ComparisonRecord, RegressionNote, StoreProgress
-from perftrail.store import outcomes as kept
+from perftrail.store import outcomes as outcome_rows
 from perftrail.store import schema
-from perftrail.store.identifiers import TextIds, chunks, insert_or_replace, insert_unless_there
+from perftrail.store.identifiers import TextIds, chunks, insert_or_replace, insert_unless_exists
 from perftrail.store.outcomes import read_recent, read_samples
 from perftrail.store.rows import (
-    accepted,
-    accepted_note,
-    accepted_runnable,
     build_from_row,
     build_outcome_to_json,
     duplicate_key,
@@ -37,6 +34,9 @@ from perftrail.store.rows import (
     search_from_row,
     step_from_row,
     storable,
+    storable_note,
+    storable_outcome,
+    storable_runnable,
     to_json,
     unknown_machine,
     unknown_search,
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from perftrail.store.transactions import Database, ServerWait
 
 
-def read_mark(connection: Connection) -> StoreProgress:
+def read_progress(connection: Connection) -> StoreProgress:
     """Return how much the store contains. Additions have the largest ids, so the last row suffices."""
     last = {
         table.name: select(func.coalesce(func.max(table.c.id), 0)).scalar_subquery()
@@ -112,12 +112,12 @@ def recent(connection: Connection, most: int, interned: Interned) -> Sequence[tu
         .where(table.c.runnable_id.in_({number for number, _ in found}))
         .order_by(table.c.id.desc())
     )
-    stands = {row.runnable_id: runnable_from_row(row) for row in rows}
-    return [(stands[number], outcome) for number, outcome in found if number in stands]
+    first = {row.runnable_id: runnable_from_row(row) for row in rows}
+    return [(first[number], outcome) for number, outcome in found if number in first]
 
 
 def write_note(connection: Connection, note: RegressionNote) -> None:
-    """Insert an accepted note."""
+    """Insert a note in storable form."""
     connection.execute(
         insert(schema.regression_note).values(
             regression=note.regression,
@@ -157,7 +157,7 @@ def read_comparisons(connection: Connection, where: str) -> Sequence[ComparisonR
 
 
 def search_row(record: SearchRecord) -> dict[str, object]:
-    """Return a search's own columns. Raises `StoreError` for data that is not plain."""
+    """Return the columns of a search except ids. Raises `StoreError` for data that is not plain."""
     key = identifier(record.key, "search")
     what = f"search {key}"
     return {
@@ -174,7 +174,7 @@ def answer_text(key: str, answer: Mapping[str, Json]) -> str:
 
 
 def step_row(key: str, step: StepRecord) -> dict[str, object]:
-    """Return a step's own columns. Raises `StoreError` for data that is not plain."""
+    """Return the columns of a step except ids. Raises `StoreError` for data that is not plain."""
     where = f"search {key}, step {step.number}"
     return {
         "action": to_json(dict(step.action), where),
@@ -191,30 +191,30 @@ class Searches:
         self._interned = interned
         self._where = where
 
-    def begin(self, connection: Connection, row: Mapping[str, object], machine: str, version: int) -> None:
+    def insert(self, connection: Connection, row: Mapping[str, object], machine: str, version: int) -> None:
         """Insert a search unless it exists. Raises `StoreError` for an unknown machine."""
         machine_id = self._interned.machines.find(connection, machine)
         if machine_id is None:
             raise unknown_machine(machine, self._where)
         if self._find(connection, str(row["key"]), machine) is None:
-            new = insert_unless_there(connection, schema.search)
+            new = insert_unless_exists(connection, schema.search)
             connection.execute(new.values(**row, machine_id=machine_id, perftrail_id=version))
 
-    def answer(self, connection: Connection, key: str, machine: str, text: str) -> None:
+    def set_answer(self, connection: Connection, key: str, machine: str, text: str) -> None:
         """Set a search's answer. Raises `StoreError` if the search does not exist."""
         table = schema.search
-        search = self._begun(connection, key, machine)
+        search = self._existing(connection, key, machine)
         connection.execute(update(table).where(table.c.id == search).values(answer=text))
 
-    def step(
+    def set_step(
         self, connection: Connection, key: str, machine: str, number: int, row: Mapping[str, object]
     ) -> None:
         """Insert or replace a step. Raises `StoreError` if its search does not exist."""
-        search = self._begun(connection, key, machine)
+        search = self._existing(connection, key, machine)
         new = insert_or_replace(connection, schema.step, row)
         connection.execute(new.values(**row, search_id=search, number=number))
 
-    def every(self, connection: Connection) -> Sequence[SearchRecord]:
+    def read_all(self, connection: Connection) -> Sequence[SearchRecord]:
         """Return every search, the latest last."""
         table = schema.search
         wanted = select(table, schema.machine.c.fingerprint).join_from(table, schema.machine)
@@ -238,7 +238,7 @@ class Searches:
             select(table.c.id).where(table.c.key == key, table.c.machine_id == machine_id)
         )
 
-    def _begun(self, connection: Connection, key: str, machine: str) -> int:
+    def _existing(self, connection: Connection, key: str, machine: str) -> int:
         found = self._find(connection, key, machine)
         if found is None:
             raise unknown_search(key, machine, self._where)
@@ -248,9 +248,9 @@ class Searches:
 class SqlStore:
     """A `perftrail.ports.Store` in a database: each call is one transaction, durable when it returns.
 
-    `machine` is the id of the machine of builds, if known; `add_machine` must store it before the first build. Of
-    builds with one key, those of this machine count before others'. With a `refusal`, every attempt to write raises
-    `StoreError` with that text. `server_wait` says how long to wait for a server that does not answer.
+    `machine` is the id of the machine of builds, if known; `add_machine` must store it before the first build. Among
+    builds with one key, those of this machine take precedence. With a `refusal`, every attempt to write raises
+    `StoreError` with that text. `server_wait` states how long to wait for a server that does not answer.
     """
 
     def __init__(
@@ -261,7 +261,7 @@ class SqlStore:
         refusal: str = "",
         server_wait: ServerWait | None = None,
     ) -> None:
-        self._interned = kept.Interned()
+        self._interned = outcome_rows.Interned()
         self._transactions = Transactions(
             database, on_rollback=self._interned.forget, refusal=refusal, server_wait=server_wait
         )
@@ -285,12 +285,12 @@ class SqlStore:
         fingerprint = identifier(machine.id, "machine")
         facts = to_json(dict(machine.facts), f"machine {fingerprint}")
 
-        def keep(connection: Connection) -> None:
+        def store_row(connection: Connection) -> None:
             if self._interned.machines.find(connection, fingerprint) is None:
-                new = insert_unless_there(connection, schema.machine)
+                new = insert_unless_exists(connection, schema.machine)
                 connection.execute(new.values(fingerprint=fingerprint, facts=facts))
 
-        self._transactions.write(keep)
+        self._transactions.write(store_row)
 
     def machines(self) -> Mapping[str, Machine]:
         """Return every machine by id, in the order in which they were stored."""
@@ -320,12 +320,12 @@ class SqlStore:
             same = (table.c[name] == value for name, value in row.items())
             return connection.scalar(select(table.c.id).where(*same).limit(1)) is not None
 
-        def keep(connection: Connection) -> None:
+        def store_row(connection: Connection) -> None:
             machine = self._machine_id(connection, self._machine) if self._machine else None
             about = {"machine_id": machine, "perftrail_id": self._version_id(connection)}
             connection.execute(insert(table).values(row | about))
 
-        self._transactions.write(keep, is_stored=exists_already)
+        self._transactions.write(store_row, is_stored=exists_already)
 
     def build(self, key: str) -> BuildRecord | None:
         """Return the last record of a build, one of this machine if there is one; `None` if it was never tried."""
@@ -345,24 +345,24 @@ class SqlStore:
     def builds(self) -> Mapping[str, BuildRecord]:
         """Return the last record of every build by key, one of this machine if there is one."""
 
-        def every(connection: Connection) -> Mapping[str, BuildRecord]:
+        def query(connection: Connection) -> Mapping[str, BuildRecord]:
             found = connection.execute(select(schema.build).order_by(*self._builds_order(connection)))
             rows = {row.key: row for row in found}
             return {key: build_from_row(row) for key, row in rows.items()}
 
-        return self._transactions.read(every)
+        return self._transactions.read(query)
 
     def subject_builds(self) -> Mapping[tuple[str, str], BuildRecord]:
         """Return the last build of every subject, by revision and variant; one of this machine if there is one."""
         table = schema.build
 
-        def every(connection: Connection) -> Mapping[tuple[str, str], BuildRecord]:
+        def query(connection: Connection) -> Mapping[tuple[str, str], BuildRecord]:
             own = select(table).where(table.c.benchmark == "")
             found = connection.execute(own.order_by(*self._builds_order(connection)))
             rows = {(row.revision, row.variant): row for row in found}
             return {name: build_from_row(row) for name, row in rows.items()}
 
-        return self._transactions.read(every)
+        return self._transactions.read(query)
 
     def _builds_order(self, connection: Connection) -> Sequence[ColumnElement[int]]:
         """Return an order in which the build that counts comes last: builds of other machines may differ."""
@@ -375,7 +375,7 @@ class SqlStore:
 
         With `last`, it comes after all others from then on.
         """
-        plain = accepted_runnable(runnable)
+        plain = storable_runnable(runnable)
         row = {
             "revision": plain.revision,
             "variant": plain.variant,
@@ -384,7 +384,7 @@ class SqlStore:
         }
         table = schema.runnable_subject
 
-        def keep(connection: Connection) -> None:
+        def store_row(connection: Connection) -> None:
             row_of = {"runnable_id": self._interned.runnables.intern(connection, plain.key), **row}
             origin = plain.origin
             origin_id = origin and self._interned.origins.intern(connection, origin_to_json(origin))
@@ -394,12 +394,12 @@ class SqlStore:
                 connection.execute(delete(table).where(table.c.id == existing.id))
                 origin_id = existing.origin_id if origin_id is None else origin_id
             if last or existing is None:
-                new = insert_unless_there(connection, table)
+                new = insert_unless_exists(connection, table)
                 connection.execute(new.values(**row_of, artefact=plain.artefact, origin_id=origin_id))
             elif origin_id not in (None, existing.origin_id):
                 connection.execute(update(table).where(*same).values(origin_id=origin_id))
 
-        self._transactions.write(keep)
+        self._transactions.write(store_row)
 
     def runnables(self, benchmark: str | None = None) -> Sequence[Runnable]:
         """Return every runnable, or those of one benchmark, in the order in which they were stored.
@@ -423,7 +423,7 @@ class SqlStore:
         """Store revisions, each with its position in the history; a known one gets its new position and label."""
         rows = [revision_to_row(revision, position) for position, revision in revisions]
 
-        def keep(connection: Connection) -> None:
+        def store_row(connection: Connection) -> None:
             names = TextIds(schema.revision, "name")
             existing = names.find_all(connection, [str(row["name"]) for row in rows])
             for row in rows:
@@ -431,9 +431,9 @@ class SqlStore:
                     table = schema.revision
                     connection.execute(update(table).where(table.c.name == row["name"]).values(row))
                 else:
-                    connection.execute(insert_unless_there(connection, schema.revision).values(row))
+                    connection.execute(insert_unless_exists(connection, schema.revision).values(row))
 
-        self._transactions.write(keep)
+        self._transactions.write(store_row)
 
     def history(self) -> Sequence[Revision]:
         """Return the stored revisions in the order of the history."""
@@ -447,7 +447,7 @@ class SqlStore:
         """Return the ids of the machines with at least one invocation."""
         table, names = schema.invocation, schema.runnable
 
-        def those(connection: Connection) -> frozenset[str]:
+        def query(connection: Connection) -> frozenset[str]:
             found = set()
             for row in connection.execute(select(schema.machine.c.id, schema.machine.c.fingerprint)).all():
                 one = exists().where(table.c.runnable_id == names.c.id, table.c.machine_id == row.id)
@@ -455,13 +455,13 @@ class SqlStore:
                     found.add(row.fingerprint)
             return frozenset(found)
 
-        return self._transactions.read(those)
+        return self._transactions.read(query)
 
     def ran(self, runnables: Collection[str], machine: str) -> frozenset[str]:
         """Return the runnables, among these, that have an invocation on a machine."""
         table, names = schema.invocation, schema.runnable
 
-        def those(connection: Connection) -> frozenset[str]:
+        def query(connection: Connection) -> frozenset[str]:
             at = self._interned.machines.find(connection, machine)
             if at is None:
                 return frozenset()
@@ -473,7 +473,7 @@ class SqlStore:
                 for key in connection.scalars(select(names.c.key).where(names.c.key.in_(chunk), one))
             )
 
-        return self._transactions.read(those)
+        return self._transactions.read(query)
 
     def add(self, outcome: Outcome) -> None:
         """Store an outcome durably. Raises `StoreError` if its key exists."""
@@ -481,11 +481,13 @@ class SqlStore:
 
     def add_all(self, outcomes: Iterable[Outcome]) -> None:
         """Store many outcomes in one transaction, all or none. Raises `StoreError` as `add` does."""
-        plain = [accepted(outcome) for outcome in outcomes]
+        plain = [storable_outcome(outcome) for outcome in outcomes]
         try:
             self._transactions.write(
-                lambda connection: kept.write(connection, plain, self._interned, perftrail=__version__),
-                is_stored=lambda connection: kept.all_stored(connection, plain, self._interned),
+                lambda connection: outcome_rows.write(
+                    connection, plain, self._interned, perftrail=__version__
+                ),
+                is_stored=lambda connection: outcome_rows.all_stored(connection, plain, self._interned),
             )
         except StoreError as error:
             if not isinstance(error.__cause__, IntegrityError):
@@ -494,7 +496,7 @@ class SqlStore:
 
     def _conflict(self, outcomes: Sequence[Outcome], error: StoreError) -> StoreError:
         culprit = self._transactions.read(
-            lambda connection: kept.first_stored(connection, outcomes, self._interned)
+            lambda connection: outcome_rows.first_stored(connection, outcomes, self._interned)
         )
         return error if culprit is None else duplicate_key(culprit.key, self._transactions.where)
 
@@ -504,7 +506,7 @@ class SqlStore:
         Every requested runnable is in the result, with an empty tuple if it has no outcomes.
         """
         return self._transactions.read(
-            lambda connection: kept.read(connection, runnables, machine, self._interned)
+            lambda connection: outcome_rows.read(connection, runnables, machine, self._interned)
         )
 
     def samples(
@@ -519,7 +521,7 @@ class SqlStore:
         """Store the start of a search; an existing search does not change."""
         row = search_row(record)
         self._transactions.write(
-            lambda connection: self._searches.begin(
+            lambda connection: self._searches.insert(
                 connection, row, record.machine, self._version_id(connection)
             )
         )
@@ -527,17 +529,17 @@ class SqlStore:
     def close_search(self, key: str, machine: str, answer: Mapping[str, Json]) -> None:
         """Store a search's answer; a later answer to the same question replaces it."""
         text = answer_text(key, answer)
-        self._transactions.write(lambda connection: self._searches.answer(connection, key, machine, text))
+        self._transactions.write(lambda connection: self._searches.set_answer(connection, key, machine, text))
 
     def searches(self) -> Sequence[SearchRecord]:
         """Return every search, the latest last."""
-        return self._transactions.read(self._searches.every)
+        return self._transactions.read(self._searches.read_all)
 
     def add_step(self, key: str, machine: str, step: StepRecord) -> None:
         """Store a step of a search; a step with the same number is replaced."""
         row = step_row(key, step)
         self._transactions.write(
-            lambda connection: self._searches.step(connection, key, machine, step.number, row)
+            lambda connection: self._searches.set_step(connection, key, machine, step.number, row)
         )
 
     def steps(self, key: str, machine: str) -> Sequence[StepRecord]:
@@ -549,13 +551,13 @@ class SqlStore:
         finished = storable(record.finished)
         result = to_json(dict(record.result), "comparison")
 
-        def put(connection: Connection) -> None:
+        def store_row(connection: Connection) -> None:
             machine, version = self._machine_id(connection, record.machine), self._version_id(connection)
             row = insert(schema.comparison).values(finished=finished, result=result)
             connection.execute(row.values(machine_id=machine, perftrail_id=version))
 
         self._transactions.write(
-            put,
+            store_row,
             is_stored=lambda connection: any(
                 (each.machine, each.finished) == (record.machine, finished)
                 for each in read_comparisons(connection, self._transactions.where)
@@ -570,7 +572,7 @@ class SqlStore:
 
     def mark(self) -> StoreProgress:
         """Return how much the store contains; cheap."""
-        return self._transactions.read(read_mark)
+        return self._transactions.read(read_progress)
 
     def recent(self, most: int) -> Sequence[tuple[Runnable, Outcome]]:
         """Return the last outcomes, newest first, each with its first runnable."""
@@ -582,7 +584,7 @@ class SqlStore:
 
     def add_note(self, note: RegressionNote) -> None:
         """Store a note about a regression; another process may write meanwhile."""
-        plain = accepted_note(note)
+        plain = storable_note(note)
         self._transactions.write(
             lambda connection: write_note(connection, plain),
             is_stored=lambda connection: plain in read_notes(connection),

@@ -52,11 +52,11 @@ Result = TypeVar("Result")
 POLL_SECONDS = 0.5
 """Time between two attempts to reach a server, in seconds."""
 
-TRIES = 5
+MOST_ATTEMPTS = 5
 """Maximum number of attempts of a transaction that conflicts with others."""
 
 
-class Contended(StoreError):
+class TransactionConflict(StoreError):
     """Another transaction conflicted, and this one was rolled back: it can be repeated."""
 
 
@@ -66,7 +66,7 @@ class Database:
 
     `where` names it in errors. A transaction of `reading` sees one state throughout; one of `writing` is on disk
     when it has ended. `translate_errors` turns the database's errors into a `StoreError`: `StoreUnreachable` if a
-    server does not answer, `Contended` if the transaction can be repeated.
+    server does not answer, `TransactionConflict` if the transaction can be repeated.
     """
 
     where: str
@@ -159,14 +159,14 @@ class Transactions:
             return work(connection)
 
     def _write(self, work: Callable[[Connection], None]) -> None:
-        for left in reversed(range(TRIES)):
+        for left in reversed(range(MOST_ATTEMPTS)):
             try:
                 with (
                     self._database.translate_errors(self.where),
                     self._database.writing.begin() as connection,
                 ):
                     work(connection)
-            except Contended:
+            except TransactionConflict:
                 self._on_rollback()
                 if not left:
                     raise
@@ -183,10 +183,10 @@ class Transactions:
         while True:
             try:
                 done = attempt(failures > 0)
-            except StoreUnreachable as away:
+            except StoreUnreachable as error:
                 failures += 1
                 if failures > 1:
-                    self._wait(away, since, first=failures == 2)
+                    self._wait(error, since, first=failures == 2)
             else:
                 if failures > 1 and self._server_wait is not None:
                     self._server_wait.on_change(
@@ -194,16 +194,16 @@ class Transactions:
                     )
                 return done
 
-    def _wait(self, away: StoreUnreachable, since: float, *, first: bool) -> None:
+    def _wait(self, error: StoreUnreachable, since: float, *, first: bool) -> None:
         if self._server_wait is None:
-            raise away
+            raise error
         if first:
             self._server_wait.on_change(
-                ServerUnreachable(where=self.where, why=away.why, seconds=self._server_wait.seconds)
+                ServerUnreachable(where=self.where, why=error.why, seconds=self._server_wait.seconds)
             )
         if time.monotonic() - since >= self._server_wait.seconds:
             raise StoreError(
-                f"{self.where}: the server has not answered for {duration(self._server_wait.seconds)} ({away.why}); "
+                f"{self.where}: the server has not answered for {duration(self._server_wait.seconds)} ({error.why}); "
                 "start it and repeat the command, which then resumes"
-            ) from away
+            ) from error
         time.sleep(POLL_SECONDS)

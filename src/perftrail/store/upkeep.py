@@ -1,6 +1,6 @@
 """Size and content of a store, deletion of old samples, and compaction.
 
-Statistics have the size on disk, rows by table, samples by machine and benchmark, and the oldest and newest.
+Statistics contain the size on disk, the rows by table, and the number and times of samples by machine and benchmark.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 SAMPLE = PHASES.index("sample")
 
-DATED = "1"
+EARLIEST_TIME = "1"
 """Text that sorts before every time and after an empty one, which stands for an unknown time."""
 
 
@@ -159,7 +159,7 @@ def size_bytes(connection: Connection, location: str) -> int:
     return sum(file.stat().st_size for file in files if file.exists())
 
 
-def dated(connection: Connection) -> ColumnElement[str]:
+def start_time_column(connection: Connection) -> ColumnElement[str]:
     """Return the column of start times, which compare as text: they are all in UTC."""
     collation = "C" if connection.dialect.name == "postgresql" else "BINARY"
     return schema.invocation.c.started.collate(collation)
@@ -180,14 +180,14 @@ def parts_where(connection: Connection, *conditions: ColumnElement[bool]) -> Seq
 
 
 def _counts(connection: Connection) -> Sequence[ColumnElement[Any]]:
-    started = dated(connection)
-    known = case((started >= DATED, started))
+    started = start_time_column(connection)
+    known = case((started >= EARLIEST_TIME, started))
     failed = func.count(schema.failure.c.invocation_id)
     sampled = case((schema.invocation.c.phase == SAMPLE, 1), else_=0)
-    kept = case((schema.failure.c.invocation_id.is_(None), sampled), else_=0)
+    sampled_well = case((schema.failure.c.invocation_id.is_(None), sampled), else_=0)
     return (
         func.count().label("invocations"),
-        func.sum(kept, type_=Integer).label("samples"),
+        func.sum(sampled_well, type_=Integer).label("samples"),
         failed.label("failures"),
         func.coalesce(func.min(known), "").label("oldest"),
         func.coalesce(func.max(known), "").label("newest"),
@@ -298,12 +298,12 @@ def forget(location: str, before: str) -> Forgetting:
             # An old sample that is added meanwhile stays complete.
             connection.execution_options(isolation_level="REPEATABLE READ")
         with connection.begin():
-            gone = _count_old(connection, before, where=database.where, done=True)
+            deleted = _count_old(connection, before, where=database.where, done=True)
             ids = select(table.c.id).where(*_old(connection, before))
             for part in (schema.value, schema.failure):
                 connection.execute(delete(part).where(part.c.invocation_id.in_(ids)))
             connection.execute(delete(table).where(*_old(connection, before)))
-    return gone
+    return deleted
 
 
 def _count_old(connection: Connection, before: str, *, where: str, done: bool) -> Forgetting:
@@ -320,8 +320,8 @@ def _count_old(connection: Connection, before: str, *, where: str, done: bool) -
 
 
 def _old(connection: Connection, before: str) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
-    started = dated(connection)
-    return (started >= DATED, started < before)
+    started = start_time_column(connection)
+    return (started >= EARLIEST_TIME, started < before)
 
 
 def _checkpoint(connection: Connection) -> None:

@@ -21,7 +21,9 @@ def stat(pid: int, name: str, parent: int, user: int, system: int) -> dict[str, 
 
 def test_the_worst_come_first_and_our_own_are_left_out(tmp_path: Path) -> None:
     files = stat(10, "us", 1, 0, 0) | stat(11, "our child", 10, 0, 0) | stat(12, "our grandchild", 11, 0, 0)
-    before = read_process_table(put(tmp_path, files | stat(20, "a ) b (", 1, 100, 0) | stat(21, "little", 1, 5, 0)))
+    before = read_process_table(
+        put(tmp_path, files | stat(20, "a ) b (", 1, 100, 0) | stat(21, "little", 1, 5, 0))
+    )
     files = (
         stat(10, "us", 1, 50, 0) | stat(11, "our child", 10, 70, 0) | stat(12, "our grandchild", 11, 90, 0)
     )

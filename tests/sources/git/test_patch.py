@@ -85,8 +85,8 @@ def test_the_patched_revision_is_named_by_its_content_and_is_in_the_eras_of_its_
         )
 
     again = [made(fix) for _ in range(2)]
-    own = again[0]._own.revision
-    assert again[1]._own.revision == own
+    own = again[0]._added.revision
+    assert again[1]._added.revision == own
     assert again[0].content(own) == again[1].content(own) != source.content(base)
     assert own.id in again[0].within(f"..{old}")
     assert own.id not in again[0].within(f"{fix}..{other}")

@@ -21,7 +21,7 @@ from perftrail.errors import UsageError
 from perftrail.model.wording import counted, escaped, quantity, quoted
 from perftrail.opening import DATABASE, RESULTS, results_database
 from perftrail.present.console import errors, output
-from perftrail.store import server_of, shown
+from perftrail.store import parse_server, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -226,7 +226,7 @@ def selected_store(study: str | None, store: str | None) -> NamedStore:
 
 def store_at(name: str) -> NamedStore:
     """Return the store at an address or path: a file, a directory of results, or a directory of a study."""
-    if (address := server_of(name)) is not None:
+    if (address := parse_server(name)) is not None:
         return NamedStore(location=address, options="")
     path = Path(name)
     candidates = (path / DATABASE, path / RESULTS / DATABASE)

@@ -1,9 +1,9 @@
 """Read the machine's settings that affect measurements, and change some of them for a while.
 
-All changes are undone, even if a process is killed. The original settings are written to a file before the first change. A
-second process, the guard, waits for the end of the first and then restores everything. If both are killed, the next
-perftrail process finds the file, which is locked as long as either lives. The file is in a directory that a reboot
-empties, because a reboot also resets the settings.
+All changes are undone, even if a process is killed. The original settings are written to a file before the first
+change. A second process, the guard, waits for the end of the first and then restores everything. If both are killed,
+the next perftrail process finds the file, which is locked as long as either lives. The file is in a directory that a
+reboot empties, because a reboot also resets the settings.
 """
 
 from __future__ import annotations

@@ -38,9 +38,9 @@ ENTRY_BYTES = 4096
 class DiskWatch:
     """While entered, calls `stop` once if its directories grew by more than a number of bytes.
 
-    It checks the free space, which is cheap, and only if too much is gone, because other programs write, too, does it measure
-    the directories, and the deleted files that processes below `root` still have open. If it cannot measure them, that
-    counts as too much.
+    It checks the free space, which is cheap. Other programs write, too, so it measures the directories only if too
+    much space is gone, together with the deleted files that processes below `root` still have open. Files that it
+    cannot measure count as too much.
     """
 
     def __init__(

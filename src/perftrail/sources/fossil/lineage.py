@@ -8,7 +8,14 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from perftrail.errors import SourceError
-from perftrail.sources.ranges import LARGEST_LABEL_BYTES, MergedLine, by_ancestry, last_tags, read_label, version_key
+from perftrail.sources.ranges import (
+    LARGEST_LABEL_BYTES,
+    MergedLine,
+    by_ancestry,
+    last_tags,
+    read_label,
+    version_key,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

@@ -160,7 +160,7 @@ class _LocalRepository:
 
 
 class FossilCopy:
-    """A repository in the cache: a copy of a file, or a clone of an address, which perftrail pulls if a check-in is missing.
+    """A repository in the cache: a copy of a file, or a clone of an address; pulls if a check-in is missing.
 
     All studies of an address share one clone in the user's cache.
 

@@ -43,8 +43,8 @@ def follow_renames(
 ) -> tuple[RenamedFiles, ...]:
     """Return the names of files, and their names before each rename, back to `old`.
 
-    Names with ``*``, ``?`` or ``[`` are not followed. With `first_parent_only`, only renames relative to the first parent
-    count. Raises `SourceError`.
+    Names with ``*``, ``?`` or ``[`` are not followed. With `first_parent_only`, only renames relative to the first
+    parent count. Raises `SourceError`.
     """
     renames, left = [first], [first]
     while left and len(renames) < MOST_RENAMES:
@@ -52,7 +52,9 @@ def follow_renames(
         plain = tuple(name for name in renamed.names if not (_WILD & set(name) or name.startswith(":")))
         if not plain:
             continue
-        added = _commits_adding(git, repository, renamed.tip, plain, old=old, first_parent_only=first_parent_only)
+        added = _commits_adding(
+            git, repository, renamed.tip, plain, old=old, first_parent_only=first_parent_only
+        )
         for parent, names in _renamed(git, repository, added, plain).items():
             earlier = RenamedFiles(tip=parent, names=names)
             if earlier not in renames:
@@ -204,7 +206,9 @@ class GitLineage:
         """Return the selected commits that change the files, whatever the files' names were then."""
         first_parent_only = "--first-parent" in _WALKS.get(self._table.walk, ())
         first = RenamedFiles(tip=new, names=tuple(map(posixpath.normpath, self._table.touching)))
-        renames = follow_renames(self._mirror.git, self._mirror.ready(), first, old=old, first_parent_only=first_parent_only)
+        renames = follow_renames(
+            self._mirror.git, self._mirror.ready(), first, old=old, first_parent_only=first_parent_only
+        )
         found = [self._walk(old, renamed.tip, renamed.names) for renamed in renames]
         if len(found) == 1:
             return found[0]

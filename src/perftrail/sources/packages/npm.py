@@ -116,7 +116,9 @@ class NpmPackages(SemanticRegistry):
             _ALL,
             *(" || ".join(named[at : at + _BATCH]) for at in range(0, len(named), _BATCH)),
         ]
-        return {str(each.get("version")): each for range_ in ranges for each in self._describe_versions(range_)}
+        return {
+            str(each.get("version")): each for range_ in ranges for each in self._describe_versions(range_)
+        }
 
     def _describe_versions(self, versions: str) -> Iterator[Mapping[str, Any]]:
         fields = ("version", "deprecated", "dist.integrity", "dist.shasum")

@@ -53,7 +53,8 @@ def find_releases(
 ) -> tuple[Release, ...]:
     """Return the versions that pip could install here, oldest first, including yanked ones and pre-releases.
 
-    `index` replaces the index of pip's settings; with a `form`, only releases that were published as such count. Raises `SourceError`.
+    `index` replaces the index of pip's settings; with a `form`, only releases that were published as such count.
+    Raises `SourceError`.
     """
     settings = _settings(pip)
     urls = [
