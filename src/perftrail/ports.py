@@ -400,8 +400,8 @@ class Store(Protocol):
         """Return the results of comparisons, the latest last."""
         ...
 
-    def mark(self) -> StoreProgress:
-        """Return how much the store contains; a different result means an addition. Called every second."""
+    def progress(self) -> StoreProgress:
+        """Return how many rows the store contains; a different result means an addition. Called every second."""
         ...
 
     def recent(self, most: int) -> Sequence[tuple[Runnable, Outcome]]:

@@ -9,7 +9,7 @@ import pytest
 
 from perftrail.formats import FORMATS as READERS
 from perftrail.formats import files_in, read_file
-from perftrail.formats.exports import FORMATS, Format, left_out, write
+from perftrail.formats.exports import FORMATS, Format, missing_metrics, write
 from tests.contracts.exports import RULES, SAMPLES, STRANGE, STUDY
 from tests.contracts.pages import example
 
@@ -63,7 +63,7 @@ def test_two_revisions_with_one_label_are_both_there(format: str) -> None:
 
 @every_format
 def test_every_sample_is_in_the_files_or_its_metric_is_named(format: str) -> None:
-    whole, missing = write(format, SAMPLES, STUDY), left_out(format, SAMPLES)
+    whole, missing = write(format, SAMPLES, STUDY), missing_metrics(format, SAMPLES)
     for sample in SAMPLES:
         without = [each for each in SAMPLES if each is not sample]
         assert (write(format, without, STUDY) == whole) == (sample.metric in missing), sample
@@ -71,7 +71,7 @@ def test_every_sample_is_in_the_files_or_its_metric_is_named(format: str) -> Non
 
 @every_format
 def test_samples_that_all_have_no_place_are_no_files(format: str) -> None:
-    missing = left_out(format, SAMPLES)
+    missing = missing_metrics(format, SAMPLES)
     assert write(format, [each for each in SAMPLES if each.metric in missing], STUDY) == {} or not missing
 
 
@@ -83,5 +83,5 @@ def test_values_survive_export_and_import(format: str, tmp_path: Path) -> None:
     found = [read_file(path) for path in files_in(tmp_path) if path.name != "asv.conf.json"]
     assert {each.format for each in found} == {KEEPS_VALUES[format]}
     held = sorted(series.values for each in found for series in each.series if not series.summary)
-    kept = sorted(each.numbers for each in SAMPLES if each.metric not in left_out(format, SAMPLES))
+    kept = sorted(each.numbers for each in SAMPLES if each.metric not in missing_metrics(format, SAMPLES))
     assert held == [pytest.approx(values, rel=1e-12) for values in kept]

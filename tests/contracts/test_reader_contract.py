@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from perftrail.errors import FormatError
-from perftrail.formats import FORMATS, Read, read, read_file, recognise
+from perftrail.formats import FORMATS, ReadResult, read, read_file, recognise
 from perftrail.formats.document import FileContext
 from tests.contracts.pages import code, example
 from tests.formats.fixtures import DATA
@@ -39,7 +39,7 @@ def registered() -> Iterator[None]:
         yield
 
 
-def survives(held: bytes, format: str) -> Read | None:
+def survives(held: bytes, format: str) -> ReadResult | None:
     """Read content; what comes is sound, or perftrail's error with the file's name."""
     try:
         found = read(held, name="file", format=format, context=FileContext(path=Path("a/new/sample.json")))

@@ -497,23 +497,23 @@ def test_a_note_is_kept_as_far_as_a_database_can_and_says_what_is_known(
 
 
 def test_a_mark_differs_once_anything_was_added(store: SqlStore | MemoryStore) -> None:
-    seen = [store.mark()]
+    seen = [store.progress()]
     store.add_build(BUILD)
-    seen.append(store.mark())
+    seen.append(store.progress())
     store.add(measurement(key(0)))
-    seen.append(store.mark())
+    seen.append(store.progress())
     store.open_search(SEARCH)
-    seen.append(store.mark())
+    seen.append(store.progress())
     store.add_step(SEARCH.key, MACHINE.id, step(1))
-    seen.append(store.mark())
+    seen.append(store.progress())
     store.close_search(SEARCH.key, MACHINE.id, {"verdict": "none"})
-    seen.append(store.mark())
+    seen.append(store.progress())
     store.add_comparison(COMPARISON)
-    seen.append(store.mark())
+    seen.append(store.progress())
     store.add_note(RegressionNote(regression="r", status="new", text="", author="", written=""))
-    seen.append(store.mark())
+    seen.append(store.progress())
     assert len(set(seen)) == len(seen)
-    assert store.mark() == seen[-1]
+    assert store.progress() == seen[-1]
 
 
 def test_the_latest_entry_comes_first_with_its_meaning(store: SqlStore | MemoryStore) -> None:

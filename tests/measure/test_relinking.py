@@ -131,10 +131,10 @@ def test_a_layout_that_is_known_is_not_recorded_again(tmp_path: Path) -> None:
     for _ in range(2):
         session, _ = relinking_session(tmp_path, store=store)
         ready(session, cells_of(session)[0], layout=1)
-        builds = store.mark().builds
+        builds = store.progress().builds
     again, _ = relinking_session(tmp_path, store=store)
     ready(again, cells_of(again)[0], layout=1)
-    assert store.mark().builds == builds
+    assert store.progress().builds == builds
 
 
 def test_a_relink_that_fails_is_a_recorded_failure(tmp_path: Path) -> None:

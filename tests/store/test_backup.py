@@ -143,7 +143,7 @@ def test_a_restore_that_was_cut_short_leaves_nothing_in_a_server(saved: Path, po
         raise InterruptedError
 
     with pytest.raises(InterruptedError):
-        restore(saved, postgresql, tell=stop)
+        restore(saved, postgresql, on_progress=stop)
     with open_snapshot(postgresql) as connection:
         assert sum(digest.rows for digest in digests(connection).values()) == 0
     restore(saved, postgresql)
@@ -165,7 +165,7 @@ def test_who_writes_into_a_server_that_is_being_restored_waits_for_its_end(
             store.add_machine(LATE)
 
     writer = threading.Thread(target=write)
-    restore(saved, postgresql, tell=come)
+    restore(saved, postgresql, on_progress=come)
     writer.join(30)
     with open_store(postgresql, access="read") as store:
         assert list(store.machines())[-1] == LATE.id

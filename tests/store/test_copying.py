@@ -120,7 +120,7 @@ def test_an_interrupted_copy_resumes(tmp_path: Path) -> None:
         raise InterruptedError
 
     with pytest.raises(InterruptedError):
-        copy_store(one, other, tell=stop)
+        copy_store(one, other, on_progress=stop)
     done = copy_store(one, other)
     assert (done.added["invocations"], done.existing["invocations"]) == (1500, 1000)
     assert contents(one) == contents(other)
@@ -258,7 +258,7 @@ def test_a_copy_sees_one_state_while_others_write(postgresql: str, tmp_path: Pat
 
         target = to_write(str(tmp_path / "other.db"))
         with open_snapshot(postgresql) as connection:
-            done = StoreCopy(connection, target, tell=add_more).run()
+            done = StoreCopy(connection, target, on_progress=add_more).run()
         target.close()
     assert done.added["invocations"] == 1500
 

@@ -233,7 +233,7 @@ def test_a_restore_into_a_server_that_goes_away_says_so_and_leaves_nothing(
     backup(str(tmp_path / "results.db"), tmp_path / "saved")
     try:
         with pytest.raises(StoreUnreachable, match=r"postgresql://.*check that the server runs"):
-            restore(tmp_path / "saved", url, tell=lambda *_: server.stop())
+            restore(tmp_path / "saved", url, on_progress=lambda *_: server.stop())
     finally:
         server.start()
     restore(tmp_path / "saved", url)

@@ -65,7 +65,7 @@ def test_what_can_be_relinked_is_relinked_and_started_once_and_no_sample_is_kept
     assert [arguments[0] for arguments in starter.started] == [
         f"/builds/{tree}/work" for number in range(3) for tree in (f"r{number}", f"r{number}.1")
     ]
-    assert session.store.mark().invocations == 3
+    assert session.store.progress().invocations == 3
 
 
 def test_a_relink_that_fails_is_a_trouble_of_its_own_stage(tmp_path: Path) -> None:

@@ -2,14 +2,14 @@
 
 A perftrail worker offers the resources `measurement` (one), `build` (its parallel builds) and one that names its
 machine. A build runs on any worker with a free `build`, a measurement on a free worker of one machine. If a worker
-dies, Dask moves its jobs to another worker with the same resources; a job that was on too many dying workers is
-started again by perftrail.
+dies, Dask moves its jobs to another worker with the same resources. If too many workers die during a job, perftrail
+submits it again.
 
-``--engine`` names a scheduler that somebody started, or a number of workers on this machine: a scheduler in this
-process, and processes that end with it. Their connections are encrypted with a certificate of their own: without it,
-everybody with access to the scheduler's port on this machine could run programs as this user.
+``--engine`` names a running scheduler, or a number of workers on this machine: then perftrail starts a scheduler in
+this process, and worker processes that end with it. Their connections are encrypted with a temporary certificate:
+without it, everybody with access to the scheduler's port on this machine could run programs as this user.
 
-Dask's own messages are silenced, because perftrail reports what matters once and in its own words.
+Dask's own messages are silenced, because perftrail reports what matters once and in its own messages.
 """
 
 from __future__ import annotations
@@ -53,15 +53,15 @@ MOST_WORKERS = 64
 """Maximum number of workers on this machine; each is a Python process of about 100 MB."""
 
 _FORMS = "dask://HOST:PORT, dask+tls://HOST:PORT or dask:local:N"
-_PLACE = r"([^/\s@?#]+:([0-9]{1,5}))/?"
-_SCHEDULER = re.compile(rf"dask(\+tls)?://{_PLACE}")
-_DASK_SCHEDULER = re.compile(rf"(tcp|tls)://{_PLACE}")
+_HOST_PORT = r"([^/\s@?#]+:([0-9]{1,5}))/?"
+_SCHEDULER = re.compile(rf"dask(\+tls)?://{_HOST_PORT}")
+_DASK_SCHEDULER = re.compile(rf"(tcp|tls)://{_HOST_PORT}")
 _LOCAL = re.compile(r"dask:local:([0-9]{1,4})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scheduler:
-    """A scheduler that runs somewhere: ``tcp://HOST:PORT``, or ``tls://HOST:PORT`` with encryption."""
+    """A running scheduler: ``tcp://HOST:PORT``, or ``tls://HOST:PORT`` with encryption."""
 
     address: str
 
@@ -86,8 +86,8 @@ def parse_address(text: str) -> Address:
     """
     if (named := _SCHEDULER.fullmatch(text)) and _is_port(named[3]):
         return Scheduler(address=f"{'tls' if named[1] else 'tcp'}://{named[2]}")
-    if here := _LOCAL.fullmatch(text):
-        count = int(here[1])
+    if local := _LOCAL.fullmatch(text):
+        count = int(local[1])
         if not 1 <= count <= MOST_WORKERS:
             raise UsageError(f"--engine {quoted(text)}: 1 to {MOST_WORKERS} local workers are possible")
         return OwnWorkers(count=count)
@@ -150,12 +150,12 @@ def machine_name(machine: Machine) -> str:
 def read_worker_info(facts: Mapping[str, object]) -> WorkerInfo:
     """Return the description of a worker; another version may describe less."""
     machine, builds = facts.get("machine"), facts.get("builds")
-    kept = machine if isinstance(machine, dict) else {}
-    result = kept.get("facts")
+    description = machine if isinstance(machine, dict) else {}
+    found = description.get("facts")
     return WorkerInfo(
         machine=Machine(
-            id=str(kept.get("id", "")),
-            facts={str(name): str(fact) for name, fact in result.items()} if isinstance(result, dict) else {},
+            id=str(description.get("id", "")),
+            facts={str(name): str(fact) for name, fact in found.items()} if isinstance(found, dict) else {},
         ),
         builds=builds if isinstance(builds, int) else 0,
         version=str(facts.get("version", "")),
@@ -168,6 +168,8 @@ def resource_of(machine: Machine) -> str:
 
 
 SECONDS_TO_CONNECT = 10.0
+"""Time limit for a connection to the scheduler."""
+
 SECONDS_TO_APPEAR = 30.0
 """Time to wait for the first worker, for example if one script starts both."""
 
@@ -178,11 +180,13 @@ SECONDS_TO_FETCH = 10.0
 """Time to wait for an outcome before checking whether it can still come."""
 
 SECONDS_BETWEEN_CHECKS = 1.0
+"""Time between two queries for the present workers."""
 
 MOST_WORKER_DEATHS = 8
 """Maximum number of times that perftrail submits a job again because its workers died."""
 
-LOST = (OSError, CommClosedError, TimeoutError, CancelledError, TaskCancelled)
+CONNECTION_ERRORS = (OSError, CommClosedError, TimeoutError, CancelledError, TaskCancelled)
+"""Errors of Dask for a lost scheduler."""
 
 
 class Cluster:
@@ -201,7 +205,7 @@ class Cluster:
         try:
             # Not `scheduler_info`: Dask's own timer may just have replaced its answer by one without workers.
             result = self._client.sync(scheduler.identity, n_workers=-1)
-        except LOST as error:
+        except CONNECTION_ERRORS as error:
             raise self.lost() from error
         facts = (worker.get(FACTS) for worker in dict(result["workers"]).values())
         return tuple(read_worker_info(each) for each in facts if isinstance(each, dict))
@@ -223,12 +227,12 @@ class Cluster:
             future: Future[Done] = self._client.submit(
                 perform, job, key=key, resources=dict(resources), pure=False
             )
-        except (*LOST, RuntimeError) as error:
+        except (*CONNECTION_ERRORS, RuntimeError) as error:
             raise self.lost() from error
         return future
 
     def wait(self, future: Future[Done], machine: Machine | None) -> None:
-        """Wait for the end of a job, and check meanwhile whether it can still end."""
+        """Wait for the end of a job. Raises `ClusterError` if no worker is left that could perform it."""
         absent_since: float | None = None
         while True:
             try:
@@ -361,14 +365,14 @@ def connected(
     encrypted = security or (Security(require_encryption=True) if address.startswith("tls://") else None)
     try:
         client = Client(address, timeout=SECONDS_TO_CONNECT, security=encrypted, set_as_default=False)
-    except (*LOST, TypeError, ValueError, RuntimeError) as error:
+    except (*CONNECTION_ERRORS, TypeError, ValueError, RuntimeError) as error:
         raise ClusterError(_unreachable(address, error)) from error
     try:
         cluster = Cluster(client, absence_seconds=SECONDS_TO_REAPPEAR)
-        _refuse_unfit(cluster, _wait_for_workers(cluster, workers, while_waiting))
+        _refuse_other_versions(cluster, _wait_for_workers(cluster, workers, while_waiting))
         yield cluster
     finally:
-        with suppress(*LOST):
+        with suppress(*CONNECTION_ERRORS):
             client.close(timeout=2)
 
 
@@ -401,7 +405,7 @@ def _wait_for_workers(
     return infos
 
 
-def _refuse_unfit(cluster: Cluster, infos: Iterable[WorkerInfo]) -> None:
+def _refuse_other_versions(cluster: Cluster, infos: Iterable[WorkerInfo]) -> None:
     """Refuse workers of another version, which would read the same data differently."""
     others = sorted(
         {
@@ -422,11 +426,12 @@ def _error_text(error: BaseException) -> str:
 
 
 SECONDS_TO_END = 10.0
+"""Time for a worker to end before perftrail kills it."""
 
 ALLOWED_FAILURES = 20
 """Number of workers that may die with one job before the scheduler blames the job."""
 
-_FILES = {
+_CERTIFICATE_FILES = {
     "tls_ca_file": "CA_FILE",
     "tls_worker_cert": "WORKER__CERT",
     "tls_worker_key": "WORKER__KEY",
@@ -463,7 +468,7 @@ def own_workers(count: int, *, home: Path) -> Iterator[Cluster]:
         silence_logs=logging.CRITICAL,
     ) as cluster:
         address = str(cluster.scheduler_address)
-        environment = {**os.environ, **_written(security, home)}
+        environment = {**os.environ, **_write_certificate(security, home)}
         started = [_start(address, home / f"{number}", environment) for number in range(count)]
         try:
             with connected(
@@ -471,7 +476,7 @@ def own_workers(count: int, *, home: Path) -> Iterator[Cluster]:
             ) as joined:
                 yield joined
         finally:
-            _end(started)
+            _stop_workers(started)
 
 
 LOG_LINES = 5
@@ -503,10 +508,10 @@ def _start(address: str, directory: Path, environment: Mapping[str, str]) -> sub
         )
 
 
-def _written(security: Security, home: Path) -> dict[str, str]:
+def _write_certificate(security: Security, home: Path) -> dict[str, str]:
     """Write a certificate that only this user can read; return the variables that name it."""
     data = {}
-    for name, variable in _FILES.items():
+    for name, variable in _CERTIFICATE_FILES.items():
         path = home / name
         path.write_text(str(getattr(security, name)), encoding="ascii")
         path.chmod(0o600)
@@ -514,7 +519,7 @@ def _written(security: Security, home: Path) -> dict[str, str]:
     return data
 
 
-def _end(started: list[subprocess.Popen[bytes]]) -> None:
+def _stop_workers(started: list[subprocess.Popen[bytes]]) -> None:
     for process in started:
         process.terminate()
     for process in started:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from distributed import Security, Worker, get_worker
 from tornado.ioloop import PeriodicCallback
 
-from perftrail.cluster.dask import FACTS, LOST, silence
+from perftrail.cluster.dask import CONNECTION_ERRORS, FACTS, silence
 from perftrail.errors import ClusterError
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ SECONDS_TO_JOIN = 60.0
 """Time to wait for the scheduler, which may start a little later."""
 
 SECONDS_TO_END = 5.0
+"""Time for Dask to close a worker."""
 
 MILLISECONDS_BETWEEN_CHECKS = 500
 """Time between two checks for cancelled jobs."""
@@ -33,7 +34,7 @@ MILLISECONDS_BETWEEN_CHECKS = 500
 class WorkerState(Protocol):
     """State of a worker that its jobs share: open studies, builders and launchers."""
 
-    def drop(self, job: str) -> None:
+    def cancel(self, job: str) -> None:
         """Kill the processes of a job, from any thread; may be called again."""
         ...
 
@@ -48,14 +49,14 @@ class _ClusterWorker(Worker):
     def __init__(self, address: str, *, state: WorkerState, **options: Any) -> None:  # noqa: ANN401 - Dask's own options
         self.shared = state
         super().__init__(address, **options)
-        every = PeriodicCallback(self._drop_unwanted, MILLISECONDS_BETWEEN_CHECKS)
+        every = PeriodicCallback(self._cancel_unwanted, MILLISECONDS_BETWEEN_CHECKS)
         self.periodic_callbacks["perftrail"] = every
 
-    def _drop_unwanted(self) -> None:
+    def _cancel_unwanted(self) -> None:
         """Stop jobs whose clients do not wait any more; Dask only forgets their outcomes."""
         for job, task in tuple(self.state.tasks.items()):
             if task.state == "cancelled":
-                self.shared.drop(str(job))
+                self.shared.cancel(str(job))
 
     async def close(self, *_: Any, **options: Any) -> Any:  # noqa: ANN401 - Dask's own options
         """Leave without waiting for jobs."""
@@ -67,12 +68,12 @@ class _ClusterWorker(Worker):
 _serving: ContextVar[WorkerState | None] = ContextVar("_serving", default=None)
 
 
-def serve_here(state: WorkerState) -> None:
-    """Let the calling thread perform jobs that share a state: for workers of other engines than Dask."""
+def perform_jobs_here(state: WorkerState) -> None:
+    """Let the calling thread perform jobs with this shared state, for workers of other engines than Dask."""
     _serving.set(state)
 
 
-def present_worker_state() -> object:
+def current_worker_state() -> object:
     """Return the state of the worker that performs the calling job."""
     if (state := _serving.get()) is not None:
         return state
@@ -81,8 +82,8 @@ def present_worker_state() -> object:
     return worker.shared
 
 
-def present_job() -> str:
-    """Return the name of the calling job, for `WorkerState.drop`."""
+def current_job() -> str:
+    """Return the name of the calling job, for `WorkerState.cancel`."""
     if _serving.get() is not None:
         return f"thread-{threading.get_ident()}"
     return str(get_worker().get_current_task())
@@ -120,7 +121,7 @@ async def _run_worker(address: str, info: WorkerInfo, state: WorkerState, direct
         security=Security(require_encryption=True) if address.startswith("tls://") else Security(),
         startup_information={FACTS: lambda _: info.facts()},
     )
-    joining = asyncio.ensure_future(_joined(worker, address))
+    joining = asyncio.ensure_future(_join(worker, address))
     await asyncio.wait({joining, stopped}, return_when=asyncio.FIRST_COMPLETED)
     if joining.done():
         await joining
@@ -131,10 +132,10 @@ async def _run_worker(address: str, info: WorkerInfo, state: WorkerState, direct
     await worker.close()
 
 
-async def _joined(worker: Worker, address: str) -> None:
+async def _join(worker: Worker, address: str) -> None:
     try:
         await worker
-    except (*LOST, RuntimeError, TypeError, ValueError) as error:
+    except (*CONNECTION_ERRORS, RuntimeError, TypeError, ValueError) as error:
         raise ClusterError(
             f"{address}: no Dask scheduler answers ({str(error) or type(error).__name__}); start one with "
             '"dask scheduler"'

@@ -1,6 +1,6 @@
 """The command's side of a cluster: its machines, its build workers, and the runner of its invocations.
 
-Jobs are values that run in the worker's state. The command submits them, sends what a worker lacks, and receives
+Jobs are values that run on a worker, with its state. The command submits them, sends what a worker lacks, and receives
 outcomes, builds and logs.
 """
 
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 from perftrail._version import __version__
 from perftrail.builds.packing import pack_build, unpack_build, unpack_logs
 from perftrail.cluster.dask import OwnWorkers, Scheduler, connected, own_workers, parse_address
-from perftrail.cluster.dask_worker import present_worker_state
+from perftrail.cluster.dask_worker import current_worker_state
 from perftrail.cluster.study_copy import LOGS, STUDY, build_name, pack_study, study_digest
 from perftrail.cluster.values import (
     BuildRequest,
@@ -93,7 +93,7 @@ def missing_files(remote_study: RemoteStudy) -> MissingFiles | None:
 
 
 def _worker() -> StudyWorker:
-    state = present_worker_state()
+    state = current_worker_state()
     assert isinstance(state, StudyWorker)
     return state
 
@@ -194,17 +194,17 @@ class JobSender:
 
 
 class _SentJob(Generic[T]):
-    """A job that is sent again, with what its worker lacks, until it is done."""
+    """A job that is sent again, with the files that its worker lacks, until it is done."""
 
     def __init__(
         self,
         send: Callable[[tuple[PackedFiles, ...]], Pending[OutcomeWithFiles[T] | MissingFiles]],
         files: Callable[[MissingFiles], tuple[PackedFiles, ...]],
-        take: Callable[[OutcomeWithFiles[T]], T],
+        receive: Callable[[OutcomeWithFiles[T]], T],
     ) -> None:
         self._send = send
         self._files_for = files
-        self._receive = take
+        self._receive = receive
         self._pending = send(())
 
     def outcome(self) -> T:
@@ -299,8 +299,8 @@ class Fleet:
     def measuring(self, known: Sequence[str]) -> Machine:
         """Return the machine that measures: the last present one of those with samples (`known`), else the first."""
         present = {machine.id: machine for machine in self.machines}
-        before = [present[each] for each in known if each in present]
-        return before[-1] if before else self.machines[0]
+        used = [present[each] for each in known if each in present]
+        return used[-1] if used else self.machines[0]
 
     def runner(self, machine: Machine, store: Store, invoker: Invoker) -> InvocationRunner:
         """Return the runner of the measuring machine; `invoker` is not used, because it starts benchmarks here."""
@@ -334,7 +334,7 @@ ENGINES: Mapping[str, Callable[[str], AbstractContextManager[Workers]]] = {
     "dask": dask_workers,
     "dask+tls": dask_workers,
 }
-"""What opens the workers of ``--engine SCHEME:...``, by its scheme."""
+"""Functions that open the workers of ``--engine SCHEME:…``, by scheme."""
 
 
 @contextmanager

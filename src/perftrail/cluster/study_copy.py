@@ -1,8 +1,8 @@
-"""A study on a worker's machine: in the command's own directory, or in one of the worker's.
+"""A study on a worker's machine: in the command's own directory, or in a directory of the worker.
 
 A worker that can read the command's marker file works in the command's directory. Otherwise it has the study's files,
 sources and builds in its own directory, and the command sends missing ones. `study_digest` and `pack_study` describe
-and pack the files beside the study file, which builds and benchmarks may use.
+and pack the files in the study's directory, which builds and benchmarks may use.
 """
 
 from __future__ import annotations
@@ -62,46 +62,46 @@ class StudyCopy:
         study = self._remote_study.study
         if self.shared:
             return study
-        here = replace(
+        local = replace(
             study,
             file=str(self._study_directory / Path(study.file).name),
             directory=str(self._study_directory),
             source=self._source(study.source),
             sources={name: self._source(source) for name, source in study.sources.items()},
         )
-        for source in here.every_source.values():
+        for source in local.every_source.values():
             if source.location.startswith("/") and not Path(source.location).exists():
                 raise ClusterError(
                     f"source.location {quoted(source.location)}: does not exist on this machine; use an address that "
                     f"every machine can reach, or {SHARED_DIRECTORY}"
                 )
-        return here
+        return local
 
     def missing_files(
         self, files: Sequence[PackedFiles], prepared: Prepared | None = None
     ) -> MissingFiles | None:
-        """Store what was sent, and return what is still missing."""
+        """Store the sent files, and return the names of those still missing; `None` if there are none."""
         if self.shared:
             return None
         sent = {packed.name: packed.packed for packed in files}
-        lacking = []
+        missing = []
         if not self._study_directory.is_dir() and not self._receive_study(sent):
-            lacking.append(STUDY)
+            missing.append(STUDY)
         if prepared is not None and not has_build(self.root / "builds", prepared):
             name = build_name(prepared)
             if name in sent:
                 log = self.root / LOGS / Path(prepared.built.log).name
                 unpack_build(sent[name], self.root / "builds", prepared.built, log=str(log))
             else:
-                lacking.append(name)
-        return MissingFiles(names=tuple(lacking)) if lacking else None
+                missing.append(name)
+        return MissingFiles(names=tuple(missing)) if missing else None
 
-    def here(self, prepared: Prepared) -> Prepared:
+    def on_this_machine(self, prepared: Prepared) -> Prepared:
         """Return a ready benchmark with its paths on this machine."""
         built = replace(prepared.built, directory=self._path_here(prepared.built.directory))
         return replace(prepared, built=built, out=self._path_here(prepared.out))
 
-    def built(self, outcome: Built | Failure, recipe: Recipe) -> OutcomeWithFiles[Built | Failure]:
+    def build_outcome(self, outcome: Built | Failure, recipe: Recipe) -> OutcomeWithFiles[Built | Failure]:
         """Return the outcome of a build as the command knows it, with the build itself if the command cannot see it."""
         if self.shared:
             return OutcomeWithFiles(outcome=outcome)
@@ -111,7 +111,7 @@ class StudyCopy:
             logs=self._pack_logs([f"{LOGS}/{Path(outcome.log).name}"]),
         )
 
-    def relinked(
+    def relink_outcome(
         self, outcomes: Mapping[int, Built | Failure], recipe: Recipe
     ) -> OutcomeWithFiles[Mapping[int, Built | Failure]]:
         """Return the relinked layouts as the command knows them, with their files if it cannot see them."""
@@ -141,7 +141,7 @@ class StudyCopy:
             if isinstance(each, Built)
         )
 
-    def started(self, outcome: Outcome, log: str) -> OutcomeWithFiles[Outcome]:
+    def invocation_outcome(self, outcome: Outcome, log: str) -> OutcomeWithFiles[Outcome]:
         """Return the outcome of an invocation as the command knows it, with its logs if the command cannot see them.
 
         `log` is the common part of the names of its logs, below the results directory.
@@ -171,7 +171,7 @@ class StudyCopy:
         return True
 
     def _source(self, source: Source) -> Source:
-        """Return a source beside the study file with its path on this machine; a git repository is not sent."""
+        """Return a source with its path on this machine if it was sent; git repositories are not sent."""
         if source.kind == "git":
             return source
         directory = self._remote_study.study.directory
@@ -184,10 +184,10 @@ class StudyCopy:
         return path if self.shared else str(self.root / Path(path).relative_to(self._remote_study.root))
 
     def _path_at_command(self, path: str) -> str:
-        there = Path(path)
+        local = Path(path)
         return (
-            str(self._remote_study.root / there.relative_to(self.root))
-            if there.is_relative_to(self.root)
+            str(self._remote_study.root / local.relative_to(self.root))
+            if local.is_relative_to(self.root)
             else path
         )
 
@@ -209,20 +209,20 @@ EXCLUDED = (".perftrail", ".git", "__pycache__")
 
 
 def study_digest(directory: Path) -> str:
-    """Return the digest of names, sizes and times of the files beside a study file."""
+    """Return the digest of names, sizes and times of the files in a study's directory."""
     return content_key(sorted(_file_states(directory)))
 
 
 def pack_study(directory: Path) -> bytes:
-    """Pack the files beside a study file. Raises `ClusterError` if they are too large."""
+    """Pack the files in a study's directory. Raises `ClusterError` if they are too large."""
     names = sorted(each.name for each in directory.iterdir() if each.name not in EXCLUDED)
-    return pack(directory, names, what="the files beside the study file", exclude=EXCLUDED)
+    return pack(directory, names, what="the files in the study's directory", exclude=EXCLUDED)
 
 
 def _file_states(directory: Path) -> Iterator[list[str | int]]:
-    for here, inside, names in os.walk(directory):
-        inside[:] = [name for name in inside if name not in EXCLUDED]
+    for parent, directories, names in os.walk(directory):
+        directories[:] = [name for name in directories if name not in EXCLUDED]
         for name in names:
-            path = Path(here, name)
+            path = Path(parent, name)
             state = path.lstat()
             yield [str(path.relative_to(directory)), state.st_size, state.st_mtime_ns]

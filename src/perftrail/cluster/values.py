@@ -25,7 +25,7 @@ class RemoteStudy:
 
     `root` is the results directory and `token` its identity, whichever command uses it. `marker` is a file that this
     command wrote there: a process that can read it sees the same directory, and not a copy. `digest` describes the
-    files beside the study file. `patched` is a patched revision.
+    files in the study's directory. `patched` is a patched revision.
     """
 
     study: Study
@@ -70,7 +70,7 @@ class PackedFiles:
 class OutcomeWithFiles(Generic[T]):
     """Outcome of a job, with everything that the command cannot see in the worker's directory.
 
-    That is: builds, by their keys, and packed logs, by their names below the results directory.
+    `files` are builds, by their keys; `logs` are packed logs, by their names below the results directory.
     """
 
     outcome: T

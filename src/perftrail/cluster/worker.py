@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from perftrail._version import __version__
 from perftrail.builds.workers import CleanBuilder, Stoppable
 from perftrail.cluster.dask import WorkerInfo
-from perftrail.cluster.dask_worker import present_job, run_worker
+from perftrail.cluster.dask_worker import current_job, run_worker
 from perftrail.cluster.study_copy import LOGS, StudyCopy
 from perftrail.cluster.values import WorkerOptions
 from perftrail.errors import ClusterError, MachineBusy, PerftrailError, UsageError
@@ -60,7 +60,7 @@ def measuring(machine: str) -> Iterator[None]:
 
     It waits for running builds; later ones wait for the measurement.
     """
-    home = _home(machine)
+    home = _lock_directory(machine)
     with exclusive_lock(home / "turn.lock"), exclusive_lock(home / "use.lock"):
         yield
 
@@ -68,7 +68,7 @@ def measuring(machine: str) -> Iterator[None]:
 @contextmanager
 def building(machine: str) -> Iterator[None]:
     """Share the machine with other builds, but not with a measurement."""
-    home = _home(machine)
+    home = _lock_directory(machine)
     with exclusive_lock(home / "turn.lock"):
         use = shared_lock(home / "use.lock")
         use.__enter__()
@@ -78,7 +78,7 @@ def building(machine: str) -> Iterator[None]:
         use.__exit__(None, None, None)
 
 
-def _home(machine: str) -> Path:
+def _lock_directory(machine: str) -> Path:
     """Return a directory that only this user's processes can enter."""
     own = os.environ.get("XDG_RUNTIME_DIR")
     home = (Path(own) / "perftrail" if own and Path(own).is_dir() else user_cache()) / "machines" / machine
@@ -91,7 +91,7 @@ SANDBOXES = "sandboxes"
 
 
 def remove_left_over_of_workers(directory: Path) -> None:
-    """Remove what killed workers left in a worker's directory."""
+    """Remove the temporary files of killed workers in a worker's directory."""
     remove_left_over(PREFIX, below=directory)
     if (directory / SANDBOXES).is_dir():
         remove_left_over_directories(directory / SANDBOXES)
@@ -112,20 +112,20 @@ class JobRunner:
         self._stop = Event()
         self._launcher = Launcher()
         self._isolation: Sandboxes | None = None
-        self._opened: Invoker | None = None
+        self._invoker: Invoker | None = None
         self._cancels: dict[str, Callable[[], None]] = {}
 
     def missing_files(
         self, files: Sequence[PackedFiles], prepared: Prepared | None = None
     ) -> MissingFiles | None:
-        """Store what was sent, and return what is still missing."""
+        """Store the sent files, and return the names of those still missing; `None` if there are none."""
         with self._transfer:
             return self._copy.missing_files(files, prepared)
 
     def build(self, request: BuildRequest, *, job: str) -> OutcomeWithFiles[Built | Failure]:
         """Build a subject. Raises `ClusterError` if the result would be another build than requested."""
         with self._reserved_worker(request, job) as worker:
-            return self._copy.built(worker.build(request.subject, request.recipe), request.recipe)
+            return self._copy.build_outcome(worker.build(request.subject, request.recipe), request.recipe)
 
     def relink(self, request: RelinkRequest, *, job: str) -> OutcomeWithFiles[Mapping[int, Built | Failure]]:
         """Relink a subject; build it first if necessary. Raises `ClusterError` as `build` does."""
@@ -137,7 +137,7 @@ class JobRunner:
             for layout, outcome in outcomes.items():
                 if isinstance(outcome, Built) and outcome.key != request.layouts[layout]:
                     raise _different_build(build)
-            return self._copy.relinked(outcomes, build.recipe)
+            return self._copy.relink_outcome(outcomes, build.recipe)
 
     @contextmanager
     def _reserved_worker(self, request: BuildRequest, job: str) -> Iterator[LocalBuildWorker]:
@@ -174,26 +174,26 @@ class JobRunner:
         """Start a benchmark once."""
         if start.key.machine != self._options.machine.id:
             raise ClusterError(f"an invocation for machine {start.key.machine} was sent to another machine")
-        if self._opened is None:
-            self._opened = self._open()
-        ready = replace(start.ready, prepared=self._copy.here(start.ready.prepared))
-        self._cancels[job] = self._cancel
+        if self._invoker is None:
+            self._invoker = self._open_invoker()
+        ready = replace(start.ready, prepared=self._copy.on_this_machine(start.ready.prepared))
+        self._cancels[job] = self._cancel_invocation
         locks = self._copy.root / "builds" / "locks"
         try:
             # Processes that share the directory may relink the build, but not while it runs.
             with shared_lock(locks / f"{ready.prepared.built.key}.lock"):
-                outcome = self._opened.invoke(replace(start, ready=ready))
+                outcome = self._invoker.invoke(replace(start, ready=ready))
         finally:
             del self._cancels[job]
-        return self._copy.started(outcome, f"{LOGS}/{log_name(start.key)}.")
+        return self._copy.invocation_outcome(outcome, f"{LOGS}/{log_name(start.key)}.")
 
-    def drop(self, job: str) -> None:
+    def cancel(self, job: str) -> None:
         """Kill the processes of a job if it runs here, because no client waits for its outcome."""
         cancel = self._cancels.get(job)
         if cancel is not None:
             cancel()
 
-    def _cancel(self) -> None:
+    def _cancel_invocation(self) -> None:
         self._launcher.cancel()
         if self._isolation is not None:
             self._isolation.cancel()
@@ -211,7 +211,7 @@ class JobRunner:
         """Remove temporary files, when nothing runs here any more."""
         self._open_resources.close()
 
-    def _open(self) -> Invoker:
+    def _open_invoker(self) -> Invoker:
         """Open the invoker, with its own scratch directory: others may measure in the same results directory."""
         study, root = self._copy.study, self._copy.root
         (root / LOGS).mkdir(parents=True, exist_ok=True)
@@ -257,7 +257,7 @@ class StudyWorker:
         self._stopping = Event()
 
     def missing_files(self, remote_study: RemoteStudy) -> MissingFiles | None:
-        """Return what is missing before a study can be built here."""
+        """Return the files that are missing before a study can be built here; `None` if there are none."""
         with self._translated_errors(remote_study):
             return self._runner(remote_study).missing_files(())
 
@@ -270,7 +270,7 @@ class StudyWorker:
             if (missing := runner.missing_files(files)) is not None:
                 return missing
             with building(self._options.machine.id):
-                result = runner.build(request, job=present_job())
+                result = runner.build(request, job=current_job())
             if isinstance(result.outcome, Failure):
                 self._wait_for_stop_signal()
             return result
@@ -284,7 +284,7 @@ class StudyWorker:
             if (missing := runner.missing_files(files)) is not None:
                 return missing
             with building(self._options.machine.id):
-                result = runner.relink(request, job=present_job())
+                result = runner.relink(request, job=current_job())
             if any(isinstance(outcome, Failure) for outcome in result.outcome.values()):
                 self._wait_for_stop_signal()
             return result
@@ -299,15 +299,15 @@ class StudyWorker:
                 # Builds of other jobs may remove a build to free disk space, so check only without running builds.
                 if (missing := runner.missing_files(files, start.ready.prepared)) is not None:
                     return missing
-                result = runner.invoke(start, job=present_job())
+                result = runner.invoke(start, job=current_job())
             if isinstance(result.outcome, FailedInvocation):
                 self._wait_for_stop_signal()
             return result
 
-    def drop(self, job: str) -> None:
-        """Kill the processes of a job for which nobody waits, because the command was interrupted or died."""
+    def cancel(self, job: str) -> None:
+        """Kill the processes of a job for whose outcome no command waits any more."""
         for runner in tuple(self._runners):
-            runner.drop(job)
+            runner.cancel(job)
 
     def stop(self) -> None:
         """Kill everything, for good; outcomes of running jobs are meaningless."""
@@ -385,7 +385,7 @@ def work(
     """
     remove_leftovers()
     own = Path(directory) if directory else user_cache() / "worker"
-    _refuse_unfit(own)
+    _prepare_directory(own)
     remove_left_over_of_workers(own)
     name = socket.gethostname() if machine is None else machine
     here = read_machine(name=name)
@@ -401,7 +401,7 @@ def work(
         state.close()
 
 
-def _refuse_unfit(own: Path) -> None:
+def _prepare_directory(own: Path) -> None:
     """Create a worker's directory if necessary; raise `UsageError` for one that others can change."""
     named = f"--directory {quoted(str(own))}"
     try:

@@ -39,21 +39,23 @@ FORMATS: Mapping[str, str] = {
 """Every format with its description; the first that recognises a file reads it."""
 
 _MODULES: Mapping[str, str] = {"go": "go_text", "jsonl": "json_lines", "csv": "tidy_csv"}
-"""Modules with another name than their format."""
+"""Modules of formats that have another name."""
 
 LARGEST_BYTES = 1 << 28
 """Maximum size of a file, unpacked."""
 
 MOST_FILES = 100_000
+"""Maximum number of result files in a directory."""
 
-_PACKED = b"\x1f\x8b"
+_GZIP_MAGIC = b"\x1f\x8b"
 _SETTINGS = ("machine.json", "benchmarks.json", "benchmark.json", "estimates.json", "tukey.json")
+"""Files of the tools without samples."""
 
 
 class Format(Protocol):
-    """What the module of a format provides. `read` raises `FormatError`, and `ValueError` for invalid numbers."""
+    """Functions of a format's module. `read` raises `FormatError`, and `ValueError` for invalid numbers."""
 
-    def knows(self, head: bytes, name: str, /) -> bool:
+    def recognises(self, head: bytes, name: str, /) -> bool:
         """Return whether a file with these first bytes and this name has the format."""
 
     def read(self, content: bytes, context: FileContext = NO_FILE, /) -> tuple[Series, ...]:
@@ -61,7 +63,7 @@ class Format(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Read:
+class ReadResult:
     """The content of a file, and its format."""
 
     format: str
@@ -71,10 +73,12 @@ class Read:
 def recognise(content: bytes, name: str = "") -> str | None:
     """Return the format of content; `None` if no format recognises it."""
     head = content[:HEAD_BYTES]
-    return next((each for each in FORMATS if _format(each).knows(head, name)), None)
+    return next((each for each in FORMATS if _format(each).recognises(head, name)), None)
 
 
-def read(content: bytes, *, name: str, format: str | None = None, context: FileContext = NO_FILE) -> Read:
+def read(
+    content: bytes, *, name: str, format: str | None = None, context: FileContext = NO_FILE
+) -> ReadResult:
     """Read content in a format, by default the recognised one.
 
     Raises `FormatError` that begins with `name`.
@@ -85,12 +89,12 @@ def read(content: bytes, *, name: str, format: str | None = None, context: FileC
     if chosen not in FORMATS:
         raise FormatError(f"no format {quoted(chosen)}{suggestion(chosen, FORMATS)}")
     try:
-        return Read(format=chosen, series=_format(chosen).read(content, context))
+        return ReadResult(format=chosen, series=_format(chosen).read(content, context))
     except (FormatError, ValueError) as error:
         raise FormatError(f"{name}: {error}; the expected format is {FORMATS[chosen]}") from error
 
 
-def read_file(path: Path, *, name: str | None = None, format: str | None = None) -> Read:
+def read_file(path: Path, *, name: str | None = None, format: str | None = None) -> ReadResult:
     """Read a file, unpacked if it is a gzip. Raises `FormatError` if it is not a regular file, or too large."""
     shown = name or str(path)
     try:
@@ -125,7 +129,7 @@ def _format(name: str) -> Format:
 def _content(path: Path) -> bytes:
     with path.open("rb") as file:
         content = file.read(LARGEST_BYTES + 1)
-    if not content.startswith(_PACKED):
+    if not content.startswith(_GZIP_MAGIC):
         return content
     with gzip.GzipFile(fileobj=io.BytesIO(content)) as packed:
         return packed.read(LARGEST_BYTES + 1)

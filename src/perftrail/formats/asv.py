@@ -1,7 +1,7 @@
 """asv's results (``results/<machine>/<commit>-<environment>.json``), and a directory of them for `asv publish`.
 
-asv has one metric for each benchmark: wall time keeps the benchmark's name, other metrics follow after a point.
-Variants become environments.
+asv has one metric for each benchmark: wall time keeps the benchmark's name, other metrics are appended to it after a
+dot. Variants become environments.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _UNITS_OF_KINDS = {"time": "seconds", "timeraw": "seconds", "peakmem": "bytes", 
 _VERSION = 2
 
 
-def knows(head: bytes, _name: str) -> bool:
+def recognises(head: bytes, _name: str) -> bool:
     """Return whether this is asv's result of a commit."""
     return begins_with(head, rb"\{") and b'"commit_hash"' in head and b'"result_columns"' in head
 
@@ -57,7 +57,7 @@ def read(content: bytes, context: FileContext = NO_FILE) -> tuple[Series, ...]:
     document = parse(content)
     version = document["version"]
     if version.number() != _VERSION:
-        raise version.complaint(f"is not {_VERSION}; upgrade the results with `asv update`")
+        raise version.error(f"is not {_VERSION}; upgrade the results with `asv update`")
     about = context.read_relative("../benchmarks.json")
     known = {} if about is None else dict(parse(about).members())
     columns = [each.text() for each in document["result_columns"].elements()]
@@ -75,7 +75,7 @@ class _Commit:
     def __init__(self, document: Node) -> None:
         self.subject = document["commit_hash"].text()
         date = document.get("date")
-        self.when = None if date is None else _moment(date)
+        self.when = None if date is None else _time(date)
         parameters = document.get("params")
         environment = document.get("env_name")
         named = "" if environment is None else environment.text()
@@ -142,12 +142,12 @@ def _is_nan(node: Node) -> bool:
     return isinstance(node.value, float) and math.isnan(node.value)
 
 
-def _moment(date: Node) -> datetime:
-    """Parse asv's times: milliseconds since 1970."""
+def _time(date: Node) -> datetime:
+    """Parse asv's times, which are in milliseconds since 1970."""
     try:
         return datetime.fromtimestamp(date.number() / 1000, UTC)
     except (OverflowError, OSError, ValueError):
-        raise date.complaint("is not a time in milliseconds since 1970") from None
+        raise date.error("is not a time in milliseconds since 1970") from None
 
 
 _COLUMNS = (
@@ -298,10 +298,10 @@ def _quantile(numbers: Sequence[float], share: float) -> float:
     return ordered[below] + (ordered[above] - ordered[below]) * (rank - below)
 
 
-def _milliseconds(moment: str) -> int | None:
+def _milliseconds(time: str) -> int | None:
     """Return a time in asv's form; `None` for an invalid text."""
     try:
-        return round(datetime.fromisoformat(moment).timestamp() * 1000)
+        return round(datetime.fromisoformat(time).timestamp() * 1000)
     except ValueError:
         return None
 

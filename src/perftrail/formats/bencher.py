@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from perftrail.formats.rows import each_revision
+from perftrail.formats.rows import revision_files
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def write(samples: Sequence[Exported], study: Study) -> dict[str, bytes]:  # noqa: ARG001 - every format has it
     """Return medians, with their bounds if there are several values."""
-    return each_revision(samples, _document)
+    return revision_files(samples, _document)
 
 
 def _document(samples: Sequence[Exported]) -> Json:

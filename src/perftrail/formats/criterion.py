@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from perftrail.formats.document import FileContext, Node
 
 
-def knows(head: bytes, name: str) -> bool:
+def recognises(head: bytes, name: str) -> bool:
     """Return whether this is a sample of criterion, or its messages."""
     is_sample = PurePosixPath(name).name == "sample.json" and begins_with(
         head, rb'\{\s*"(sampling_mode|iters)"'
@@ -34,7 +34,7 @@ def read(content: bytes, context: FileContext = NO_FILE) -> tuple[Series, ...]:
     sample = parse(content)
     about = context.read_relative("benchmark.json")
     if about is None:
-        raise sample.complaint(
+        raise sample.error(
             "benchmark.json, which has the benchmark's name, is not in its directory; keep criterion's tree"
         )
     known = parse(about)
@@ -96,7 +96,7 @@ def _series(
     """Divide the time of each sample by its iterations."""
     totals, counts = times.numbers(), iterations.numbers()
     if len(totals) != len(counts) or not totals or min(counts) <= 0:
-        raise times.complaint("must have one time for each number of iterations, and these must be above 0")
+        raise times.error("must have one time for each number of iterations, and these must be above 0")
     known = unit(time_unit)
     return Series(
         benchmark=name,

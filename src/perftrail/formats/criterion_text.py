@@ -21,7 +21,7 @@ _TIME = re.compile(r"time: +\[(\d[\d.]*) (\S+) (\d[\d.]*) (\S+) (\d[\d.]*) (\S+)
 _ANY = re.compile(rb"time: +\[\d[\d.]* \S+ \d[\d.]* \S+ \d[\d.]* \S+\]")
 
 
-def knows(head: bytes, _name: str) -> bool:
+def recognises(head: bytes, _name: str) -> bool:
     """Return whether this has a line of a benchmark by criterion."""
     return _ANY.search(head) is not None
 

@@ -1,4 +1,4 @@
-"""JSON documents with a path to every value for error messages, and the location of content.
+"""JSON documents in which every value has a path for error messages, and the file that contains the content.
 
 A format may read a file's first bytes, its name, and other files of its directory.
 """
@@ -33,7 +33,7 @@ class Node:
     def __getitem__(self, key: str) -> Node:
         found = self.get(key)
         if found is None:
-            raise self.complaint(f"has no {quoted(key)}")
+            raise self.error(f"has no {quoted(key)}")
         return found
 
     def get(self, key: str) -> Node | None:
@@ -89,7 +89,7 @@ class Node:
         except ValueError:
             raise self._not("a time such as 2026-01-31T12:00:00") from None
 
-    def complaint(self, what: str) -> FormatError:
+    def error(self, what: str) -> FormatError:
         """Return an error about this value."""
         return FormatError(f"{self.path or 'the document'}: {what}")
 
@@ -101,7 +101,7 @@ class Node:
     def _not(self, wanted: str) -> FormatError:
         kind = type(self.value)
         is_what = _KINDS[kind] if kind in _KINDS else quoted(str(self.value)[:80])
-        return self.complaint(f"must be {wanted}, but is {is_what}")
+        return self.error(f"must be {wanted}, but is {is_what}")
 
 
 def parse(content: bytes, *, line: int = 1) -> Node:
@@ -130,7 +130,7 @@ def decoded(content: bytes) -> str:
 HEAD_BYTES = 1 << 16
 """Number of bytes that determine a file's format."""
 
-_MARK = b"\xef\xbb\xbf"
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def _nothing(path: str) -> None:  # noqa: ARG001 - content without a file has no other files
@@ -151,4 +151,4 @@ NO_FILE = FileContext(path=PurePath())
 
 def begins_with(head: bytes, pattern: bytes) -> bool:
     """Return whether content begins with a pattern, after a byte order mark and white space."""
-    return re.match(rb"\s*+" + pattern, head.removeprefix(_MARK)) is not None
+    return re.match(rb"\s*+" + pattern, head.removeprefix(_BYTE_ORDER_MARK)) is not None

@@ -1,7 +1,8 @@
 """Exports to other tools' formats, one module for each.
 
 ``write(samples, study)`` returns the files by their names, relative to the destination: one, or one for each subject.
-If a format cannot contain every metric, ``left_out(samples)`` returns the names of those that are missing in the files.
+If a format cannot contain every metric, ``missing_metrics(samples)`` returns the names of those that are missing in
+the files.
 """
 
 from __future__ import annotations
@@ -55,10 +56,10 @@ def write(format: str, samples: Sequence[Exported], study: Study) -> Mapping[str
     return files
 
 
-def left_out(format: str, samples: Sequence[Exported]) -> tuple[str, ...]:
+def missing_metrics(format: str, samples: Sequence[Exported]) -> tuple[str, ...]:
     """Return the metrics of samples that are missing in the files of a format, in the order of the samples."""
     module = _module(format)
-    missing = module.left_out(samples) if hasattr(module, "left_out") else ()
+    missing = module.missing_metrics(samples) if hasattr(module, "missing_metrics") else ()
     return tuple(dict.fromkeys(each.metric for each in samples if each.metric in missing))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from perftrail.formats.rows import each_revision
+from perftrail.formats.rows import revision_files
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +22,7 @@ def write(samples: Sequence[Exported], study: Study) -> dict[str, bytes]:  # noq
     files: dict[str, bytes] = {}
     for better, ending in _ENDINGS.items():
         those = [each for each in samples if each.better == better]
-        files |= each_revision(those, _document, ending=ending)
+        files |= revision_files(those, _document, ending=ending)
     return files
 
 

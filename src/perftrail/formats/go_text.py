@@ -43,7 +43,7 @@ class _Printed:
     values: dict[_SeriesKey, list[float]] = field(default_factory=dict)
 
 
-def knows(head: bytes, _name: str) -> bool:
+def recognises(head: bytes, _name: str) -> bool:
     """Return whether this has a line of a benchmark by Go."""
     return _ANY.search(head) is not None
 
@@ -86,12 +86,12 @@ def _add_values(printed: _Printed, name: str, words: list[str], line: int) -> No
 def _series(printed: _Printed, *, with_package: bool) -> Iterator[Series]:
     for key, values in printed.values.items():
         benchmark, point = _split(key.name)
-        above, _, below = key.metric.partition("/")
-        known = unit(above)
+        numerator, _, denominator = key.metric.partition("/")
+        known = unit(numerator)
         unit_name = known.name
-        if below == "s":
+        if denominator == "s":
             unit_name = f"{known.name}/s"
-        elif below != "op":
+        elif denominator != "op":
             known, unit_name = unit(""), key.metric
         yield Series(
             benchmark=f"{key.package}.{benchmark}" if with_package and key.package else benchmark,
@@ -99,7 +99,7 @@ def _series(printed: _Printed, *, with_package: bool) -> Iterator[Series]:
             subject=key.commit,
             metric="wall" if key.metric == _TIME else key.metric,
             unit=unit_name,
-            better=printed.better.get(key.metric, "higher" if below == "s" else "lower"),
+            better=printed.better.get(key.metric, "higher" if denominator == "s" else "lower"),
             values=known.scaled(values),
         )
 

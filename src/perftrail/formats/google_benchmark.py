@@ -30,7 +30,7 @@ _AGGREGATES = ("median", "mean")
 _OLD_AGGREGATE = re.compile(r"(.*)_(mean|median|stddev|cv|BigO|RMS)")
 
 
-def knows(head: bytes, _name: str) -> bool:
+def recognises(head: bytes, _name: str) -> bool:
     """Return whether Google Benchmark wrote this."""
     return begins_with(head, rb'\{\s*"context"\s*:\s*\{') and (
         b'"host_name"' in head or b'"library_build_type"' in head or b'"num_cpus"' in head
@@ -71,9 +71,9 @@ def _run_name(entry: Node) -> str:
 def _benchmark(
     name: str, entries: Iterable[Node], *, when: datetime | None, machine: str | None
 ) -> Iterator[Series]:
-    sound = [entry for entry in entries if not _failed(entry)]
-    aggregates = {aggregate: entry for entry in sound if (aggregate := _aggregate(entry))}
-    chosen, note = [entry for entry in sound if not _aggregate(entry)], None
+    successful = [entry for entry in entries if not _failed(entry)]
+    aggregates = {aggregate: entry for entry in successful if (aggregate := _aggregate(entry))}
+    chosen, note = [entry for entry in successful if not _aggregate(entry)], None
     if not chosen:
         note = next((each for each in _AGGREGATES if each in aggregates), None)
         if note is None:
@@ -98,7 +98,7 @@ def _benchmark(
 def _failed(entry: Node) -> bool:
     """Whether a benchmark stopped itself, with or without an error."""
     return any(
-        (said := entry.get(key)) is not None and bool(said.value) for key in ("error_occurred", "skipped")
+        (flag := entry.get(key)) is not None and bool(flag.value) for key in ("error_occurred", "skipped")
     )
 
 

@@ -11,7 +11,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from perftrail.formats.document import NO_FILE, begins_with, parse
-from perftrail.formats.rows import each_revision
+from perftrail.formats.rows import revision_files
 from perftrail.model.exchange import Series
 from perftrail.model.recipe import PLAIN
 
@@ -29,7 +29,7 @@ MEMORY_NOTE = "hyperfine's: a command's peak memory is never below that of earli
 _CPU_TIMES = ("user", "system")
 
 
-def knows(head: bytes, _name: str) -> bool:
+def recognises(head: bytes, _name: str) -> bool:
     """Return whether hyperfine wrote this."""
     return begins_with(head, rb'\{\s*"results"\s*:\s*\[\s*(\]|\{\s*"command"\s*:)')
 
@@ -104,11 +104,11 @@ def _pattern(command: str, point: tuple[tuple[str, str], ...]) -> str:
 
 
 def write(samples: Sequence[Exported], study: Study) -> dict[str, bytes]:  # noqa: ARG001 - every format has it
-    """Return metrics that are times, and memory; hyperfine's form has no others."""
-    return each_revision(samples, _document)
+    """Return the metrics that are times, and memory; hyperfine's format has no others."""
+    return revision_files(samples, _document)
 
 
-def left_out(samples: Sequence[Exported]) -> frozenset[str]:
+def missing_metrics(samples: Sequence[Exported]) -> frozenset[str]:
     """Return the metrics that are not in every result: neither its time, nor user and system time, nor memory."""
     missing: set[str] = set()
     for metrics in _by_command(samples):

@@ -21,7 +21,7 @@ MOST_VALUES = 1_000_000
 """Maximum number of values from a histogram; for larger ones, the mean is read."""
 
 
-def knows(head: bytes, _name: str) -> bool:
+def recognises(head: bytes, _name: str) -> bool:
     """Return whether JMH wrote this."""
     return begins_with(head, rb"\[\s*\{") and b'"primaryMetric"' in head and b'"mode"' in head
 
@@ -31,7 +31,7 @@ def read(content: bytes, _context: FileContext = NO_FILE) -> tuple[Series, ...]:
 
     Percentiles are left out, because the scores contain them.
 
-    Modes and thread counts are parameters if they differ; several threads always are.
+    The mode is a parameter if there are several; so is the number of threads unless it is always 1.
     """
     entries = parse(content).elements()
     modes = {entry["mode"].text() for entry in entries}
@@ -67,26 +67,26 @@ def _threads(entry: Node) -> str:
 def _series(benchmark: str, point: tuple[tuple[str, str], ...], name: str, metric: Node) -> Series:
     """Return a score; without a name it is time per operation, or operations per time."""
     score_unit = metric["scoreUnit"].text()
-    above, _, below = score_unit.partition("/")
+    numerator, _, denominator = score_unit.partition("/")
     values = _values(metric)
     summary = values is None
     values = (metric["score"].number(),) if values is None else values
     better: Better = "lower"
-    kept: str | None = score_unit
-    if above == "ops":
+    unit_name: str | None = score_unit
+    if numerator == "ops":
         better = "higher"
-        seconds = unit(below)
+        seconds = unit(denominator)
         if seconds.name == "s":
-            kept, values = "1/s", tuple(value * seconds.per for value in values)
+            unit_name, values = "1/s", tuple(value * seconds.per for value in values)
         name = name or "throughput"
-    elif below == "op" and unit(above).name in ("s", "B"):
-        known = unit(above)
-        kept, values = known.name, known.scaled(values)
+    elif denominator == "op" and unit(numerator).name in ("s", "B"):
+        known = unit(numerator)
+        unit_name, values = known.name, known.scaled(values)
     return Series(
         benchmark=benchmark,
         point=point,
         metric=name or "wall",
-        unit=kept,
+        unit=unit_name,
         better=better,
         values=values,
         summary=summary,
@@ -108,7 +108,7 @@ def _values(metric: Node) -> tuple[float, ...] | None:
             for pair in iteration.elements():
                 numbers = pair.numbers()
                 if len(numbers) != 2 or numbers[1] < 0:
-                    raise pair.complaint("must be a value and its count")
+                    raise pair.error("must be a value and its count")
                 if len(values) + numbers[1] > MOST_VALUES:
                     return None
                 values.extend([numbers[0]] * int(numbers[1]))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from perftrail.model.study import Study
 
 
-def knows(head: bytes, _name: str) -> bool:
+def recognises(head: bytes, _name: str) -> bool:
     """Return whether the first line has the required names."""
     first = head.lstrip().partition(b"\n")[0]
     return begins_with(first, rb"\{") and all(f'"{name}"'.encode() in first for name in REQUIRED)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from perftrail.formats.rows import each_revision
+from perftrail.formats.rows import revision_files
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,10 +19,10 @@ _FIELDS = {"wall": "execution_time", "peak_memory": "mem_bytes"}
 
 def write(samples: Sequence[Exported], study: Study) -> dict[str, bytes]:  # noqa: ARG001 - every format has it
     """Return every value of the metrics of LNT's schema, because LNT uses the smallest time."""
-    return each_revision(samples, _document)
+    return revision_files(samples, _document)
 
 
-def left_out(samples: Sequence[Exported]) -> frozenset[str]:
+def missing_metrics(samples: Sequence[Exported]) -> frozenset[str]:
     """Return the metrics without a field in LNT's schema."""
     return frozenset(each.metric for each in samples if each.metric not in _FIELDS)
 

@@ -40,9 +40,9 @@ def write(samples: Sequence[Exported], study: Study) -> dict[str, bytes]:  # noq
 
 
 def _table(samples: Sequence[Exported]) -> bytes:
-    data = {each.subject.revision.id: each.subject.revision.time for each in samples}
-    days = {id: (_FIRST + timedelta(days=day)).isoformat() for day, id in enumerate(data)}
-    times = data if all(data.values()) else days
+    dates = {each.subject.revision.id: each.subject.revision.time for each in samples}
+    days = {id: (_FIRST + timedelta(days=day)).isoformat() for day, id in enumerate(dates)}
+    times = dates if all(dates.values()) else days
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([TIME, COMMIT, VALUE])

@@ -22,7 +22,7 @@ MOST_ROWS = 50_000_000
 _MARK = b"PAR1"
 
 
-def knows(head: bytes, _name: str) -> bool:
+def recognises(head: bytes, _name: str) -> bool:
     """Return whether this is a Parquet file."""
     return head.startswith(_MARK)
 

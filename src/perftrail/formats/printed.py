@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from perftrail.model.metrics import Metric, Pick, Printed
 
 
-class Reported:
-    """An output, read once in each format that the metrics name."""
+class ParsedOutput:
+    """A benchmark's output, parsed once in each format that the metrics name."""
 
     def __init__(self, output: str) -> None:
         self._output = output
@@ -39,8 +39,8 @@ class Reported:
         found = [each for each in self._read[metric.reads] if each.metric == metric.item_metric]
         if not found:
             names = {each.metric: None for each in self._read[metric.reads]}
-            there = listed(map(quoted, names), "and") or "none"
-            raise FormatError(f"the output has no item {quoted(metric.item_metric)}; it has {there}")
+            existing = listed(map(quoted, names), "and") or "none"
+            raise FormatError(f"the output has no item {quoted(metric.item_metric)}; it has {existing}")
         items = {item(each): each for each in found}
         if not metric.item and len(items) == 1:
             return found[0].values
@@ -67,7 +67,7 @@ def item(series: Series) -> str:
 
 
 LAST_OF = "last of "
-"""Start of the method of a metric that occurs several times without a choice."""
+"""Start of the method of a metric with several values if the study does not state which one counts."""
 
 _PICKS: Mapping[Pick, Callable[[Sequence[float]], float]] = {
     "first": lambda values: values[0],
@@ -84,18 +84,18 @@ def read_metrics(
 ) -> dict[str, float] | Failure:
     """Return every metric of a benchmark's output, or the first missing one.
 
-    `methods` receives how many values a metric had, if there are several and the study does not say which to use.
+    `methods` receives the number of values of a metric with several, if the study does not state which one counts.
     """
     values: dict[str, float] = {}
-    reported = Reported(output)
+    parsed = ParsedOutput(output)
     for name, metric in metrics.items():
         try:
-            found = reported.values(metric) if metric.reads else _matches(metric, output)
+            found = parsed.values(metric) if metric.reads else _matches(metric, output)
         except FormatError as error:
             return Failure(stage="metric", message=f"{name}: {error}", log=log)
         try:
             value = _PICKS[metric.pick or "last"](found)
-        except (OverflowError, ValueError):  # a sum that no number holds, or of opposite infinities
+        except (OverflowError, ValueError):  # a sum that overflows, or of opposite infinities
             value = math.nan
         if methods is not None and metric.pick is None and len(found) > 1:
             methods[name] = f"{LAST_OF}{len(found)} values"
@@ -108,7 +108,7 @@ def read_metrics(
 _LONGEST_SHOWN = 100
 
 
-def _shown(output: str) -> str:
+def _describe(output: str) -> str:
     """Return what an output without a match contains: its last line, or that it is empty."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     if not lines:
@@ -121,7 +121,7 @@ def _matches(metric: Metric, output: str) -> Sequence[float]:
     """Return every number that the pattern finds. Raises `FormatError` if there is none."""
     found = re.findall(metric.pattern, output, flags=re.MULTILINE)
     if not found:
-        raise FormatError(f"the output has no match for {metric.pattern!r}; {_shown(output)}")
+        raise FormatError(f"the output has no match for {metric.pattern!r}; {_describe(output)}")
     try:
         return [float(text) for text in found]
     except ValueError:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _METRICS = {"second": "wall", "byte": "peak_memory", "integer": "value"}
 
 
-def knows(head: bytes, _name: str) -> bool:
+def recognises(head: bytes, _name: str) -> bool:
     """Return whether pyperf wrote this."""
     return (
         begins_with(head, rb'\{\s*"(benchmarks|metadata|version)"')
@@ -42,7 +42,7 @@ def _series(benchmark: Node, shared: Mapping[str, Node]) -> Series | None:
         return None
     first = {**own, **_members(runs[0].get("metadata"))}
     if "name" not in first:
-        raise benchmark.complaint('has no name in its "metadata"')
+        raise benchmark.error('has no name in its "metadata"')
     kind = first["unit"].text() if "unit" in first else "second"
     return Series(
         benchmark=first["name"].text(),

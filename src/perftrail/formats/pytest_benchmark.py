@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _NO_COMMIT = "unversioned"
 
 
-def knows(head: bytes, _name: str) -> bool:
+def recognises(head: bytes, _name: str) -> bool:
     """Return whether pytest-benchmark wrote this."""
     return begins_with(head, rb'\{\s*"(machine_info|commit_info|benchmarks)"') and b'"machine_info"' in head
 

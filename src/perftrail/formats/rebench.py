@@ -48,7 +48,7 @@ class _State:
     commit: str | None = None
 
 
-def knows(head: bytes, _name: str) -> bool:
+def recognises(head: bytes, _name: str) -> bool:
     """Return whether this has the columns of ReBench."""
     return "\t".join(_FIRST).encode() in head
 

@@ -47,8 +47,8 @@ COLUMNS = (*REQUIRED, *OPTIONAL)
 PREFIX = "point."
 """Prefix of a parameter with the name of a column."""
 
-_NUMBERS, _MOMENTS = ("invocation", "ordinal"), ("time", "started", "when")
-_OWN = frozenset({"value", *_NUMBERS, *_MOMENTS})
+_NUMBERS, _TIMES = ("invocation", "ordinal"), ("time", "started", "when")
+_PER_VALUE = frozenset({"value", *_NUMBERS, *_TIMES})
 """Columns that vary within a sample."""
 
 
@@ -79,8 +79,8 @@ class _Heading:
         columns = {name: column for column, name in enumerate(names)}
         self.value = columns["value"]
         self.numbers = [columns[name] for name in _NUMBERS if name in columns]
-        self.moments = [columns[name] for name in _MOMENTS if name in columns]
-        self.shared = itemgetter(*(column for name, column in columns.items() if name not in _OWN))
+        self.times = [columns[name] for name in _TIMES if name in columns]
+        self.shared = itemgetter(*(column for name, column in columns.items() if name not in _PER_VALUE))
         self.known: dict[tuple[str, ...], _Values] = {}
 
 
@@ -101,7 +101,7 @@ class Rows:
         """
         heading = self._headings.get(names)
         if heading is None:
-            _refuse_without([name for name in REQUIRED if name not in names], line)
+            _refuse_missing([name for name in REQUIRED if name not in names], line)
             heading = self._headings[names] = _Heading(names)
         shared = heading.shared(cells)
         values = heading.known.get(shared)
@@ -110,8 +110,8 @@ class Rows:
             values = heading.known[shared] = self._samples.setdefault(sample, _Values())
         number = _number(cells[heading.value], line)
         values.numbers.append((_ordinal(_first(cells, heading.numbers), len(values.numbers), line), number))
-        moment = _moment(_first(cells, heading.moments), line)
-        values.when = values.when or moment
+        time = _time(_first(cells, heading.times), line)
+        values.when = values.when or time
 
     def series(self) -> tuple[Series, ...]:
         """Return the collected series."""
@@ -134,7 +134,7 @@ class Rows:
 
 def _sample(row: Mapping[str, str], line: int) -> _Sample:
     """Return the sample of a row."""
-    _refuse_without([name for name in REQUIRED if not row[name]], line)
+    _refuse_missing([name for name in REQUIRED if not row[name]], line)
     return _Sample(
         subject=_subject(row),
         benchmark=row["benchmark"],
@@ -149,7 +149,7 @@ def _sample(row: Mapping[str, str], line: int) -> _Sample:
     )
 
 
-def _refuse_without(missing: Sequence[str], line: int) -> None:
+def _refuse_missing(missing: Sequence[str], line: int) -> None:
     if missing:
         raise FormatError(
             f"line {line}: has no {listed(missing, 'and')}; {listed(REQUIRED, 'and')} are required"
@@ -189,7 +189,7 @@ def _ordinal(text: str, index: int, line: int) -> int:
 
 def _number(text: str, line: int) -> float:
     if not text:
-        _refuse_without(["value"], line)
+        _refuse_missing(["value"], line)
     try:
         value = float(text)
     except ValueError:
@@ -199,7 +199,7 @@ def _number(text: str, line: int) -> float:
     return value
 
 
-def _moment(text: str, line: int) -> datetime | None:
+def _time(text: str, line: int) -> datetime | None:
     if not text:
         return None
     try:
@@ -252,10 +252,10 @@ def rows(samples: Sequence[Exported]) -> Iterator[tuple[Exported, dict[str, Cell
             )
 
 
-def each_revision(
+def revision_files(
     samples: Sequence[Exported], document: Callable[[Sequence[Exported]], Json], *, ending: str = ".json"
 ) -> dict[str, bytes]:
-    """Return a JSON document of each revision's samples, without empty ones."""
+    """Return a file for each revision with the JSON document of its samples; empty documents are left out."""
     by_revision: dict[str, list[Exported]] = defaultdict(list)
     for sample in samples:
         by_revision[sample.subject.revision.id].append(sample)

@@ -30,7 +30,7 @@ class _Row:
     cells: tuple[str, ...]
 
 
-def knows(head: bytes, _name: str) -> bool:
+def recognises(head: bytes, _name: str) -> bool:
     """Return whether this has tclbench's first row."""
     return _HEADING.search(head.decode("utf-8", "replace")) is not None
 
@@ -102,7 +102,7 @@ def _csv(lines: Sequence[str], first: int) -> Iterator[_Row]:
         for cells in reader:
             if len(cells) > 1 and cells[1] == "BENCHMARKS":
                 return
-            yield _whole(cells, first + reader.line_num - 1)
+            yield _row(cells, first + reader.line_num - 1)
     except csv.Error as error:
         raise FormatError(f"line {first + reader.line_num - 1}: {error}") from error
 
@@ -112,10 +112,10 @@ def _list(lines: Sequence[str], first: int) -> Iterator[_Row]:
         cells = _words(line, number)
         if len(cells) > 1 and cells[1] == "BENCHMARKS":
             return
-        yield _whole(cells, number)
+        yield _row(cells, number)
 
 
-def _whole(cells: Sequence[str], line: int) -> _Row:
+def _row(cells: Sequence[str], line: int) -> _Row:
     if len(cells) < 2:
         raise FormatError(f"line {line}: needs a number, a name and times")
     return _Row(name=cells[1], cells=tuple(cells[2:]))

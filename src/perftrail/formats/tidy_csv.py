@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from perftrail.model.study import Study
 
 
-def knows(head: bytes, _name: str) -> bool:
+def recognises(head: bytes, _name: str) -> bool:
     """Return whether the heading has the required columns."""
     first = head.decode("utf-8-sig", "replace").partition("\n")[0].rstrip("\r")
     return set(REQUIRED) <= {cell.strip('"') for cell in first.split(",")}

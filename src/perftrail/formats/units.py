@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-# Number of each unit in one of perftrail's. Times are divided by a whole number, which rounds only once.
 _SECONDS: Mapping[str, float] = {
     "ps": 1e12,
     "ns": 1e9,
@@ -22,6 +21,8 @@ _SECONDS: Mapping[str, float] = {
     "seconds": 1,
     "min": 1 / 60,
 }
+"""Number of each unit in a second. Times are divided by a whole number, which rounds only once."""
+
 _BYTES: Mapping[str, float] = {
     "B": 1,
     "byte": 1,
@@ -33,11 +34,12 @@ _BYTES: Mapping[str, float] = {
     "GB": 1 / 1000**3,
     "GiB": 1 / 1024**3,
 }
+"""Number of each unit in a byte."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """perftrail's unit, and the number of the tool's units in one of it."""
+    """A unit of perftrail; `per` is the number of the tool's units in one of it."""
 
     name: str | None
     per: float = 1

@@ -48,7 +48,7 @@ note = Table(
 
 
 FIRST_FILLED = (schema.machine, schema.build, schema.runnable)
-"""Tables of which at least one has a row in every store that is not empty."""
+"""Every store that is not empty has a row in at least one of these tables."""
 
 
 class BackupContentJson(TypedDict):
@@ -90,18 +90,20 @@ class BackupContent:
         }
 
 
-def backup(location: str, file: Path, *, tell: Callable[[int, int], None] = lambda *_: None) -> BackupContent:
+def backup(
+    location: str, file: Path, *, on_progress: Callable[[int, int], None] = lambda *_: None
+) -> BackupContent:
     """Write the present state of a store into a new file; other processes may continue to write to the store.
 
-    `tell` is called with the number of copied invocations and their total. Raises `StoreError` if the file exists,
-    `NoAnswer` if the store does not exist.
+    `on_progress` is called with the number of copied invocations and their total. Raises `StoreError` if the file
+    exists, `NoAnswer` if the store does not exist.
     """
     if file.exists():
         raise StoreError(f"{file}: exists already; name another file, or remove it")
-    with _new(file) as fresh:
+    with _replacing(file) as fresh:
         with open_snapshot(location) as connection:
             if on_server(location):
-                _copy_from_server(connection, fresh, tell, where=shown(location))
+                _copy_from_server(connection, fresh, on_progress, where=shown(location))
             else:
                 _copy_file(sqlite.connect_to_read, location, fresh)
         with _open(fresh, where=shown(location)) as connection:
@@ -120,28 +122,28 @@ def backup(location: str, file: Path, *, tell: Callable[[int, int], None] = lamb
 
 
 def restore(
-    file: Path, location: str, *, tell: Callable[[int, int], None] = lambda *_: None
+    file: Path, location: str, *, on_progress: Callable[[int, int], None] = lambda *_: None
 ) -> BackupContent:
     """Restore a backup into a missing or empty store, and check it against the backup's note.
 
     The restore is complete or has no effect. Raises `StoreError` for a damaged or incomplete file, and for a store
     with content.
     """
-    noted = read_note(file)
-    with locked(location), _whole(file, noted) as sound:
+    expected = read_note(file)
+    with locked(location), _checked_backup(file, expected) as checked:
         if on_server(location):
-            _restore_to_server(sound, noted, location, tell)
-            return noted
+            _restore_to_server(checked, expected, location, on_progress)
+            return expected
         with suppress(NoAnswer), open_snapshot(location) as connection:
             _refuse_full(connection, where=location)
-        with _new(Path(location)) as fresh:
-            _copy_file(sqlite.connect_to_file, str(sound), fresh)
+        with _replacing(Path(location)) as fresh:
+            _copy_file(sqlite.connect_to_file, str(checked), fresh)
             with _open(fresh) as connection:
-                _refuse_different(noted, connection, where=location)
+                _refuse_different(expected, connection, where=location)
                 note.drop(connection)
             for suffix in ("-wal", "-shm"):  # of the empty store that was there
                 Path(f"{location}{suffix}").unlink(missing_ok=True)
-    return noted
+    return expected
 
 
 def read_note(file: Path) -> BackupContent:
@@ -159,34 +161,34 @@ def read_note(file: Path) -> BackupContent:
     try:
         (row,) = rows
         kinds = json.loads(row.digests).items()
-        noted = {str(kind): Digest(rows=int(number), sum=str(sum_)) for kind, (number, sum_) in kinds}
+        expected = {str(kind): Digest(rows=int(number), sum=str(sum_)) for kind, (number, sum_) in kinds}
         number = int(row.version)
     except (ValueError, TypeError, AttributeError) as error:
         raise StoreError(
             f"{file}: this backup's description of its content is not readable ({error}); use another one"
         ) from error
     return BackupContent(
-        file=str(file), made=row.made, version=number, digests=noted, size_bytes=file.stat().st_size
+        file=str(file), made=row.made, version=number, digests=expected, size_bytes=file.stat().st_size
     )
 
 
 @contextmanager
-def _whole(file: Path, noted: BackupContent) -> Iterator[Path]:
-    """Yield a backup after checking it; one of an older schema as an upgraded copy."""
+def _checked_backup(file: Path, expected: BackupContent) -> Iterator[Path]:
+    """Check a backup and yield its file; if its schema is older, yield an upgraded copy."""
     newest = shipped()[-1].number
-    refuse_newer(noted.version, newest, where=str(file))
+    refuse_newer(expected.version, newest, where=str(file))
     with _open_backup(file) as connection:
         _refuse_unknown_objects(connection, file)
-        sound = connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar()
-        if sound != "ok":
-            raise StoreError(f"{file}: this backup is damaged ({sound}); use another one")
+        checked = connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar()
+        if checked != "ok":
+            raise StoreError(f"{file}: this backup is damaged ({checked}); use another one")
         if connection.exec_driver_sql("PRAGMA foreign_key_check").first() is not None:
             raise StoreError(
                 f"{file}: this backup is incomplete, rows refer to missing ones; use another one"
             )
-        if noted.version == newest:
-            _refuse_different(noted, connection, where=str(file))
-    if noted.version == newest:
+        if expected.version == newest:
+            _refuse_different(expected, connection, where=str(file))
+    if expected.version == newest:
         yield file
         return
     with tempfile.TemporaryDirectory(prefix="perftrail-restore-") as directory:
@@ -197,7 +199,7 @@ def _whole(file: Path, noted: BackupContent) -> Iterator[Path]:
 
 
 def _refuse_unknown_objects(connection: Connection, file: Path) -> None:
-    """Raise `StoreError` for a trigger, view, table or index that no version of the schema has, or has otherwise."""
+    """Raise `StoreError` for a trigger, view, table or index that no version of the schema defines like this."""
     known = _known_objects()
     for kind, name, definition in _objects(connection):
         is_note = (kind, name) == ("table", note.name)
@@ -237,22 +239,23 @@ def _objects(connection: Connection) -> Iterator[tuple[str, str, str]]:
         yield str(kind), str(name), "".join(str(definition).replace('"', "").split())
 
 
-def _refuse_different(noted: BackupContent, connection: Connection, *, where: str) -> None:
-    """Raise `StoreError` unless a store has the noted rows; an upgrade changes rows, but not their number."""
-    exact = noted.version == version(connection, where=where)
+def _refuse_different(expected: BackupContent, connection: Connection, *, where: str) -> None:
+    """Raise `StoreError` unless a store has the expected rows; an upgrade may change rows, but not their number."""
+    exact = expected.version == version(connection, where=where)
     try:
         found = digests(connection)
     except (LookupError, TypeError, ValueError) as error:
         raise StoreError(f"{where}: some of its rows cannot be read ({error}); use another backup") from error
-    for kind, wanted in noted.digests.items():
+    for kind, wanted in expected.digests.items():
         number = found[kind].rows if kind in found else 0
         if number != wanted.rows:
             raise StoreError(
-                f"{where}: {number} {kind} instead of {wanted.rows} as in the backup of {noted.made}; use another one"
+                f"{where}: {number} {kind} instead of {wanted.rows} as in the backup of "
+                f"{expected.made}; use another one"
             )
         if exact and found.get(kind) != wanted:
             raise StoreError(
-                f"{where}: its {kind} differ from those of the backup of {noted.made}; use another backup"
+                f"{where}: its {kind} differ from those of the backup of {expected.made}; use another backup"
             )
 
 
@@ -277,16 +280,16 @@ def _copy_file(connect: Callable[[str], sqlite3.Connection], source: str, target
 
 
 def _copy_from_server(
-    source: Connection, target: Path, tell: Callable[[int, int], None], *, where: str
+    source: Connection, target: Path, on_progress: Callable[[int, int], None], *, where: str
 ) -> None:
     """Copy a server's database at one moment into a file, and check that both are equal."""
-    made = to_write(str(target))
+    copy = to_write(str(target))
     try:
-        StoreCopy(source, made, tell=tell).run()
+        StoreCopy(source, copy, on_progress=on_progress).run()
     finally:
-        made.close()
-    with closing(sqlite3.connect(target)) as is_stored:
-        is_stored.execute("PRAGMA journal_mode=DELETE")
+        copy.close()
+    with closing(sqlite3.connect(target)) as file:
+        file.execute("PRAGMA journal_mode=DELETE")
     with _open(target) as connection:
         if digests(connection) != digests(source):
             raise StoreError(
@@ -295,9 +298,9 @@ def _copy_from_server(
 
 
 def _restore_to_server(
-    file: Path, noted: BackupContent, location: str, tell: Callable[[int, int], None]
+    file: Path, expected: BackupContent, location: str, on_progress: Callable[[int, int], None]
 ) -> None:
-    """Copy a backup into a server's database in one transaction, while nobody else writes to it."""
+    """Copy a backup into a server's database in one transaction, while no other process writes to it."""
     target = to_write(location)
     try:
         with (
@@ -308,8 +311,8 @@ def _restore_to_server(
             quoted = map(connection.dialect.identifier_preparer.quote, schema.metadata.tables)
             connection.exec_driver_sql(f"LOCK TABLE {', '.join(quoted)} IN SHARE ROW EXCLUSIVE MODE")
             _refuse_full(connection, where=target.where)
-            StoreCopy(source, connection, tell=tell).run().refuse_differences(target.where)
-            _refuse_different(noted, connection, where=target.where)
+            StoreCopy(source, connection, on_progress=on_progress).run().refuse_differences(target.where)
+            _refuse_different(expected, connection, where=target.where)
     finally:
         target.close()
 
@@ -317,19 +320,19 @@ def _restore_to_server(
 @contextmanager
 def _open(file: Path, *, where: str = "") -> Iterator[Connection]:
     """Yield a file of tables that no other process uses; changes are committed. `where` names it in errors."""
-    with _begun(sqlite.bare_engine(str(file)), where or str(file)) as connection:
+    with _transaction(sqlite.bare_engine(str(file)), where or str(file)) as connection:
         yield connection
 
 
 @contextmanager
 def _open_backup(file: Path) -> Iterator[Connection]:
-    """Yield a backup for reading: a hostile one must not make SQLite write files beside it."""
-    with _begun(sqlite.file_engine(str(file)), str(file)) as connection:
+    """Yield a backup for reading: a hostile one must not make SQLite write other files."""
+    with _transaction(sqlite.file_engine(str(file)), str(file)) as connection:
         yield connection
 
 
 @contextmanager
-def _begun(engine: Engine, where: str) -> Iterator[Connection]:
+def _transaction(engine: Engine, where: str) -> Iterator[Connection]:
     try:
         with translate_damage(where), sqlite.translate_errors(where), engine.begin() as connection:
             yield connection
@@ -338,7 +341,7 @@ def _begun(engine: Engine, where: str) -> Iterator[Connection]:
 
 
 @contextmanager
-def _new(file: Path) -> Iterator[Path]:
+def _replacing(file: Path) -> Iterator[Path]:
     """Yield a temporary file that replaces the target once it is complete and on disk."""
     fresh = file.with_name(f".{file.name}.{os.getpid()}")
     try:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from perftrail.model.measurement import Outcome
 
-    Whole = npt.NDArray[np.int64]
+    Integers = npt.NDArray[np.int64]
     Floats = npt.NDArray[np.float64]
 
 Item = TypeVar("Item")
@@ -50,15 +50,15 @@ class SampleColumns:
     `methods`, or `NO_METHOD`), and `value`.
     """
 
-    runnable: Whole
-    ordinal: Whole
+    runnable: Integers
+    ordinal: Integers
     started: Sequence[str]
-    flags: Whole
-    block: Whole
-    turn: Whole
-    invocation: Whole
-    metric: Whole
-    method: Whole
+    flags: Integers
+    block: Integers
+    turn: Integers
+    invocation: Integers
+    metric: Integers
+    method: Integers
     value: Floats
     runnables: Mapping[int, str]
     metrics: Mapping[int, str]
@@ -100,23 +100,23 @@ def columns_of(outcomes: Iterable[Outcome], *, metrics: Collection[str] | None =
     runnables = _numbered(each.key.runnable for each in samples)
     names = _numbered(name for _, name, _, _ in values)
     methods = _numbered(method for _, _, method, _ in values if method)
-    marks = _numbered(each.flags for each in samples)
+    flag_numbers = _numbered(each.flags for each in samples)
     blocks = _numbered(each.draw.block for each in samples if each.draw.block)
     return SampleColumns(
-        runnable=_whole([runnables[each.key.runnable] for each in samples])[0],
-        ordinal=_whole([each.key.ordinal for each in samples])[0],
+        runnable=_integers([runnables[each.key.runnable] for each in samples])[0],
+        ordinal=_integers([each.key.ordinal for each in samples])[0],
         started=[each.started for each in samples],
-        flags=_whole([marks[each.flags] - 1 for each in samples])[0],
-        block=_whole([blocks.get(each.draw.block, NO_BLOCK) for each in samples])[0],
-        turn=_whole([each.draw.turn for each in samples])[0],
-        invocation=_whole([index for index, _, _, _ in values])[0],
-        metric=_whole([names[name] for _, name, _, _ in values])[0],
-        method=_whole([methods.get(method, NO_METHOD) for _, _, method, _ in values])[0],
+        flags=_integers([flag_numbers[each.flags] - 1 for each in samples])[0],
+        block=_integers([blocks.get(each.draw.block, NO_BLOCK) for each in samples])[0],
+        turn=_integers([each.draw.turn for each in samples])[0],
+        invocation=_integers([index for index, _, _, _ in values])[0],
+        metric=_integers([names[name] for _, name, _, _ in values])[0],
+        method=_integers([methods.get(method, NO_METHOD) for _, _, method, _ in values])[0],
         value=np.array([value for _, _, _, value in values], np.float64),
         runnables={id: key for key, id in runnables.items()},
         metrics={id: name for name, id in names.items()},
         methods={id: method for method, id in methods.items()},
-        flag_sets=list(marks),
+        flag_sets=list(flag_numbers),
     )
 
 
@@ -135,15 +135,15 @@ def _read(connection: Connection, machine: str, metrics: Collection[str] | None)
         table.c.turn,
     ).where(table.c.machine_id == id_of, table.c.phase == PHASES.index("sample"))
     started: list[str] = []
-    marks: dict[str | None, int] = {None: 0}
-    heads: list[Whole] = []
+    flag_numbers: dict[str | None, int] = {None: 0}
+    heads: list[Integers] = []
     for ids, runnables, ordinals, times, flags, blocks, turns in _batches(
         connection, statement.order_by(table.c.id)
     ):
         started += times
-        marked = [marks.setdefault(text, len(marks)) for text in flags]
+        marked = [flag_numbers.setdefault(text, len(flag_numbers)) for text in flags]
         of = [block or NO_BLOCK for block in blocks]
-        heads.append(_whole(ids, runnables, ordinals, marked, of, [turn or 0 for turn in turns]))
+        heads.append(_integers(ids, runnables, ordinals, marked, of, [turn or 0 for turn in turns]))
     head = np.concatenate([np.empty((6, 0), np.int64), *heads], axis=1)
     body, values = _values(connection, head[0], wanted, everything=len(wanted) == len(known))
     return SampleColumns(
@@ -160,33 +160,35 @@ def _read(connection: Connection, machine: str, metrics: Collection[str] | None)
         runnables=TextIds(schema.runnable, "key").by_id(connection),
         metrics=known,
         methods=TextIds(schema.method, "name").by_id(connection),
-        flag_sets=[texts_from_json(text) if text else () for text in marks],
+        flag_sets=[texts_from_json(text) if text else () for text in flag_numbers],
     )
 
 
 def _values(
-    connection: Connection, ids: Whole, wanted: Collection[int], *, everything: bool
-) -> tuple[Whole, Floats]:
+    connection: Connection, ids: Integers, wanted: Collection[int], *, everything: bool
+) -> tuple[Integers, Floats]:
     """Return for each value the index of its invocation, its metric and method, and the value."""
     table = schema.value
-    asked = select(table.c.invocation_id, table.c.metric_id, table.c.method_id, table.c.value)
-    asked = asked if everything else asked.where(table.c.metric_id.in_(wanted))
+    statement = select(table.c.invocation_id, table.c.metric_id, table.c.method_id, table.c.value)
+    statement = statement if everything else statement.where(table.c.metric_id.in_(wanted))
     bodies, values = [np.empty((3, 0), np.int64)], [np.empty(0)]
     for of, metric, method, value in _batches(
-        connection, asked.order_by(table.c.invocation_id, table.c.metric_id)
+        connection, statement.order_by(table.c.invocation_id, table.c.metric_id)
     ):
-        body = _whole(of, metric, [each or NO_METHOD for each in method])
+        body = _integers(of, metric, [each or NO_METHOD for each in method])
         index = np.searchsorted(ids, body[0])
-        ours = np.flatnonzero(ids[np.minimum(index, len(ids) - 1)] == body[0]) if len(ids) else index[:0]
+        wanted_rows = (
+            np.flatnonzero(ids[np.minimum(index, len(ids) - 1)] == body[0]) if len(ids) else index[:0]
+        )
         body[0] = index
-        bodies.append(body[:, ours])
-        values.append(np.fromiter(value, np.float64, len(value))[ours])
+        bodies.append(body[:, wanted_rows])
+        values.append(np.fromiter(value, np.float64, len(value))[wanted_rows])
     return np.concatenate(bodies, axis=1), np.concatenate(values)
 
 
-def _batches(connection: Connection, asked: Select[Any]) -> Iterator[tuple[Any, ...]]:
+def _batches(connection: Connection, statement: Select[Any]) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of a statement in batches of columns."""
-    found = connection.execute(asked, execution_options={"yield_per": BATCH})
+    found = connection.execute(statement, execution_options={"yield_per": BATCH})
     for rows in found.partitions():
         yield tuple(zip(*rows, strict=True))
 
@@ -196,5 +198,5 @@ def _numbered(items: Iterable[Item]) -> dict[Item, int]:
     return {item: number for number, item in enumerate(dict.fromkeys(items), start=1)}
 
 
-def _whole(*columns: Sequence[int]) -> Whole:
+def _integers(*columns: Sequence[int]) -> Integers:
     return np.stack([np.fromiter(column, np.int64, len(column)) for column in columns])

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from perftrail.store.transactions import Database
 
     Cell = str | int | float | bool | None
-    Named = Mapping[str, Any]
+    NamedRow = Mapping[str, Any]
     Work = Callable[[Connection], None]
 
 
@@ -64,10 +64,10 @@ class StoredInvocation:
         return (key, self.own, self.values, self.failure)
 
 
-OWN = ("started", "seconds", "flags", "log", "turn", "seed", "layout")
+OWN_COLUMNS = ("started", "seconds", "flags", "log", "turn", "seed", "layout")
 """Own columns of an invocation; the name of its block and the version of perftrail follow."""
 
-FAILURE = ("stage", "message", "log", "seconds")
+FAILURE_COLUMNS = ("stage", "message", "log", "seconds")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +98,7 @@ def invocations(connection: Connection) -> Iterator[Sequence[StoredInvocation]]:
         failures = _failures(
             connection, select(schema.failure).where(schema.failure.c.invocation_id.between(*span))
         )
-        yield [_kept(row, values, failures) for row in rows]
+        yield [_stored_invocation(row, values, failures) for row in rows]
         last = span[1]
 
 
@@ -107,7 +107,7 @@ def invocations_at(
 ) -> Iterator[StoredInvocation]:
     """Yield those invocations that exist, each named by the ids of runnable and machine, phase and ordinal."""
     table = schema.invocation
-    asked = _invocations().add_columns(table.c.runnable_id, table.c.machine_id)
+    statement = _invocations().add_columns(table.c.runnable_id, table.c.machine_id)
     key = (table.c.runnable_id, table.c.machine_id, table.c.phase, table.c.ordinal)
     for chunk in chunks(keys):
         # Conditions on single columns use an index, but also match a few other rows.
@@ -115,7 +115,7 @@ def invocations_at(
         wanted = set(chunk)
         rows = [
             row
-            for row in connection.execute(asked.where(*near))
+            for row in connection.execute(statement.where(*near))
             if (row.runnable_id, row.machine_id, row.phase, row.ordinal) in wanted
         ]
         ids = [row.id for row in rows]
@@ -123,10 +123,10 @@ def invocations_at(
         failures = _failures(
             connection, select(schema.failure).where(schema.failure.c.invocation_id.in_(ids))
         )
-        yield from (_kept(row, values, failures) for row in rows)
+        yield from (_stored_invocation(row, values, failures) for row in rows)
 
 
-TEXTS = {
+TEXT_COLUMNS = {
     "runnable_id": (schema.runnable, schema.runnable.c.key),
     "machine_id": (schema.machine, schema.machine.c.fingerprint),
     "perftrail_id": (schema.perftrail, schema.perftrail.c.version),
@@ -139,10 +139,11 @@ TEXTS = {
 def named_rows(table: Table) -> Select[Any]:
     """Return a statement that selects a table's rows in order, with texts instead of their ids."""
     columns = [
-        TEXTS[column.name][1].label(column.name) if column.name in TEXTS else column for column in table.c
+        TEXT_COLUMNS[column.name][1].label(column.name) if column.name in TEXT_COLUMNS else column
+        for column in table.c
     ]
     wanted = select(*columns).select_from(table)
-    for name, (other, _) in TEXTS.items():
+    for name, (other, _) in TEXT_COLUMNS.items():
         if name in table.c:
             wanted = wanted.join(other, table.c[name] == other.c.id, isouter=bool(table.c[name].nullable))
     return wanted.order_by(table.c.id)
@@ -204,7 +205,7 @@ def _invocations() -> Select[Any]:
             schema.machine.c.fingerprint,
             table.c.phase,
             table.c.ordinal,
-            *(table.c[name] for name in OWN),
+            *(table.c[name] for name in OWN_COLUMNS),
             schema.block.c.name.label("block"),
             schema.perftrail.c.version,
         )
@@ -237,11 +238,12 @@ def _values(connection: Connection, wanted: Select[Any]) -> Mapping[int, list[tu
 
 def _failures(connection: Connection, wanted: Select[Any]) -> Mapping[int, tuple[Cell, ...]]:
     return {
-        row.invocation_id: tuple(getattr(row, name) for name in FAILURE) for row in connection.execute(wanted)
+        row.invocation_id: tuple(getattr(row, name) for name in FAILURE_COLUMNS)
+        for row in connection.execute(wanted)
     }
 
 
-def _kept(
+def _stored_invocation(
     row: Row[Any],
     values: Mapping[int, list[tuple[str, float, str | None]]],
     failures: Mapping[int, tuple[Cell, ...]],
@@ -251,7 +253,7 @@ def _kept(
         key=InvocationKey(
             runnable=row.key, machine=row.fingerprint, phase=PHASES[row.phase], ordinal=row.ordinal
         ),
-        own=(*(getattr(row, name) for name in OWN), row.block, row.version),
+        own=(*(getattr(row, name) for name in OWN_COLUMNS), row.block, row.version),
         values=tuple(sorted(values.get(row.id, ()), key=lambda value: value[0])),
         failure=failures.get(row.id),
     )
@@ -260,7 +262,7 @@ def _kept(
 def insert_invocations(
     connection: Connection, batch: Sequence[StoredInvocation], numbering: Numbering, done: Copied
 ) -> None:
-    """Insert the missing ones of some invocations; record which exist with different content."""
+    """Insert those invocations that are missing; record which exist with different content."""
     rows = [_row(connection, each, numbering) for each in batch]
     keys = [(row["runnable_id"], row["machine_id"], row["phase"], row["ordinal"]) for row in rows]
     existing = {each.key: each for each in invocations_at(connection, keys)}
@@ -274,18 +276,18 @@ def insert_invocations(
         table = schema.invocation
         adding = insert(table).returning(table.c.id, sort_by_parameter_order=True)
         ids = connection.scalars(adding, [row for row, _ in new]).all()
-        _put_values(connection, zip(ids, (each for _, each in new), strict=True), numbering)
+        _insert_values(connection, zip(ids, (each for _, each in new), strict=True), numbering)
     done.count("invocations", added=len(new), of=len(batch))
 
 
 def _row(connection: Connection, each: StoredInvocation, numbering: Numbering) -> dict[str, Any]:
-    own = dict(zip((*OWN, "block_id", "perftrail_id"), each.own, strict=True))
+    own = dict(zip((*OWN_COLUMNS, "block_id", "perftrail_id"), each.own, strict=True))
     names = {"runnable_id": each.key.runnable, "machine_id": each.key.machine}
     numbers = {"phase": PHASES.index(each.key.phase), "ordinal": each.key.ordinal}
     return numbering.row(connection, own | names) | numbers
 
 
-def _put_values(
+def _insert_values(
     connection: Connection, new: Iterable[tuple[int, StoredInvocation]], numbering: Numbering
 ) -> None:
     values: list[dict[str, Any]] = []
@@ -301,12 +303,12 @@ def _put_values(
             for metric, value, method in each.values
         )
         if each.failure is not None:
-            failures.append({"invocation_id": id, **dict(zip(FAILURE, each.failure, strict=True))})
+            failures.append({"invocation_id": id, **dict(zip(FAILURE_COLUMNS, each.failure, strict=True))})
     insert_many(connection, schema.value, values)
     insert_many(connection, schema.failure, failures)
 
 
-NAMED = (
+TEXT_TABLES = (
     (schema.perftrail, "version"),
     (schema.runnable, "key"),
     (schema.metric, "name"),
@@ -316,7 +318,7 @@ NAMED = (
 )
 """Tables that map a text to its id."""
 
-MOST_NAMED = 5
+MOST_DIFFERENCES = 5
 """Maximum number of differences in an error."""
 
 
@@ -324,14 +326,14 @@ class Numbering:
     """The ids of texts in the target store."""
 
     def __init__(self) -> None:
-        self.names = {table.name: TextIds(table, column) for table, column in NAMED}
+        self.names = {table.name: TextIds(table, column) for table, column in TEXT_TABLES}
         self.names["machine"] = TextIds(schema.machine, "fingerprint")
 
     def row(self, connection: Connection, named: Mapping[str, Any]) -> dict[str, Any]:
         """Return a row of `named_rows` with ids instead of texts."""
         numbers = {
             column: self.names[table.name].find(connection, named[column])
-            for column, (table, _) in TEXTS.items()
+            for column, (table, _) in TEXT_COLUMNS.items()
             if named.get(column) is not None
         }
         return {**named, **numbers}
@@ -384,9 +386,9 @@ class Copied:
     def refuse_differences(self, where: str) -> None:
         """Raise `StoreError` with the differences, if there are any; everything else has been copied."""
         if self.differs:
-            more = len(self.differs) - MOST_NAMED
+            more = len(self.differs) - MOST_DIFFERENCES
             raise StoreError(
-                f"{where}: its content differs for {'; for '.join(self.differs[:MOST_NAMED])}"
+                f"{where}: its content differs for {'; for '.join(self.differs[:MOST_DIFFERENCES])}"
                 f"{f'; and {more} more' if more > 0 else ''}; these rows did not change, all others were copied"
             )
 
@@ -395,19 +397,19 @@ class Copied:
         return {"added": dict(self.added), "existing": dict(self.existing)}
 
 
-STANDS_FOR = ("runnable_id", "revision", "variant", "benchmark", "point")
+SUBJECT_COLUMNS = ("runnable_id", "revision", "variant", "benchmark", "point")
 """Columns that identify a row of `runnable_subject`."""
 
 
-COPYING = -1
-"""Second half of the key of the lock under which a batch is copied; the keys of machines are not negative."""
+COPY_LOCK = -1
+"""Second half of the key of the lock for copying a batch; the keys of machines are not negative."""
 
 
 class StoreCopy:
     """One copy, from a connection that sees one state of a store, into another store.
 
-    If the target is a connection, everything belongs to its transaction. `tell` is called with the number of copied
-    invocations and their total.
+    If the target is a connection, everything belongs to its transaction. `on_progress` is called with the number of
+    copied invocations and their total.
     """
 
     def __init__(
@@ -415,18 +417,18 @@ class StoreCopy:
         source: Connection,
         target: Database | Connection,
         *,
-        tell: Callable[[int, int], None] = lambda *_: None,
+        on_progress: Callable[[int, int], None] = lambda *_: None,
     ) -> None:
         self._source = source
         self._numbering = Numbering()
         self._target = target
-        self._tell = tell
+        self._on_progress = on_progress
         self.done = Copied()
 
     def run(self) -> Copied:
         """Copy everything; differences are recorded and change nothing."""
         self._machines()
-        for table, column in NAMED:
+        for table, column in TEXT_TABLES:
             self._texts(table, column)
         self._builds()
         self._runnable_subjects()
@@ -434,11 +436,11 @@ class StoreCopy:
         self._invocations()
         self._searches()
         self._steps()
-        self._appended("comparison", "comparisons")
-        self._appended("regression_note", "notes")
+        self._append_only("comparison", "comparisons")
+        self._append_only("regression_note", "notes")
         return self.done
 
-    def _put(self, work: Callable[[Connection, Copied], None]) -> None:
+    def _in_transaction(self, work: Callable[[Connection, Copied], None]) -> None:
         """Run a part of the copy in one transaction; its result counts once, even if it is repeated."""
         part = Copied()
 
@@ -454,54 +456,54 @@ class StoreCopy:
             _write(Transactions(self._target, on_rollback=self._numbering.forget), attempt)
         self.done.include(part)
 
-    def _rows(self, table: Table) -> Sequence[Named]:
-        return [_named(row) for row in self._source.execute(named_rows(table))]
+    def _rows(self, table: Table) -> Sequence[NamedRow]:
+        return [_named_row(row) for row in self._source.execute(named_rows(table))]
 
     def _machines(self) -> None:
         """Copy machines; existing ones keep their first facts."""
         rows = self._rows(schema.machine)
 
-        def put(connection: Connection, _: Copied) -> None:
+        def copy(connection: Connection, _: Copied) -> None:
             if rows:
                 connection.execute(insert_unless_exists(connection, schema.machine), rows)
 
-        self._put(put)
+        self._in_transaction(copy)
 
     def _texts(self, table: Table, column: str) -> None:
         names = self._numbering.names[table.name]
         for chunk in chunks([row[column] for row in self._rows(table)]):
 
-            def put(connection: Connection, _: Copied, wanted: Sequence[str] = chunk) -> None:
+            def copy(connection: Connection, _: Copied, wanted: Sequence[str] = chunk) -> None:
                 known = names.find_all(connection, wanted)
                 missing = [{column: text} for text in wanted if text not in known]
                 if missing:
                     connection.execute(insert_unless_exists(connection, table), missing)
 
-            self._put(put)
+            self._in_transaction(copy)
 
     def _builds(self) -> None:
         """Copy builds: of several rows with one key the last counts, so older ones never follow newer ones."""
         table = schema.build
-        source_rows: dict[str, list[Named]] = defaultdict(list)
+        source_rows: dict[str, list[NamedRow]] = defaultdict(list)
         for row in self._rows(table):
             source_rows[row["key"]].append(row)
         for keys in chunks(list(source_rows)):
 
-            def put(connection: Connection, part: Copied, keys: Sequence[str] = keys) -> None:
-                existing: dict[str, list[Named]] = defaultdict(list)
+            def copy(connection: Connection, part: Copied, keys: Sequence[str] = keys) -> None:
+                existing: dict[str, list[NamedRow]] = defaultdict(list)
                 for row in connection.execute(named_rows(table).where(table.c.key.in_(keys))):
-                    existing[row.key].append(_named(row))
+                    existing[row.key].append(_named_row(row))
                 new = [row for key in keys for row in _newer(source_rows[key], existing[key])]
                 insert_many(connection, table, [self._numbering.row(connection, row) for row in new])
                 part.count("builds", added=len(new), of=sum(len(source_rows[key]) for key in keys))
 
-            self._put(put)
+            self._in_transaction(copy)
 
     def _runnable_subjects(self) -> None:
         table = schema.runnable_subject
         for chunk in chunks(self._rows(table)):
 
-            def put(connection: Connection, part: Copied, wanted: Sequence[Named] = chunk) -> None:
+            def copy(connection: Connection, part: Copied, wanted: Sequence[NamedRow] = chunk) -> None:
                 rows = {_key(row): row for row in (self._numbering.row(connection, each) for each in wanted)}
                 ids = {row["runnable_id"] for row in rows.values()}
                 found = connection.execute(select(table).where(table.c.runnable_id.in_(ids)))
@@ -515,32 +517,35 @@ class StoreCopy:
                     if existing.get(key, row["artefact"]) != row["artefact"]
                 )
 
-            self._put(put)
+            self._in_transaction(copy)
 
     def _revisions(self) -> None:
         """Copy revisions; existing ones keep their positions."""
         for chunk in chunks(self._rows(schema.revision)):
 
-            def put(connection: Connection, _: Copied, rows: Sequence[Named] = chunk) -> None:
+            def copy(connection: Connection, _: Copied, rows: Sequence[NamedRow] = chunk) -> None:
                 connection.execute(insert_unless_exists(connection, schema.revision), rows)
 
-            self._put(put)
+            self._in_transaction(copy)
 
     def _invocations(self) -> None:
         total = self._source.scalar(select(func.count()).select_from(schema.invocation)) or 0
         done = 0
         for batch in invocations(self._source):
-            own = batch
-            self._put(lambda connection, part: insert_invocations(connection, own, self._numbering, part))  # noqa: B023 - called at once
+
+            def copy(connection: Connection, part: Copied, batch: Sequence[StoredInvocation] = batch) -> None:
+                insert_invocations(connection, batch, self._numbering, part)
+
+            self._in_transaction(copy)
             done += len(batch)
-            self._tell(done, total)
+            self._on_progress(done, total)
 
     def _searches(self) -> None:
         """Copy searches, and answers of searches that have none yet."""
         table = schema.search
         for search in self._rows(table):
 
-            def put(connection: Connection, part: Copied, search: Named = search) -> None:
+            def copy(connection: Connection, part: Copied, search: NamedRow = search) -> None:
                 row = self._numbering.row(connection, search)
                 same = (table.c.key == row["key"], table.c.machine_id == row["machine_id"])
                 found = connection.execute(select(table).where(*same)).one_or_none()
@@ -553,7 +558,7 @@ class StoreCopy:
                     result = update(table).where(table.c.id == found.id)
                     connection.execute(result.values(answer=row["answer"]))
 
-            self._put(put)
+            self._in_transaction(copy)
 
     def _steps(self) -> None:
         step, search, machine = schema.step, schema.search, schema.machine
@@ -561,7 +566,7 @@ class StoreCopy:
         for own, key, of in self._source.execute(searches.order_by(search.c.id)).all():
             wanted = self._source.execute(select(step).where(step.c.search_id == own)).all()
 
-            def put(
+            def copy(
                 connection: Connection,
                 part: Copied,
                 key: str = key,
@@ -583,20 +588,20 @@ class StoreCopy:
                     if existing.get(row["number"], row) != row
                 )
 
-            self._put(put)
+            self._in_transaction(copy)
 
-    def _appended(self, name: str, title: str) -> None:
+    def _append_only(self, name: str, title: str) -> None:
         """Copy a table of rows without a key that are only appended; older stores lack it."""
         table = schema.metadata.tables[name]
         rows = self._rows(table)
 
-        def put(connection: Connection, part: Copied) -> None:
-            existing = [_named(row) for row in connection.execute(named_rows(table))]
+        def copy(connection: Connection, part: Copied) -> None:
+            existing = [_named_row(row) for row in connection.execute(named_rows(table))]
             new = [row for row in rows if row not in existing]
             insert_many(connection, table, [self._numbering.row(connection, row) for row in new])
             part.count(title, added=len(new), of=len(rows))
 
-        self._put(put)
+        self._in_transaction(copy)
 
 
 def _write(target: Transactions, work: Work) -> None:
@@ -614,28 +619,28 @@ def _write(target: Transactions, work: Work) -> None:
 def _await_other_copies(connection: Connection) -> None:
     """Wait for other copies into a server's database: rows without a key would be copied twice."""
     if connection.dialect.name == "postgresql":
-        turn = text("SELECT pg_advisory_xact_lock(:family, :key)")
-        connection.execute(turn, {"family": LOCK_FAMILY, "key": COPYING})
+        lock = text("SELECT pg_advisory_xact_lock(:family, :key)")
+        connection.execute(lock, {"family": LOCK_FAMILY, "key": COPY_LOCK})
 
 
-def _named(row: Row[Any]) -> Named:
+def _named_row(row: Row[Any]) -> NamedRow:
     """Return a row by its columns, without its id."""
     return {name: value for name, value in row._asdict().items() if name != "id"}
 
 
-def _key(row: Named) -> tuple[Any, ...]:
-    return tuple(row[name] for name in STANDS_FOR)
+def _key(row: NamedRow) -> tuple[Any, ...]:
+    return tuple(row[name] for name in SUBJECT_COLUMNS)
 
 
-def _contradict(found: Row[Any], row: Named) -> bool:
+def _contradict(found: Row[Any], row: NamedRow) -> bool:
     """Return whether two searches with one key differ, other than one being at a later stage."""
     if (found.question, found.started) != (row["question"], row["started"]):
         return True
     return None not in (found.answer, row["answer"]) and found.answer != row["answer"]
 
 
-def _newer(rows: Sequence[Named], existing: Sequence[Named]) -> Sequence[Named]:
-    """Return the rows of a build after the last one that the target has."""
+def _newer(rows: Sequence[NamedRow], existing: Sequence[NamedRow]) -> Sequence[NamedRow]:
+    """Return the rows of a build that are newer than the last one in the target."""
     if not existing:
         return rows
     last = existing[-1]
@@ -645,10 +650,12 @@ def _newer(rows: Sequence[Named], existing: Sequence[Named]) -> Sequence[Named]:
     return [row for row in rows if row["finished"] > last["finished"]]
 
 
-def copy_store(source: str, target: str, *, tell: Callable[[int, int], None] = lambda *_: None) -> Copied:
+def copy_store(
+    source: str, target: str, *, on_progress: Callable[[int, int], None] = lambda *_: None
+) -> Copied:
     """Copy the present state of one store into another, which is created if necessary.
 
-    `tell` is called with the number of copied invocations and their total. Different content under one key is
+    `on_progress` is called with the number of copied invocations and their total. Different content under one key is
     reported in the result, and the target's content stays. Raises `NoAnswer` for an empty source, `StoreLocked`
     while another perftrail process writes to the target's file.
     """
@@ -657,7 +664,7 @@ def copy_store(source: str, target: str, *, tell: Callable[[int, int], None] = l
     with open_snapshot(source) as connection, locked(target):
         database = to_write(target)
         try:
-            return StoreCopy(connection, database, tell=tell).run()
+            return StoreCopy(connection, database, on_progress=on_progress).run()
         finally:
             database.close()
 

@@ -255,7 +255,7 @@ class MemoryStore:
         """Return the results of comparisons, the latest last."""
         return list(self._comparisons)
 
-    def mark(self) -> StoreProgress:
+    def progress(self) -> StoreProgress:
         """Return how much the store contains."""
         return StoreProgress(
             invocations=len(self._order),

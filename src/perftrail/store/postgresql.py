@@ -162,7 +162,7 @@ def open_to_write(
 ) -> Engine:
     """Open a server's database for durable writing; create or upgrade its tables if necessary.
 
-    With a `lock`, there is one connection, which holds that lock.
+    With a `lock`, there is one connection, which has that lock.
     """
     where = shown(url)
     known = migrations or shipped()

@@ -570,7 +570,7 @@ class SqlStore:
             lambda connection: read_comparisons(connection, self._transactions.where)
         )
 
-    def mark(self) -> StoreProgress:
+    def progress(self) -> StoreProgress:
         """Return how much the store contains; cheap."""
         return self._transactions.read(read_progress)
 

@@ -159,7 +159,7 @@ class ServedStudy:
         if known.gathered.view.study.searched_source.kind == "samples":
             return time.monotonic() - self._resting_until > AGED_SECONDS
         try:
-            mark: StoreProgress = await self.query(lambda store: store.mark())
+            mark: StoreProgress = await self.query(lambda store: store.progress())
         except PerftrailError as error:
             self._back_off(error)
             return False
@@ -266,7 +266,7 @@ class ServedStudy:
 
     def _observe(self, store: Store, snapshot: Snapshot) -> Live:
         holder = current_writer(snapshot.gathered.view.study, store=self._store)
-        seen = (store.mark(), holder, snapshot.taken)
+        seen = (store.progress(), holder, snapshot.taken)
         known = self._looked
         if known is None or known.seen != seen or time.monotonic() - known.at > STILL_SECONDS:
             known = _Observation(seen=seen, at=time.monotonic(), live=observe(store, snapshot, holder))

@@ -55,7 +55,7 @@ def command(
     single revision, perftrail writes one file for each revision. perftrail lists the metrics that are missing in the
     files.
     """
-    from perftrail.formats.exports import left_out, write
+    from perftrail.formats.exports import missing_metrics, write
     from perftrail.opening import open_view
     from perftrail.present.exported import deliver, say_left_out
     from perftrail.present.speech import print_source_age
@@ -70,6 +70,6 @@ def command(
     written = deliver(form, files, output, quiet=as_json)
     shown = {(each.benchmark, each.metric) for each in samples}
     missing = [each.metric for each in every if (each.benchmark, each.metric) not in shown]
-    say_left_out(form, [*missing, *left_out(form, samples)])
+    say_left_out(form, [*missing, *missing_metrics(form, samples)])
     if as_json:
         print_json("export", {"format": form, "files": written})

@@ -71,7 +71,7 @@ def copy(source: str, target: str, as_json: bool) -> None:
 
     origin, copy_ = store_at(source), store_at(target)
     with progress("copied") as report:
-        done = copy_store(origin.location, copy_.location, tell=report)
+        done = copy_store(origin.location, copy_.location, on_progress=report)
     if as_json:
         print_json("store copy", {"from": origin.shown, "to": copy_.shown, **done.as_json()})
     else:
@@ -112,7 +112,7 @@ def backup(file: Path, study: str | None, store: str | None, as_json: bool) -> N
 
     selected = selected_store(study, store)
     with progress("backed up") as report:
-        content = write_backup(selected.location, file, tell=report)
+        content = write_backup(selected.location, file, on_progress=report)
     if as_json:
         print_json("store backup", content.as_json())
         return
@@ -135,7 +135,7 @@ def restore(file: Path, study: str | None, store: str | None, as_json: bool) -> 
 
     selected = selected_store(study, store)
     with progress("restored") as report:
-        content = restore_backup(file, selected.location, tell=report)
+        content = restore_backup(file, selected.location, on_progress=report)
     if as_json:
         print_json("store restore", {"store": selected.shown, **content.as_json()})
         return

@@ -195,7 +195,7 @@ IDLE = 10.0
 
 def observe(store: Store, snapshot: Snapshot, holder: Holder | None) -> Live:
     """Return what runs on a study. `holder` is the process that writes to its store, `None` without one."""
-    mark = store.mark()
+    mark = store.progress()
     recent = store.recent(PACE)
     at = datetime.now(tz=UTC)
     pace = _pace(recent)

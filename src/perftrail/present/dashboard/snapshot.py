@@ -228,7 +228,7 @@ def take(file: str, *, store: str | None) -> Snapshot:
     """
     study = studyfile.load(file, to_read=True)
     with gc_limited(), open_view(study, store=store) as view:
-        mark = view.store.mark()
+        mark = view.store.progress()
         gathered = gather(view, results_directory(study, store))
         builds: dict[str, list[BuildRecord]] = {}
         for record in view.store.builds().values():
