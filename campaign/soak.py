@@ -197,7 +197,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 def _invocations(directory: Path) -> int:
     with open_store(str(directory / ".perftrail" / "results.db"), access="read") as store:
-        return store.mark().invocations
+        return store.progress().invocations
 
 
 def _await_first(directory: Path, process: subprocess.Popen[bytes]) -> None:

@@ -10,7 +10,8 @@
 
 #include <sys/types.h>
 
-/* Wait for the end of the server, or of the client; then the server has half a second. Return the exit code. */
+/* Wait for the end of the server or of the client; after the client's, wait half a second for the server's. Return the
+ * exit code. */
 int guard_server(pid_t server, int client, struct cgroups *cgroups);
 
 #endif

@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The numbers of <linux/close_range.h>, which older systems lack. */
+/* The numbers of <linux/close_range.h>, a header that older systems lack. */
 #ifndef SYS_close_range
 #define SYS_close_range 436
 #endif

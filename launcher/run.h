@@ -30,7 +30,7 @@ struct run {
     struct sampling sampling;
     struct counters counters; /* if the job requests them */
     bool main_ended, childless, killing;
-    int status;                  /* as wait4 gives it */
+    int status;                  /* as wait4 returns it */
     int64_t end_ns, tree_end_ns; /* of the target, of the last of its tree */
     int64_t orphans_waited, orphans_killed;
     bool timed_out, memory_exceeded, cancelled, abandoned;
@@ -40,7 +40,7 @@ struct run {
     int64_t tree_peak_bytes, tree_file_bytes, tree_cpu_ns, refused_processes; /* by cgroup, or -1 */
 };
 
-/* Start the job, wait for its tree, remove all traces. Check `abandoned` and `unkillable` before reporting. */
+/* Start the job, wait for its tree, remove its cgroups. Check `abandoned` and `unkillable` before reporting. */
 void run_job(struct run *run, const struct job *job, struct events *events, struct cgroups *cgroups);
 
 #endif

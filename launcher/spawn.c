@@ -104,7 +104,7 @@ static int child_main(void *context)
     return 0;
 }
 
-/* Wait for a target that is bound to one CPU on the same CPU: no later, and without disturbing another CPU. */
+/* Bind the launcher to the target's CPUs, where it sees the target's end at once and disturbs no other CPU. */
 static bool move_to_cpus(const struct job *job)
 {
     const cpu_set_t *wanted = job->cpus_chosen ? &job->cpus : &all_cpus;
@@ -132,7 +132,7 @@ static int open_file(const char *path, int flags)
     return descriptor;
 }
 
-/* Appending, because truncation is then effective while the target writes. */
+/* In append mode, a truncation stays effective while the target writes. */
 #define FOR_OUTPUT (O_WRONLY | O_CREAT | O_TRUNC | O_APPEND)
 
 static const char *open_files(struct child *child)

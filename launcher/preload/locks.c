@@ -58,53 +58,53 @@ static void note_wait(uint64_t since_ns)
         note_contended();                \
     return note_lock(result)
 
-FOR_USE int pthread_mutex_lock(pthread_mutex_t *mutex)
+EXPORTED int pthread_mutex_lock(pthread_mutex_t *mutex)
 {
     LOCK(ORIGINAL(pthread_mutex_trylock)(mutex), EBUSY, ORIGINAL(pthread_mutex_lock)(mutex));
 }
 
-FOR_USE int pthread_mutex_trylock(pthread_mutex_t *mutex)
+EXPORTED int pthread_mutex_trylock(pthread_mutex_t *mutex)
 {
     TRY(ORIGINAL(pthread_mutex_trylock)(mutex), EBUSY);
 }
 
-FOR_USE int pthread_mutex_timedlock(pthread_mutex_t *mutex, const struct timespec *until)
+EXPORTED int pthread_mutex_timedlock(pthread_mutex_t *mutex, const struct timespec *until)
 {
     LOCK(ORIGINAL(pthread_mutex_trylock)(mutex), EBUSY, ORIGINAL(pthread_mutex_timedlock)(mutex, until));
 }
 
-FOR_USE int pthread_rwlock_rdlock(pthread_rwlock_t *lock)
+EXPORTED int pthread_rwlock_rdlock(pthread_rwlock_t *lock)
 {
     LOCK(ORIGINAL(pthread_rwlock_tryrdlock)(lock), EBUSY, ORIGINAL(pthread_rwlock_rdlock)(lock));
 }
 
-FOR_USE int pthread_rwlock_wrlock(pthread_rwlock_t *lock)
+EXPORTED int pthread_rwlock_wrlock(pthread_rwlock_t *lock)
 {
     LOCK(ORIGINAL(pthread_rwlock_trywrlock)(lock), EBUSY, ORIGINAL(pthread_rwlock_wrlock)(lock));
 }
 
-FOR_USE int pthread_rwlock_tryrdlock(pthread_rwlock_t *lock)
+EXPORTED int pthread_rwlock_tryrdlock(pthread_rwlock_t *lock)
 {
     TRY(ORIGINAL(pthread_rwlock_tryrdlock)(lock), EBUSY);
 }
 
-FOR_USE int pthread_rwlock_trywrlock(pthread_rwlock_t *lock)
+EXPORTED int pthread_rwlock_trywrlock(pthread_rwlock_t *lock)
 {
     TRY(ORIGINAL(pthread_rwlock_trywrlock)(lock), EBUSY);
 }
 
-FOR_USE int pthread_rwlock_timedrdlock(pthread_rwlock_t *lock, const struct timespec *until)
+EXPORTED int pthread_rwlock_timedrdlock(pthread_rwlock_t *lock, const struct timespec *until)
 {
     LOCK(ORIGINAL(pthread_rwlock_tryrdlock)(lock), EBUSY, ORIGINAL(pthread_rwlock_timedrdlock)(lock, until));
 }
 
-FOR_USE int pthread_rwlock_timedwrlock(pthread_rwlock_t *lock, const struct timespec *until)
+EXPORTED int pthread_rwlock_timedwrlock(pthread_rwlock_t *lock, const struct timespec *until)
 {
     LOCK(ORIGINAL(pthread_rwlock_trywrlock)(lock), EBUSY, ORIGINAL(pthread_rwlock_timedwrlock)(lock, until));
 }
 
 /* A spinning thread uses its processor: this is not a wait, and is counted separately. */
-FOR_USE int pthread_spin_lock(pthread_spinlock_t *lock)
+EXPORTED int pthread_spin_lock(pthread_spinlock_t *lock)
 {
     int result = ORIGINAL(pthread_spin_trylock)(lock);
     if (result == EBUSY) {
@@ -122,35 +122,35 @@ FOR_USE int pthread_spin_lock(pthread_spinlock_t *lock)
 #if __GLIBC_PREREQ(2, 28)
 #include <threads.h> /* in which thrd_success is 0 */
 
-FOR_USE int mtx_lock(mtx_t *mutex)
+EXPORTED int mtx_lock(mtx_t *mutex)
 {
     LOCK(ORIGINAL(mtx_trylock)(mutex), thrd_busy, ORIGINAL(mtx_lock)(mutex));
 }
 
-FOR_USE int mtx_trylock(mtx_t *mutex)
+EXPORTED int mtx_trylock(mtx_t *mutex)
 {
     TRY(ORIGINAL(mtx_trylock)(mutex), thrd_busy);
 }
 
-FOR_USE int mtx_timedlock(mtx_t *mutex, const struct timespec *until)
+EXPORTED int mtx_timedlock(mtx_t *mutex, const struct timespec *until)
 {
     LOCK(ORIGINAL(mtx_trylock)(mutex), thrd_busy, ORIGINAL(mtx_timedlock)(mutex, until));
 }
 #endif
 
 #if __GLIBC_PREREQ(2, 30)
-FOR_USE int pthread_mutex_clocklock(pthread_mutex_t *mutex, clockid_t clock, const struct timespec *until)
+EXPORTED int pthread_mutex_clocklock(pthread_mutex_t *mutex, clockid_t clock, const struct timespec *until)
 {
     LOCK(ORIGINAL(pthread_mutex_trylock)(mutex), EBUSY, ORIGINAL(pthread_mutex_clocklock)(mutex, clock, until));
 }
 
-FOR_USE int pthread_rwlock_clockrdlock(pthread_rwlock_t *lock, clockid_t clock, const struct timespec *until)
+EXPORTED int pthread_rwlock_clockrdlock(pthread_rwlock_t *lock, clockid_t clock, const struct timespec *until)
 {
     LOCK(ORIGINAL(pthread_rwlock_tryrdlock)(lock), EBUSY,
          ORIGINAL(pthread_rwlock_clockrdlock)(lock, clock, until));
 }
 
-FOR_USE int pthread_rwlock_clockwrlock(pthread_rwlock_t *lock, clockid_t clock, const struct timespec *until)
+EXPORTED int pthread_rwlock_clockwrlock(pthread_rwlock_t *lock, clockid_t clock, const struct timespec *until)
 {
     LOCK(ORIGINAL(pthread_rwlock_trywrlock)(lock), EBUSY,
          ORIGINAL(pthread_rwlock_clockwrlock)(lock, clock, until));

@@ -1,4 +1,4 @@
-/* Map the slots of slots.h, and find the C library's own functions. */
+/* Map the slots of slots.h, and look up the C library's own functions. */
 #include "slots.h"
 
 #include <dlfcn.h>
@@ -30,7 +30,8 @@ struct slot *take_slot(void)
     return slots + (number < slot_count ? number : slot_count - 1);
 }
 
-static void start_anew(void)
+/* Count this process, a new one or a forked child, and give its threads new slots. */
+static void count_process(void)
 {
     own = NULL; /* the parent continues to use the old slot */
     if (slots)
@@ -49,8 +50,8 @@ __attribute__((constructor)) static void begin(void)
         if (mapped != MAP_FAILED) {
             slot_count = (uint64_t)status.st_size / sizeof(struct slot);
             slots = mapped;
-            pthread_atfork(NULL, NULL, start_anew);
-            start_anew();
+            pthread_atfork(NULL, NULL, count_process);
+            count_process();
         }
     }
     close(file);
@@ -58,16 +59,16 @@ __attribute__((constructor)) static void begin(void)
 
 /* Look functions up at their first call, not in the constructor: so a program that never waits has no cost. Signal
  * handlers may not call any counted function, so that no look-up happens in one. */
-void *original(void **kept, const char *name, const char *version)
+void *original(void **cached, const char *name, const char *version)
 {
-    void *found = __atomic_load_n(kept, __ATOMIC_ACQUIRE);
+    void *found = __atomic_load_n(cached, __ATOMIC_ACQUIRE);
     if (!found) {
         found = version ? dlvsym(RTLD_NEXT, name, version) : NULL;
         if (!found)
             found = dlsym(RTLD_NEXT, name);
         if (!found)
             abort();
-        __atomic_store_n(kept, found, __ATOMIC_RELEASE);
+        __atomic_store_n(cached, found, __ATOMIC_RELEASE);
     }
     return found;
 }

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <time.h>
 
-#define FOR_USE __attribute__((visibility("default")))
+#define EXPORTED __attribute__((visibility("default")))
 
 enum kind { CONDITION, BARRIER, SEMAPHORE, JOIN, SPIN, KINDS };
 
@@ -41,14 +41,14 @@ static inline uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* Return the C library's own function of a name, in a version if it exists, and cache it in *kept. ISO C has no
+/* Return the C library's own function of a name, in a version if it exists, and cache it in *cached. ISO C has no
  * conversion from an object pointer to a function pointer. */
-void *original(void **kept, const char *name, const char *version);
+void *original(void **cached, const char *name, const char *version);
 
 #define ORIGINAL_OF(name, version)                         \
     __extension__({                                        \
-        static void *kept;                                 \
-        (__typeof__(&name))original(&kept, #name, version); \
+        static void *cached;                                 \
+        (__typeof__(&name))original(&cached, #name, version); \
     })
 #define ORIGINAL(name) ORIGINAL_OF(name, NULL)
 

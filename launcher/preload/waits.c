@@ -50,17 +50,17 @@ static void end_wait(void *begun)
     pthread_cleanup_pop(1);                  \
     return result
 
-FOR_USE int pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex)
+EXPORTED int pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex)
 {
     WAIT(CONDITION, ORIGINAL_OF(pthread_cond_wait, CONDITIONS)(condition, mutex));
 }
 
-FOR_USE int pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *mutex, const struct timespec *until)
+EXPORTED int pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *mutex, const struct timespec *until)
 {
     WAIT(CONDITION, ORIGINAL_OF(pthread_cond_timedwait, CONDITIONS)(condition, mutex, until));
 }
 
-FOR_USE int pthread_barrier_wait(pthread_barrier_t *barrier)
+EXPORTED int pthread_barrier_wait(pthread_barrier_t *barrier)
 {
     WAIT(BARRIER, ORIGINAL(pthread_barrier_wait)(barrier));
 }
@@ -76,26 +76,26 @@ static int is_free(sem_t *semaphore)
     return result == 0;
 }
 
-FOR_USE int sem_wait(sem_t *semaphore)
+EXPORTED int sem_wait(sem_t *semaphore)
 {
     if (is_free(semaphore))
         return 0;
     WAIT(SEMAPHORE, ORIGINAL(sem_wait)(semaphore));
 }
 
-FOR_USE int sem_timedwait(sem_t *semaphore, const struct timespec *until)
+EXPORTED int sem_timedwait(sem_t *semaphore, const struct timespec *until)
 {
     if (is_free(semaphore))
         return 0;
     WAIT(SEMAPHORE, ORIGINAL(sem_timedwait)(semaphore, until));
 }
 
-FOR_USE int pthread_join(pthread_t thread, void **value)
+EXPORTED int pthread_join(pthread_t thread, void **value)
 {
     WAIT(JOIN, ORIGINAL(pthread_join)(thread, value));
 }
 
-FOR_USE int pthread_timedjoin_np(pthread_t thread, void **value, const struct timespec *until)
+EXPORTED int pthread_timedjoin_np(pthread_t thread, void **value, const struct timespec *until)
 {
     WAIT(JOIN, ORIGINAL(pthread_timedjoin_np)(thread, value, until));
 }
@@ -103,30 +103,30 @@ FOR_USE int pthread_timedjoin_np(pthread_t thread, void **value, const struct ti
 #if __GLIBC_PREREQ(2, 28)
 #include <threads.h>
 
-FOR_USE int cnd_wait(cnd_t *condition, mtx_t *mutex)
+EXPORTED int cnd_wait(cnd_t *condition, mtx_t *mutex)
 {
     WAIT(CONDITION, ORIGINAL(cnd_wait)(condition, mutex));
 }
 
-FOR_USE int cnd_timedwait(cnd_t *condition, mtx_t *mutex, const struct timespec *until)
+EXPORTED int cnd_timedwait(cnd_t *condition, mtx_t *mutex, const struct timespec *until)
 {
     WAIT(CONDITION, ORIGINAL(cnd_timedwait)(condition, mutex, until));
 }
 
-FOR_USE int thrd_join(thrd_t thread, int *value)
+EXPORTED int thrd_join(thrd_t thread, int *value)
 {
     WAIT(JOIN, ORIGINAL(thrd_join)(thread, value));
 }
 #endif
 
 #if __GLIBC_PREREQ(2, 30)
-FOR_USE int pthread_cond_clockwait(pthread_cond_t *condition, pthread_mutex_t *mutex, clockid_t clock,
+EXPORTED int pthread_cond_clockwait(pthread_cond_t *condition, pthread_mutex_t *mutex, clockid_t clock,
                                    const struct timespec *until)
 {
     WAIT(CONDITION, ORIGINAL(pthread_cond_clockwait)(condition, mutex, clock, until));
 }
 
-FOR_USE int sem_clockwait(sem_t *semaphore, clockid_t clock, const struct timespec *until)
+EXPORTED int sem_clockwait(sem_t *semaphore, clockid_t clock, const struct timespec *until)
 {
     if (is_free(semaphore))
         return 0;
@@ -135,7 +135,7 @@ FOR_USE int sem_clockwait(sem_t *semaphore, clockid_t clock, const struct timesp
 #endif
 
 #if __GLIBC_PREREQ(2, 31)
-FOR_USE int pthread_clockjoin_np(pthread_t thread, void **value, clockid_t clock, const struct timespec *until)
+EXPORTED int pthread_clockjoin_np(pthread_t thread, void **value, clockid_t clock, const struct timespec *until)
 {
     WAIT(JOIN, ORIGINAL(pthread_clockjoin_np)(thread, value, clock, until));
 }
