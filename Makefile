@@ -3,26 +3,43 @@ PYTHON ?= python3
 BIN := .venv/bin
 # Tests start hundreds of Pythons: each would compile perftrail again where the environment forbids byte code.
 unexport PYTHONDONTWRITEBYTECODE
+# Versions and hashes of requirements/dev.txt; with an empty LOCKED, the newest versions in the ranges of pyproject.toml.
+LOCKED ?= yes
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard launcher/* launcher/*/*)
+PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help setup demo check test test-long campaign studies studies-full docs clean FORCE
+.PHONY: help setup demo check test test-long campaign studies studies-full docs lock tools clean FORCE
 
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
-setup: .venv/ready ## make .venv with perftrail in it; needs Python 3.11, a C compiler, make and git
+setup: .venv/ready ## make .venv with perftrail in it; needs Python 3.11, a C compiler, make and git; LOCKED= ignores the lock
 
 # The editable install knows the modules that there were: a new one needs another install.
 .venv/modules: FORCE
 	@mkdir -p .venv
 	@find src -name '*.py' | LC_ALL=C sort | cmp -s - $@ || find src -name '*.py' | LC_ALL=C sort > $@
 
-.venv/ready: $(SOURCES) .venv/modules
+$(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "perftrail needs Python 3.11 or newer: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
-	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@echo "installing perftrail into .venv (a minute or two) ..." >&2
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@$(PYTHON) -m venv .venv
+
+# The dependencies, and the build backend: perftrail itself is then built without an isolated environment of newer packages.
+.venv/locked: requirements/dev.txt | $(BIN)/python
+	@echo "installing the locked dependencies into .venv (a minute or two) ..." >&2
+	@$(BIN)/python $(PIP_INSTALL) --require-hashes --requirement requirements/dev.txt
+	@rm -f .venv/newest; touch $@
+
+.venv/newest: pyproject.toml requirements/build.in | $(BIN)/python
+	@echo "installing the newest dependencies into .venv (a minute or two) ..." >&2
+	@$(BIN)/python $(PIP_INSTALL) --upgrade --requirement requirements/build.in
+	@$(BIN)/python $(PIP_INSTALL) --upgrade --no-build-isolation --editable '.[dev]'
+	@rm -f .venv/locked; touch $@
+
+.venv/ready: $(SOURCES) .venv/modules $(if $(LOCKED),.venv/locked,.venv/newest)
+	@echo "installing perftrail into .venv ..." >&2
+	@$(BIN)/python $(PIP_INSTALL) --no-build-isolation --no-deps --editable .
 	@touch $@
 
 demo: setup ## find the release of a real Python package that changed its speed
@@ -78,6 +95,25 @@ studies-full: setup ## the same at the papers' sizes: hours
 
 docs: setup ## write the reference pages from the code
 	$(BIN)/python docs/generate.py
+
+# Every other lock has the versions of dev.txt.
+COMPILE = UV_CUSTOM_COMPILE_COMMAND="make lock" .build/tools/bin/uv pip compile --quiet --universal --generate-hashes \
+  --python-version 3.11 --no-emit-index-url $(UPGRADE)
+lock: tools ## write the locks of requirements/ from the ranges in pyproject.toml; UPGRADE=--upgrade takes newest versions
+	$(COMPILE) --extra dev pyproject.toml requirements/build.in -o requirements/dev.txt
+	$(COMPILE) -c requirements/dev.txt pyproject.toml -o requirements/runtime.txt
+	$(COMPILE) -c requirements/dev.txt pyproject.toml requirements/build.in -o requirements/action.txt
+	$(COMPILE) -c requirements/dev.txt --extra cluster pyproject.toml requirements/build.in -o requirements/image.txt
+	$(COMPILE) -c requirements/dev.txt requirements/build.in -o requirements/build.txt
+	$(COMPILE) requirements/tools.in -o requirements/tools.txt
+
+tools: .build/tools/ready
+
+.build/tools/ready: requirements/tools.txt
+	@echo "installing tools into .build/tools ..." >&2
+	@test -x .build/tools/bin/python || $(PYTHON) -m venv .build/tools
+	@.build/tools/bin/python $(PIP_INSTALL) --require-hashes --requirement requirements/tools.txt
+	@touch $@
 
 clean: ## remove what make made here (measurements in .perftrail stay)
 	rm -rf .venv .build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

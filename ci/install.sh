@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs perftrail from the action's own checkout, into an environment of its own.
+# Installs perftrail from the action's own checkout into a new environment: its dependencies and its build backend in the
+# versions and with the hashes of requirements/action.txt, and nothing else.
 set -euo pipefail
 home="$RUNNER_TEMP/perftrail"
 mkdir -p -- "$home"
@@ -8,4 +9,6 @@ mkdir -p -- "$home"
   exit 2
 }
 "$PERFTRAIL_PYTHON" -m venv -- "$home/venv"
-"$home/venv/bin/python" -m pip install --quiet --disable-pip-version-check "$GITHUB_ACTION_PATH"
+pip=("$home/venv/bin/python" -m pip install --quiet --disable-pip-version-check)
+"${pip[@]}" --require-hashes --requirement "$GITHUB_ACTION_PATH/requirements/action.txt"
+"${pip[@]}" --no-build-isolation --no-deps "$GITHUB_ACTION_PATH"
