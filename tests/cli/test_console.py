@@ -65,7 +65,7 @@ def test_steps_with_equal_words_are_counted(
 ) -> None:
     def steps() -> Generator[Event, None, None]:
         for number in range(blocks):
-            yield Stepped(number=number, words="ran a block", progress=f"block {number}")
+            yield Stepped(number=number, words="ran a block", purpose=f"block {number}")
 
     with Watcher() as watcher:
         watcher.follow(steps())

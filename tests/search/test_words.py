@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from perftrail.search import (
+    Batch,
+    Belief,
     BootSession,
     Built,
     CannotRelink,
@@ -54,6 +57,72 @@ def test_blocks_of_a_certificate_are_worded_with_layouts_and_what_failed() -> No
     assert words.step(replace(observation, samples=(*observation.samples, *bad)), None, LABEL) == (
         f"{block} (1 run failed, 1 noisy sample)"
     )
+
+
+BELIEF = Belief(
+    at_or_before=((0, 0.0), (40, 0.1), (99, 1.0)),
+    no_change=0.01,
+    candidates=9,
+    before=1.0,
+    after=1.1,
+    sigma=0.01,
+    tau=0.0,
+    changes=1,
+    span=(40, 49),
+)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({}, "9 candidates"),
+        ({"candidates": 12, "span": (40, 52)}, "12 candidates, 3 more: r40 was measured again"),
+        ({"candidates": 20, "span": (60, 80)}, "20 candidates"),
+        (
+            {"changes": 2, "candidates": 12, "span": (60, 72)},
+            "2 changes likely; 12 candidates for the one between r60 and r72",
+        ),
+        ({"changes": 3, "candidates": 1}, "3 changes likely, 1 candidate each"),
+        ({"no_change": 0.82}, "so far 82 % sure that nothing changed"),
+    ],
+)
+def test_a_larger_number_of_candidates_has_its_reason(changes: dict[str, Any], said: str) -> None:
+    told = words.step(batch((40, 1.0)), replace(BELIEF, **changes), LABEL, before=BELIEF)
+    assert told.partition("; ")[2] == said
+
+
+@pytest.mark.parametrize(
+    ("observation", "because"),
+    [
+        (batch((40, 1.0), (41, 1.0), certificate=True), "the samples of this block fit them, too"),
+        (batch((7, 1.0)), "r7 is unlike the builds before"),
+    ],
+)
+def test_the_reason_for_more_candidates_is_the_step(observation: Batch, because: str) -> None:
+    more = replace(BELIEF, candidates=10, span=(40, 50))
+    assert words.step(observation, more, LABEL, before=BELIEF).endswith(f"; 10 candidates, 1 more: {because}")
+
+
+def test_fewer_likely_changes_explain_another_number_of_candidates() -> None:
+    two = replace(BELIEF, changes=2, candidates=1)
+    assert words.step(batch((40, 1.0)), BELIEF, LABEL, before=two).endswith(
+        "; 1 change likely now; 9 candidates"
+    )
+
+
+def test_equal_builds_are_one_candidate() -> None:
+    """Revisions up to one whose artefact equals that of the old end cannot be the culprit, and are not counted."""
+    search = Search(Question(revisions=20))
+    counts = []
+    for observation in (
+        batch((0, 1.0)),
+        batch((19, 1.3), (0, 1.0), (19, 1.3), (0, 1.0), (19, 1.3)),
+        Built(position=9, same_as=0),
+    ):
+        search.ask()
+        search.tell(observation)
+        counts.append(0 if search.belief is None else search.belief.candidates)
+    assert counts[1:] == [19, 10]
 
 
 def test_what_changes_the_machine_or_the_builds_is_worded() -> None:

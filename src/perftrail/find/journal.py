@@ -344,7 +344,7 @@ class Journal:
         observation: Mapping[str, Json],
         belief: Mapping[str, Json],
         words: str,
-        progress: str = "",
+        purpose: str = "",
     ) -> Stepped:
         """Record a step, and return its event."""
         boot = self.boot
@@ -365,7 +365,7 @@ class Journal:
                 words=words,
             ),
         )
-        return Stepped(number=self._number, words=words, progress=progress, belief=belief, resumed=resumed)
+        return Stepped(number=self._number, words=words, purpose=purpose, belief=belief, resumed=resumed)
 
     def end(self, answer: Mapping[str, Json]) -> None:
         """Record the answer."""

@@ -114,6 +114,7 @@ class Loop:
         self._ledger = ledger
         self._part = part or {}
         self._requested: set[tuple[int, str]] = set()
+        self._words = step_record.StepWords()
 
     def events(self) -> Generator[Event, None, Mapping[str, Answer]]:
         """Search; yield events and return each metric's answer."""
@@ -244,18 +245,21 @@ class Loop:
         plain = {name: step_record.belief_json(belief, revisions) for name, belief in beliefs.items()}
         alone = len(self._sampler_of) == 1
         name = visit.names[0]
+        words, purpose = self._words.describe(
+            visit,
+            observation,
+            sampler,
+            {each: self._search.belief(each) for each in self._sampler_of},
+            shown=() if self._part else tuple(observation),
+            alone=alone,
+        )
+        action = step_record.action_json(visit, subject, revisions, alone=alone, purpose=purpose)
         return self._journal.step(
-            action={**step_record.action_json(visit, subject, revisions, alone=alone), **self._part},
+            action={**action, **self._part},
             observation=data[name] if alone else data,
             belief=({} if self._part else plain[name]) if alone else plain,
-            words=step_record.words(
-                observation[name], subject, sampler, name, None if self._part else beliefs[name]
-            )
-            if alone
-            else step_record.words_of_several(
-                observation, subject, sampler, {each: self._search.belief(each) for each in self._sampler_of}
-            ),
-            progress=step_record.progress(visit, beliefs.values()),
+            words=words,
+            purpose=purpose,
         )
 
     def _stop_if_all_fail(self, sampler: Sampler) -> Generator[Event, None, None]:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections import Counter
+from collections import Counter, deque
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from perftrail.model.wording import quantity
+from perftrail.model.wording import counted, quantity
 from perftrail.search import Batch, Built, Unusable
+from perftrail.search.answer import Purpose
 from perftrail.search.words import claim_progress, step
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from perftrail.find.sampler import Sampler
     from perftrail.model.json_data import Json
@@ -23,6 +25,12 @@ if TYPE_CHECKING:
 
 MOST_NAMED = 4
 """Maximum number of metrics named in a step's description."""
+
+RECENT_BLOCKS = 5
+"""Number of the last blocks whose costs forecast those of further ones."""
+
+MOST_NOISY_STEPS = 3
+"""Number of steps in a row with noisy samples that name them; the answer has the total."""
 
 
 def measured_position(measure: Measure) -> int:
@@ -41,8 +49,13 @@ def measured_position(measure: Measure) -> int:
     return max(positions, key=lambda position: (runs[position], position))
 
 
-def action_json(visit: Visit, about: int, revisions: Sequence[Revision], *, alone: bool) -> dict[str, Json]:
-    """Return a request as data: `measure` and `position` are its subject, `order` is everything that runs."""
+def action_json(
+    visit: Visit, about: int, revisions: Sequence[Revision], *, alone: bool, purpose: str
+) -> dict[str, Json]:
+    """Return a request as data: `measure` and `position` are its subject, `order` is everything that runs.
+
+    `purpose` is why the step was taken, with its progress, in words.
+    """
     measure = visit.measure
     data: dict[str, Json] = {
         "measure": revisions[about].id,
@@ -53,6 +66,8 @@ def action_json(visit: Visit, about: int, revisions: Sequence[Revision], *, alon
         data["certificate"] = True
     if measure.layout:
         data["layout"] = measure.layout
+    if purpose:
+        data["purpose"] = purpose
     if not alone:
         data["metrics"] = list(visit.names)
     return data
@@ -98,7 +113,87 @@ def belief_json(belief: Belief | None, revisions: Sequence[Revision]) -> dict[st
     }
 
 
-def words(result: Result, about: int, sampler: Sampler, name: str, belief: Belief | None) -> str:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Believed:
+    """The belief about a metric after a step and before it; `None` where there is none to report."""
+
+    after: Belief | None
+    before: Belief | None = None
+
+
+class StepWords:
+    """Words of a search's steps, in their order: some depend on the steps before.
+
+    Noisy samples are named in the step that took them. After a few steps in a row with nothing else, the answer's
+    total replaces them: on a busy machine every line would repeat them. The costs of blocks forecast further ones.
+    """
+
+    def __init__(self) -> None:
+        self._before: dict[str, Belief | None] = {}
+        self._noisy_steps = 0
+        self._costs: deque[float] = deque(maxlen=RECENT_BLOCKS)
+        self._after_block = False
+
+    def describe(
+        self,
+        visit: Visit,
+        observation: Mapping[str, Result],
+        sampler: Sampler,
+        beliefs: Mapping[str, Belief | None],
+        *,
+        shown: Collection[str],
+        alone: bool,
+    ) -> tuple[str, str]:
+        """Return the description of a step, and its purpose with the progress.
+
+        `beliefs` are those of all metrics; only those in `shown` are described. `alone`: the search has one metric.
+        """
+        about = measured_position(visit.measure)
+        batch = next((each for each in observation.values() if isinstance(each, Batch)), None)
+        noise = self._noise(batch)
+        if batch is not None and batch.certificate:
+            self._costs.append(batch.seconds + batch.relink_seconds)
+        name = visit.names[0]
+        if alone:
+            believed = Believed(after=beliefs[name] if name in shown else None, before=self._before.get(name))
+            said = words(observation[name], about, sampler, name, believed, noise=noise)
+        else:
+            said = words_of_several(observation, about, sampler, beliefs, self._before)
+        self._before = dict(beliefs)
+        purpose = self._purpose(visit, sampler, [beliefs[each] for each in observation])
+        self._after_block = visit.measure.certificate
+        return said, purpose
+
+    def _noise(self, batch: Batch | None) -> str | None:
+        """Return the remark about noisy samples of a batch: `None` for their number."""
+        if batch is None:
+            return None
+        noisy = sum(sample.noisy for sample in batch.samples)
+        self._noisy_steps = self._noisy_steps + 1 if noisy else 0
+        if self._noisy_steps < MOST_NOISY_STEPS:
+            return None
+        if self._noisy_steps == MOST_NOISY_STEPS:
+            return f"{counted(noisy, 'noisy sample')}; the answer counts further ones"
+        return ""
+
+    def _purpose(self, visit: Visit, sampler: Sampler, beliefs: Iterable[Belief | None]) -> str:
+        """Return why a step was taken, and how far the certificate that takes longest is."""
+        measure = visit.measure
+        if not measure.certificate:
+            # One change of mind has one reason: the steps that follow only narrow the change down, as at first.
+            known = measure.purpose is Purpose.UNSETTLED and not self._after_block
+            return "" if known else str(measure.purpose)
+        claims = [each.claim for each in beliefs if each is not None and each.claim is not None]
+        if not claims:
+            return "the last block of this certificate"
+        longest = max(claims, key=lambda each: math.inf if each.blocks_left is None else each.blocks_left[1])
+        cost = (min(self._costs), max(self._costs)) if self._costs else None
+        return claim_progress(longest, lambda at: sampler.revisions[at].short, seconds=cost)
+
+
+def words(
+    result: Result, about: int, sampler: Sampler, name: str, believed: Believed, *, noise: str | None = None
+) -> str:
     """Describe a step of a search for one metric; the median represents several samples."""
 
     def label(position: int) -> str:
@@ -106,52 +201,72 @@ def words(result: Result, about: int, sampler: Sampler, name: str, belief: Belie
 
     failure = sampler.failures(name).get(about)
     if failure is not None:
-        return step(Unusable(position=about), belief, label, what=failure.stage)
+        return step(
+            Unusable(position=about), believed.after, label, what=failure.stage, before=believed.before
+        )
     if isinstance(result, Batch):
         values = _values(result, about)
         what = quantity(statistics.median(values), sampler.targets[name].unit) if values else ""
-        return step(result, belief, label, what="" if result.certificate else what)
-    return step(result, belief, label)
+        return step(
+            result,
+            believed.after,
+            label,
+            what="" if result.certificate else what,
+            before=believed.before,
+            noise=noise,
+        )
+    return step(result, believed.after, label, before=believed.before)
 
 
 def words_of_several(
-    result: Mapping[str, Result], about: int, sampler: Sampler, beliefs: Mapping[str, Belief | None]
+    result: Mapping[str, Result],
+    about: int,
+    sampler: Sampler,
+    beliefs: Mapping[str, Belief | None],
+    before: Mapping[str, Belief | None],
 ) -> str:
     """Describe a step of a search for several metrics, and the number of candidates left."""
     label = sampler.revisions[about].short
     failures = [sampler.failures(name).get(about) for name in result]
     if all(failures):
         assert failures[0] is not None
-        return f"{label} is unusable ({failures[0].stage})"
+        return f"{label} is not usable ({failures[0].stage})"
     certificate = any(isinstance(each, Batch) and each.certificate for each in result.values())
-    done = "ran a certificate block around" if certificate else "measured"
-    return f"{done} {label}; {candidates_words(beliefs)}"
+    known = (before.get(name) for name in result)
+    again = any(each is not None and each.after_the_change(about) is not None for each in known)
+    done = f"ran a certificate block around {label}" if certificate else f"measured {label}"
+    done += " again" if again and not certificate else ""
+    return f"{done}; {candidates_words(beliefs, before)}"
 
 
-def progress(visit: Visit, beliefs: Iterable[Belief | None]) -> str:
-    """Return how far the certificate that takes longest is; empty if the step is no block of one."""
-    claims = [each.claim for each in beliefs if each is not None and each.claim is not None]
-    if not (visit.measure.certificate and claims):
-        return ""
-    return claim_progress(max(claims, key=lambda each: each.blocks_left or math.inf))
-
-
-def candidates_words(beliefs: Mapping[str, Belief | None]) -> str:
+def candidates_words(
+    beliefs: Mapping[str, Belief | None], before: Mapping[str, Belief | None] | None = None
+) -> str:
     """Describe the remaining candidates: for each of a few metrics, else the number of metrics with more than one.
 
-    A metric that probably did not change has no candidate.
+    A metric that probably did not change has no candidate. A number that grew since the beliefs `before` contains
+    how much.
     """
     counts: dict[str, int] = {}
     for name, belief in beliefs.items():
         if belief is None:
             return "no other revision to compare with yet"
-        counts[name] = belief.candidates if belief.no_change <= 0.5 else 0
+        counts[name] = _candidates(belief)
     if len(counts) <= MOST_NAMED:
-        return "candidates: " + ", ".join(f"{name} {count or 'none'}" for name, count in counts.items())
+        parts = []
+        for name, count in counts.items():
+            earlier = _candidates((before or {}).get(name))
+            grown = f" ({count - earlier} more)" if 0 < earlier < count else ""
+            parts.append(f"{name} {count or 'none'}{grown}")
+        return f"candidates: {', '.join(parts)}"
     left = [count for count in counts.values() if count > 1]
     if not left:
         return f"each of {len(counts)} metrics has one candidate or none"
     return f"{len(left)} of {len(counts)} metrics have more than one candidate, at most {max(left)}"
+
+
+def _candidates(belief: Belief | None) -> int:
+    return 0 if belief is None or belief.no_change > 0.5 else belief.candidates
 
 
 def _values(batch: Batch, about: int) -> list[float]:

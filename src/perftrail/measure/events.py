@@ -143,12 +143,13 @@ class Progress:
 class Stepped:
     """A search took a step. `belief` is its state after the step; `resumed` marks a step read from the store.
 
-    `progress` tells how far a certificate is, and is empty for other steps.
+    `purpose` says why the step was taken and how far a certificate is. It is empty for a step that narrows a change
+    down.
     """
 
     number: int
     words: str
-    progress: str = ""
+    purpose: str = ""
     belief: Mapping[str, Json] = field(default_factory=dict)
     resumed: bool = False
 

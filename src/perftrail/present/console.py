@@ -31,6 +31,7 @@ from perftrail.model.build import Failure
 from perftrail.model.measurement import FailedInvocation
 from perftrail.model.wording import counted, duration, escaped, listed, number
 from perftrail.present.failures import excerpt_line, failure_words, left_out_words
+from perftrail.present.speech import step_words
 from perftrail.present.terminal import settings
 from perftrail.present.validity import outdated_words
 from perftrail.store import Holder, ServerBack, ServerUnreachable
@@ -167,7 +168,7 @@ class Watcher:
 
     def _stepped(self, event: Stepped) -> None:
         """Print a step; count stored steps, and steps with the same words, as blocks of one certificate have."""
-        progress = f" ({event.progress})" if event.progress else ""
+        words = step_words(event.words, event.purpose)
         if event.resumed and not settings.verbose:
             self._stored_steps += 1
             self._show_status(f"stored step {event.number}: {event.words}")
@@ -176,13 +177,11 @@ class Watcher:
         self._new_steps += not event.resumed
         if event.words == self._last_step and not settings.verbose:
             self._similar = (SAME_STEPS, max(FEW, self._similar[1]) + 1)
-            self._show_status(f"step {event.number}: {event.words}{progress}")
+            self._show_status(f"step {event.number}: {words}")
             return
         self._last_step = event.words
         stored = "stored: " if event.resumed else ""
-        self._print_now(
-            f"{event.number:>3}  {stored}{event.words}{progress}", style="dim" if event.resumed else ""
-        )
+        self._print_now(f"{event.number:>3}  {stored}{words}", style="dim" if event.resumed else "")
 
     def _end_stored(self, text: str) -> None:
         """Print the number of steps that the store had; nothing without one."""

@@ -112,6 +112,11 @@ def levels_words(before: float, after: float, unit: str, *, low: float, high: fl
     return f"before {first}, after {second}"
 
 
+def step_words(words: str, purpose: str) -> str:
+    """Return a step of a search, live or stored: what was done and what it showed, and why it was done."""
+    return f"{words} ({purpose})" if purpose else words
+
+
 def after(words: Sequence[str]) -> str:
     """Return words quoted for a shell, each after a space."""
     return "".join(f" {shlex.quote(word)}" for word in words)

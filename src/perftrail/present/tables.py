@@ -20,7 +20,7 @@ from perftrail.present.html_page import inert
 from perftrail.present.report.answer import claim_words, counted_words, found_words
 from perftrail.present.report.words import correlation_words, row_value, size_words
 from perftrail.present.sentence import headline_of, revision_name, stored_answers
-from perftrail.present.speech import effect_words, interval_words, sentence
+from perftrail.present.speech import effect_words, interval_words, sentence, step_words
 from perftrail.results.claims import ClaimVerdict
 
 if TYPE_CHECKING:
@@ -301,7 +301,8 @@ def print_search(record: SearchRecord, steps: Sequence[StepRecord], revisions: S
     for line in pins_words(stored_pins(question)):
         console.print(Text(line))
     for step in steps:
-        console.print(Text(f"{step.number:>3}  {step.words}"))
+        said = step_words(step.words, str(step.action.get("purpose", "")))
+        console.print(Text(f"{step.number:>3}  {said}"))
     if record.answer is None:
         console.print(Text("not ended; perftrail find resumes it", style="dim"))
         return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -11,17 +11,41 @@ if TYPE_CHECKING:
     from perftrail.search.certificate import Summary
 
 
+class Purpose(StrEnum):
+    """Why a search asks for a batch, where the belief after it does not explain it."""
+
+    ENDS = "to compare the ends"
+    """First samples of both ends."""
+    LOCATE = ""
+    """To narrow a likely change down."""
+    FURTHER = "to exclude a further change"
+    """More samples next to the likeliest gap of a further change."""
+    REVERTED = "to look for reverted changes"
+    """A build in a long range without one, in a thorough search."""
+    GRADUAL = "to tell steps from a gradual change"
+    """Where a ramp and steps differ most."""
+    OUTSIDE = "to find a usable revision nearer to the end"
+    """An untried revision between an end and the nearest usable one."""
+    LAYOUTS = "to exclude that memory layouts explain the result"
+    """More builds, or more certainty of the revision, after a certificate without relinked layouts."""
+    UNSETTLED = "the certificate's samples made other candidates possible"
+    """To narrow a change down again after blocks of a certificate."""
+    CERTIFY = "to certify"
+    """A block of a certificate."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
     """Run the builds of these positions once each in this order, as one batch; build missing ones first.
 
     `certificate` marks a block of a certificate. `layout` is the seed for relinking all of them, 0 for
-    the builds as linked by the recipe.
+    the builds as linked by the recipe. `purpose` explains the request; two requests for the same runs are equal.
     """
 
     order: tuple[int, ...]
     certificate: bool = False
     layout: int = 0
+    purpose: Purpose = field(default=Purpose.LOCATE, compare=False)
 
     @property
     def positions(self) -> tuple[int, ...]:

@@ -459,14 +459,14 @@ def _log_sum(logs: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimProgress:
-    """How far an open claim is: its blocks so far, and a forecast of further ones, `None` if there is none.
+    """How far an open claim is: its blocks so far, and a forecast of further ones: at least, and at most.
 
-    `equal_ends`: the claim is that nothing changed.
+    `around` are the positions before and after the claimed change; `None`: the claim is that nothing changed.
     """
 
     blocks: int
-    blocks_left: int | None
-    equal_ends: bool
+    blocks_left: tuple[int, int] | None
+    around: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -477,7 +477,8 @@ class Belief:
     `no_change` is the probability that nothing as large as the threshold changed. `candidates` counts the
     revisions of the smallest range with 95 % of the culprit's probability. `before` and `after` are levels in
     the metric's own unit. `sigma` and `tau` are the spread of samples and of layouts, relative (0.01 is 1 %).
-    `claim` is the open claim, if the search certifies one now.
+    `claim` is the open claim, if the search certifies one now. `changes` is the number of likely changes: the
+    candidates are those of the one with the least certain position, after the first position of `span` up to its last.
     """
 
     at_or_before: tuple[tuple[int, float], ...]
@@ -488,6 +489,8 @@ class Belief:
     sigma: float
     tau: float
     claim: ClaimProgress | None = None
+    changes: int = 0
+    span: tuple[int, int] | None = None
 
     def after_the_change(self, position: int) -> float | None:
         """Return P(the culprit is at or before a position, which is thus after the change); `None` if not built."""
@@ -514,6 +517,7 @@ def belief_of(posterior: Posterior) -> Belief:
         at_or_before=tuple(zip(posterior.positions, shares.tolist(), strict=True)),
         no_change=posterior.no_change,
         candidates=posterior.positions[gaps.stop] - posterior.positions[gaps.start],
+        span=(posterior.positions[gaps.start], posterior.positions[gaps.stop]),
         before=math.exp(_level(change, change.before.mean)),
         after=math.exp(_level(change, change.after.mean)),
         sigma=posterior.sigma,

@@ -7,7 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, assert_never
 
 from perftrail.model.program import layout_words
-from perftrail.model.wording import counted, percent
+from perftrail.model.wording import counted, duration, percent
 from perftrail.search.answer import Verdict
 from perftrail.search.evidence import Batch, BootSession, Built, CannotRelink, Unusable
 
@@ -24,34 +24,58 @@ if TYPE_CHECKING:
 SPREADS_DIFFER = 2.0
 """A change that multiplies or divides the spread of the samples by this is reported."""
 
-FORECAST_BLOCKS = 3
-"""Fewer blocks show no pace from which the number of further blocks could be forecast."""
-
 _TIMES = ("never", "once", "twice", "three times", "four times", "five times", "six times", "seven times")
 
 
-def step(observation: Observation, belief: Belief | None, label: Label, *, what: str = "") -> str:
+def step(
+    observation: Observation,
+    belief: Belief | None,
+    label: Label,
+    *,
+    what: str = "",
+    before: Belief | None = None,
+    noise: str | None = None,
+) -> str:
     """Return a description of what was measured, and of the belief after it.
 
-    `label` names a position; `what` is the value of the build that was measured, or why there is none.
+    `label` names a position; `what` is the value of the build that was measured, or why there is none. `before` is the
+    belief before the step, so that a larger number of candidates has its reason. `noise` describes the noisy samples;
+    `None`: their number.
 
     >>> step(Unusable(position=5), None, "r{}".format, what="build")
     'r5 is not usable (build)'
     """
-    said = _observation_words(observation, label, what)
+    said = _observation_words(observation, label, what, noise)
     if belief is None or isinstance(observation, BootSession | CannotRelink):
         return said
     if isinstance(observation, Batch) and not observation.certificate:
-        position, _ = Counter(sample.position for sample in observation.samples).most_common(1)[0]
-        side = _side(belief.after_the_change(position))
+        side = _side(belief.after_the_change(_most_run(observation)))
         said = f"{said}, {side}" if side else said
-    return f"{said}; {belief_words(belief)}"
+    return (
+        f"{said}; {belief_words(belief, label, before=before, because=_because(observation, before, label))}"
+    )
 
 
-def _observation_words(observation: Observation, label: Label, what: str) -> str:
+def _most_run(batch: Batch) -> int:
+    position, _ = Counter(sample.position for sample in batch.samples).most_common(1)[0]
+    return position
+
+
+def _because(observation: Observation, before: Belief | None, label: Label) -> str:
+    """Return why more revisions are candidates after an observation."""
+    if not isinstance(observation, Batch):
+        return ""
+    if observation.certificate:
+        return "the samples of this block fit them, too"
+    about = _most_run(observation)
+    again = before is not None and before.after_the_change(about) is not None
+    return f"{label(about)} was measured again" if again else f"{label(about)} is unlike the builds before"
+
+
+def _observation_words(observation: Observation, label: Label, what: str, noise: str | None) -> str:
     match observation:
         case Batch():
-            return _batch(observation, label, what)
+            return _batch(observation, label, what, noise)
         case Built():
             same = (
                 "" if observation.same_as is None else f": the same artefact as {label(observation.same_as)}"
@@ -67,7 +91,7 @@ def _observation_words(observation: Observation, label: Label, what: str) -> str
             assert_never(observation)
 
 
-def _batch(batch: Batch, label: Label, what: str) -> str:
+def _batch(batch: Batch, label: Label, what: str, noise: str | None) -> str:
     runs = Counter(sample.position for sample in batch.samples)
     if batch.certificate:
         done = f"certificate block: ran {_and(label(position) for position in sorted(runs))} in random order"
@@ -78,7 +102,8 @@ def _batch(batch: Batch, label: Label, what: str) -> str:
     failed = sum(sample.value is None for sample in batch.samples)
     noisy = sum(sample.noisy for sample in batch.samples)
     remarks = [f"{counted(failed, 'run')} failed"] * bool(failed)
-    remarks += [counted(noisy, "noisy sample")] * bool(noisy)
+    said = counted(noisy, "noisy sample") if noise is None else noise
+    remarks += [said] * bool(noisy and said)
     done += f" ({', '.join(remarks)})" if remarks else ""
     return f"{done}: {what}" if what else done
 
@@ -152,26 +177,69 @@ def suspicion(suspected: Suspicion, label: Label) -> str:
     return f"likely {who}, {sure}, not certified: {', '.join(parts)}"
 
 
-def belief_words(belief: Belief) -> str:
-    """Describe a belief: that nothing changed, or the number of candidates, which noise can also increase."""
+def belief_words(
+    belief: Belief, label: Label = str, *, before: Belief | None = None, because: str = ""
+) -> str:
+    """Describe a belief: that nothing changed, or the candidates of the change with the least certain position.
+
+    If their number grew since the belief `before`, the words contain the reason `because`. If several changes are
+    likely, they contain the ends of the range, because the next step may be about another change.
+    """
     if belief.no_change > 0.5:
         return f"so far {_sure(belief.no_change)} that nothing changed"
-    return counted(belief.candidates, "candidate")
+    count = counted(belief.candidates, "candidate")
+    fewer = before is not None and before.no_change <= 0.5 and before.changes > belief.changes
+    if belief.changes > 1 and belief.candidates == 1:
+        said = f"{belief.changes} changes likely, 1 candidate each"
+    elif belief.changes > 1 and belief.span is not None:
+        low, high = map(label, belief.span)
+        said = f"{belief.changes} changes likely; {count} for the one between {low} and {high}"
+    elif fewer:
+        said = f"1 change likely now; {count}"
+    else:
+        said = count
+    if before is not None and because and _is_about_the_same(belief, before):
+        more = belief.candidates - before.candidates
+        said += f", {more} more: {because}" if more > 0 else ""
+    return said
 
 
-def claim_progress(progress: ClaimProgress) -> str:
-    """Return how far a certificate is, and what it is for.
+def _is_about_the_same(belief: Belief, before: Belief) -> bool:
+    """Whether two beliefs count the candidates of one change."""
+    if before.no_change > 0.5 or before.changes != belief.changes:
+        return False
+    if belief.span is None or before.span is None:
+        return True
+    return belief.span[0] < before.span[1] and before.span[0] < belief.span[1]
+
+
+def claim_progress(
+    progress: ClaimProgress, label: Label = str, *, seconds: tuple[float, float] | None = None
+) -> str:
+    """Return how far a certificate is, what it is for, and a forecast; `seconds` are the cheapest and dearest block.
 
     >>> from perftrail.search.posterior import ClaimProgress
-    >>> claim_progress(ClaimProgress(blocks=4, blocks_left=4, equal_ends=True))
-    'block 4 of about 8, to certify that the ends are equal'
-    >>> claim_progress(ClaimProgress(blocks=1, blocks_left=2, equal_ends=False))
-    'block 1, to certify the change'
+    >>> claim_progress(ClaimProgress(blocks=4, blocks_left=(4, 12)), seconds=(0.5, 1.0))
+    'block 4 of 8 to 16, 2.0 s to 12 s left, to certify that the ends are equal'
+    >>> claim_progress(ClaimProgress(blocks=1, blocks_left=None, around=(6, 7)), "r{}".format)
+    'block 1, to certify the change at r7'
+    >>> claim_progress(ClaimProgress(blocks=1, blocks_left=None, around=(4, 7)), "r{}".format)
+    'block 1, to certify the change between r4 and r7'
     """
-    known = progress.blocks >= FORECAST_BLOCKS and progress.blocks_left is not None
-    total = f" of about {progress.blocks + (progress.blocks_left or 0)}" if known else ""
-    claim = "that the ends are equal" if progress.equal_ends else "the change"
-    return f"block {progress.blocks}{total}, to certify {claim}"
+    total = time = ""
+    if progress.blocks_left is not None:
+        least, most = progress.blocks_left
+        total = f" of {progress.blocks + least} to {progress.blocks + most}"
+        if seconds is not None:
+            time = f", {duration(least * seconds[0])} to {duration(most * seconds[1])} left"
+    if progress.around is None:
+        claim = "that the ends are equal"
+    else:
+        low, high = progress.around
+        claim = "the change " + (
+            f"at {label(high)}" if high == low + 1 else f"between {label(low)} and {label(high)}"
+        )
+    return f"block {progress.blocks}{total}{time}, to certify {claim}"
 
 
 def _change(change: Change, label: Label) -> str:

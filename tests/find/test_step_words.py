@@ -1,0 +1,91 @@
+"""The words of a search's steps, in their order, as people read them live and from the store."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from perftrail.find.answer import FindRequest
+from perftrail.find.find import Find
+from perftrail.measure.events import Stepped
+from perftrail.model.study import Invocations, MeasurePolicy
+from perftrail.model.target import resolve_goal
+from perftrail.present.speech import step_words
+from perftrail.present.tables import print_search
+from perftrail.search.question import Budget
+from perftrail.store.memory import MemoryStore
+from tests.fakes.subject_builder import FakeSource, FakeStarter, number_of
+from tests.fakes.watcher import NOISY, FakeWatcher
+from tests.measure.fake_session import a_session, a_study, drain
+
+STUDY = a_study(measure=MeasurePolicy(invocations=Invocations(least=3, most=3), warmups=0))
+CHANGED, AGAIN = 21, 40
+
+
+class Searched:
+    """A search over fakes: its steps as printed live, and those of the store."""
+
+    def __init__(self, directory: Path, *, watcher: FakeWatcher | None = None) -> None:
+        def seconds(arguments: tuple[str, ...]) -> float:
+            number = number_of(arguments)
+            return 0.1 if number < CHANGED else 0.13 if number < AGAIN else 0.16
+
+        self.store = MemoryStore()
+        self._directory, self._seconds, self._watcher = directory, seconds, watcher
+        self.steps = self.find()
+        self.lines = [step_words(step.words, step.purpose) for step in self.steps]
+
+    def find(self) -> list[Stepped]:
+        session = a_session(
+            STUDY,
+            self._directory,
+            source=FakeSource(60),
+            starter=FakeStarter(seconds=self._seconds),
+            store=self.store,
+            watcher=self._watcher,
+        )
+        request = FindRequest(
+            goal=resolve_goal(STUDY, ("wall",)), range=None, threshold=0.05, confidence=0.99, budget=Budget()
+        )
+        return [each for each in drain(Find(session, request).events())[0] if isinstance(each, Stepped)]
+
+
+def test_each_step_of_a_certificate_says_what_it_certifies_and_forecasts_the_rest(tmp_path: Path) -> None:
+    searched = Searched(tmp_path)
+    assert searched.lines[0].endswith(" (to compare the ends)")
+    assert any("2 changes likely; " in line and " for the one between r" in line for line in searched.lines)
+    blocks = [line for line in searched.lines if line.startswith("certificate block: ")]
+    assert all(
+        re.search(r"\((block \d+.*, to certify |the last block of this certificate)", line) for line in blocks
+    )
+    named = {at for line in blocks for at in re.findall(r"to certify the change at (r\d+)\)", line)}
+    assert named == {f"r{CHANGED}", f"r{AGAIN}"}
+    forecasts = [re.search(r"block (\d+) of (\d+) to (\d+), (.+) to (.+) left, ", line) for line in blocks]
+    assert any(forecasts)
+    for forecast in filter(None, forecasts):
+        done, least, most = map(int, forecast.group(1, 2, 3))
+        assert done < least <= most
+
+
+def test_a_stored_search_has_the_words_of_the_live_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    searched = Searched(tmp_path)
+    again = searched.find()
+    assert [step_words(step.words, step.purpose) for step in again] == searched.lines
+    (record,) = searched.store.searches()
+    print_search(record, searched.store.steps(record.key, record.machine), [])
+    told = capsys.readouterr().out.splitlines()
+    assert told[1 : 1 + len(searched.lines)] == [
+        f"{number:>3}  {line}" for number, line in enumerate(searched.lines, start=1)
+    ]
+
+
+def test_a_search_on_a_busy_machine_does_not_repeat_the_noise_in_every_step(tmp_path: Path) -> None:
+    busy = FakeWatcher.seeing(*[NOISY] * 1000)
+    named = [" noisy sample" in line for line in Searched(tmp_path, watcher=busy).lines]
+    assert named[:3] == [True, True, True]
+    assert not any(named[3:])
+    assert len(named) > 10
