@@ -354,7 +354,7 @@ class SimulatedBuilder:
         """Say nothing."""
         return ()
 
-    def confirm(self, witnesses: Iterable[object] = ()) -> None:
+    def confirm(self, decisive: Iterable[object] = ()) -> None:
         """Every build is a clean one."""
 
     def command_placeholders(self, prepared: Prepared) -> Mapping[str, str]:

@@ -90,8 +90,8 @@ class Builder(Protocol):
         """Return messages since the last call about work other than builds, for people."""
         ...
 
-    def confirm(self, witnesses: Iterable[tuple[Subject, Recipe]] = ()) -> None:
-        """Compare builds in reused trees with clean builds, and all witnesses too.
+    def confirm(self, decisive: Iterable[tuple[Subject, Recipe]] = ()) -> None:
+        """Compare builds in reused trees with clean builds, and all `decisive` ones, on which an answer depends.
 
         Raises `StaleBuilds` if they differ, as `build` may; these builds are then discarded.
         """

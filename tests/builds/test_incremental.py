@@ -161,7 +161,9 @@ def test_a_check_that_is_passed_changes_nothing(project: Project) -> None:
     )  # both, as the header is what it was before; nothing else is left of the check
 
 
-def test_a_witness_is_compared_itself_also_when_a_later_build_in_its_tree_was_right(project: Project) -> None:
+def test_a_decisive_build_is_compared_itself_also_when_a_later_build_in_its_tree_was_right(
+    project: Project,
+) -> None:
     stale = {**FILES, "Makefile": STALE}
     one, two = project.commit(stale), project.commit({**stale, "number.h": "#define N 4\n"})
     touched = {name: f"{text}/* again */\n" for name, text in stale.items() if name.endswith(".c")}
@@ -178,18 +180,18 @@ def test_a_witness_is_compared_itself_also_when_a_later_build_in_its_tree_was_ri
     assert said(made(project, two)) == "8"
 
 
-def test_a_witness_that_is_right_is_compared_once(project: Project) -> None:
+def test_a_decisive_build_that_is_right_is_compared_once(project: Project) -> None:
     one, two, three = (project.commit({**FILES, "number.h": f"#define N {number}\n"}) for number in (1, 3, 5))
     builder = project.builder()
     made(builder, one)
     second = made(builder, two)
     made(builder, three)
     log = Path(second.log).with_suffix(".check.log")
-    witnesses = [(Subject(revision=two, variant="plain"), INCREMENTAL)]
-    builder.confirm(witnesses)
+    decisive = [(Subject(revision=two, variant="plain"), INCREMENTAL)]
+    builder.confirm(decisive)
     assert "clean tree" in log.read_text()
     log.unlink()
-    builder.confirm(witnesses)
+    builder.confirm(decisive)
     assert not log.exists()
     assert builder.messages() == ()
     assert said(made(project, project.commit({**FILES, "number.h": "#define N 6\n"}))) == "12"

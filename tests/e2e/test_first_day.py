@@ -90,7 +90,7 @@ def test_an_output_with_a_typo_names_its_line(study: Path) -> None:
 def test_a_unit_that_is_spelt_otherwise_is_named(study: Path) -> None:
     study = replaced(study, "cost ([-0-9.]+)'", 'cost ([-0-9.]+)\', unit = "msec"')
     done = perftrail("check", study)
-    assert 'benchmark.work.metrics.cost.unit: "msec" is no standard unit; did you mean "ms"?' in " ".join(
+    assert 'benchmark.work.metrics.cost.unit: "msec" is not a standard unit; did you mean "ms"?' in " ".join(
         (done.stdout + done.stderr).split()
     )
 

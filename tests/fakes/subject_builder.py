@@ -63,7 +63,7 @@ class FakeBuilder:
     relinks: list[tuple[str, tuple[int, ...]]] = field(default_factory=list)
     unlinkable: Collection[int] = ()
     alike: bool = False
-    witnesses: list[str] = field(default_factory=list)
+    decisive: list[str] = field(default_factory=list)
 
     def begin(self, subjects: Iterable[tuple[Subject, Recipe]]) -> None:
         self.begun += [subject.revision.id for subject, _ in subjects]
@@ -133,8 +133,8 @@ class FakeBuilder:
     def messages(self) -> tuple[str, ...]:
         return ()
 
-    def confirm(self, witnesses: Iterable[tuple[Subject, Recipe]] = ()) -> None:
-        self.witnesses += [subject.revision.id for subject, _ in witnesses]
+    def confirm(self, decisive: Iterable[tuple[Subject, Recipe]] = ()) -> None:
+        self.decisive += [subject.revision.id for subject, _ in decisive]
 
     def check_out(self, subject: Subject, recipe: Recipe, directory: str) -> ManualBuild:
         raise NotImplementedError

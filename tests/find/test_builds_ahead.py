@@ -55,4 +55,4 @@ def test_a_search_that_builds_ahead_finds_the_same_and_its_answer_depends_on_the
     alone, leading = builders
     assert alone.begun == []
     assert {"r0", "r39"} <= set(leading.begun[:3])
-    assert leading.witnesses == alone.witnesses == [f"r{culprit - 1}", f"r{culprit}"]
+    assert leading.decisive == alone.decisive == [f"r{culprit - 1}", f"r{culprit}"]

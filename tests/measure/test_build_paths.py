@@ -188,7 +188,7 @@ def test_trees_of_other_sources_are_seen_at_paths_that_no_build_s_name_is_in(tmp
         (Path(path) / "file").write_text(path)
     with BuildPaths(tmp_path / "paths").linked(prepared, ("name",), values) as seen:
         read = {name: (Path(path) / "file").read_text() for name, path in seen.placeholders.items()}
-        told = seen.plain(" ".join(seen.placeholders.values()))
+        told = seen.with_original_paths(" ".join(seen.placeholders.values()))
     assert read == values
     assert told == " ".join(values.values())
     assert seen.placeholders == {

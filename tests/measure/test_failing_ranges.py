@@ -6,7 +6,7 @@ import tomllib
 
 import pytest
 
-from perftrail.measure.failure_groups import gist, group_failures, remedies, same_reason, study_line
+from perftrail.measure.failure_groups import error_text, group_failures, remedies, same_reason, study_line
 from perftrail.model.build import Failure, Recipe
 from perftrail.model.recipe import Build, Era
 from perftrail.model.subject import Revision, Subject
@@ -72,7 +72,7 @@ def test_a_repair_fits_its_cause_and_can_be_pasted(message: str, key: str, value
     [era] = tomllib.loads("\n".join(repair.lines))["build"]["when"]
     assert era == {"range": "..r1", key: value}
     [left_out] = tomllib.loads("\n".join(skip.lines))["source"]["skip"]
-    assert left_out == {"range": "..r1", "reason": gist(message)}
+    assert left_out == {"range": "..r1", "reason": error_text(message)}
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perftrail.model.measurement import NOISE, Conditions, FlaggedSample, Quiet, flags, sift, weight
+from perftrail.model.measurement import NOISE, Conditions, FlaggedSample, Quiet, flags, select_samples, weight
 
 MARKED = st.lists(
     st.builds(
@@ -47,20 +47,20 @@ def test_what_is_not_known_is_no_value() -> None:
 def test_sifting_uses_all_or_exactly_the_unmarked(samples: list[FlaggedSample], least: int) -> None:
     every = tuple(sample.value for sample in samples)
     quiet = tuple(sample.value for sample in samples if weight(sample.flags))
-    sifted = sift(samples, least=least)
+    selected = select_samples(samples, least=least)
     if len(quiet) == len(every):
-        assert (sifted.values, sifted.note) == (every, "")
+        assert (selected.values, selected.note) == (every, "")
     elif len(quiet) >= min(least, 10):
-        assert sifted.values == quiet
-        assert sifted.note.startswith("discarded ")
+        assert selected.values == quiet
+        assert selected.note.startswith("discarded ")
     else:
-        assert sifted.values == every
-        assert sifted.note.startswith("used all samples;")
+        assert selected.values == every
+        assert selected.note.startswith("used all samples;")
 
 
 def test_the_note_counts_noisy_samples_and_says_why() -> None:
     samples = [FlaggedSample(value=1.0)] * 13 + [FlaggedSample(value=2.0, flags=("busy", "output-cut"))] * 7
-    assert sift(samples, least=5).note == "discarded 7 of 20 samples (busy)"
+    assert select_samples(samples, least=5).note == "discarded 7 of 20 samples (busy)"
 
 
 @pytest.mark.parametrize(("action", "seconds"), [("wait", 0.0), ("flag", 1.0), ("refuse", 1.0)])

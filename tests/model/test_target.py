@@ -109,8 +109,7 @@ def test_a_metric_at_one_point_only_is_measured_there_once() -> None:
             STUDY,
             "real[threads=8, size=200]",
             None,
-            '"real[threads=8, size=200]" is not measured in variant plain: '
-            "benchmark.mt.exclude leaves it out",
+            '"real[threads=8, size=200]" is not measured in variant plain: benchmark.mt.exclude excludes it',
         ),
         (
             STUDY,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from perftrail.find.loop import warm_prior
+from perftrail.find.loop import prior_from_samples
 from perftrail.measure.events import now
 from perftrail.measure.session import Session
 from perftrail.model.plan import Cell
@@ -109,12 +109,12 @@ def test_a_search_begins_where_the_store_shows_a_change(tmp_path: Path) -> None:
     session = measured(tmp_path, [0, 4, 8, 12, 16, 20, 24, 28, 32, 36])
     target = resolve(session.study, "wall")
     history = session.source.history()
-    weights = warm_prior(session, target, history, before=LATER)
+    weights = prior_from_samples(session, target, history, before=LATER)
     assert weights is not None
     assert len(weights) == REVISIONS
     assert weights[25] == max(weights)
     assert min(weights) > 0.0
-    part = warm_prior(session, target, history[10:], before=LATER)
+    part = prior_from_samples(session, target, history[10:], before=LATER)
     assert part is not None
     assert part[15] == max(part)
 
@@ -123,15 +123,18 @@ def test_samples_of_the_search_itself_are_no_prior(tmp_path: Path) -> None:
     began = now()
     session = measured(tmp_path)
     target = resolve(session.study, "wall")
-    assert warm_prior(session, target, session.source.history(), before=began) is None
-    assert warm_prior(session, target, session.source.history(), before=LATER) is not None
+    assert prior_from_samples(session, target, session.source.history(), before=began) is None
+    assert prior_from_samples(session, target, session.source.history(), before=LATER) is not None
 
 
 @pytest.mark.parametrize("numbers", [[0], [0, 1, 2], range(20)])
 def test_without_a_change_a_search_gets_no_prior(tmp_path: Path, numbers: Sequence[int]) -> None:
     session = measured(tmp_path, numbers)
     assert changes(session) == ()
-    assert warm_prior(session, resolve(session.study, "wall"), session.source.history(), before=LATER) is None
+    assert (
+        prior_from_samples(session, resolve(session.study, "wall"), session.source.history(), before=LATER)
+        is None
+    )
 
 
 def test_a_report_and_the_regressions_leave_out_what_show_lists_below_the_alert_level(tmp_path: Path) -> None:

@@ -7,14 +7,14 @@ import random
 import pytest
 
 from perftrail.search.answer import Measure, Settled, Verdict
-from perftrail.search.failing import MOST_TRIES, Attempts, FailureSearch
+from perftrail.search.failing import MOST_ATTEMPTS, Attempts, FailureSearch
 from perftrail.search.question import Budget, Question
 
 
 def search(
     question: Question, *, culprit: int, before: float, after: float, seed: int = 1, final: bool = False
 ) -> tuple[Settled, FailureSearch, list[Measure]]:
-    """Let tries fail by chance, at one rate before the culprit and at another from it on."""
+    """Let attempts fail by chance, at one rate before the culprit and at another from it on."""
     chance, works, asked = random.Random(seed), FailureSearch(question), list[Measure]()
     seen: set[int] = set()
     while isinstance(action := works.ask(), Measure):
@@ -109,7 +109,7 @@ def test_a_budget_ends_it_with_what_is_known() -> None:
 
 def test_rates_that_hardly_differ_end_the_search_all_the_same() -> None:
     settled, works, _ = search(Question(revisions=30), culprit=15, before=0.45, after=0.55)
-    assert works.invocations <= MOST_TRIES
+    assert works.invocations <= MOST_ATTEMPTS
     assert settled.answer.reason
 
 

@@ -70,7 +70,7 @@ def test_probabilities_sum_to_one_and_are_finite(tells: list[tuple[int, list[flo
     for change in posterior.guesses:
         assert math.isclose(change.gaps.sum(), 1.0)
         assert (change.gaps >= 0).all()
-        assert 0 <= change.worth <= change.exists + 1e-9 <= 1 + 2e-9
+        assert 0 <= change.reaches_threshold <= change.exists + 1e-9 <= 1 + 2e-9
 
 
 @FEW

@@ -99,12 +99,12 @@ def test_a_clear_change_is_in_its_gap_and_as_large_as_it_is() -> None:
     posterior = search_of({0: 0.0, 3: 0.0, 5: 0.2, 9: 0.2, 11: 0.2}).posterior
     (change,) = posterior.changes
     assert change.gaps[1] > 0.99
-    assert change.worth > 0.99
+    assert change.reaches_threshold > 0.99
     assert change.size == pytest.approx(0.2, abs=0.03)
     assert posterior.no_change < 0.01
 
 
-def test_a_change_below_the_threshold_is_no_worthy_change() -> None:
+def test_a_change_below_the_threshold_does_not_reach_it() -> None:
     question = Question(revisions=12, threshold=0.2)
     levels = {0: 0.0, 3: 0.0, 5: 0.1, 9: 0.1, 11: 0.1}
     assert search_of(levels, question).posterior.no_change > 0.95

@@ -206,7 +206,7 @@ def test_the_outlook_shrinks_to_nothing() -> None:
         values = {"wall": wall, "cpu": wall, "peak_memory": wall}
         course.tell(TrialSample(entry=start.entry, unit=start.unit, values=values, seconds=0.5))
         outlook = course.outlook()
-        assert 0 <= outlook.starts_least <= outlook.starts_most
+        assert 0 <= outlook.runs_least <= outlook.runs_most
         left.append(outlook.seconds_most)
     assert left[4] > 30.0
     assert left[-1] == 0.0

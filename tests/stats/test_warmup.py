@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perftrail.stats.trial import MOST, WINDOW, find_warmup, provisional_warmup
-from perftrail.stats.trial import given as as_given
+from perftrail.stats.trial import MOST, WINDOW, find_warmup, fixed_warmup, provisional_warmup
 
 
 def series(
@@ -66,5 +65,5 @@ def test_there_is_always_a_last_word_and_it_leaves_something(values: list[float]
 
 
 def test_a_given_number_is_kept_to() -> None:
-    assert as_given([2.0, 1.0, 1.0], 1).count == 1
-    assert as_given([2.0], 3).count == 3
+    assert fixed_warmup([2.0, 1.0, 1.0], 1).count == 1
+    assert fixed_warmup([2.0], 3).count == 3

@@ -372,10 +372,10 @@ class LocalBuilder:
                 write_finished(workspace.marker, finished)
         return Prepared(built=built, out=str(workspace.home), artefact=finished.artefact)
 
-    def confirm(self, witnesses: Iterable[tuple[Subject, Recipe]] = ()) -> None:
-        """Compare unchecked builds in reused trees, and all witnesses, with clean builds."""
+    def confirm(self, decisive: Iterable[tuple[Subject, Recipe]] = ()) -> None:
+        """Compare unchecked builds in reused trees, and all `decisive` ones, with clean builds."""
         self._record(self._reused.confirm())
-        for subject, recipe in witnesses:
+        for subject, recipe in decisive:
             if recipe.incremental:
                 key = self.key(subject, recipe)
                 with exclusive_lock(self._lock(key)):

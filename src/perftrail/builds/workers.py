@@ -221,11 +221,11 @@ class ParallelBuilder(LocalBuilder):
         outcome = self._workers.outcome(self.key(subject, recipe))
         return outcome if outcome is not None else super().build(subject, recipe)
 
-    def confirm(self, witnesses: Iterable[tuple[Subject, Recipe]] = ()) -> None:
-        """Check incremental builds, also those of the workers, and all witnesses."""
+    def confirm(self, decisive: Iterable[tuple[Subject, Recipe]] = ()) -> None:
+        """Check incremental builds, also those of the workers, and all `decisive` ones."""
         stale = self._workers.confirm()
         try:
-            super().confirm(() if stale else witnesses)
+            super().confirm(() if stale else decisive)
         except StaleBuilds as own:
             stale = (*stale, *own.keys)
         if stale:
@@ -367,5 +367,5 @@ class RemoteBuilder(LocalBuilder):
         """Relink on the other machines: a tree from there may contain another directory's name."""
         return self._workers.relink(built, subject, recipe, missing).outcome()
 
-    def confirm(self, witnesses: Iterable[tuple[Subject, Recipe]] = ()) -> None:
+    def confirm(self, decisive: Iterable[tuple[Subject, Recipe]] = ()) -> None:
         """Do nothing: every tree was clean."""

@@ -31,7 +31,7 @@ from perftrail.errors import ClusterError
 from perftrail.file_tree import claimed_directory
 from perftrail.local_engine import LocalEngine
 from perftrail.measure.invocation_runner import InvocationRunner
-from perftrail.measure.sandboxes import SHORT_LIVED, WORKERS
+from perftrail.measure.sandboxes import TEMPORARY_DIRECTORY, WORKERS
 from perftrail.model.build import Built
 
 if TYPE_CHECKING:
@@ -326,7 +326,7 @@ def dask_workers(engine: str) -> Iterator[Workers]:
             case Scheduler(address=address):
                 yield stack.enter_context(connected(address))
             case OwnWorkers(count=count):
-                home = stack.enter_context(claimed_directory(WORKERS, below=SHORT_LIVED))
+                home = stack.enter_context(claimed_directory(WORKERS, below=TEMPORARY_DIRECTORY))
                 yield stack.enter_context(own_workers(count, home=home))
 
 

@@ -63,7 +63,7 @@ class NamedRevisionJson(TypedDict):
 
 
 class InsideMergeJson(LevelsJson):
-    """The origin of a change that a merge made, with the search on its branch."""
+    """The origin of a change whose culprit is a merge, with the search on its branch."""
 
     revisions: Annotated[list[str], "candidates for the culprit, oldest first"]
     named: list[NamedRevisionJson]
@@ -255,17 +255,17 @@ class InsideMerge:
         }
 
 
-def noisy_words(noisy: int, *, none: bool) -> Iterator[str]:
-    """Yield notes that noisy samples were used, and what they can hide from an answer without changes.
+def noisy_words(noisy: int, *, no_change: bool) -> Iterator[str]:
+    """Yield notes that noisy samples were used, and what they can hide; `no_change`: the answer has no change.
 
-    >>> list(noisy_words(2, none=False))
+    >>> list(noisy_words(2, no_change=False))
     ['used 2 noisy samples, taken while other processes used the machine']
-    >>> [words[:49] for words in noisy_words(2, none=True)][1:], list(noisy_words(0, none=True))
+    >>> [words[:49] for words in noisy_words(2, no_change=True)][1:], list(noisy_words(0, no_change=True))
     (['noise can hide a change that shows only on a quie'], [])
     """
     if noisy:
         yield f"used {counted(noisy, 'noisy sample')}, taken while other processes used the machine"
-    if noisy and none:
+    if noisy and no_change:
         yield (
             "noise can hide a change that shows only on a quiet machine, for example in how threads scale; "
             '[measure] quiet = "wait 60s" measures only on a quiet machine'

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 FINAL = ("checkout", "build", "link", "start")
-"""Stages whose failures repeat, so that another try gives no information."""
+"""Stages whose failures repeat, so that another attempt gives no information."""
 
 
 class RevisionTester:
@@ -52,7 +52,7 @@ class RevisionTester:
         self._ledger = ledger
         self._attempts: dict[int, int] = {}
         self._failures: dict[int, Failure] = {}
-        self._running = 0.0
+        self._invocation_seconds = 0.0
 
     @property
     def failures(self) -> Mapping[int, Failure]:
@@ -137,7 +137,7 @@ class RevisionTester:
             belief = search.belief
             yield journal.step(
                 action={"measure": revision.id, "position": position, "order": [revision.id]},
-                observation=self.plain(observation),
+                observation=self.observation_json(observation),
                 belief=step_record.belief_json(belief, self.revisions),
                 words=self.words(observation, belief),
             )
@@ -158,17 +158,17 @@ class RevisionTester:
         """Test a position once, and return the outcome as an observation."""
         yield from self._ledger.build_ahead(position, self.revisions, variant=self._working.variant)
         first = position not in self._attempts
-        began, self._running = self._ledger.seconds, 0.0
+        began, self._invocation_seconds = self._ledger.seconds, 0.0
         failure = yield from self._first_failure(position)
         if failure is not None:
             self._failures[position] = failure
-        building = self._ledger.seconds - began - self._running
+        building = self._ledger.seconds - began - self._invocation_seconds
         return Attempts(
             position=position,
             worked=int(failure is None),
             failed=int(failure is not None),
             final=failure is not None and failure.stage in FINAL,
-            seconds=self._running,
+            seconds=self._invocation_seconds,
             build_seconds=max(building, 0.0) if first else None,
         )
 
@@ -182,8 +182,8 @@ class RevisionTester:
             done = f"tried {label}: works"
         return done if belief is None else f"{done}; {belief_words(belief)}"
 
-    def plain(self, observation: Attempts) -> dict[str, Json]:
-        """Return the outcome of a step as plain data."""
+    def observation_json(self, observation: Attempts) -> dict[str, Json]:
+        """Return the outcome of a step as the journal records it."""
         data: dict[str, Json] = {"worked": observation.worked, "failed": observation.failed}
         failure = self._failures.get(observation.position) if observation.failed else None
         if failure is not None:
@@ -202,7 +202,7 @@ class RevisionTester:
             self._ledger.count_build(subject.revision, subject.variant, ready.prepared.built.seconds)
             outcome = yield from self._session.runner.outcome(ready, "sample", ordinal)
             self._ledger.count(outcome.key, outcome.seconds)
-            self._running += outcome.seconds
+            self._invocation_seconds += outcome.seconds
             if isinstance(outcome, FailedInvocation):
                 return outcome.failure
         return None
@@ -235,10 +235,10 @@ def find_broken_ranges(
     >>> [(each.first, each.last, each.before) for each in find_broken_ranges({0, 4}, {6: failed, 9: failed}, ())]
     [(6, 9, 4)]
     """
-    return tuple(each for each in _all(usable, failures) if _matters(each, changes))
+    return tuple(each for each in _every_broken_range(usable, failures) if _matters(each, changes))
 
 
-def _all(usable: Collection[int], failures: Mapping[int, Failure]) -> Iterator[BrokenRange]:
+def _every_broken_range(usable: Collection[int], failures: Mapping[int, Failure]) -> Iterator[BrokenRange]:
     run: list[int] = []
     before: int | None = None
     for position in sorted({*usable, *failures}):

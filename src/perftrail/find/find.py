@@ -11,7 +11,7 @@ from perftrail.find.answer import FindAnswer, FindTable, UnusableRevision
 from perftrail.find.failing import RevisionTester, find_broken_ranges
 from perftrail.find.inside import InsideMerges
 from perftrail.find.journal import Journal, Ledger, other_machines
-from perftrail.find.loop import Loop, included_positions, warm_prior, witnesses
+from perftrail.find.loop import Loop, decisive_subjects, included_positions, prior_from_samples
 from perftrail.find.other_metrics import also_changed
 from perftrail.find.priors import RevisionPriors, path_priors, with_measured, with_notes
 from perftrail.find.sampler import Sampler
@@ -87,7 +87,7 @@ class Find:
         else:
             answers = yield from self._changed(goal, journal)
             result = answers[0] if len(answers) == 1 else self._table(answers)
-        yield from self._session.subject_builder.confirm(witnesses(result, self._ledger.attempted))
+        yield from self._session.subject_builder.confirm(decisive_subjects(result, self._ledger.attempted))
         result = replace(result, pins=self._session.pins)
         journal.end(json_of(result.as_json()))
         return result
@@ -174,8 +174,8 @@ class Find:
         found = set()
         for position, revision in enumerate(self._revisions):
             if revision.id in stored:
-                made = subject_builder.known_build(Subject(revision=revision, variant=sampler.variant))
-                if isinstance(made, Built) and made.key in earlier:
+                known = subject_builder.known_build(Subject(revision=revision, variant=sampler.variant))
+                if isinstance(known, Built) and known.key in earlier:
                     found.add(position)
         return frozenset(found)
 
@@ -231,19 +231,19 @@ class Find:
         wanted = self._session.subject_builder.wanted(self._revisions)
         if not wanted:
             raise NoAnswer("source.skip excludes every revision of the range; no revision is left to try")
-        line = included_positions(self._revisions, wanted)
-        prior = line.weights(self._prior.weights)
+        included = included_positions(self._revisions, wanted)
+        prior = included.weights(self._prior.weights)
         tester = RevisionTester(self._session, working, wanted, self._ledger)
         search = FailureSearch(self._request.question(len(wanted), prior=prior))
         for attempts in tester.stored_attempts(before=self._first_started):
             search.tell(attempts)
         answer = yield from tester.search(search, journal, self._request.budget)
         return FindAnswer(
-            answer=line.answer(answer),
+            answer=included.answer(answer),
             target=working,
             revisions=self._revisions,
             builds=len(self._ledger.attempted),
-            unusable=self._unusable({line.positions[at]: why for at, why in tester.failures.items()}),
+            unusable=self._unusable({included.positions[at]: why for at, why in tester.failures.items()}),
             invocations=len(self._ledger.invocations),
             seconds=self._ledger.seconds,
             new=self._ledger.new,
@@ -283,8 +283,8 @@ class Find:
         """Return the prior over culprits for one metric's change."""
         if "measured" not in self._request.priors or len(self._revisions) < 2:
             return self._prior
-        warm = warm_prior(self._session, target, self._revisions, before=self._first_started)
-        return with_measured(self._prior, warm)
+        from_samples = prior_from_samples(self._session, target, self._revisions, before=self._first_started)
+        return with_measured(self._prior, from_samples)
 
     def _read_first_started(self, record: SearchRecord) -> str:
         """Return when this search first began, so that a resumed search does not use its samples as a prior."""
@@ -300,12 +300,12 @@ class Find:
         ids = [revision.id for revision in self._revisions]
         targets: tuple[Target | Working, ...] = (goal,) if isinstance(goal, Working) else goal
         named = [[target.name, target.variant] for target in targets]
-        grounds = () if isinstance(goal, Working) else (SEARCH_VERSION,)
+        version = () if isinstance(goal, Working) else (SEARCH_VERSION,)
         # Empty for one source, so that the names of existing searches stay valid.
-        held = [pins] if (pins := self._session.pins.as_json()) else []
+        pinned = [pins] if (pins := self._session.pins.as_json()) else []
         return SearchRecord(
             key=content_key(
-                ids, named, request.threshold, request.confidence, request.thorough, *grounds, *held
+                ids, named, request.threshold, request.confidence, request.thorough, *version, *pinned
             ),
             machine=self._session.machine.id,
             started=now(),

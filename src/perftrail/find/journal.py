@@ -125,12 +125,12 @@ def other_machines(store: Store, machine: Machine, record: SearchRecord) -> tupl
 
 
 def _differing(there: Machine, here: Machine) -> str:
-    said = [
+    differences = [
         f"{name.replace('_', ' ')} {there.facts.get(name, 'unknown')} there, {here.facts.get(name, 'unknown')} here"
         for name in FINGERPRINT
         if there.facts.get(name) != here.facts.get(name)
     ]
-    return "; ".join(said) or f"{there.id} there, {here.id} here"
+    return "; ".join(differences) or f"{there.id} there, {here.id} here"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -276,7 +276,7 @@ class Journal:
         self._number = 0
         self._done = ledger.done
         self._store.open_search(record)
-        self._now = boot_of(session.machine) if per_boot_session else NO_BOOT
+        self._current_boot = boot_of(session.machine) if per_boot_session else NO_BOOT
         self._recorded = {step.number: step.action for step in self._store.steps(record.key, record.machine)}
         self._boots: dict[str, MachineBoot] = {}
 
@@ -294,7 +294,7 @@ class Journal:
     def boot(self) -> MachineBoot:
         """The boot session of the next step: the recorded one if the step exists, else the current one."""
         recorded = self._recorded.get(self._number + 1)
-        return self._now if recorded is None else stored_boot(recorded)
+        return self._current_boot if recorded is None else stored_boot(recorded)
 
     @property
     def boots(self) -> tuple[MachineBoot, ...]:
@@ -315,10 +315,10 @@ class Journal:
         if given.seconds is not None:
             stored = self._ledger.seconds - self._ledger.new.seconds
             given = replace(given, seconds=given.seconds + max(stored, 0.0))
-        return (Budget(), Budget(builds=given.builds), given) if self._resumes else (given,)
+        return (Budget(), Budget(builds=given.builds), given) if self._is_next_recorded else (given,)
 
     @property
-    def _resumes(self) -> bool:
+    def _is_next_recorded(self) -> bool:
         return self._number + 1 in self._recorded
 
     def is_recorded(self, order: Sequence[str], layout: int) -> bool:
@@ -332,7 +332,7 @@ class Journal:
         Otherwise the record no longer applies: all later steps are new, and `boot` is the current boot
         session.
         """
-        if not self._resumes or self.is_recorded(order, layout):
+        if not self._is_next_recorded or self.is_recorded(order, layout):
             return True
         self._recorded = {}
         return False

@@ -1,7 +1,7 @@
 """Loop of every search: ask the search, build, measure, report the results, and record the step.
 
-`IncludedPositions` maps a search over the revisions that may be built to the whole history. `witnesses` returns the
-builds on both sides of each change, on which the answer depends. `warm_prior` returns a prior from stored samples.
+`IncludedPositions` maps a search over the revisions that may be built to the whole history. `decisive_subjects`
+returns the subjects on both sides of each change. `prior_from_samples` returns a prior from stored samples.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from perftrail.measure.failure_groups import same_reason
 from perftrail.measure.invocation import NO_INPUT
 from perftrail.measure.pairs import logarithm
 from perftrail.model.build import Failure
-from perftrail.model.measurement import FlaggedSample, Measurement, Runnable, sift
+from perftrail.model.measurement import FlaggedSample, Measurement, Runnable, select_samples
 from perftrail.model.placeholders import names
 from perftrail.model.plan import Cell
 from perftrail.model.subject import Subject
@@ -145,13 +145,13 @@ class Loop:
 
     def _enter_boot_session(self) -> bool:
         """Report samples from a new boot session to the search; return whether there are any."""
-        moved = False
+        is_new = False
         for sampler in self._samplers:
             observation = sampler.enter_boot_session(self._journal.boot)
             if observation is not None:
                 self._search.tell(observation, sampler.targets)
-                moved = True
-        return moved
+                is_new = True
+        return is_new
 
     def _perform(self, visit: Visit) -> Generator[Event, None, None]:
         """Build and measure what the search asked for, report the results, and record the step."""
@@ -218,15 +218,17 @@ class Loop:
         yield from self._ledger.build_all(revisions, variant=variant)
         for position in ahead:
             revision = sampler.revisions[position]
-            made = subject_builder.known_build(Subject(revision=revision, variant=variant))
-            if made is None:
+            outcome = subject_builder.known_build(Subject(revision=revision, variant=variant))
+            if outcome is None:
                 continue
             self._ledger.attempted.add(revision.id)
-            self._ledger.count_build(revision, variant, made.seconds)
-            if not isinstance(made, Failure):
-                self._report_build(sampler, Built(position=position, seconds=made.seconds))
-            elif made.stage in BUILD_STAGES:
-                self._report_build(sampler, sampler.record_failure(position, made, seconds=made.seconds))
+            self._ledger.count_build(revision, variant, outcome.seconds)
+            if not isinstance(outcome, Failure):
+                self._report_build(sampler, Built(position=position, seconds=outcome.seconds))
+            elif outcome.stage in BUILD_STAGES:
+                self._report_build(
+                    sampler, sampler.record_failure(position, outcome, seconds=outcome.seconds)
+                )
 
     def _record_step(
         self, visit: Visit, sampler: Sampler, observation: Mapping[str, Batch | Built | Unusable]
@@ -366,8 +368,8 @@ def included_positions(revisions: Sequence[Revision], wanted: Sequence[Revision]
     )
 
 
-def witnesses(result: FindAnswer | FindTable, attempted: Collection[str]) -> tuple[Subject, ...]:
-    """Return the subjects on both sides of the changes, inside merges too, each once.
+def decisive_subjects(result: FindAnswer | FindTable, attempted: Collection[str]) -> tuple[Subject, ...]:
+    """Return the subjects on both sides of the changes, on which the answer depends; inside merges too, each once.
 
     `attempted` are the ids of revisions that the search asked for.
     """
@@ -410,7 +412,7 @@ class _Measured:
     logs: Sequence[float]
 
 
-def warm_prior(
+def prior_from_samples(
     view: BuildView, target: Target, revisions: Sequence[Revision], *, before: str
 ) -> tuple[float, ...] | None:
     """Return prior weights of the revisions from this machine's samples, for `Question.prior`.
@@ -464,7 +466,7 @@ def _logs(
         if isinstance(value, float):
             flags = {flag: None for each in measurements.values() for flag in each.flags}
             flagged.append(FlaggedSample(value=value, flags=tuple(flags)))
-    return sift(flagged, least=least).values
+    return select_samples(flagged, least=least).values
 
 
 def _earlier(outcomes: Sequence[Outcome], before: str) -> dict[int, Measurement]:

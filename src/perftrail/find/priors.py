@@ -116,16 +116,16 @@ def with_notes(known: RevisionPriors, revisions: Sequence[Revision]) -> Revision
     )
 
 
-def with_measured(known: RevisionPriors, warm: Sequence[float] | None) -> RevisionPriors:
+def with_measured(known: RevisionPriors, from_samples: Sequence[float] | None) -> RevisionPriors:
     """Add weights from earlier samples to a prior.
 
     The search will read some of the same samples again, so these weights count by their square root only.
     """
-    if warm is None:
+    if from_samples is None:
         return known
-    weights = known.weights or (1.0,) * len(warm)
+    weights = known.weights or (1.0,) * len(from_samples)
     return RevisionPriors(
-        weights=tuple(weight * math.sqrt(each) for weight, each in zip(weights, warm, strict=True)),
+        weights=tuple(weight * math.sqrt(each) for weight, each in zip(weights, from_samples, strict=True)),
         reasons=(
             *known.reasons,
             "earlier samples show changes, and revisions near them have a larger prior weight",

@@ -355,11 +355,11 @@ class Sampler:
         readies: dict[int, tuple[Ready, ...]] = {}
         seconds = 0.0
         for position in measure.positions:
-            made = yield from self._readies(position, layout=measure.layout)
-            if isinstance(made, Failure):
-                return CannotRelink(reason=f"{self.revisions[position].short}: {made.message}")
-            readies[position] = made
-            seconds += made[0].prepared.built.seconds if measure.layout else 0.0
+            prepared = yield from self._readies(position, layout=measure.layout)
+            if isinstance(prepared, Failure):
+                return CannotRelink(reason=f"{self.revisions[position].short}: {prepared.message}")
+            readies[position] = prepared
+            seconds += prepared[0].prepared.built.seconds if measure.layout else 0.0
         return readies, seconds
 
     def _readies(

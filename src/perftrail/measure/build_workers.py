@@ -144,9 +144,12 @@ def open_build_workers(
         return
     cpus = len(os.sched_getaffinity(0))
     each = max(1, cpus // jobs)
-    said = f"{jobs} parallel builds, each with {each} of {cpus} CPUs; measurements wait until they end"
+    announcement = (
+        f"{jobs} parallel builds, each with {each} of {cpus} CPUs; measurements wait until they end"
+    )
     workers = BuildWorkers(
-        [LocalBuildWorker(study, root, patched=patched, cpus=each) for _ in range(jobs)], announcement=said
+        [LocalBuildWorker(study, root, patched=patched, cpus=each) for _ in range(jobs)],
+        announcement=announcement,
     )
     try:
         yield workers

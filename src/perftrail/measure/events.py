@@ -143,8 +143,8 @@ class Progress:
 class Stepped:
     """A search took a step. `belief` is its state after the step; `resumed` marks a step read from the store.
 
-    `purpose` says why the step was taken and how far a certificate is. It is empty for a step that narrows a change
-    down.
+    `purpose` is why the search took the step, and how far a certificate is. It is empty for a step that narrows a
+    change down.
     """
 
     number: int

@@ -224,12 +224,12 @@ def without_details(line: str) -> str:
     >>> without_details("/tmp/b/0f3a9c1e77/tree/src/a.c:12:5: error: 'x' undeclared")
     "a.c:#:#: error: 'x' undeclared"
     """
-    for pattern, instead in _DIFFERS:
+    for pattern, instead in _DETAILS:
         line = pattern.sub(instead, line)
     return line.strip()
 
 
-_DIFFERS = (
+_DETAILS = (
     # What the output of a program contains instead of a metric.
     (re.compile(r"; its (?:only|last) line is .*"), ""),
     # Equal failures of several builds differ in paths, in the names of temporary files of compilers, in content
@@ -256,18 +256,18 @@ def _failed_range(tried: Sequence[Revision], failing: set[Revision]) -> FailedRa
     )
 
 
-def gist(line: str) -> str:
+def error_text(line: str) -> str:
     """Return the error message in a line of a log, without its position in a file.
 
-    >>> gist("/usr/bin/ld: /tmp/ccexOEQC.o:(.bss+0x0): multiple definition of `x'; y.o: first defined here")
+    >>> error_text("/usr/bin/ld: /tmp/ccexOEQC.o:(.bss+0x0): multiple definition of `x'; y.o: first defined here")
     "multiple definition of `x'"
     """
-    found = _GIST.search(line)
-    return (found[1] or found["said"]).strip() if found else line
+    found = _ERROR_TEXT.search(line)
+    return (found[1] or found["text"]).strip() if found else line
 
 
-_GIST = re.compile(
-    r"((?:multiple definition of|undefined reference to) [^;]*)|(?:^|: )(?:fatal )?error: (?P<said>.*)"
+_ERROR_TEXT = re.compile(
+    r"((?:multiple definition of|undefined reference to) [^;]*)|(?:^|: )(?:fatal )?error: (?P<text>.*)"
 )
 
 
@@ -283,7 +283,7 @@ _HEADER = re.compile(r"fatal error: ['\"]?([\w+-][\w./+-]*)['\"]?(?:: No such fi
 _TWICE = re.compile(r"multiple definition of")
 _WARNING = re.compile(r"\[-W(?:error[=,])?(?:-W)?([a-z][a-z0-9+-]*)\]")
 _CXX = re.compile(r"\.(?:cc|cpp|cxx|c\+\+|C|hpp|hh)\b")
-_ELSEWHERE = re.compile(r"cannot find -l|No space left|Killed|command not found|: not found$")
+_NOT_IN_TREE = re.compile(r"cannot find -l|No space left|Killed|command not found|: not found$")
 """Failures that no change of the tree repairs: a missing library or tool, or too little memory or disk."""
 
 
@@ -307,10 +307,10 @@ def _remedies(group: FailureGroup, failed_range: FailedRange, recipe: Recipe) ->
     if group.failure.stage == "relink":
         yield Remedy(does="measure them without relinking", lines=("[[build.when]]", range_, "relink = []"))
         return
-    if group.failure.stage == "build" and not _ELSEWHERE.search(group.line):
+    if group.failure.stage == "build" and not _NOT_IN_TREE.search(group.line):
         does, line = _repair(group.line, recipe)
         yield Remedy(does=does, lines=("[[build.when]]", range_, line))
-    reason = gist(group.line)
+    reason = error_text(group.line)
     reason = reason if len(reason) <= LONGEST_REASON else f"{reason[: LONGEST_REASON - 1]}…"
     yield Remedy(does="skip them", lines=("[[source.skip]]", range_, f"reason = {toml(reason)}"))
 

@@ -237,8 +237,8 @@ NOT_PRELOADED = "from LD_PRELOAD cannot be preloaded (cannot open shared object 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Observed:
-    """The result of an invocation that is not a sample: the process, and its metrics or why there are none."""
+class UnrecordedRun:
+    """The result of a run that is not recorded as a sample: the process, and its metrics or why there are none."""
 
     ran: Ran
     result: Mapping[str, float] | Failure
@@ -301,7 +301,7 @@ class Invoker:
         own_methods: dict[str, str] = {}
         read = failure or read_metrics(benchmark.metrics, _text(log), log=str(log), methods=own_methods)
         if isinstance(read, Failure):
-            read = replace(read, message=linked.plain(read.message)) if linked else read
+            read = replace(read, message=linked.with_original_paths(read.message)) if linked else read
         else:
             read = {**observed.values, **process_metrics(ran), **read}
         methods = {**process_methods(ran), **observed.methods, **own_methods}
@@ -329,7 +329,7 @@ class Invoker:
         methods = {"instructions": counted.method}
         return _outcome(planned, counted.ran, log, failure or values, started=started, methods=methods)
 
-    def observe(self, ready: Ready, name: str, change: Callable[[Command], Command]) -> Observed:
+    def observe(self, ready: Ready, name: str, change: Callable[[Command], Command]) -> UnrecordedRun:
         """Start a changed command once, outside any measurement; only its log is kept, under this name."""
         log = self._logs / "observed" / ready.runnable.key / f"{name}.out"
         log.parent.mkdir(parents=True, exist_ok=True)
@@ -339,7 +339,7 @@ class Invoker:
         failure = _why_failed(ran, benchmark, log, command=command, build=ready.prepared.built.directory)
         read = {} if failure else read_metrics(benchmark.metrics, _text(log), log=str(log))
         values = read if isinstance(read, Failure) else {**process_metrics(ran), **read}
-        return Observed(ran=ran, result=failure or values)
+        return UnrecordedRun(ran=ran, result=failure or values)
 
     def _command(
         self, ready: Ready, log: Path, inherited: tuple[str, ...], *, linked: LinkedBuild | None = None
@@ -557,7 +557,7 @@ class LinkedBuild:
     placeholders: Mapping[str, str]
     links: Mapping[str, str]
 
-    def plain(self, text: str) -> str:
+    def with_original_paths(self, text: str) -> str:
         """Return a message with the build's original paths, so that messages of equal failures are equal."""
         for link in sorted(self.links, key=len, reverse=True):
             text = text.replace(link, self.links[link])
@@ -585,7 +585,7 @@ class BuildPaths:
         """
         base = str(self._directory.joinpath(*names))
         links: dict[str, str] = {}
-        moved = {
+        linked_placeholders = {
             name: _through_link(value, prepared, base=base, links=links)
             for name, value in placeholders.items()
         }
@@ -594,7 +594,7 @@ class BuildPaths:
         try:
             for link, target in links.items():
                 _link(Path(link), target)
-            yield LinkedBuild(placeholders=moved, links=links)
+            yield LinkedBuild(placeholders=linked_placeholders, links=links)
         finally:
             self._clear()
 

@@ -21,7 +21,7 @@ from perftrail.model.measurement import (
     InvocationKey,
     Measurement,
     enough_quiet,
-    sift,
+    select_samples,
     weight,
 )
 from perftrail.stats.estimate import enough
@@ -214,7 +214,7 @@ class RunnableOutcomes:
     def _precise(self, metric: str) -> bool:
         """Whether one metric is precise enough in the samples that its estimate will use."""
         flagged = flagged_values(self.measurements, metric)
-        values = sift(flagged, least=self.policy.invocations.least).values
+        values = select_samples(flagged, least=self.policy.invocations.least).values
         return enough(
             values,
             least=min(self.policy.invocations.least, len(values)),

@@ -43,7 +43,7 @@ MEMORY_SHARE = 0.8
 """The share of the machine's memory that a build or an invocation may use if the study sets no limit."""
 
 
-SHORT_LIVED = Path(os.path.realpath("/var/tmp"))  # noqa: S108 - mkdtemp creates the directories in it
+TEMPORARY_DIRECTORY = Path(os.path.realpath("/var/tmp"))  # noqa: S108 - mkdtemp creates the directories in it
 """Directory of sandboxes outside any results; on a disk, so that the files of programs do not fill the memory."""
 
 
@@ -69,14 +69,16 @@ class Sandboxes:
         self._outside = outside
         self._launchers: list[Launcher] = []
         self._sandbox_directory = sandbox_directory or self._results / "sandboxes"
-        self._made = (self._results / "builds", self._results / "sources")
+        self._shown_directories = (self._results / "builds", self._results / "sources")
 
     def prepare(self) -> None:
         """Prepare for sandboxes, while holding the results' lock. Raises `SandboxError` if none can be created."""
         find_program()
         refuse_whole_home(self._study)
         remove_tree(self._sandbox_directory)  # leftovers of a killed perftrail
-        for directory in self._made:  # a sandbox never shows a directory that is created after it
+        for (
+            directory
+        ) in self._shown_directories:  # a sandbox never shows a directory that is created after it
             directory.mkdir(parents=True, exist_ok=True)
 
     def visible_settings(self, phase: Phase) -> Sequence[object]:
@@ -101,7 +103,7 @@ class Sandboxes:
                 exchange=str(private.exchange),
                 outside=self._outside,
             )
-            with entered(Launcher(sandbox=launcher_sandbox)) as launcher:
+            with started_in_sandbox(Launcher(sandbox=launcher_sandbox)) as launcher:
                 self._launchers.append(launcher)
                 try:
                     yield SandboxedStarter(
@@ -137,7 +139,7 @@ class Sandboxes:
         Raises `SandboxError`.
         """
         refuse_whole_home(self._study)
-        for directory in self._made:
+        for directory in self._shown_directories:
             directory.mkdir(parents=True, exist_ok=True)
         with PrivateDirectories(self._sandbox_directory) as private:
             program, *words = bubblewrap(self.view(phase, writable), private)
@@ -145,7 +147,13 @@ class Sandboxes:
 
     def view(self, phase: Phase, writable: Sequence[str], *, also: Sequence[str] = ()) -> View:
         """Return what is visible and writable in the sandbox; `also` adds visible directories."""
-        shown = (self._study, str(launcher_path().parent), *map(str, self._made), *self._readable(), *also)
+        shown = (
+            self._study,
+            str(launcher_path().parent),
+            *map(str, self._shown_directories),
+            *self._readable(),
+            *also,
+        )
         return View(
             writable=tuple(os.path.realpath(path) for path in writable),
             shown=tuple(os.path.realpath(path) for path in shown),
@@ -163,7 +171,7 @@ class Sandboxes:
 
 
 @contextmanager
-def entered(launcher: Launcher) -> Iterator[Launcher]:
+def started_in_sandbox(launcher: Launcher) -> Iterator[Launcher]:
     """Start a launcher in its sandbox. Raises `SandboxError` with the remedy if that fails."""
     try:
         launcher.start()
@@ -176,14 +184,14 @@ def entered(launcher: Launcher) -> Iterator[Launcher]:
 def why_no_sandbox() -> str:
     """Return why this machine cannot create sandboxes, empty if it can; creates one to find out."""
     try:
-        with Launcher() as outside, PrivateDirectories(SHORT_LIVED) as private:
+        with Launcher() as outside, PrivateDirectories(TEMPORARY_DIRECTORY) as private:
             launcher_sandbox = LauncherSandbox(
                 prefix=bubblewrap(View(shown=(str(launcher_path().parent.resolve()),)), private),
                 outputs=str(private.exchange),
                 exchange=str(private.exchange),
                 outside=outside.start(),
             )
-            with entered(Launcher(sandbox=launcher_sandbox)):
+            with started_in_sandbox(Launcher(sandbox=launcher_sandbox)):
                 return ""
     except (SandboxError, OSError) as error:
         return str(error)
@@ -214,7 +222,7 @@ class ReadyTrial:
 
 @contextmanager
 def open_trial_starter(trial: Trial, launcher: Launcher) -> Iterator[ReadyTrial]:
-    """Yield a trial with its starter, in a sandbox if it wants one. Raises `SandboxError` if that is not available.
+    """Yield a trial with its starter, in a sandbox if it requests one. Raises `SandboxError` if that is not available.
 
     In a sandbox `$TMPDIR` names the one directory that persists over all starts; it is removed with the
     sandbox. Other writable directories, /tmp and the home directory, are empty at each start.
@@ -227,7 +235,7 @@ def open_trial_starter(trial: Trial, launcher: Launcher) -> Iterator[ReadyTrial]
     if sandbox is None:
         yield ReadyTrial(trial=trial, starter=launcher, servers=outside)
         return
-    with claimed_directory(_TRIAL_PREFIX, below=SHORT_LIVED) as claimed:
+    with claimed_directory(_TRIAL_PREFIX, below=TEMPORARY_DIRECTORY) as claimed:
         home = claimed.resolve()
         scratch = home / "scratch"
         scratch.mkdir()
@@ -240,7 +248,7 @@ def open_trial_starter(trial: Trial, launcher: Launcher) -> Iterator[ReadyTrial]
         sandboxes.prepare()
         with sandboxes.around("run", [str(scratch)]) as starter:
             yield ReadyTrial(
-                trial=_within(trial, scratch),
+                trial=_with_temporary_directory(trial, scratch),
                 starter=_CopiedOutput(starter, home / "logs" / "output"),
                 servers=lambda: (*outside(), *sandboxes.servers()),
             )
@@ -253,10 +261,9 @@ def _showing_input(sandbox: Sandbox, trial: Trial) -> Sandbox:
     return replace(sandbox, readable=(*sandbox.readable, *own))
 
 
-def _within(trial: Trial, scratch: Path) -> Trial:
-    around = trial.surroundings
-    environment = {**around.environment, "TMPDIR": str(scratch)}
-    return replace(trial, surroundings=replace(around, environment=environment))
+def _with_temporary_directory(trial: Trial, scratch: Path) -> Trial:
+    environment = {**trial.surroundings.environment, "TMPDIR": str(scratch)}
+    return replace(trial, surroundings=replace(trial.surroundings, environment=environment))
 
 
 class _CopiedOutput:
@@ -283,6 +290,6 @@ WORKERS = "perftrail-workers-"
 def remove_leftovers() -> None:
     """Remove files that no running process claims: lock counter files, and directories of sandboxes."""
     remove_left_over_lock_files()
-    remove_left_over(_TRIAL_PREFIX, below=SHORT_LIVED)
-    remove_left_over_directories(SHORT_LIVED)
-    remove_left_over(WORKERS, below=SHORT_LIVED)
+    remove_left_over(_TRIAL_PREFIX, below=TEMPORARY_DIRECTORY)
+    remove_left_over_directories(TEMPORARY_DIRECTORY)
+    remove_left_over(WORKERS, below=TEMPORARY_DIRECTORY)

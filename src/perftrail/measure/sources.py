@@ -76,10 +76,10 @@ def open_sources(
     raises `StudyError` for one from the study file, `UsageError` for one from the command line.
     """
     every: dict[str, Source] = {}
-    for name, asked in study.every_source.items():
+    for name, table in study.every_source.items():
         folders = variant_folders(study) if name == MAIN else ()
         every[name] = source = open_table(
-            asked, cache=cache, starter=starter, folders=folders, sandboxed=study.sandbox.always
+            table, cache=cache, starter=starter, folders=folders, sandboxed=study.sandbox.always
         )
         if cache_use == "fresh" and isinstance(source, CachedSource):
             source.update()
@@ -116,8 +116,8 @@ def _pinned(study: Study, name: str, source: Source) -> Revision:
         remedy = f"{error}; name a revision of {name}, or omit it to use the last of its range"
         if studyfile.load(study.file).every_source[name].at != at:
             raise UsageError(f"--at {name}={at}: {remedy}") from error
-        table = ("source",) if name == MAIN else ("sources", name)
-        raise StudyError([studyfile.mistake(study.file, (*table, "at"), remedy)]) from error
+        path = ("source",) if name == MAIN else ("sources", name)
+        raise StudyError([studyfile.mistake(study.file, (*path, "at"), remedy)]) from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

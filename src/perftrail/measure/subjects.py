@@ -32,10 +32,10 @@ from perftrail.model.plan import (
     RunnableKeys,
     benchmark_steps,
     command_line,
-    mentioning,
     named_sources,
     recipe,
     runnable_key,
+    texts_with_files,
 )
 from perftrail.model.program import may_be_linked
 from perftrail.model.source import MAIN, NO_PINS
@@ -118,7 +118,7 @@ class BuildInputs:
     def recipe(self, subject: Subject) -> Recipe:
         """Return the recipe of a subject, with its eras and its variant applied."""
         how, named = self._plain_recipe(subject)
-        return replace(how, sources=self._used(subject, named)) if named else how
+        return replace(how, sources=self._revisions_of(subject, named)) if named else how
 
     def eras_of(self, subject: Subject) -> Sequence[Era]:
         """Return the eras of a subject, in the order of the study file."""
@@ -140,13 +140,13 @@ class BuildInputs:
             return replace(subject, revision=self._pins.folders[folder])
         return replace(subject, revision=self._pins.revision(MAIN, subject.revision))
 
-    def _used(self, subject: Subject, names: Sequence[str]) -> Mapping[str, Revision]:
+    def _revisions_of(self, subject: Subject, names: Sequence[str]) -> Mapping[str, Revision]:
         return {name: self._pins.revision(name, subject.revision) for name in names}
 
     def recipe_key(self, how: Recipe) -> str:
         """Return the content key of a recipe: its lines, variables, files and the sandbox; no revision, no tool.
 
-        Empty if a file that it names is missing, so that nothing can be said about its content.
+        Empty if a file that it names is missing, because its content is then unknown.
         """
         study = Path(self._study.directory)
         texts = (*how.steps, *how.env.values())
@@ -170,22 +170,22 @@ class BuildInputs:
     def origin(self, cell: Cell) -> Origin:
         """Return how a cell is built and started; without a recipe if a file that it uses is missing."""
         plain, _ = self._plain_recipe(cell.subject)
-        alike = replace(cell, subject=replace(cell.subject, revision=ANY_REVISION))
-        steps = benchmark_steps(self._study, alike)
-        named = sources_named((*steps, *plain.env.values(), *mentioning(self._study, cell)))
-        sources = {name: revision.id for name, revision in self._used(cell.subject, named).items()}
+        any_revision = replace(cell, subject=replace(cell.subject, revision=ANY_REVISION))
+        steps = benchmark_steps(self._study, any_revision)
+        named = sources_named((*steps, *plain.env.values(), *texts_with_files(self._study, cell)))
+        sources = {name: revision.id for name, revision in self._revisions_of(cell.subject, named).items()}
         how = self.recipe(cell.subject)
-        beside = tuple(revision.id for revision in how.sources.values())
-        name = (id(plain), cell.subject.variant, cell.benchmark, cell.point, *beside, *sources.values())
+        others = tuple(revision.id for revision in how.sources.values())
+        name = (id(plain), cell.subject.variant, cell.benchmark, cell.point, *others, *sources.values())
         if name not in self._origins:
             self._origins[name] = self._origin(cell, how, steps, sources)
         return self._origins[name]
 
     def _origin(self, cell: Cell, how: Recipe, steps: Sequence[str], sources: Mapping[str, str]) -> Origin:
         study = Path(self._study.directory)
-        files = study_files((*steps, *mentioning(self._study, cell)), cell.point.as_dict())
+        files = study_files((*steps, *texts_with_files(self._study, cell)), cell.point.as_dict())
         build = self.recipe_key(how)
-        there = build and all((study / file).exists() for file in files)
+        complete = build and all((study / file).exists() for file in files)
         content = (
             build,
             list(steps),
@@ -194,7 +194,7 @@ class BuildInputs:
             RunnableKeys(self._study, cell).content,
         )
         return Origin(
-            recipe=content_key(*content) if there else "",
+            recipe=content_key(*content) if complete else "",
             lines=(*how.steps, *steps, command_line(self._study, cell)),
             tools=tuple(self._tools((*how.steps, *how.env.values(), *steps))),
         )
@@ -202,14 +202,14 @@ class BuildInputs:
     def benchmark_build(self, cell: Cell, *, layout: int = 0) -> BenchmarkBuild:
         """Return the inputs of a cell's benchmark build, with the recipe's relink lines for a layout."""
         steps, env = benchmark_steps(self._study, cell, layout=layout), self.recipe(cell.subject).env
-        named = sources_named((*steps, *env.values(), *mentioning(self._study, cell)))
+        named = sources_named((*steps, *env.values(), *texts_with_files(self._study, cell)))
         return BenchmarkBuild(
             steps=steps,
             env=env,
-            sources=self._used(cell.subject, named),
+            sources=self._revisions_of(cell.subject, named),
             files=tuple(
                 str(Path(self._study.directory, name))
-                for name in study_files(mentioning(self._study, cell), cell.point.as_dict())
+                for name in study_files(texts_with_files(self._study, cell), cell.point.as_dict())
             ),
         )
 
@@ -221,7 +221,7 @@ class BuildInputs:
         how, lines = self.recipe(cell.subject), self.benchmark_build(cell)
         sources_of_benchmark = sources_named((*lines.steps, *lines.env.values()))
         contents: dict[str, str] = {}
-        for name in sources_named(mentioning(self._study, cell)):
+        for name in sources_named(texts_with_files(self._study, cell)):
             if name in how.sources:
                 result = any(name in sources_named([output]) for output in how.outputs)
                 contents[name] = built.artefact if result else built.key
@@ -306,10 +306,10 @@ class SubjectBuilder:
         self.retry_failed = retry_failed
         self._searched = others.get(study.along, source)
         self._positions: dict[str, int] | None = None
-        self._recorded: set[str] = set()
-        self._last: dict[tuple[object, ...], Runnable] | None = None
-        self._of_subjects: dict[tuple[str, str], str] | None = None
-        self._made: dict[str, Built | Prepared | Failure] = {}
+        self._recorded_revisions: set[str] = set()
+        self._last_runnables: dict[tuple[object, ...], Runnable] | None = None
+        self._key_by_subject: dict[tuple[str, str], str] | None = None
+        self._known_outcomes: dict[str, Built | Prepared | Failure] = {}
         self._contents: dict[str, dict[int, str]] = {}
         self.eras = eras_of(study, source, searched=self._searched)
         self.build_inputs = BuildInputs(study, self.eras, pins, others, tools)
@@ -351,11 +351,11 @@ class SubjectBuilder:
         how = self.build_inputs.recipe(subject)
         own = self.build_inputs.built_subject(subject)
         key = self._builder.key(own, how)
-        made = self._made.get(key)
-        if made is not None:
-            assert not isinstance(made, Prepared)
-            self._share(key, subject, made)
-            return made
+        earlier = self._known_outcomes.get(key)
+        if earlier is not None:
+            assert not isinstance(earlier, Prepared)
+            self._share(key, subject, earlier)
+            return earlier
         known = self._known(key)
         if known is None:
             yield BuildStarted(subject=subject)
@@ -364,7 +364,7 @@ class SubjectBuilder:
             self._record(key, subject, outcome)
         else:
             self._share(key, subject, outcome)
-        self._made[key] = outcome
+        self._known_outcomes[key] = outcome
         yield BuildFinished(subject=subject, outcome=outcome, known=known is not None)
         yield from self._messages()
         return outcome
@@ -396,19 +396,20 @@ class SubjectBuilder:
             for subject in fresh:
                 yield from self.build_even_skipped(subject)
 
-    def confirm(self, witnesses: Iterable[Subject] = ()) -> Generator[Event, None, None]:
-        """Compare builds from reused trees with clean builds, and those of each witness too.
+    def confirm(self, decisive: Iterable[Subject] = ()) -> Generator[Event, None, None]:
+        """Compare builds from reused trees with clean builds.
 
-        Raises `StaleBuilds` when they differ.
+        `decisive` subjects, on which an answer depends, are compared even if a later build in their tree was correct.
+        Raises `StaleBuilds` when builds differ.
         """
         self._builder.confirm(
-            (self.build_inputs.built_subject(each), self.build_inputs.recipe(each)) for each in witnesses
+            (self.build_inputs.built_subject(each), self.build_inputs.recipe(each)) for each in decisive
         )
         yield from self._messages()
 
     def forget(self) -> None:
         """Forget all builds: they are read from the store again, and discarded builds are built again."""
-        self._made.clear()
+        self._known_outcomes.clear()
 
     def _messages(self) -> Generator[Event, None, None]:
         yield from (BuilderMessage(text=text) for text in self._builder.messages())
@@ -439,16 +440,16 @@ class SubjectBuilder:
 
     def _record_runnable(self, runnable: Runnable) -> None:
         """Store a runnable as the last one of its cell, unless it is that already."""
-        if self._last is None:
-            self._last = {_cell_of(each): each for each in self._store.runnables()}
-        known = self._last.get(_cell_of(runnable))
+        if self._last_runnables is None:
+            self._last_runnables = {_cell_of(each): each for each in self._store.runnables()}
+        known = self._last_runnables.get(_cell_of(runnable))
         if known is None or (known.key, known.origin) != (runnable.key, runnable.origin):
             self._store.add_runnable(runnable, last=known is not None and known.key != runnable.key)
-            self._last[_cell_of(runnable)] = runnable
+            self._last_runnables[_cell_of(runnable)] = runnable
 
     def _record_revision(self, revision: Revision) -> None:
         """Store a measured revision with its position; at the first one, renew the positions of all others."""
-        if revision.id in self._recorded:
+        if revision.id in self._recorded_revisions:
             return
         if self._positions is None:
             history = self._searched.history()
@@ -457,7 +458,7 @@ class SubjectBuilder:
             again = [(self._positions[each.id], each) for each in history if each.id in known]
         else:
             again = []
-        self._recorded.add(revision.id)
+        self._recorded_revisions.add(revision.id)
         if revision.id in self._positions:
             self._store.add_revisions([*again, (self._positions[revision.id], revision)])
 
@@ -472,14 +473,16 @@ class SubjectBuilder:
         if not may_be_linked(self._study, cell):
             return False
         how = self.build_inputs.recipe(cell.subject)
-        built = self._made.get(self._builder.key(self.build_inputs.built_subject(cell.subject), how))
+        built = self._known_outcomes.get(
+            self._builder.key(self.build_inputs.built_subject(cell.subject), how)
+        )
         if not isinstance(built, Built) or not Path(built.directory).is_dir():
             return True
         if has_linked_files(Path(built.directory), how.outputs or None):
             return True
         outs = {
             each.out
-            for each in self._made.values()
+            for each in self._known_outcomes.values()
             if isinstance(each, Prepared) and each.built == built and each.out
         }
         return any(has_linked_files(Path(out), None) for out in outs)
@@ -503,23 +506,23 @@ class SubjectBuilder:
         keys = {layout: self._builder.layout_key(built, how, layout) for layout in layouts}
         found: dict[int, Built | Failure] = {}
         for layout, key in keys.items():
-            known = self._made.get(key) or self._known(key)
-            if isinstance(known, Failure) or key in self._made:
+            known = self._known_outcomes.get(key) or self._known(key)
+            if isinstance(known, Failure) or key in self._known_outcomes:
                 assert known is not None
                 assert not isinstance(known, Prepared)
                 found[layout] = known
         missing = [layout for layout in layouts if layout not in found]
         if not missing:
             return found
-        made = self._builder.relink(self.build_inputs.built_subject(subject), how, built, missing)
-        for layout, outcome in made.items():
+        relinked = self._builder.relink(self.build_inputs.built_subject(subject), how, built, missing)
+        for layout, outcome in relinked.items():
             known = self._known(keys[layout])
             if known is None or _differ(known, outcome):
                 self._record(keys[layout], subject, outcome)
-            self._made[keys[layout]] = outcome
-        yield Relinked(subject=subject, outcomes=made)
+            self._known_outcomes[keys[layout]] = outcome
+        yield Relinked(subject=subject, outcomes=relinked)
         yield from self._messages()
-        return {**found, **made}
+        return {**found, **relinked}
 
     def _linked(
         self, cell: Cell, built: Built | Failure, *, layout: int = 0
@@ -529,7 +532,7 @@ class SubjectBuilder:
             return built
         benchmark_build = self.build_inputs.benchmark_build(cell, layout=layout)
         key = benchmark_build.key(self._builder, built)
-        outcome = self._made.get(key)
+        outcome = self._known_outcomes.get(key)
         if outcome is None:
             known = self._known(key)
             outcome = known if isinstance(known, Failure) else self._prepared(built, benchmark_build)
@@ -537,7 +540,7 @@ class SubjectBuilder:
                 outcome = replace(outcome, stage="relink")
             if known is None or _differ(known, outcome):
                 self._record(key, cell.subject, outcome, benchmark=cell.benchmark)
-            self._made[key] = outcome
+            self._known_outcomes[key] = outcome
             if isinstance(outcome, Failure):
                 yield BenchmarkBuildFailed(subject=cell.subject, benchmark=cell.benchmark, failure=outcome)
         if isinstance(outcome, Failure):
@@ -569,9 +572,9 @@ class SubjectBuilder:
         return None if reason is None else Failure(stage="skipped", message=reason)
 
     def _known(self, key: str) -> Built | Prepared | Failure | None:
-        made = self._made.get(key)
-        if made is not None:
-            return made
+        outcome = self._known_outcomes.get(key)
+        if outcome is not None:
+            return outcome
         record = self._store.build(key)
         if record is None or (isinstance(record.outcome, Failure) and self.retry_failed):
             return None
@@ -585,9 +588,9 @@ class SubjectBuilder:
     def _share(self, key: str, subject: Subject, outcome: Built | Failure) -> None:
         """Record that a subject has the build of another one, whose inputs are the same."""
         name = (subject.revision.id, subject.variant)
-        if self._of_subjects is None:
-            self._of_subjects = {name: record.key for name, record in self._store.subject_builds().items()}
-        if self._of_subjects.get(name) != key:
+        if self._key_by_subject is None:
+            self._key_by_subject = {name: record.key for name, record in self._store.subject_builds().items()}
+        if self._key_by_subject.get(name) != key:
             self._record(key, subject, outcome)
 
     def _record(
@@ -605,8 +608,8 @@ class SubjectBuilder:
                 recipe="" if benchmark else self.build_inputs.recipe_key(self.build_inputs.recipe(subject)),
             )
         )
-        if self._of_subjects is not None and not benchmark:
-            self._of_subjects[revision, variant] = key
+        if self._key_by_subject is not None and not benchmark:
+            self._key_by_subject[revision, variant] = key
 
 
 def _cell_of(runnable: Runnable) -> tuple[object, ...]:

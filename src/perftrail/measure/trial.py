@@ -110,7 +110,7 @@ def trial_entries(line: CommandLine) -> TrialEntries:
         raise UsageError(f"{len(cells)} commands to measure; at most {MOST_ENTRIES}")
     names = _names(line, [number for number, _ in cells], len(written))
     entries = tuple(
-        _entry(line, written[number], values, command=number, of=len(written), name=name)
+        _entry(line, written[number], values, command=number, command_count=len(written), name=name)
         for (number, values), name in zip(cells, names, strict=True)
     )
     return TrialEntries(
@@ -202,18 +202,24 @@ def _groups(count: int, points: int, *, together: bool) -> tuple[Group, ...]:
 
 
 def _entry(
-    line: CommandLine, text: str, values: Mapping[str, str], *, command: int, of: int, name: str | None
+    line: CommandLine,
+    text: str,
+    values: Mapping[str, str],
+    *,
+    command: int,
+    command_count: int,
+    name: str | None,
 ) -> Entry:
     shown = _fill(text, values, shlex.quote)
     if line.shell:
         arguments: tuple[str, ...] = (*line.shell, "-c", shown)
-    elif line.words and command == of - 1:
+    elif line.words and command == command_count - 1:
         arguments = tuple(_fill(word, values) for word in line.words)
     else:
         arguments = _words(text, values, named="")
 
     def hook(option: str, texts: tuple[str, ...]) -> tuple[str, ...]:
-        return _hook(line, option, texts, values=values, command=command, of=of)
+        return _hook(line, option, texts, values=values, command=command, command_count=command_count)
 
     return Entry(
         name=shown if name is None else _fill(name, values),
@@ -243,7 +249,13 @@ def _words(text: str, values: Mapping[str, str], *, named: str) -> tuple[str, ..
 
 
 def _hook(
-    line: CommandLine, option: str, texts: Sequence[str], *, values: Mapping[str, str], command: int, of: int
+    line: CommandLine,
+    option: str,
+    texts: Sequence[str],
+    *,
+    values: Mapping[str, str],
+    command: int,
+    command_count: int,
 ) -> tuple[str, ...]:
     """Return the words of a hook, which runs before or after a command.
 
@@ -251,8 +263,10 @@ def _hook(
     """
     if not texts:
         return ()
-    if len(texts) not in (1, of):
-        raise UsageError(f"{option}: use it once, or once for each of the {of} commands; found {len(texts)}")
+    if len(texts) not in (1, command_count):
+        raise UsageError(
+            f"{option}: use it once, or once for each of the {command_count} commands; found {len(texts)}"
+        )
     text = texts[0] if len(texts) == 1 else texts[command]
     if not text.strip():
         return ()
@@ -407,32 +421,34 @@ class EntryRunner:
             raise CommandFailed(f"{named}: {failure}")
 
     def _command(self, arguments: tuple[str, ...], *, unit: int) -> Command:
-        around = self._trial.surroundings
-        environment = dict(around.environment)
-        if around.padding_bytes:
+        surroundings = self._trial.surroundings
+        environment = dict(surroundings.environment)
+        if surroundings.padding_bytes:
             # The same for all starts of a unit: its effect on both sides of a pair cancels.
             seed = seed_of("unit", self._trial.seed, unit)
-            drawn = circumstances(seed, padding_bytes=around.padding_bytes).environment
+            drawn = circumstances(seed, padding_bytes=surroundings.padding_bytes).environment
             environment = {**drawn, **environment}
         return Command(
             arguments=arguments,
             environment=environment,
-            directory=around.directory,
-            stdin=around.stdin,
-            stdout=around.output,
-            stderr=around.output,
-            timeout_seconds=around.timeout_seconds,
-            memory_limit_bytes=around.memory_limit_bytes,
-            cpus=around.cpus,
+            directory=surroundings.directory,
+            stdin=surroundings.stdin,
+            stdout=surroundings.output,
+            stderr=surroundings.output,
+            timeout_seconds=surroundings.timeout_seconds,
+            memory_limit_bytes=surroundings.memory_limit_bytes,
+            cpus=surroundings.cpus,
         )
 
     def _failure(self, ended: Ended) -> str:
         """Return why a start failed; empty if it did not."""
         if isinstance(ended, Cancelled):
             raise KeyboardInterrupt
-        around = self._trial.surroundings
+        surroundings = self._trial.surroundings
         return describe_end(
-            ended, timeout_seconds=around.timeout_seconds, memory_limit_bytes=around.memory_limit_bytes
+            ended,
+            timeout_seconds=surroundings.timeout_seconds,
+            memory_limit_bytes=surroundings.memory_limit_bytes,
         )
 
     def _message(self, entry: Entry, failure: str, ended: Ended) -> str:

@@ -166,23 +166,6 @@ def written_value(value: Value) -> str:
     return f'"{escaped}"'
 
 
-__all__ = [
-    "Call",
-    "EvaluationError",
-    "Expression",
-    "ExpressionError",
-    "Function",
-    "Negative",
-    "Number",
-    "Operation",
-    "Operator",
-    "Reference",
-    "evaluate",
-    "parse",
-    "references",
-    "replace_references",
-]
-
 MOST_OPERATIONS = 100
 """Largest number of operations and parentheses of an expression; it limits the recursion depth."""
 
@@ -367,7 +350,7 @@ class _Parser:
         while self._tokens.take(","):
             arguments.append(self.sum())
         self._tokens.expect(")")
-        if function in _OF_ONE and len(arguments) > 1:
+        if function in _ONE_ARGUMENT and len(arguments) > 1:
             raise ExpressionError(position, f"{name} takes one argument, not {len(arguments)}")
         return Call(function, tuple(arguments))
 
@@ -408,7 +391,7 @@ _FUNCTIONS: Mapping[Function, Callable[..., float]] = {
     "sqrt": math.sqrt,
     "log": math.log,
 }
-_OF_ONE: frozenset[Function] = frozenset({"sqrt", "log"})
+_ONE_ARGUMENT: frozenset[Function] = frozenset({"sqrt", "log"})
 
 
 def _references(expression: Expression) -> Iterator[Reference]:

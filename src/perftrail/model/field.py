@@ -34,6 +34,7 @@ NAME_RULES: Mapping[str, str] = {
 """Allowed characters of each kind of name, for messages."""
 
 LONGEST_NAME = 100
+"""Largest number of characters of a name."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ def to_plain(value: object) -> dict[str, Json]:
 
 
 def json_of(typed: Mapping[str, object]) -> dict[str, Json]:
-    """Return a typed dictionary of JSON as what it is: plain data."""
+    """Return a typed dictionary as plain JSON data."""
     return cast("dict[str, Json]", typed)
 
 
@@ -76,7 +76,7 @@ _SCALARS: Mapping[object, Schema] = {
 
 
 class Schemas:
-    """Schemas of types; each typed dictionary and data class has a definition of its name.
+    """Schemas of types; each typed dictionary and data class has a definition with its name.
 
     `references` is the address of the definitions in the document that will contain them.
 

@@ -3,7 +3,7 @@
 `circumstances` derives from a seed the path of the build, the size of the environment, and interpreters' hash seeds.
 The build's path and the environment's size can change a program's speed although its code is the same (Mytkowicz et
 al., ASPLOS 2009). Drawn again for each block, they become noise that repetition averages out. `flags` names the
-disturbances of a sample, and `sift` chooses the samples of an estimate.
+disturbances of a sample, and `select_samples` chooses the samples of an estimate.
 """
 
 from __future__ import annotations
@@ -315,15 +315,15 @@ class SelectedSamples:
     note: str = ""
 
 
-def sift(samples: Sequence[FlaggedSample], *, least: int) -> SelectedSamples:
+def select_samples(samples: Sequence[FlaggedSample], *, least: int) -> SelectedSamples:
     """Choose the samples of an estimate: the quiet ones if they suffice, else all.
 
     `least` samples suffice, or `ENOUGH_QUIET` if that is fewer. This assumes that noise flags are independent of the
     program's own value: they describe other processes.
 
-    >>> sift([FlaggedSample(value=1.0), FlaggedSample(value=9.0, flags=("busy",))], least=1)
+    >>> select_samples([FlaggedSample(value=1.0), FlaggedSample(value=9.0, flags=("busy",))], least=1)
     SelectedSamples(values=(1.0,), note='discarded 1 of 2 samples (busy)')
-    >>> sift([FlaggedSample(value=1.0), FlaggedSample(value=9.0, flags=("busy",))], least=2)
+    >>> select_samples([FlaggedSample(value=1.0), FlaggedSample(value=9.0, flags=("busy",))], least=2)
     SelectedSamples(values=(1.0, 9.0), note='used all samples; 1 of 2 noisy (busy)')
     """
     quiet = [sample.value for sample in samples if weight(sample.flags) > 0.0]

@@ -84,7 +84,7 @@ class Conflict:
     """Why a change does not apply. `directory` contains the tree with the part that applies.
 
     `first` are the revisions to back-port before it, oldest first. `kept`: the directory existed already, and
-    perftrail did not touch anybody's work in it.
+    perftrail did not change it.
     """
 
     obstacles: tuple[Obstacle, ...]

@@ -114,7 +114,7 @@ def run_environment(study: Study, cell: Cell) -> dict[str, str]:
     return {**study.benchmarks[cell.benchmark].env, **study.variants[cell.subject.variant].run.env}
 
 
-def mentioning(study: Study, cell: Cell) -> tuple[str, ...]:
+def texts_with_files(study: Study, cell: Cell) -> tuple[str, ...]:
     """Return every text of a study that may mention a cell's files."""
     benchmark = study.benchmarks[cell.benchmark]
     prefix = study.variants[cell.subject.variant].run.prefix
@@ -128,7 +128,7 @@ def same_everywhere(study: Study, benchmark: str, variant: str) -> str:
     texts = [
         text
         for point in points[:1]
-        for text in mentioning(study, Cell(subject=subject, benchmark=benchmark, point=point))
+        for text in texts_with_files(study, Cell(subject=subject, benchmark=benchmark, point=point))
     ]
     named = {name for text in texts for name in names(text)}
     if not texts or named & {"build", "out", "revision"} or sources_named(texts):
@@ -159,7 +159,7 @@ class RunnableKeys:
 
     def __init__(self, study: Study, cell: Cell, *, other_contents: Mapping[str, str] | None = None) -> None:
         benchmark = study.benchmarks[cell.benchmark]
-        mentioned = " ".join(mentioning(study, cell))
+        mentioned = " ".join(texts_with_files(study, cell))
         self._build, self._revision = "{build}" in mentioned, "{revision}" in mentioned
         self._shared = ContentKeys(
             command_line(study, cell),

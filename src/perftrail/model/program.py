@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from perftrail.model.study import Study
 
 MANUAL = "docs/how-to/layout-noise.md"
+"""Page about layout noise, for messages."""
 
 
 def layout_words(*, linked: bool, usual: str = "") -> str:

@@ -310,12 +310,12 @@ class Sandbox:
 class _RefusalPattern:
     """A pattern of messages about refused operations, and the name of the operation."""
 
-    words: re.Pattern[str]
+    message: re.Pattern[str]
     refused: str
 
 
-def _refusal_pattern(words: str, refused: str) -> _RefusalPattern:
-    return _RefusalPattern(words=re.compile(words, re.IGNORECASE), refused=refused)
+def _refusal_pattern(message: str, refused: str) -> _RefusalPattern:
+    return _RefusalPattern(message=re.compile(message, re.IGNORECASE), refused=refused)
 
 
 _NETWORK = _refusal_pattern(
@@ -348,8 +348,10 @@ def refused_by(sandbox: Sandbox, phase: Phase, output: str) -> tuple[str, ...]:
         "disk": format_size(sandbox.disk_bytes),
         "processes": str(sandbox.processes),
     }
-    found = [sign.refused.format(**limits) for sign in (_WRITING, _DISK, _FORKS) if sign.words.search(output)]
-    if not sandbox.has_network(phase) and _NETWORK.words.search(output):
+    found = [
+        each.refused.format(**limits) for each in (_WRITING, _DISK, _FORKS) if each.message.search(output)
+    ]
+    if not sandbox.has_network(phase) and _NETWORK.message.search(output):
         found.insert(0, f'{_NETWORK.refused} (sandbox.network = "{sandbox.network}")')
     return tuple(found)
 

@@ -121,8 +121,8 @@ def resolve(study: Study, text: str, variant: str | None = None) -> Target:
             f"{quoted(text)} leaves parameters open; write {listed(target.name for target in found)}",
             unknown=False,
         )
-    left_out = f"benchmark.{metric.benchmark}.exclude leaves it out"
-    raise TargetError(f"{quoted(text)} is not measured in variant {chosen}: {left_out}")
+    excluded = f"benchmark.{metric.benchmark}.exclude excludes it"
+    raise TargetError(f"{quoted(text)} is not measured in variant {chosen}: {excluded}")
 
 
 def resolve_points(study: Study, text: str, variant: str | None = None) -> tuple[Target, ...]:
@@ -168,7 +168,7 @@ def claimed_metric(study: Study, text: str) -> MetricReference:
     """Return the only metric, with its benchmark, that a claim names. Raises `TargetError`."""
     wanted = parse_metric(text)
     if wanted.fixed:
-        raise TargetError(f"{quoted(text)} fixes parameters; write them as at in the claim")
+        raise TargetError(f"{quoted(text)} fixes parameters; write them in the claim's key at")
     metric = _only_metric(study, wanted)
     return MetricReference(name=metric.name, benchmark=metric.benchmark)
 
@@ -310,7 +310,7 @@ def _target(
     def with_all_parameters(reference: Reference) -> Reference:
         own = {name: known_value(benchmark, name, value) for name, value in reference.point.values}
         values = tuple((name, own.get(name, outer.get(name))) for name in benchmark.parameters)
-        return Reference(reference.name, _whole(values), reference.position)
+        return Reference(reference.name, _fixed_point(values), reference.position)
 
     expression = replace_references(metric.expression, with_all_parameters)
     return Target(
@@ -331,7 +331,7 @@ def _varying(benchmark: Benchmark, point: Point) -> Point:
     return point.without([name for name, values in benchmark.parameters.items() if len(values) == 1])
 
 
-def _whole(values: Iterable[tuple[str, Value | None]]) -> Point:
+def _fixed_point(values: Iterable[tuple[str, Value | None]]) -> Point:
     return Point(tuple((name, value) for name, value in values if value is not None))
 
 
@@ -367,7 +367,7 @@ def resolve_goal(study: Study, texts: Sequence[str], variant: str | None = None)
     """
     if not texts:
         return every_target(study, variant)
-    working = [text for text in texts if asks_whether_it_works(study, text)]
+    working = [text for text in texts if names_works(study, text)]
     if working and len(texts) > 1:
         raise TargetError(f"{quoted(working[0])} needs its own search; name no other metric", unknown=False)
     if working:
@@ -376,7 +376,7 @@ def resolve_goal(study: Study, texts: Sequence[str], variant: str | None = None)
     return tuple({target.name: target for target in named}.values())
 
 
-def asks_whether_it_works(study: Study, text: str) -> bool:
+def names_works(study: Study, text: str) -> bool:
     """Return whether a text means `works`, and no metric of the study has that name."""
     return parse_metric(text).name == WORKS and not any(
         WORKS in metric_names(study, name) for name in study.benchmarks
@@ -423,12 +423,12 @@ def every_target(study: Study, variant: str | None = None) -> tuple[Target, ...]
         replace(target, text=target.name)
         for chosen in variants
         for benchmark in study.benchmarks
-        for name in _worth_following(study, benchmark)
+        for name in _searched_metrics(study, benchmark)
         for target in targets(study, benchmark, name, chosen)
     )
 
 
-def _worth_following(study: Study, benchmark: str) -> Iterator[str]:
+def _searched_metrics(study: Study, benchmark: str) -> Iterator[str]:
     measured = study.benchmarks[benchmark].measured
     yield from study.benchmarks[benchmark].metrics
     yield from (name for name, each in study.derived.items() if each.benchmark == benchmark)

@@ -36,6 +36,7 @@ MOST_RUNS = 150
 BUDGET_SECONDS = 60.0
 PRECISION = 0.01
 THRESHOLD = 0.01
+"""Defaults of a trial's `Pace`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

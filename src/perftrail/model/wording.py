@@ -170,8 +170,8 @@ def probability(value: float) -> str:
 def counted(count: int, noun: str) -> str:
     """Format a count with its noun.
 
-    >>> counted(1, "start"), counted(12_000, "start")
-    ('1 start', '12,000 starts')
+    >>> counted(1, "run"), counted(12_000, "run")
+    ('1 run', '12,000 runs')
     """
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
@@ -204,7 +204,8 @@ _BYTES_OF: Mapping[str, int] = {
     **{f"{letter}iB": 1024**power for power, letter in enumerate("KMGT", start=1)},
 }
 _PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]+)")
-_LONGEST = 60
+_LONGEST_NOTATION = 60
+"""Longer text is not tried as a duration or a size: patterns take long."""
 
 
 def parse_duration(text: str) -> float:
@@ -213,7 +214,7 @@ def parse_duration(text: str) -> float:
     >>> parse_duration("1h30min"), parse_duration("500ms")
     (5400.0, 0.5)
     """
-    if len(text) > _LONGEST or re.fullmatch(DURATION, text) is None:
+    if len(text) > _LONGEST_NOTATION or re.fullmatch(DURATION, text) is None:
         raise ValueError('is not a duration; write seconds, or "500ms", "60s", "10min", "1h30min"')
     return sum(float(number) * _MILLISECONDS[unit] for number, unit in _PART.findall(text)) / 1000
 
@@ -241,7 +242,7 @@ def parse_size(text: str) -> int:
     >>> parse_size("2GiB"), parse_size("1.5 kB")
     (2147483648, 1500)
     """
-    if len(text) > _LONGEST or re.fullmatch(SIZE, text) is None:
+    if len(text) > _LONGEST_NOTATION or re.fullmatch(SIZE, text) is None:
         raise ValueError('is not a size; write bytes, or "512MiB", "2GiB", "1GB"')
     found = _PART.search(text)
     assert found is not None
@@ -263,13 +264,16 @@ def format_size(size_bytes: int) -> str:
 
 
 LONGEST_QUOTE = 80
+"""Longer text is shortened in the middle when it is quoted."""
+
 MOST_LISTED = 12
+"""Number of choices that a message lists."""
+
+LONGEST_ESCAPED = 100
+"""Longer text is cut when it is escaped, by default."""
 
 
-LONGEST = 100
-
-
-def escaped(text: str, *, longest: int | None = LONGEST, kept: str = "") -> str:
+def escaped(text: str, *, longest: int | None = LONGEST_ESCAPED, kept: str = "") -> str:
     r"""Return hostile text as printable text: control and direction characters escaped, except `kept`; length cut.
 
     >>> print(escaped("a" + chr(27) + "[31mb"), escaped("right" + chr(0x202e) + "left"), escaped("abcdef", longest=4))

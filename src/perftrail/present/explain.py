@@ -63,7 +63,7 @@ def next_commands(explained: ExplainReport, *, named: str | None) -> list[str]:
     commands = []
     unclear = [each for cell in explained.cells for each in cell.unclear if each.method in REPEATED]
     if unclear:
-        times = MORE_INVOCATIONS * max(each.starts for each in unclear)
+        times = MORE_INVOCATIONS * max(each.invocations for each in unclear)
         commands = [
             f"perftrail compare {against} {fix}{where}    measure interleaved pairs, with a verdict on each metric",
             f"perftrail explain {fix}{where} --invocations {times}    detect changes half as large",
@@ -205,7 +205,7 @@ def _change(metric: MetricDifference) -> str:
 
 
 def _method(metric: MetricDifference) -> str:
-    return f"{metric.method}, {counted(metric.starts, 'invocation')} each"
+    return f"{metric.method}, {counted(metric.invocations, 'invocation')} each"
 
 
 def _at(cell: CellReport) -> str:

@@ -117,7 +117,7 @@ def noise_words(answer: FindAnswer) -> Iterator[str]:
     """Yield how noisy samples were treated."""
     if answer.discarded:
         yield f"discarded and repeated {counted(answer.discarded, 'noisy sample')}"
-    yield from noisy_words(answer.noisy, none=answer.answer.verdict == "none")
+    yield from noisy_words(answer.noisy, no_change=answer.answer.verdict == "none")
 
 
 def reboot_words(answer: FindAnswer) -> Iterator[str]:

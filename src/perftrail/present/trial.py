@@ -152,7 +152,7 @@ def progress_words(event: InvocationEnded, trial: Trial) -> str:
     name = "the shell" if shell else escaped(trial.entries[event.sample.entry].name, longest=30)
     least, most = duration(outlook.seconds_least), duration(outlook.seconds_most)
     span = least if least == most else f"{least} to {most}"
-    left = f", {span} left" if outlook.starts_most else ""
+    left = f", {span} left" if outlook.runs_most else ""
     return f"measuring {name}: {outlook.done} runs{left}"
 
 

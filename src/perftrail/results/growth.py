@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from perftrail.model.subject import Revision, Subject
     from perftrail.results.measured import MeasuredHere
     from perftrail.results.rows import Row
-    from perftrail.stats.curves import Comparison, Curve
+    from perftrail.stats.curves import Curve, CurveComparison
     from perftrail.stats.growth import Growth
     from perftrail.stats.memory import OverTime, PerUnit
 
@@ -260,7 +260,7 @@ class ComparedVariants:
 
     first: GrowthSeries
     second: GrowthSeries
-    comparison: Comparison
+    comparison: CurveComparison
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

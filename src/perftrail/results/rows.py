@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, TypedDict
 
 from perftrail.model.benchmark import Value
 from perftrail.model.expression import ExpressionError, evaluate, references
-from perftrail.model.measurement import FlaggedSample, Samples, sift
+from perftrail.model.measurement import FlaggedSample, Samples, select_samples
 from perftrail.model.target import derived_targets, shown_metrics
 from perftrail.results.measured import MeasuredHere
 from perftrail.stats.estimate import estimate
@@ -197,8 +197,8 @@ class _Plain:
                     continue
                 values, noise = tuple(samples.values.get(name, {}).values()), ""
                 if values and samples.flags:
-                    sifted = sift(list(flagged(samples, name).values()), least=self._least)
-                    values, noise = sifted.values, sifted.note
+                    selected = select_samples(list(flagged(samples, name).values()), least=self._least)
+                    values, noise = selected.values, selected.note
                 yield Row(
                     subject=cell.subject,
                     benchmark=cell.benchmark,
@@ -278,8 +278,8 @@ def _derived_rows(view: View, measured: MeasuredHere, metrics: Sequence[str] | N
         for subject, keys in measured.by_subject.items():
             for target in derived_targets(view.study, name, subject.variant):
                 taken = list(_evaluated(measured, subject, target).values())
-                sifted = sift(taken, least=view.study.measure.invocations.least)
-                if sifted.values:
+                selected = select_samples(taken, least=view.study.measure.invocations.least)
+                if selected.values:
                     yield Row(
                         subject=subject,
                         benchmark=target.benchmark,
@@ -287,8 +287,8 @@ def _derived_rows(view: View, measured: MeasuredHere, metrics: Sequence[str] | N
                         metric=name,
                         unit=target.unit,
                         failures=0,
-                        noise=sifted.note,
-                        values=sifted.values,
+                        noise=selected.note,
+                        values=selected.values,
                         runnables=frozenset(
                             keys.get((target.benchmark, point), "") for point in target.points
                         ),

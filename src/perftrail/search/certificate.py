@@ -151,7 +151,7 @@ class Certificate:
     @property
     def evidence(self) -> float:
         """The wealth of the bets that the claimed change exists; ``1 / level`` is needed."""
-        inner = self._of(self.inner) * self._direction
+        inner = self._differences_of(self.inner) * self._direction
         return math.exp(min(current_log_wealth(inner, self._scale), 50.0)) if len(inner) else 1.0
 
     @property
@@ -195,7 +195,7 @@ class Certificate:
     @property
     def size(self) -> float:
         """The estimate of log(H) - log(L): the median of the pairs' averages (Hodges and Lehmann 1963)."""
-        return centre(self._of(self.inner))
+        return centre(self._differences_of(self.inner))
 
     @property
     def levels(self) -> tuple[float, float]:
@@ -241,7 +241,7 @@ class Certificate:
         evidence = math.exp(min(self._assess().log_evidence, 50.0))
         return blocks_left(evidence, self._blocks, self.level)
 
-    def _of(self, pair: tuple[int, int]) -> Floats:
+    def _differences_of(self, pair: tuple[int, int]) -> Floats:
         return np.array(self._differences[pair], dtype=np.float64)
 
     def _bounds(self, pair: tuple[int, int], level: float) -> Bounds:
@@ -252,7 +252,7 @@ class Certificate:
     def _find_bounds(self, pair: tuple[int, int], level: float) -> Bounds:
         if pair[0] == pair[1]:
             return Bounds(low=0.0, high=0.0)
-        differences = self._of(pair)
+        differences = self._differences_of(pair)
         if not self._counted:
             return bounds(differences, self._scale, level)
         if len(differences) < EXACT_BLOCKS:
@@ -269,7 +269,7 @@ class Certificate:
         equal = self._bounds(pair, self.level).within(self._threshold)
         pace = 0.0
         if pair[0] != pair[1] and not self._counted:
-            differences = self._of(pair)
+            differences = self._differences_of(pair)
             pace = min(
                 current_log_wealth(self._threshold + sign * differences, self._scale)
                 if len(differences)
@@ -289,7 +289,7 @@ class Certificate:
 
     def _may_show_small_change(self) -> bool:
         """Whether a few more blocks are likely to show a difference of the ends below the threshold."""
-        differences = self._of(self.inner)
+        differences = self._differences_of(self.inner)
         if self._counted or not 0 < len(differences) < MOST_FOR_SMALL:
             return False
         shown = max(log_wealth(sign * differences, self._scale, np.zeros(1))[0] for sign in (1, -1))
@@ -297,7 +297,7 @@ class Certificate:
 
     def _assess_change(self) -> _Assessment:
         left, inner, right = self._pairs
-        change = self._of(inner) * self._direction
+        change = self._differences_of(inner) * self._direction
         log_evidence = current_log_wealth(change, self._scale) if len(change) else 0.0
         located, smaller = self._is_located(change), self._is_smaller(change, log_evidence)
         least = self._bounds(inner, self.level)

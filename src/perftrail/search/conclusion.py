@@ -144,7 +144,7 @@ def conclude_ramp(
     begin, end = ramp.span
     positions = tuple(range(begin + 1, end + 1))
     if certificate is None or certificate.state is not State.CONFIRMED:
-        doubt = Suspicion(
+        suspicion = Suspicion(
             positions=positions,
             confidence=ramp.probability,
             evidence=1.0 if certificate is None else certificate.evidence,
@@ -153,7 +153,7 @@ def conclude_ramp(
             possible=math.inf,
         )
         changes: tuple[Change, ...] = ()
-        suspected: tuple[Suspicion, ...] = (doubt,)
+        suspected: tuple[Suspicion, ...] = (suspicion,)
     else:
         before, after = certificate.levels
         suspected = ()
@@ -266,8 +266,8 @@ def outliers(
     equal artefacts are one. Candidates of a change are on no side, and builds at the edge of a side that differ in
     one direction are no outliers.
     """
-    taken = sorted((change.positions[0], change.positions[-1]) for change in changes)
-    bounds = [-1, *(bound for candidates in taken for bound in candidates), question.revisions]
+    spans = sorted((change.positions[0], change.positions[-1]) for change in changes)
+    bounds = [-1, *(bound for candidates in spans for bound in candidates), question.revisions]
     found: list[Outlier] = []
     for start, stop in list(pairwise(bounds))[::2]:
         found += _outliers_among(question, evidence, range(max(start, 0), stop))

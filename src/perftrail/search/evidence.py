@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 LARGE = 3.0
 """An offset beyond this number of standard deviations exceeds the machine's usual drift."""
 
-_PAIRS_FROM = 96
+_THINNED_FROM = 96
+"""Groups of this many samples or more are thinned before their pairs are formed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -393,16 +394,16 @@ class Evidence:
             np.array(values) - levels[recorded.session] if values else np.empty(0)
             for recorded, values in zip(self._batches, references, strict=True)
         ]
-        usual = _usual_wandering([values for values in offsets if len(values)], sigma)
+        usual = _usual_drift([values for values in offsets if len(values)], sigma)
         moved = [
             _offset(values, neighbours, sigma=sigma, usual=usual) if len(values) else None
             for values, neighbours in zip(offsets, _neighbours(offsets), strict=True)
         ]
         self._calm = bool(moved) and moved[-1] is not None and abs(moved[-1]) <= LARGE * sigma
-        shared = [self._shared(at, moved, offsets, sigma) for at in range(len(offsets))]
+        batch_offsets = [self._batch_offset(at, moved, offsets, sigma) for at in range(len(offsets))]
         corrections = [
             None if offset is None else levels.get(recorded.session, first) - first + offset
-            for recorded, offset in zip(self._batches, shared, strict=True)
+            for recorded, offset in zip(self._batches, batch_offsets, strict=True)
         ]
         return self._with_blocks(corrections, sigma)
 
@@ -434,7 +435,7 @@ class Evidence:
                     found[at] = sum(agreed) / len(agreed)
         return found
 
-    def _shared(
+    def _batch_offset(
         self, at: int, moved: Sequence[float | None], offsets: Sequence[Floats], sigma: float
     ) -> float | None:
         """Return a batch's offset; without a reference, the mean of its neighbours' offsets if these agree.
@@ -468,7 +469,7 @@ class Evidence:
         return max(float(np.ptp(singles)) / 2 if len(singles) > 1 else spread, 1e-6)
 
 
-def _usual_wandering(offsets: Sequence[Floats], sigma: float) -> float:
+def _usual_drift(offsets: Sequence[Floats], sigma: float) -> float:
     """Estimate omega, the machine's drift between batches beyond the reference's noise.
 
     The spread of few batches is estimated low on purpose, because an unnecessary correction costs more than
@@ -498,7 +499,7 @@ def _offset(values: Floats, neighbours: Floats, *, sigma: float, usual: float) -
     return middle if len(others) and others.min() <= LARGE * math.hypot(usual, sigma) else None
 
 
-@lru_cache(maxsize=2 * _PAIRS_FROM)
+@lru_cache(maxsize=2 * _THINNED_FROM)
 def _pairs_of(count: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
     """Return the indices of the later and the earlier value of each pair of `count` values."""
     return np.tril_indices(count, -1)
@@ -515,7 +516,7 @@ def pooled_spread(groups: Sequence[Floats]) -> tuple[float, int]:
     freedom = 0
     for values in groups:
         freedom += len(values) - 1
-        thinned = values[:: 1 + len(values) // _PAIRS_FROM]
+        thinned = values[:: 1 + len(values) // _THINNED_FROM]
         if len(thinned) > 1:
             later, earlier = _pairs_of(len(thinned))
             pairs.append(thinned[later] - thinned[earlier])

@@ -1,13 +1,14 @@
-"""Search for the revision where a program began to fail, with tries that can also fail by chance.
+"""Search for the revision where a program began to fail, with attempts that can also fail by chance.
 
-One change at an unknown position, from one unknown probability to fail to another. With w_p tries of position
+An attempt builds a revision, if it is not built yet, and runs the benchmark once. The model: one change at an unknown
+position, from one unknown probability to fail to another. With w_p attempts of position
 p that worked and f_p that failed,
 
-``P(tries | culprit c, rates a, b) = prod_{p<c} a^f_p (1-a)^w_p prod_{p>=c} b^f_p (1-b)^w_p``
+``P(attempts | culprit c, rates a, b) = prod_{p<c} a^f_p (1-a)^w_p prod_{p>=c} b^f_p (1-b)^w_p``
 
 summed over a grid of both rates. Most of the grid's weight is on programs that never, or always, fail. Rates
-are capped on both sides, so one try never decides. Unlike the Beta-Bernoulli search of git_bayesect, the
-search does not repeat a revision whose failure is deterministic, and it considers the cost of a try.
+are capped on both sides, so one attempt never decides. Unlike the Beta-Bernoulli search of git_bayesect, the
+search does not repeat a revision whose failure is deterministic, and it considers the cost of an attempt.
 """
 
 from __future__ import annotations
@@ -38,22 +39,22 @@ _WEIGHTS /= _WEIGHTS.sum()
 SMALLEST = 0.14
 """The smallest difference of two rates that counts as a change."""
 
-MOST_TRIES = 1000
-"""A search that this many tries did not settle has rates that hardly differ."""
+MOST_ATTEMPTS = 1000
+"""A search that this many attempts did not settle has rates that hardly differ."""
 
 _FOR_RATES = 0.1
 """Value of one bit about the rates, relative to one bit about the position."""
 
 _LITTLE = 1e-4
-"""Bits: a try with less information than this is not worth its cost."""
+"""Bits: an attempt with less information than this is not worth its cost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempts:
-    """New tries of one revision: how many worked, how many failed, and their cost.
+    """New attempts of one revision: how many worked, how many failed, and their cost.
 
-    `final`: the failure is deterministic, for example a failed build, so another try would give the same
-    result. `stored`: the tries are older than the search, so they cost it nothing and count in no budget.
+    `final`: the failure is deterministic, for example a failed build, so another attempt would give the same
+    result. `stored`: the attempts are older than the search, so they cost it nothing and count in no budget.
     """
 
     position: int
@@ -67,7 +68,7 @@ class Attempts:
     def __post_init__(self) -> None:
         if min(self.worked, self.failed) < 0 or self.worked + self.failed == 0:
             raise ValueError(
-                f"position {self.position}: {self.worked} tries worked, {self.failed} failed; report one or more"
+                f"position {self.position}: {self.worked} attempts worked, {self.failed} failed; report one or more"
             )
 
 
@@ -82,33 +83,33 @@ class FailureSearch:
         weights = np.ones(question.revisions) if question.prior is None else np.array(question.prior)
         weights[0] = 0.0
         self._cumulative = np.cumsum(weights / weights.sum())
-        self._tries: dict[int, list[int]] = {}
+        self._attempts: dict[int, list[int]] = {}
         self._stored: dict[int, int] = {}
         self._performed: set[int] = set()
         self._final: set[int] = set()
-        self._spent: dict[str, list[float]] = {"build": [], "try": []}
+        self._spent: dict[str, list[float]] = {"build": [], "attempt": []}
         self._chances: Chances | None = None
 
     def tell(self, observation: Attempts) -> None:
-        """Record tries, asked for or not; raise `ValueError` for a position outside the history."""
+        """Record attempts, asked for or not; raise `ValueError` for a position outside the history."""
         if not 0 <= observation.position < self.question.revisions:
             raise ValueError(
                 f"position {observation.position}: the history has positions 0 to {self.question.revisions - 1}"
             )
-        counts = self._tries.setdefault(observation.position, [0, 0])
+        counts = self._attempts.setdefault(observation.position, [0, 0])
         counts[0] += observation.worked
         counts[1] += observation.failed
         if observation.final:
             self._final.add(observation.position)
         self._chances = None
-        tries = observation.worked + observation.failed
+        attempts = observation.worked + observation.failed
         if observation.stored:
-            self._stored[observation.position] = self._stored.get(observation.position, 0) + tries
+            self._stored[observation.position] = self._stored.get(observation.position, 0) + attempts
             return
         self._performed.add(observation.position)
         if observation.build_seconds is not None:
             self._spent["build"].append(observation.build_seconds)
-        self._spent["try"].extend([observation.seconds / tries] * tries)
+        self._spent["attempt"].extend([observation.seconds / attempts] * attempts)
 
     def allow(self, budget: Budget) -> None:
         """Replace the question's budget."""
@@ -117,7 +118,7 @@ class FailureSearch:
     def ask(self) -> Measure | Settled:
         """Return the next revision to try, or the answer; the same until new results are added."""
         for end in (0, self.question.revisions - 1):
-            if end not in self._tries:
+            if end not in self._attempts:
                 return self._afford(end)
         chances = self._posterior
         wanted = self.question.confidence
@@ -129,16 +130,16 @@ class FailureSearch:
             return self._located(chances, range(gap, gap + 1), "the revisions on both sides were tried")
         bits, costs = self._bits(chances), self._costs()
         best = int(np.argmax(bits / costs))
-        if self.invocations >= MOST_TRIES:
-            return self._end(f"{MOST_TRIES} tries did not separate before from after")
+        if self.invocations >= MOST_ATTEMPTS:
+            return self._end(f"{MOST_ATTEMPTS} attempts did not separate before from after")
         if bits[best] < _LITTLE:
-            return self._end("more tries would give almost no information")
+            return self._end("more attempts would give almost no information")
         return self._afford(best)
 
     @property
     def belief(self) -> Belief | None:
         """The current belief, `None` before two revisions were tried. The levels are P(works)."""
-        if len(self._tries) < 2:
+        if len(self._attempts) < 2:
             return None
         chances = self._posterior
         gaps = _narrowest(chances, SHOWN * float(chances.gaps.sum()))
@@ -160,22 +161,22 @@ class FailureSearch:
 
     @property
     def invocations(self) -> int:
-        """Number of the search's own tries, including those that failed before an invocation."""
-        return sum(map(sum, self._tries.values())) - sum(self._stored.values())
+        """Number of the search's own attempts, including those that failed before an invocation."""
+        return sum(map(sum, self._attempts.values())) - sum(self._stored.values())
 
     @property
     def seconds(self) -> float:
-        """Seconds of all builds and tries."""
+        """Seconds of all builds and attempts."""
         return sum(map(sum, self._spent.values()))
 
     @property
     def _posterior(self) -> Chances:
         if self._chances is None:
-            self._chances = infer_chances(self.question, self._tries, self._cumulative)
+            self._chances = infer_chances(self.question, self._attempts, self._cumulative)
         return self._chances
 
     def _bits(self, chances: Chances) -> Floats:
-        """Return the information of one try of each position about the gap with the culprit, in bits, (revisions,).
+        """Return the information of one attempt of each position about the gap with the culprit, in bits, (revisions,).
 
         It is the mutual information of the outcome and the gap that contains the culprit, each gap with its
         own mean rates. A position inside a gap splits that gap in two. Information about the rates has a
@@ -209,17 +210,18 @@ class FailureSearch:
 
     def _costs(self) -> Floats:
         costs = self.question.costs
-        one = _average(self._spent["try"], costs.sample)
+        one = _average(self._spent["attempt"], costs.sample)
         seconds = np.full(self.question.revisions, one + _average(self._spent["build"], costs.build))
-        seconds[sorted(self._tries)] = one
+        seconds[sorted(self._attempts)] = one
         return seconds
 
     def _afford(self, position: int) -> Measure | Settled:
+        """Return an attempt of the position if the budget allows it; else the answer."""
         refusal = self.question.budget.refusal(
             builds=self.builds,
             invocations=self.invocations,
             seconds=self.seconds,
-            fresh=int(position not in self._tries),
+            fresh=int(position not in self._attempts),
         )
         if refusal is not None:
             return self._end(refusal)
@@ -227,7 +229,7 @@ class FailureSearch:
 
     def _end(self, reason: str) -> Settled:
         """Return the answer so far: the narrowest range that contains the culprit, or unclear."""
-        if len(self._tries) < 2:
+        if len(self._attempts) < 2:
             return Settled(answer=_answer(Verdict.UNCLEAR, (), 0.0, reason))
         chances = self._posterior
         best = _narrowest(chances, self.question.confidence)
@@ -238,13 +240,13 @@ class FailureSearch:
         return self._located(chances, best, reason)
 
     def _unchanged(self, chances: Chances) -> Settled:
-        worked, failed = np.sum(list(self._tries.values()), axis=0)
+        worked, failed = np.sum(list(self._attempts.values()), axis=0)
         if failed == 0:
-            reason = f"all {worked} tries worked, at both ends and at all other tried revisions"
+            reason = f"all {worked} attempts worked, at both ends and at all other tried revisions"
         elif worked == 0:
-            reason = f"all {failed} tries failed, at both ends and at all other tried revisions"
+            reason = f"all {failed} attempts failed, at both ends and at all other tried revisions"
         else:
-            reason = f"{failed} of {worked + failed} tries failed, equally often before and after"
+            reason = f"{failed} of {worked + failed} attempts failed, equally often before and after"
         return Settled(answer=_answer(Verdict.NONE, (), chances.nothing, reason))
 
     def _located(self, chances: Chances, gaps: range, reason: str) -> Settled:
@@ -279,7 +281,7 @@ class Chances:
 
     `gaps` (K-1,) is P(the culprit is in (p_k, p_k+1]), `nothing` that the rate never changed. `before` and
     `after` (K-1,) are the mean rates given a gap, `always` the mean rate given no change. `chance` contains
-    the same three for the entropy of a try at the rate: the uncertainty that would remain if the rate were
+    the same three for the entropy of an attempt at the rate: the uncertainty that would remain if the rate were
     known.
     """
 
@@ -292,10 +294,10 @@ class Chances:
     chance: tuple[Floats, Floats, float]
 
 
-def infer_chances(question: Question, tries: Mapping[int, Sequence[int]], cumulative: Floats) -> Chances:
-    """Infer the belief from the working and failed tries of each position; needs two positions or more."""
-    positions = np.array(sorted(tries), dtype=np.int64)
-    counts = np.array([tries[position] for position in positions.tolist()], dtype=np.float64)
+def infer_chances(question: Question, attempts: Mapping[int, Sequence[int]], cumulative: Floats) -> Chances:
+    """Infer the belief from the working and failed attempts of each position; needs two positions or more."""
+    positions = np.array(sorted(attempts), dtype=np.int64)
+    counts = np.array([attempts[position] for position in positions.tolist()], dtype=np.float64)
     each = counts @ np.log(np.array([1.0 - RATES, RATES]))
     upto = np.cumsum(each, axis=0)
     left, right = upto[:-1], upto[-1] - upto[:-1]
@@ -309,9 +311,9 @@ def infer_chances(question: Question, tries: Mapping[int, Sequence[int]], cumula
     total = joint.sum(axis=(1, 2))
     gaps = (1 - question.no_change) * np.diff(cumulative[positions]) * height * total
     same = _WEIGHTS * np.exp(upto[-1] - peak)
-    # a change outside the tried positions looks like no change
-    seen = float(cumulative[positions[-1]] - cumulative[positions[0]])
-    nothing = (question.no_change + (1 - question.no_change) * (1 - seen)) * float(same.sum())
+    # A change outside of the tried positions looks like no change.
+    covered = float(cumulative[positions[-1]] - cumulative[positions[0]])
+    nothing = (question.no_change + (1 - question.no_change) * (1 - covered)) * float(same.sum())
     evidence = float(gaps.sum()) + nothing
     of_before, of_after = joint.sum(axis=2) / total[:, None], joint.sum(axis=1) / total[:, None]
     of_same = same / same.sum()

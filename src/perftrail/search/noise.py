@@ -73,7 +73,10 @@ RESOLUTION = 40.0
 """Noise is assumed to be at least the threshold divided by this."""
 
 MOST_NODES = 320
-_RUNGS = 8
+"""Maximum number of closely spaced levels of a lattice."""
+
+_STEPS_PER_DOUBLING = 8
+"""The grid is rounded to this many values for each doubling."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,12 +116,12 @@ def build_grid(question: Question, evidence: Evidence, *, cautious: bool) -> Gri
     """
     spread, freedom = pooled_spread(_comparable(evidence))
     least = question.threshold_log / (4.0 if freedom == 0 else RESOLUTION)
-    centre = _on_ladder(max(spread, least, 0.3 * evidence.resolution))
+    centre = _rounded(max(spread, least, 0.3 * evidence.resolution))
     error = min(0.9 / math.sqrt(max(freedom, 1)), 0.6)
     offsets = SIGMA_OFFSETS if error > 0.1 else np.zeros(1)
-    sigmas = centre * np.exp(_on_ladder(error) * offsets)
+    sigmas = centre * np.exp(_rounded(error) * offsets)
     most = MOST_TAU * question.threshold_log
-    least_tau = _on_ladder(max(0.1 * centre, 1e-4), 4)
+    least_tau = _rounded(max(0.1 * centre, 1e-4), 4)
     count = 1 + max(0, math.ceil(math.log(most / least_tau) / math.log(TAU_STEP)))
     taus = least_tau * TAU_STEP ** np.arange(count)
     unusual = np.log(np.maximum(taus, USUAL_LAYOUT) / USUAL_LAYOUT) / LAYOUT_SPREAD
@@ -147,9 +150,9 @@ def _comparable(evidence: Evidence) -> list[Floats]:
     return others if enough else [values for each in groups.values() for values in each]
 
 
-def _on_ladder(value: float, rungs: int = _RUNGS) -> float:
-    """Round to the nearest power of 2^(1/rungs), so that one more sample seldom moves the whole grid."""
-    return math.exp2(round(rungs * math.log2(value)) / rungs)
+def _rounded(value: float, steps: int = _STEPS_PER_DOUBLING) -> float:
+    """Round to the nearest power of 2^(1/steps), so that one more sample seldom moves the whole grid."""
+    return math.exp2(round(steps * math.log2(value)) / steps)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

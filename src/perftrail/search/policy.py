@@ -49,9 +49,9 @@ class Breakage:
     def __init__(self, positions: npt.NDArray[np.int64], unusable: npt.NDArray[np.bool_]) -> None:
         self._positions = positions
         self._unusable = unusable
-        self._weight = self._learn()
+        self._weight = self._grid_weights()
 
-    def _learn(self) -> Floats:
+    def _grid_weights(self) -> Floats:
         if len(self._positions) == 0:
             return _PRIOR
         fading = _fading(np.diff(self._positions))
@@ -64,7 +64,7 @@ class Breakage:
         return weight
 
     def probability(self, candidates: npt.NDArray[np.int64]) -> Floats:
-        """P(unusable) of each untried candidate, given the nearest tried ones on both sides."""
+        """Return P(unusable) of each untried candidate, given the nearest tried ones on both sides."""
         after = np.searchsorted(self._positions, candidates)
         bad = np.broadcast_to(_SHARE[:, None], (len(_SHARE), len(candidates))).copy()
         good = 1 - bad
@@ -87,7 +87,7 @@ class Breakage:
         return chance
 
     def all_between(self, low: int, high: int) -> float:
-        """P(every untried position strictly between two tried ones is unusable)."""
+        """Return P(every untried position strictly between two tried ones is unusable)."""
         inside = (self._positions >= low) & (self._positions <= high)
         positions, unusable = self._positions[inside], self._unusable[inside]
         apart = np.diff(positions)
@@ -102,13 +102,13 @@ class Breakage:
 
 
 def _fading(apart: npt.NDArray[np.int64]) -> Floats:
-    """``lambda^d`` for each lambda of the grid and each distance."""
+    """Return ``lambda^d`` for each lambda of the grid and each distance."""
     faded: Floats = np.exp(_FALL[:, None] * apart[None, :])
     return faded
 
 
 def _turns_bad(fading: Floats, from_bad: npt.NDArray[np.bool_] | np.bool_) -> Floats:
-    """P(unusable) at a distance, from a known state: ``f + (1-f) lambda^d`` or ``f (1 - lambda^d)``."""
+    """Return P(unusable) at a distance, from a known state: ``f + (1-f) lambda^d`` or ``f (1 - lambda^d)``."""
     share = _SHARE[:, None]
     turned: Floats = np.where(from_bad, share + (1 - share) * fading, share * (1 - fading))
     return turned
@@ -167,6 +167,7 @@ LEAST_BITS = 1e-3
 """Actions with less information are not worth their cost: twenty more samples, or one more build."""
 
 OUTLIERS = 0.03
+"""Share of samples that are outliers."""
 
 STRANGE = 3.0
 ODD = 4.0
@@ -261,7 +262,9 @@ def more_samples(
     if not rows:
         return _no_options()
     means, variances = _predicted(evidence, posterior, change, np.array(rows), redrawn=redrawn)
-    bits = _mutual(means, variances, _scatter_at(change, np.array(rows)), _weights(change)[None])[:, :, 0]
+    bits = _mutual_information(means, variances, _scatter_at(change, np.array(rows)), _weights(change)[None])[
+        :, :, 0
+    ]
     seconds = np.broadcast_to(_seconds(evidence, costs), bits.shape)
     # Nearly the best rate in fewer rounds: weak signals need many samples in any case.
     rates = bits / seconds
@@ -409,11 +412,12 @@ def _predicted(
         values = evidence.all_samples(posterior.positions[row])
         counts.append(len(values))
         medians.append(float(np.median(values)))
-    count, seen = np.array(counts)[:, None], np.array(medians)[:, None]
-    away = np.abs(seen - level) / np.sqrt(variance + scatter / count)
-    said = np.where((away > STRANGE) & (count <= 2), 0.0, count / scatter)
-    known = np.where((away > ODD) & (count > 2), 0.0, 1 / variance)
-    return (level * known + seen * said) / (known + said), 1 / (known + said)
+    count, median = np.array(counts)[:, None], np.array(medians)[:, None]
+    away = np.abs(median - level) / np.sqrt(variance + scatter / count)
+    from_samples = np.where((away > STRANGE) & (count <= 2), 0.0, count / scatter)
+    from_side = np.where((away > ODD) & (count > 2), 0.0, 1 / variance)
+    precision = from_side + from_samples
+    return (level * from_side + median * from_samples) / precision, 1 / precision
 
 
 def _split_information(posterior: Posterior, change: LikelyChange, number: int) -> Floats:
@@ -432,11 +436,11 @@ def _split_information(posterior: Posterior, change: LikelyChange, number: int) 
     weight = np.tile(np.append(share, 0.0), (len(_PARTS), 1))
     weight[:, -1] = _PARTS * weight[:, number]
     weight[:, number] *= 1 - _PARTS
-    bits: Floats = _mutual(mean[None], variance[None], scatter[None], weight)[0].T
+    bits: Floats = _mutual_information(mean[None], variance[None], scatter[None], weight)[0].T
     return bits
 
 
-def _mutual(means: Floats, variances: Floats, scatter: Floats, weights: Floats) -> Floats:
+def _mutual_information(means: Floats, variances: Floats, scatter: Floats, weights: Floats) -> Floats:
     r"""Return the mutual information (bits) of hypotheses and the mean of n samples, (C, n, W).
 
     ``sum_h w_h E[log p_h(y) / sum_j w_j p_j(y)]`` with normal p, each expectation by Gauss-Hermite
@@ -445,8 +449,8 @@ def _mutual(means: Floats, variances: Floats, scatter: Floats, weights: Floats) 
     """
     sd = np.sqrt(variances[:, None, :] + scatter[:, None, :] / (SAMPLES * (1 - OUTLIERS))[None, :, None])
     mean = means[:, None, :]
-    reading = mean[..., None] + sd[..., None] * _POINTS
-    distance = (reading[..., None] - mean[..., None, None, :]) / sd[..., None, None, :]
+    values = mean[..., None] + sd[..., None] * _POINTS
+    distance = (values[..., None] - mean[..., None, None, :]) / sd[..., None, None, :]
     density = np.exp(-0.5 * distance**2) / sd[..., None, None, :]
     mixed = np.log2(np.maximum(density @ weights.T, 1e-300))
     own = -0.5 * _POINTS**2 / math.log(2) - np.log2(sd)[..., None]

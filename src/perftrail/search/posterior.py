@@ -36,12 +36,14 @@ ANOTHER = 0.15
 """The prior probability of one more change, once there is one."""
 
 EXCLUDED = 1e-8
-"""A noise that an earlier posterior found less likely than this is ignored until the grid changes."""
+"""A noise (a combination of sigma and tau) that an earlier posterior found less likely than this is ignored until the
+grid changes."""
 
 RARE = 1e-5
 """A noise less likely than this is ignored even if only its tail matters."""
 
 MOST_CHANGES = 6
+"""Maximum number of changes that the posterior considers."""
 
 QUANTILES = (0.1587, 0.5, 0.8413)
 """The median, and one standard deviation of a normal density on both sides of it."""
@@ -72,7 +74,7 @@ class LikelyChange:
     """One likely change, among the builds `first` to `last` of the posterior, both included.
 
     `gaps` (K-1,) is the probability of each gap between neighbouring builds, given that the change exists.
-    `exists` is the probability that it exists, `worth` that it is also at least as large as the threshold.
+    `exists` is the probability that it exists, `reaches_threshold` that it is also at least as large as the threshold.
     `size` and `spread` are mean and standard deviation of its logarithm. `kept` (H,) are the gaps that
     matter, the hypotheses of `before` and `after`.
     """
@@ -81,7 +83,7 @@ class LikelyChange:
     last: int
     gaps: Floats
     exists: float
-    worth: float
+    reaches_threshold: float
     size: float
     spread: float
     kept: Indices
@@ -171,7 +173,7 @@ def infer(
         guesses=guesses,
         changes=guesses if count else (),
         further=_further(chain, question, joint, count, guesses),
-        no_change=math.prod(1.0 - each.worth for each in guesses),
+        no_change=math.prod(1.0 - each.reaches_threshold for each in guesses),
         level=float(np.median(evidence.all_samples(builds[0]))),
         sigma=math.sqrt(float(noise @ grid.sigma**2)),
         tau=math.sqrt(float(noise @ grid.tau**2)),
@@ -198,7 +200,9 @@ def _guesses(chain: _Chain, question: Question, joint: Floats, count: int) -> tu
     if count > 1:
         return found
     exists = float(joint[1:].sum())
-    return tuple(replace(each, exists=exists, worth=each.worth * exists) for each in found)
+    return tuple(
+        replace(each, exists=exists, reaches_threshold=each.reaches_threshold * exists) for each in found
+    )
 
 
 def _levels(
@@ -238,10 +242,12 @@ def _further(
     others = chain.changes(question, count + 1, joint)
     if not others:
         return None
-    there = sum((each.gaps for each in guesses), np.zeros(len(others[0].gaps))) if count else 0.0
-    apart = sum((each.gaps for each in others), np.zeros(len(others[0].gaps))) - there
+    known = sum((each.gaps for each in guesses), np.zeros(len(others[0].gaps))) if count else 0.0
+    additional = sum((each.gaps for each in others), np.zeros(len(others[0].gaps))) - known
     # The smallest of them decides whether all of them are large enough.
-    return Further(probability=more * min(each.worth for each in others), gap=int(np.argmax(apart)))
+    return Further(
+        probability=more * min(each.reaches_threshold for each in others), gap=int(np.argmax(additional))
+    )
 
 
 class _Chain:
@@ -273,13 +279,13 @@ class _Chain:
         self._most = min(MOST_CHANGES, int((mass > 0).sum()))
         # The prior density of a segment's shape and level times the lattice's weights, (Q, G).
         self._density: Floats = SHAPES_PRIOR[:, None] * (lattice.weights / lattice.reach)[None, :]
-        self._segments = self._table()
+        self._segments = self._segment_evidence()
         with np.errstate(divide="ignore"):
             self._log_mass = np.log(mass)
-        self._forward = self._run()
-        self._backward = self._run_back()
+        self._forward = self._run_forwards()
+        self._backward = self._run_backwards()
 
-    def _table(self) -> Floats:
+    def _segment_evidence(self) -> Floats:
         """Return log M(a, b), (K, K, S); only a <= b is used."""
         builds = len(self.levels)
         table = np.full((builds, builds, self.levels.shape[1]), -np.inf)
@@ -302,7 +308,7 @@ class _Chain:
                 totals[row] += self.levels[at][kept]
         return totals
 
-    def _run(self) -> list[Floats]:
+    def _run_forwards(self) -> list[Floats]:
         """Return for each number of changes the log evidence of the builds up to each one, (C+1) of (K, S)."""
         rows = [self._segments[0]]
         for _ in range(self._most):
@@ -311,7 +317,7 @@ class _Chain:
             rows.append(_log_sum(before[:, None] + self._segments[1:]))
         return rows
 
-    def _run_back(self) -> list[Floats]:
+    def _run_backwards(self) -> list[Floats]:
         """Return for each number of changes the log evidence of the builds from each one on, (C+1) of (K, S)."""
         last = len(self.levels) - 1
         rows = [self._segments[:, last]]
@@ -379,13 +385,15 @@ class _Chain:
         size = float(share @ differences)
         variance = float(share @ (before.variance + after.variance + (differences - size) ** 2))
         likeliest = int(hypotheses[np.argmax(share)])
-        worth = self._worth(question, (first, likeliest), (likeliest + 1, last), noise)
+        reaches_threshold = self._reaches_threshold(
+            question, (first, likeliest), (likeliest + 1, last), noise
+        )
         return LikelyChange(
             first=first,
             last=last,
             gaps=gaps,
             exists=1.0,
-            worth=worth,
+            reaches_threshold=reaches_threshold,
             size=size,
             spread=math.sqrt(variance),
             kept=hypotheses,
@@ -393,7 +401,7 @@ class _Chain:
             after=after,
         )
 
-    def _worth(
+    def _reaches_threshold(
         self, question: Question, before: tuple[int, int], after: tuple[int, int], noise: Floats
     ) -> float:
         """Return P(the levels of two segments differ by the threshold or more), given that there is a change."""
@@ -401,7 +409,7 @@ class _Chain:
         kept = np.nonzero(noise > RARE * noise.max())[0]
         weight = noise[kept] / noise[kept].sum()
         one, other = (
-            self._given(self._sums(range(first, last + 1), kept)[-1]).sum(axis=1)
+            self._segment_posterior(self._sums(range(first, last + 1), kept)[-1]).sum(axis=1)
             for first, last in (before, after)
         )
         below = np.cumsum(other, axis=1)
@@ -411,7 +419,7 @@ class _Chain:
         within = padded[:, edges + 1] - padded[:, starts + 1]
         return float(np.clip(1.0 - weight @ (one * within).sum(axis=1), 0.0, 1.0))
 
-    def _given(self, logs: Floats) -> Floats:
+    def _segment_posterior(self, logs: Floats) -> Floats:
         """Return the posterior of a segment's shape and level on the lattice from its log likelihoods, (S', Q, G)."""
         part: Floats = np.exp(logs - logs.max(axis=(1, 2), keepdims=True)) * self._density
         part /= part.sum(axis=(1, 2), keepdims=True)
@@ -429,7 +437,7 @@ class _Chain:
         sums = self._sums(max(segments, key=len), kept)
         rows = []
         for segment in segments:
-            part = self._given(sums[len(segment) - 1])
+            part = self._segment_posterior(sums[len(segment) - 1])
             mixed = np.einsum("s,sqg->g", weight, part)
             # Quantiles, because outliers add a second mode.
             low, level, high = np.interp(QUANTILES, np.cumsum(mixed) - mixed / 2, nodes).tolist()
@@ -459,7 +467,7 @@ def _log_sum(logs: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimProgress:
-    """How far an open claim is: its blocks so far, and a forecast of further ones: at least, and at most.
+    """Progress of an open claim: its blocks so far, and a forecast of further ones: at least, and at most.
 
     `around` are the positions before and after the claimed change; `None`: the claim is that nothing changed.
     """

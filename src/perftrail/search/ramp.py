@@ -44,13 +44,25 @@ MOST_SAMPLES = 12
 """Maximum samples of a build to distinguish a ramp from steps."""
 
 SAMPLES = 2
+"""Number of samples of a build in one batch that separates a ramp from steps."""
+
 LEAST_GAIN = 0.05
+"""Minimum expected change of the log odds for which more samples are taken."""
 
 _KNOTS = 25
+"""Maximum number of positions at which a ramp may begin or end."""
+
 _LEVELS = np.linspace(-2.7, 2.7, 7)
+"""The levels at both ends of a ramp, in standard deviations around the outermost build's level."""
+
 _NOISES = 3
+"""Number of combinations of sigma and tau that are considered, the likeliest ones."""
+
 _MATTERS = 1e-2
+"""Hypotheses with less than this share of the likeliest one's weight are dropped."""
+
 _CANDIDATES = 33
+"""Number of evenly spread positions that are considered for further samples."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,12 +115,12 @@ class Ramp:
         candidates = np.array(fresh + again, dtype=np.int64)
         if len(candidates) == 0:
             return None
-        mean, doubt = self.level(candidates)
-        away = _apart_from_steps(posterior, candidates, mean)
+        mean, variance = self.level(candidates)
+        away = _square_distance_from_steps(posterior, candidates, mean)
         counts = np.array([evidence.count(position) for position in candidates.tolist()])
         scatter, layout = posterior.sigma**2, posterior.tau**2
-        gain = away / (2 * (layout + doubt + scatter / (counts + SAMPLES)))
-        gain -= np.where(counts > 0, away / (2 * (layout + doubt + scatter / np.maximum(counts, 1))), 0.0)
+        gain = away / (2 * (layout + variance + scatter / (counts + SAMPLES)))
+        gain -= np.where(counts > 0, away / (2 * (layout + variance + scatter / np.maximum(counts, 1))), 0.0)
         seconds = (
             np.where(counts > 0, 0.0, evidence.seconds_per_build) + SAMPLES * evidence.seconds_per_sample
         )
@@ -166,7 +178,7 @@ def find_ramp(posterior: Posterior, question: Question) -> Ramp | None:
     )
 
 
-def _apart_from_steps(posterior: Posterior, positions: Indices, mean: Floats) -> Floats:
+def _square_distance_from_steps(posterior: Posterior, positions: Indices, mean: Floats) -> Floats:
     """Return the mean square distance of the ramp's level at each position from that of the steps there."""
     changes = posterior.guesses
     bounds = [np.ones(len(positions))]
@@ -219,8 +231,8 @@ def _possible_ramps(positions: Indices) -> tuple[Floats, Floats, Floats]:
         knots = np.insert(knots, widest + 1, round((knots[widest] + knots[widest + 1]) / 2))
     if len(knots) > _KNOTS:
         # Where builds are dense, around a culprit, two neighbouring knots are as good as ten.
-        crowd = np.argsort(-np.minimum(np.diff(knots)[1:], np.diff(knots)[:-1]), kind="stable")
-        knots = np.sort(np.concatenate([knots[[0, -1]], knots[1:-1][crowd[: _KNOTS - 2]]]))
+        isolated = np.argsort(-np.minimum(np.diff(knots)[1:], np.diff(knots)[:-1]), kind="stable")
+        knots = np.sort(np.concatenate([knots[[0, -1]], knots[1:-1][isolated[: _KNOTS - 2]]]))
     edges = np.concatenate([[low], (knots[1:] + knots[:-1]) / 2, [high]])
     cells = np.maximum(np.diff(edges), 1e-9)
     one, other = np.triu_indices(len(knots), 1)
@@ -247,5 +259,5 @@ def _levels_near(levels: Floats, share: Floats, lattice: Lattice, grid: Grid) ->
 
 def _quantile(values: Floats, weight: Floats) -> float:
     order = np.argsort(values, kind="stable")
-    ladder = np.cumsum(weight[order])
-    return float(values[order][min(int(np.searchsorted(ladder, 0.5 * ladder[-1])), len(values) - 1)])
+    cumulative = np.cumsum(weight[order])
+    return float(values[order][min(int(np.searchsorted(cumulative, 0.5 * cumulative[-1])), len(values) - 1)])

@@ -66,7 +66,7 @@ LEAST_NEAR = 3
 NEAR = 6
 """Minimum and maximum of further builds measured at each end without relinking: they show the layout noise."""
 
-LEAST_BESIDE = 3
+LEAST_PER_SIDE = 3
 """Minimum number of builds on each side of a change before it is named without relinking: fewer may be alike by
 the chance of their layouts."""
 
@@ -93,7 +93,7 @@ SLOWEST_PACE = 4
 """At first the evidence of a claim grows slowly: in simulations 95 % of all claims needed at most this multiple of the
 blocks that their pace promised."""
 
-LONG = 90
+LONG_SEARCH = 90
 """Invocations after which a search checks whether its step is really a ramp."""
 
 MOST_FIRST = 24
@@ -115,6 +115,7 @@ MOST_NOISY = 0.25
 left."""
 
 _PARTS = (0.5, 0.375, 0.625, 0.25, 0.75)
+"""Where to build in a range, as shares of its length: the first untried one is chosen."""
 
 
 class Search:
@@ -307,7 +308,7 @@ class Search:
         unmeasured_build = self._evidence.unmeasured_build
         if unmeasured_build is not None:
             return self._afford(self._guide_batch(unmeasured_build, 2))
-        if not self._worthy():
+        if not self._large_changes():
             return self._nothing_found()
         ramp = self._likely_ramp()
         if ramp is not None:
@@ -346,10 +347,11 @@ class Search:
         wanted = frozenset({position}) - {self._evidence.reference}
         return self._consecutive >= MOST_CONSECUTIVE and wanted == self._last_sampled
 
-    def _worthy(self) -> list[LikelyChange]:
+    def _large_changes(self) -> list[LikelyChange]:
+        """Return the likely changes that probably reach the threshold."""
         changes = self.posterior.changes
-        large = [change for change in changes if change.worth >= LARGE_ENOUGH]
-        return large or [change for change in changes if change.worth >= LARGE_ENOUGH_ALONE]
+        large = [change for change in changes if change.reaches_threshold >= LARGE_ENOUGH]
+        return large or [change for change in changes if change.reaches_threshold >= LARGE_ENOUGH_ALONE]
 
     def _first_samples(self) -> Measure | None:
         """Return the first samples of the two ends, among usable revisions; `None` once they exist."""
@@ -395,7 +397,7 @@ class Search:
     # The guide.
 
     def _unresolved(self) -> list[LikelyChange]:
-        return [change for change in self._worthy() if not self._is_resolved(change)]
+        return [change for change in self._large_changes() if not self._is_resolved(change)]
 
     def _is_resolved(self, change: LikelyChange) -> bool:
         """Whether a change is surely in one gap, with nothing left to build inside."""
@@ -479,9 +481,9 @@ class Search:
             if least is not None and self._evidence.count(least) < MOST_SAMPLES:
                 measure = replace(self._guide_batch(least, 2), purpose=Purpose.FURTHER)
                 return measure if self._refusal(measure) is None else None
-        return self._spread() if self.question.thorough else None
+        return self._sample_longest_range() if self.question.thorough else None
 
-    def _spread(self) -> Measure | None:
+    def _sample_longest_range(self) -> Measure | None:
         """Return a build near the middle of the longest range without a measured revision, while it is too long."""
         positions = self._evidence.positions
         apart = np.diff(positions)
@@ -502,7 +504,7 @@ class Search:
         """Return the belief in a ramp, if it is plausible: steps in one direction, or a long search."""
         changes = self.posterior.changes
         one_way = len({change.size > 0 for change in changes}) == 1
-        if not one_way or (len(changes) < 3 and self._evidence.invocations < LONG):
+        if not one_way or (len(changes) < 3 and self._evidence.invocations < LONG_SEARCH):
             return None
         if not self._ramp_known:
             self._ramp, self._ramp_known = find_ramp(self.posterior, self.question), True
@@ -542,7 +544,7 @@ class Search:
         batch = self._sample_further()
         if batch is not None:
             return batch
-        untried = self._beyond()
+        untried = self._untried_beyond_ends()
         if untried is not None:
             batch = self._guide_batch(untried, self.question.samples_at_ends)
             return self._afford(replace(batch, purpose=Purpose.OUTSIDE))
@@ -579,7 +581,7 @@ class Search:
                 return self._guide_batch(fresh, int(np.clip(round(wanted), 2, MOST_SAMPLES)))
         return None
 
-    def _beyond(self) -> int | None:
+    def _untried_beyond_ends(self) -> int | None:
         """Return an untried revision before the first or after the last usable one, halving the untried range."""
         if len(self._evidence.unusable) >= HOPELESS:
             return None
@@ -622,15 +624,15 @@ class Search:
             side = [at for at in range(first, stop) if at not in inside]
             builds = {self._evidence.build_of(at) for at in side if self._evidence.is_usable(at)}
             fresh = [at for at in side if not self._evidence.has_result(at)]
-            if len(builds) < LEAST_BESIDE and fresh and len(side) - len(fresh) < NEAR:
+            if len(builds) < LEAST_PER_SIDE and fresh and len(side) - len(fresh) < NEAR:
                 measure = replace(self._guide_batch(fresh[len(fresh) // 2], 2), purpose=Purpose.LAYOUTS)
                 return measure if self._refusal(measure) is None else None
         return None
 
     def _claims(self) -> list[Claim]:
-        """Narrow each worthy change to the fewest revisions that contain it; of overlapping ranges keep the surest."""
+        """Narrow each large change to the fewest revisions that contain it; of overlapping ranges keep the surest."""
         found: list[Claim] = []
-        for change in sorted(self._worthy(), key=lambda each: -float(each.gaps.max() * each.exists)):
+        for change in sorted(self._large_changes(), key=lambda each: -float(each.gaps.max() * each.exists)):
             gap = int(np.argmax(change.gaps))
             if self._is_resolved(change):
                 gaps = range(gap, gap + 1)
@@ -705,6 +707,7 @@ class Search:
         )
 
     def _afford(self, measure: Measure) -> Action:
+        """Return the batch if the budget allows it; else the answer."""
         refusal = self._refusal(measure)
         return measure if refusal is None else self._conclude(refusal)
 

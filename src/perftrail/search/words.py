@@ -45,14 +45,14 @@ def step(
     >>> step(Unusable(position=5), None, "r{}".format, what="build")
     'r5 is not usable (build)'
     """
-    said = _observation_words(observation, label, what, noise)
+    text = _observation_words(observation, label, what, noise)
     if belief is None or isinstance(observation, BootSession | CannotRelink):
-        return said
+        return text
     if isinstance(observation, Batch) and not observation.certificate:
         side = _side(belief.after_the_change(_most_run(observation)))
-        said = f"{said}, {side}" if side else said
+        text = f"{text}, {side}" if side else text
     return (
-        f"{said}; {belief_words(belief, label, before=before, because=_because(observation, before, label))}"
+        f"{text}; {belief_words(belief, label, before=before, because=_because(observation, before, label))}"
     )
 
 
@@ -112,19 +112,19 @@ def verdict(answer: Answer, label: Label) -> str:
     """Return the answer in one sentence."""
     match answer.verdict:
         case Verdict.FOUND | Verdict.RANGE | Verdict.SEVERAL:
-            said = "; ".join(_change(change, label) for change in answer.changes) + f" ({answer.reason})"
+            text = "; ".join(_change(change, label) for change in answer.changes) + f" ({answer.reason})"
         case Verdict.NONE:
-            said = f"no change of {_percent(answer.minimum_detectable)} or more, {_sure(answer.confidence)}"
-            said += f" ({answer.reason})"
+            text = f"no change of {_percent(answer.minimum_detectable)} or more, {_sure(answer.confidence)}"
+            text += f" ({answer.reason})"
             if answer.certificate is not None:
-                said += f", {certified(answer.certificate)}"
+                text += f", {certified(answer.certificate)}"
         case Verdict.UNCLEAR:
-            said = f"unclear: {answer.reason}"
+            text = f"unclear: {answer.reason}"
         case _:
             assert_never(answer.verdict)
     if answer.below is not None:
-        said += f"; a change below the threshold: {_effect(answer.below)}"
-    return "; ".join([said, *(suspicion(each, label) for each in answer.suspected)])
+        text += f"; a change below the threshold: {_effect(answer.below)}"
+    return "; ".join([text, *(suspicion(each, label) for each in answer.suspected)])
 
 
 def certified(summary: Summary) -> str:
@@ -143,16 +143,16 @@ def reservations(summary: Summary, factor: float = 1.0, *, linked: bool = True) 
 
     `factor` is the size of the change: after/before. `linked`: whether a linker made the measured program.
     """
-    said = []
+    remarks = []
     if summary.layouts == 1 and 1.0 / LARGEST_LAYOUT_EFFECT < factor < LARGEST_LAYOUT_EFFECT:
-        said.append(layout_words(linked=linked))
+        remarks.append(layout_words(linked=linked))
     if not summary.is_only_change:
         largest = f" up to {_percent(summary.possible)}" if summary.possible < 1 else ""
-        said.append(f"another change{largest} is possible")
+        remarks.append(f"another change{largest} is possible")
     spread = summary.spread
     if spread is not None and max(spread, 1 / spread if spread else math.inf) >= SPREADS_DIFFER:
-        said.append(f"samples scatter {spread:.2g} times as much after the change")
-    return tuple(said)
+        remarks.append(f"samples scatter {spread:.2g} times as much after the change")
+    return tuple(remarks)
 
 
 def suspicion(suspected: Suspicion, label: Label) -> str:
@@ -173,8 +173,8 @@ def suspicion(suspected: Suspicion, label: Label) -> str:
         parts.append(f"about {counted(suspected.blocks_left, 'more block')}")
     if suspected.possible < 1:
         parts.append(f"change at most {_percent(suspected.possible)}")
-    who, sure = _where(suspected.positions, label), _sure(suspected.confidence)
-    return f"likely {who}, {sure}, not certified: {', '.join(parts)}"
+    where, sure = _where(suspected.positions, label), _sure(suspected.confidence)
+    return f"likely {where}, {sure}, not certified: {', '.join(parts)}"
 
 
 def belief_words(

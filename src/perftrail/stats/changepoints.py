@@ -1,13 +1,13 @@
 """Change points of a metric along a measured history: position, effect, size and significance.
 
-`series_noise` has the levels and their noise.
+The levels and their noise are in `series_noise`.
 
 **Detection.** Kernel change point detection in overlapping blocks proposes candidates. Each noise model is weighted by
 its likelihood, with its best number of steps. A test then drops the weakest candidate until all others are
 significant. Its statistic is the log likelihood ratio of two levels to one, divided by the noise's inflation. Its
-p-value is the tail of chi-square with one degree of freedom, times the number of tested splits and (doubling) lengths.
-A size is a step divided by the noise of one level. Assumes one level between points, and one kind of noise along
-the whole history. A ramp is reported as a staircase.
+p-value is the tail of chi-square with one degree of freedom, times the number of tested splits and of tested
+lengths, which double. A size is a step divided by the noise of one level. It assumes one level between two points, and
+one kind of noise along the whole history. A ramp is reported as a staircase.
 """
 
 from __future__ import annotations
@@ -62,20 +62,22 @@ Series of fewer than `FEWEST` levels are exempt: they are usually releases, and 
 BURST = 10
 """Longest burst, in levels. A shift that returns is not an alert if both neighbouring ranges are twice as long."""
 
-APART = range(3, 9)
-"""Distances between levels that also show noise: neighbours alone miss slow drift."""
+LAGS = range(3, 9)
+"""Distances, in levels, at which differences also estimate the noise: neighbours alone miss slow drift."""
 
 REACH = 500
-"""Number of levels on each side of a point that judge it. More would not change the result."""
+"""A point is tested with at most this many levels on each side. More would not change the result."""
 
-ASTRAY = 0.25
-"""Density of garbage at the level beyond a split, as a share of the peak."""
+GARBAGE_DENSITY = 0.25
+"""Density of garbage as a share of the peak when a split is located; in `log_likelihoods` it is 1."""
 
 SHORT = 40
 """In series of at most this length, every gap is a candidate."""
 
 BLOCK = 128
 STEP = 96
+"""Levels in a block of the detector, and between the starts of two blocks."""
+
 COARSER = 8
 """Number of levels that are combined into one of the next coarser series."""
 
@@ -83,7 +85,7 @@ GAMMA = 0.125
 """1 / (2 w^2), for a kernel that is two standard errors wide (docs/explanation/change-points.md)."""
 
 PENALTY = 2.0
-"""Minimum gain of a candidate, in units of a level. It is low, because the test follows."""
+"""The detector's penalty for each candidate. It is low, because a test follows."""
 
 NOISE_BLOCK = 500
 NOISE_BLOCKS = 4
@@ -95,9 +97,10 @@ SEARCH_SHARE = 0.5
 SEARCH_FALSE_ALARMS = 0.05
 """False alarms of a search's prior: it also uses points that are not significant enough to show."""
 
-_ROUNDS = 4
-_MOST_MOVES = 4
+_FIT_ROUNDS = 4
+_MOST_REFINEMENTS = 4
 _QUANTILE = 1.96
+"""Of the normal distribution, for 95 % intervals."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,7 +174,7 @@ def changes_of(samples: SampleColumns, *, false_alarms: float = FALSE_ALARMS) ->
     noise = INDEPENDENT if len(levels) < FEWEST else _noise(levels, splits, false_alarms)
     series = _Series(levels, noise)
     splits = series.prune(splits, false_alarms)
-    for _ in range(_MOST_MOVES):
+    for _ in range(_MOST_REFINEMENTS):
         before, splits = splits, series.prune(series.refine(splits), false_alarms)
         if splits == before:
             break
@@ -223,7 +226,7 @@ def _noise(levels: Levels, splits: Sequence[int], false_alarms: float) -> Noise:
     return Noise.of(np.sum(found, axis=0))
 
 
-def _searched(levels: float) -> float:
+def _test_count(levels: float) -> float:
     """Return the number of tested splits, times the tested lengths of the ranges on both sides."""
     return (levels - 1) * math.log2(levels)
 
@@ -233,7 +236,7 @@ def _least_gain(levels: int, false_alarms: float) -> float:
     low, high = 0.0, 100.0
     for _ in range(30):
         middle = (low + high) / 2.0
-        enough = _searched(levels) * math.erfc(math.sqrt(middle)) <= false_alarms
+        enough = _test_count(levels) * math.erfc(math.sqrt(middle)) <= false_alarms
         low, high = (low, middle) if enough else (middle, high)
     return high
 
@@ -281,7 +284,7 @@ class _Series:
         self._levels = levels if noise is INDEPENDENT else levels.noisier(noise.scale)
         self._noise = noise
         # Correlated levels count as fewer independent ones, so that fewer splits can gain by chance.
-        self._searched = _searched(max(2.0, len(levels) / noise.inflation(REACH, REACH)))
+        self._test_count = _test_count(max(2.0, len(levels) / noise.inflation(REACH, REACH)))
         self._fits: dict[tuple[int, int], _Fit] = {}
 
     def prune(self, splits: Sequence[int], false_alarms: float) -> list[int]:
@@ -318,10 +321,11 @@ class _Series:
         """Describe each split as a `ChangePoint`."""
         bounds = [0, *splits, len(self._levels)]
         positions = self._levels.positions.tolist()
-        noise = self._of_one_level(splits)
-        more_odd = ALERT_ODD_BUILDS if len(self._levels) >= FEWEST else 0.0
-        odd = replace(self._plain, garbage=np.minimum(0.5, self._plain.garbage + more_odd))
-        doubting, bursts = _Series(odd, self._noise), self._bursts(bounds, ALERT_SIZE * noise)
+        noise = self._level_noise(splits)
+        odd_builds = ALERT_ODD_BUILDS if len(self._levels) >= FEWEST else 0.0
+        more_garbage = replace(self._plain, garbage=np.minimum(0.5, self._plain.garbage + odd_builds))
+        with_odd_builds = _Series(more_garbage, self._noise)
+        bursts = self._bursts(bounds, ALERT_SIZE * noise)
         for first, split, last in zip(bounds, bounds[1:], bounds[2:], strict=False):
             start, posterior = self._posterior(first, split, last)
             earliest, latest = _shortest(posterior)
@@ -330,7 +334,7 @@ class _Series:
             error = _QUANTILE * math.hypot(before.error, after.error)
             error *= math.sqrt(self._inflation(first, split, last))
             least = (abs(step) - error) / noise
-            significant = doubting._p_value(doubting._gain(first, split, last)) <= FALSE_ALARMS
+            odd_p_value = with_odd_builds._p_value(with_odd_builds._gain(first, split, last))
             yield ChangePoint(
                 position=positions[split],
                 previous=positions[split - 1],
@@ -345,7 +349,7 @@ class _Series:
                 size=abs(step) / noise,
                 size_low=max(0.0, least),
                 size_high=(abs(step) + error) / noise,
-                alert=least > ALERT_SIZE and significant and split not in bursts,
+                alert=least > ALERT_SIZE and odd_p_value <= FALSE_ALARMS and split not in bursts,
             )
 
     def _dropping(self, splits: Sequence[int]) -> Iterator[tuple[list[int], float]]:
@@ -368,16 +372,14 @@ class _Series:
         found: Floats = self._levels.values - np.repeat(levels, np.diff(bounds))
         return found
 
-    def _of_one_level(self, splits: Sequence[int]) -> float:
+    def _level_noise(self, splits: Sequence[int]) -> float:
         """Return the standard deviation of one level: the larger estimate of neighbours and of distant levels."""
         inside = np.repeat(np.arange(len(splits) + 1), np.diff([0, *splits, len(self._levels)]))
         values = self._levels.values
-        apart = [
-            (values[lag:] - values[:-lag])[inside[lag:] == inside[:-lag]]
-            for lag in APART
-            if lag < len(values)
+        distant = [
+            (values[lag:] - values[:-lag])[inside[lag:] == inside[:-lag]] for lag in LAGS if lag < len(values)
         ]
-        differences = np.concatenate(apart) if apart else np.empty(0)
+        differences = np.concatenate(distant) if distant else np.empty(0)
         wide = spread(differences) / math.sqrt(2.0) if len(differences) >= FEW else 0.0
         return max(wide, float(np.median(self._plain.errors)))
 
@@ -407,7 +409,7 @@ class _Series:
 
     def _p_value(self, gain: float) -> float:
         """Return an upper bound of the p-value: the tail of chi-square, times the number of tests."""
-        return min(1.0, self._searched * math.erfc(math.sqrt(max(gain, 0.0))))
+        return min(1.0, self._test_count * math.erfc(math.sqrt(max(gain, 0.0))))
 
     def _sides(self, first: int, split: int, last: int) -> tuple[_Fit, _Fit]:
         return self._side(max(first, split - REACH), split), self._side(split, min(last, split + REACH))
@@ -427,7 +429,7 @@ class _Series:
         """
         before, after = self._sides(first, split, last)
         low, high = max(first, split - REACH), min(last, split + REACH)
-        garbage = self._levels.garbage[low:high] * ASTRAY
+        garbage = self._levels.garbage[low:high] * GARBAGE_DENSITY
         away = self._levels.values[low:high] - np.array([[before.level], [after.level]])
         found = log_likelihoods(away / self._levels.errors[low:high], garbage)
         weights = np.cumsum(found[0] - found[1])[:-1] / self._inflation(first, split, last)
@@ -448,7 +450,7 @@ def _fit(levels: Levels, first: int, last: int, starts: Sequence[float]) -> _Fit
     values, errors = levels.values[first:last], levels.errors[first:last]
     bounds, garbage = levels.bounds[first:last], levels.garbage[first:last]
     found, clean, variances = np.array(starts)[:, None], 1.0 - garbage, errors**2
-    for _ in range(_ROUNDS):
+    for _ in range(_FIT_ROUNDS):
         inlier = clean * np.exp(-0.5 * ((values - found) / bounds) ** 2)
         weight = inlier / (inlier + garbage) / variances
         total = weight.sum(axis=1)

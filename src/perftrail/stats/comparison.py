@@ -37,7 +37,9 @@ RATES = np.array([0.1, 0.25, 0.5, 1.0, 2.0, 1.0])
 """The bets: each stakes its share of the wealth on ``tanh(rate * difference / scale)``."""
 
 _GRID: Floats = np.arange(17, dtype=np.float64)
-_MOST_KNOWN = 200
+_MOST_CACHED = 200
+"""Largest number of values whose pairs of indices are cached."""
+
 _DISTINCT_RATES, _RATE_OF_BET = np.unique(RATES, return_inverse=True)
 
 FIRST = 8
@@ -117,10 +119,10 @@ def careful_bounds(differences: Floats, level: float) -> Bounds:
     """
     if len(differences) == 0:
         return Bounds(low=-math.inf, high=math.inf)
-    return Bounds(low=_carefully_lowest(differences, level), high=-_carefully_lowest(-differences, level))
+    return Bounds(low=_careful_lowest(differences, level), high=-_careful_lowest(-differences, level))
 
 
-def _carefully_lowest(differences: Floats, level: float) -> float:
+def _careful_lowest(differences: Floats, level: float) -> float:
     scale, wanted, more = scales(differences), math.log(1 / level), inflation(differences, level)
     if more == 1.0:
         return _lowest(differences, scale, wanted)
@@ -212,11 +214,11 @@ def _median(values: Floats) -> float:
 
 def _triangle(count: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
     """Return the indices of every pair of `count` values, each value with itself included."""
-    return _known_triangle(count) if count <= _MOST_KNOWN else np.triu_indices(count)
+    return _cached_triangle(count) if count <= _MOST_CACHED else np.triu_indices(count)
 
 
 @lru_cache(maxsize=64)
-def _known_triangle(count: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+def _cached_triangle(count: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
     return np.triu_indices(count)
 
 
@@ -249,7 +251,7 @@ def _lowest(differences: Floats, scale: float | Floats, wanted: float) -> float:
     return low
 
 
-SEEN = 0.8
+POWER = 0.8
 """Power at the minimum detectable change."""
 
 FAMILY_ERROR = 0.01
@@ -336,8 +338,8 @@ class Rule:
         return needed(self.level / TESTS / 2.0)
 
     @property
-    def worth(self) -> float:
-        """Logarithm of the smallest ratio above 1 that is worth reporting."""
+    def log_threshold(self) -> float:
+        """The threshold on the scale of logarithms: log(1 + threshold)."""
         return math.log1p(self.threshold)
 
     @property
@@ -396,7 +398,7 @@ def compare_once(first: Sequence[float], second: Sequence[float], rule: Rule) ->
 
 def _signed_rank_bounds(ratios: Floats, value: float, level: float) -> tuple[float, float]:
     """Return the shifts that the signed-rank test accepts, widened around the centre for correlated neighbours."""
-    low, high = accepted_shifts(walsh(ratios), len(ratios), level)
+    low, high = accepted_shifts(walsh_averages(ratios), len(ratios), level)
     wider = math.sqrt(inflation(ratios, level / 2.0))
     return value - wider * (value - low), value + wider * (high - value)
 
@@ -420,7 +422,7 @@ def _comparison(
         low, high, enough = least, largest, False
     verdict = Verdict.UNCLEAR
     if enough:
-        verdict = judged(value, low, high, significant=significant, worth=rule.worth)
+        verdict = verdict_of(value, low, high, significant=significant, log_threshold=rule.log_threshold)
     return Comparison(
         effect=math.exp(value),
         low=math.exp(low),
@@ -428,15 +430,20 @@ def _comparison(
         confidence=1.0 - rule.error if enough else 1.0 - 2.0 ** (1 - len(ratios)),
         level=level,
         pairs=len(ratios),
-        minimum_detectable=seen(low, high, level) if enough else None,
+        minimum_detectable=minimum_detectable_change(low, high, level) if enough else None,
         verdict=verdict,
-        settled=is_settled(verdict, low, high, worth=rule.worth) or len(ratios) >= rule.most,
+        settled=is_settled(verdict, low, high, log_threshold=rule.log_threshold) or len(ratios) >= rule.most,
     )
 
 
-def is_settled(verdict: Verdict, low: float, high: float, *, worth: float) -> bool:
-    """Return whether a verdict is final: `SAME`, or a difference whose interval, in logarithms, is beyond `worth`."""
-    return verdict is Verdict.SAME or (verdict is not Verdict.UNCLEAR and max(low, -high) >= worth - ALIKE)
+def is_settled(verdict: Verdict, low: float, high: float, *, log_threshold: float) -> bool:
+    """Return whether a verdict is final: `SAME`, or a difference whose interval is beyond the threshold.
+
+    `low` and `high` are logarithms.
+    """
+    return verdict is Verdict.SAME or (
+        verdict is not Verdict.UNCLEAR and max(low, -high) >= log_threshold - ALIKE
+    )
 
 
 def signed_rank_p(differences: Floats) -> float:
@@ -504,26 +511,26 @@ def log_ratios(first: Sequence[float], second: Sequence[float]) -> Floats:
     return ratios
 
 
-def seen(low: float, high: float, level: float) -> float:
-    """Return the relative change that an interval of this width (in logarithms) detects with power `SEEN`."""
+def minimum_detectable_change(low: float, high: float, level: float) -> float:
+    """Return the relative change that an interval of this width (in logarithms) detects with this `POWER`."""
     bound = NormalDist().inv_cdf(1.0 - level / 2.0)
-    return math.expm1((bound + NormalDist().inv_cdf(SEEN)) * (high - low) / 2.0 / bound)
+    return math.expm1((bound + NormalDist().inv_cdf(POWER)) * (high - low) / 2.0 / bound)
 
 
-def judged(value: float, low: float, high: float, *, significant: bool, worth: float) -> Verdict:
-    """Return the verdict for an effect and its interval, in logarithms; within `worth` two subjects are the same.
+def verdict_of(value: float, low: float, high: float, *, significant: bool, log_threshold: float) -> Verdict:
+    """Return the verdict for an effect and its interval, in logarithms.
 
-    Many equal pairs can make the test significant although the interval contains no change. Such a verdict is
-    unclear.
+    Subjects whose whole interval is within the threshold are the same. Many equal pairs can make the test significant
+    although the interval contains no change. Such a verdict is unclear.
     """
-    if -worth < low and high < worth:
+    if -log_threshold < low and high < log_threshold:
         return Verdict.SAME
     if significant and not low <= 0.0 <= high:
         return Verdict.SLOWER if value > 0.0 else Verdict.FASTER
     return Verdict.UNCLEAR
 
 
-def walsh(ratios: Floats) -> Floats:
+def walsh_averages(ratios: Floats) -> Floats:
     """Return every average of two differences, each with itself included, ascending."""
     rows, columns = _triangle(len(ratios))
     averages: Floats = np.sort((ratios[rows] + ratios[columns]) / 2.0)

@@ -391,7 +391,7 @@ LEAST = 5
 RATE = 80.0
 """Additional voluntary switches per second above which threads wait for each other."""
 
-OF_WAITS = (Cause.LOCK, Cause.HANDOVER, Cause.HIDDEN_LOCK, Cause.SERIAL)
+WAITING_CAUSES = (Cause.LOCK, Cause.HANDOVER, Cause.HIDDEN_LOCK, Cause.SERIAL)
 """Causes in which threads wait."""
 
 MORE = "raise measure.invocations: more samples narrow the intervals"
@@ -431,31 +431,33 @@ class Contention:
 def contention(threads: ThreadSamples) -> Contention:
     """Return why a benchmark scales poorly, from its samples with one thread and with more."""
     if 1 not in threads.counts:
-        return _cannot("there are no samples with one thread", "add 1 to the values of the thread parameter")
+        return _cannot_tell(
+            "there are no samples with one thread", "add 1 to the values of the thread parameter"
+        )
     several = [count for count in threads.within if count > 1]
     if not several:
         processors = threads.processors.count
-        return _cannot(
+        return _cannot_tell(
             f"every measured thread count exceeds this machine's processors ({processors})",
             f"measure 2 to {processors} threads" if processors > 1 else "use a machine with more processors",
         )
-    if not all(_known(threads, 1, count) for count in several):
-        return _cannot(f"fewer than {LEAST} samples have wall and CPU time at both counts", MORE)
+    if not all(_enough_pairs(threads, 1, count) for count in several):
+        return _cannot_tell(f"fewer than {LEAST} samples have wall and CPU time at both counts", MORE)
     free = [count for count in several if count + _taken(threads, count) <= threads.processors.count + SOME]
     if not free:
         taken = _taken(threads, several[0])
-        return _cannot(
+        return _cannot_tell(
             f"other processes used {taken:.1f} of {threads.processors.count} CPUs, so that threads lacked cores",
             QUIET,
         )
-    return _at(threads, free[-1])
+    return _contention_at(threads, free[-1])
 
 
-def _cannot(reason: str, next_step: str) -> Contention:
+def _cannot_tell(reason: str, next_step: str) -> Contention:
     return Contention(outcome=Outcome.CANNOT_TELL, threads=None, reason=reason, next_step=next_step)
 
 
-def _known(threads: ThreadSamples, first: int, second: int) -> bool:
+def _enough_pairs(threads: ThreadSamples, first: int, second: int) -> bool:
     return all(
         len(threads.paired(metric, first, second)[0]) >= LEAST for metric in ("wall", "cpu", threads.metric)
     )
@@ -470,7 +472,7 @@ def _taken(threads: ThreadSamples, count: int) -> float:
     return taken if taken > SOME * threads.processors.count else 0.0
 
 
-def _at(threads: ThreadSamples, count: int) -> Contention:
+def _contention_at(threads: ThreadSamples, count: int) -> Contention:
     found = scaling_ratio(threads, 1, count)
     assert found is not None
     efficiency = found.times(1.0 / count)
@@ -510,7 +512,7 @@ def _uncounted_share(signs: dict[str, LossIndicator]) -> Interval:
 
 def _next_step(causes: tuple[Cause, ...], signs: dict[str, LossIndicator]) -> str:
     """Return how to separate causes with equal symptoms: counters, a trace of system calls, or more samples."""
-    if {*OF_WAITS, Cause.SPINNING} & {*causes} and "uncounted_wait" not in signs:
+    if {*WAITING_CAUSES, Cause.SPINNING} & {*causes} and "uncounted_wait" not in signs:
         return 'add counters = ["locks"] to the benchmark: counted locks and waits separate more causes'
     if Cause.FALSE_SHARING in causes and "instructions" not in signs:
         return (
@@ -571,8 +573,7 @@ def _burning(threads: ThreadSamples, signs: dict[str, LossIndicator], count: int
         causes = [each for each in causes if not (more and each not in executed)]
         causes = [each for each in causes if not (alike and each in executed)]
     found = scaling_ratio(threads, 1, count)
-    if (
-        found is not None and found.high < 1.0 / MOST_SHARED
-    ):  # sharing a resource does not cost more than it gains
+    if found is not None and found.high < 1.0 / MOST_SHARED:
+        # Sharing a resource does not cost more than it gains.
         causes = [each for each in causes if each not in (Cause.MEMORY, Cause.SLOWER_CORES)]
     return tuple(causes)

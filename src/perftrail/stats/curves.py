@@ -46,8 +46,8 @@ class Curve:
     """Levels along an axis. All arrays have shape (n,), `xs` ascends.
 
     `logs` are natural logarithms of levels. `errors` are their standard errors, zero if no point was `repeated`.
-    `beyond` is the first point that was given up, if it bounds the metric. `worth` is the effective number of
-    independent points, None for all of them.
+    `beyond` is the first point that was given up, if it bounds the metric. `effective_points` is the number of
+    independent points; None if all are.
     """
 
     xs: Floats
@@ -55,7 +55,7 @@ class Curve:
     errors: Floats
     beyond: Bound | None = None
     repeated: bool = False
-    worth: float | None = None
+    effective_points: float | None = None
 
     def __len__(self) -> int:
         return len(self.xs)
@@ -69,18 +69,18 @@ class Curve:
             errors=self.errors[cut],
             beyond=self.beyond if last >= len(self) else None,
             repeated=self.repeated,
-            worth=self.worth,
+            effective_points=self.effective_points,
         )
 
 
-def curve_of(readings: AxisValues, *, resolution: float = 0.0, beyond: Bound | None = None) -> Curve:
+def curve_of(values_by_x: AxisValues, *, resolution: float = 0.0, beyond: Bound | None = None) -> Curve:
     """Return the curve of measured values; values that are not finite and positive are ignored.
 
     `resolution` is the possible error of each value, in the metric's unit.
     """
     usable = [
         (float(x), np.log(kept))
-        for x, values in sorted(readings, key=lambda each: each[0])
+        for x, values in sorted(values_by_x, key=lambda each: each[0])
         if math.isfinite(x) and (kept := [value for value in values if 0.0 < value < math.inf])
     ]
     xs = np.array([x for x, _ in usable], dtype=np.float64)
@@ -135,14 +135,14 @@ class Crossing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class CurveComparison:
     """Which of two curves is lower, by range of the axis."""
 
     ranges: tuple[CurveRange, ...]
     crossings: tuple[Crossing, ...]
 
 
-def crossings(first: Curve, second: Curve) -> Comparison | None:
+def crossings(first: Curve, second: Curve) -> CurveComparison | None:
     """Compare two curves at their common positive values; `None` if there are none."""
     xs, at, other_at = np.intersect1d(first.xs, second.xs, return_indices=True)
     usable = xs > 0.0
@@ -153,7 +153,9 @@ def crossings(first: Curve, second: Curve) -> Comparison | None:
     errors = np.sqrt(_variance(first)[at] + _variance(second)[other_at])
     bound = NormalDist().inv_cdf(1.0 - ERROR / 2.0 / len(xs))
     signs = np.where(np.abs(away) > bound * errors, np.sign(away), 0.0).astype(np.int64)
-    return Comparison(ranges=_ranges(xs, away, signs), crossings=_crossings(np.log(xs), away, errors, signs))
+    return CurveComparison(
+        ranges=_ranges(xs, away, signs), crossings=_crossings(np.log(xs), away, errors, signs)
+    )
 
 
 def _variance(curve: Curve) -> Floats:

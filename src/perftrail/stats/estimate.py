@@ -65,7 +65,7 @@ def estimate(values: Sequence[float], *, confidence: float = 0.95) -> Estimate:
 
 
 def _between(outer: float, inner: float, weight: float) -> float:
-    """Interpolate between two values; rounding does not exceed either."""
+    """Return the weighted mean of two values. Rounding does not move it beyond either."""
     value = (1.0 - weight) * outer + weight * inner
     return min(max(value, min(outer, inner)), max(outer, inner))
 

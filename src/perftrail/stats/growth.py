@@ -14,7 +14,7 @@ counts as constant. If a power law or a break is `ODDS` times likelier than ever
 If points differ from every shape by more than their samples vary, the difference is systematic and smooth, as
 with cache misses. Then n points count as `SMOOTH` independent ones, and close orders (n and n log n) are not
 separated. A break is a shape with two exponents (Muggeo 2003 calls it broken-line regression); at most one is
-reported. Assumes one regime except for the break.
+reported. It assumes one shape along the whole axis, except for the break.
 """
 
 from __future__ import annotations
@@ -52,8 +52,9 @@ SMOOTH = 3.0
 BELOW, ABOVE = 7.0, 4.0
 """Constant costs range from 1/1000 of the smallest varying cost to 50 times the largest."""
 
-_ROUNDS = 5
+_GRID_ROUNDS = 5
 _NEGLIGIBLE = 14.0
+"""Cells whose log evidence is this much below the largest are outside of the next, finer grid."""
 
 Shape = Callable[[Sequence["Floats"], "Floats"], "Floats"]
 """Function of open parameters, arrays of shape (cells,), and xs, shape (n,); returns logarithms, shape (cells, n)."""
@@ -93,11 +94,11 @@ def shape_evidence(
     """
     count = cells or {0: 1, 1: 96, 2: 56}.get(len(bounds), 20)
     box = list(bounds)
-    for number in range(_ROUNDS):
+    for number in range(_GRID_ROUNDS):
         axes = [low + (np.arange(count) + 0.5) * (high - low) / count for low, high in box]
         nodes = _cells(axes)
         found, growths, chi_squares, fits = _evidence(curve, shape, nodes)
-        if number == _ROUNDS - 1 or not box:
+        if number == _GRID_ROUNDS - 1 or not box:
             break
         near = nodes[:, found > found.max() - _NEGLIGIBLE]
         box = [
@@ -151,7 +152,7 @@ def _evidence(curve: Curve, shape: Shape, nodes: Floats) -> tuple[Floats, Floats
     away = curve.logs - shapes
     level = away @ weights / weights.sum()
     chi_squares = ((away - level[:, None]) ** 2) @ weights
-    freedom = (len(curve) if curve.worth is None else curve.worth) - 1 + TRUST
+    freedom = (len(curve) if curve.effective_points is None else curve.effective_points) - 1 + TRUST
     found = -freedom / 2.0 * np.log(TRUST + chi_squares)
     if curve.beyond is not None:
         spread = np.sqrt((TRUST + chi_squares) / freedom * (np.median(variances) + 1.0 / weights.sum()))
@@ -196,7 +197,7 @@ FUNCTIONS: Mapping[Order, Callable[[float], float]] = {
 """Growth with n for each order without open parameters."""
 
 
-def named(curve: Curve) -> Mapping[Order, ShapeEvidence]:
+def evidence_of_orders(curve: Curve) -> Mapping[Order, ShapeEvidence]:
     """Return the evidence of every possible order. Logarithms need n of at least 1, and some n above 1."""
     found = {Order.CONSTANT: shape_evidence(curve, _level, [])}
     for order, power in ((Order.LINEAR, 1.0), (Order.QUADRATIC, 2.0), (Order.CUBIC, 3.0)):
@@ -265,7 +266,7 @@ def _log_log(xs: Floats) -> Floats:
     return logs
 
 
-SIDE = 3
+LEAST_PER_SIDE = 3
 """Minimum number of points on each side of a break."""
 
 NOTABLE = 0.1
@@ -320,7 +321,7 @@ def _possible_positions(curve: Curve) -> list[float]:
     return [
         position
         for position in sorted((*xs, *halves))
-        if sum(x < position for x in xs) >= SIDE and sum(x > position for x in xs) >= SIDE
+        if sum(x < position for x in xs) >= LEAST_PER_SIDE and sum(x > position for x in xs) >= LEAST_PER_SIDE
     ]
 
 
@@ -376,8 +377,8 @@ class Growth:
     `orders` are the remaining orders with their probabilities, likeliest first. There are several if they cannot be
     separated, and none if the curve follows none. `exponent` is that of a power law, without the constant cost
     unless the metric may be constant. `start` is the constant cost in the metric's unit, if the likeliest order has
-    a relevant one. `misfit` is the relative distance of points from the fit; `systematic` says that samples do not
-    explain it. `factor` is the ratio of the last point to the first.
+    a relevant one. `misfit` is the relative distance of points from the fit. `systematic`: the samples' variation does
+    not explain it. `factor` is the ratio of the last point to the first.
     """
 
     orders: Mapping[Order, float]
@@ -399,7 +400,7 @@ def growth(curve: Curve) -> Growth | None:
     curve = curve.part(int(np.searchsorted(curve.xs, 0.0, side="right")), len(curve))
     if len(curve) < LEAST_POINTS:
         return None
-    found, free = named(curve), power_law(curve)
+    found, free = evidence_of_orders(curve), power_law(curve)
     nearest = min(each.chi_square for each in (*found.values(), free)) / len(curve)
     bend = None
     if nearest >= 1.0:
@@ -407,8 +408,8 @@ def growth(curve: Curve) -> Growth | None:
         bend = break_point(curve, known + math.log(ODDS))
     systematic = bend is None and curve.repeated and nearest > MISFIT
     if systematic:
-        curve = replace(curve, worth=SMOOTH)
-        found, free = named(curve), power_law(curve)
+        curve = replace(curve, effective_points=SMOOTH)
+        found, free = evidence_of_orders(curve), power_law(curve)
     weights = probabilities(found)
     remaining = _remaining(weights, least=1.0 - SURE if systematic else 0.0)
     likeliest = max(weights, key=lambda order: weights[order])
@@ -457,6 +458,6 @@ def _start(curve: Curve, order: Order, best: ShapeEvidence) -> float | None:
         return None
     function = FUNCTIONS[order]
     first, last = (float(function(curve.xs[at])) for at in (0, -1))
-    cheapest, dearest = (math.exp(float(best.fit[at])) for at in (0, -1))
-    start = cheapest - (dearest - cheapest) / (last - first) * first
-    return start if start >= MATTERS * cheapest else None
+    lowest, highest = (math.exp(float(best.fit[at])) for at in (0, -1))
+    start = lowest - (highest - lowest) / (last - first) * first
+    return start if start >= MATTERS * lowest else None

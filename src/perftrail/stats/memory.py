@@ -184,7 +184,7 @@ WORTH = 0.02
 """Smallest growth over the whole series, as a share of the level, that is worth reporting."""
 
 SLOWING = 0.5
-"""A leak continues: its second half grows at least half as fast as its first."""
+"""A leak continues if its second half grows at least this many times as fast as its first."""
 
 
 class Leak(StrEnum):
@@ -220,7 +220,7 @@ def over_time(series: Sequence[tuple[float, float]], *, resolution: float = 0.0)
         times, values = times[late], values[late]
     slopes = _slopes(times, values)
     slope, low, high = _sen(slopes, len(times))
-    p_value = _chance(values)
+    p_value = _rise_p_value(values)
     span = float(times[-1] - times[0])
     worth = max(resolution, WORTH * float(np.median(values)))
     return OverTime(
@@ -273,7 +273,7 @@ def _sen(slopes: Floats, count: int) -> tuple[float, float, float]:
     return float(np.median(slopes)), float(slopes[outside]), float(slopes[len(slopes) - 1 - outside])
 
 
-def _chance(values: Floats) -> float:
+def _rise_p_value(values: Floats) -> float:
     """Return the p-value of the rise: Kendall's exact distribution, ties counted as falls."""
     first, second = np.triu_indices(len(values), k=1)
     rises = int((values[second] > values[first]).sum())

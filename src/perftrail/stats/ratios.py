@@ -8,8 +8,8 @@ applies. With fewer rounds, their mean has Student's t, assuming approximately n
 `compare_unpaired` compares unpaired samples by the Wilcoxon-Mann-Whitney rank-sum test on logarithms, assuming
 independent values. Anything else that changed between the samples, such as the machine's state, is part of the effect.
 `difference` compares one of many metrics on a log scale, after adding a floor below which values do not matter: the
-change from 1 to 2 system calls matters less than that from 1,000 to 2,000. Differences are ranked by what exceeds
-their noise (Student's t over independent runs, one error for the whole report).
+change from 1 to 2 system calls matters less than that from 1,000 to 2,000. Differences are ranked by the part that
+exceeds their noise (Student's t over independent runs, one error for the whole report).
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from perftrail.stats.comparison import (
-    SEEN,
+    POWER,
     Comparison,
     Rule,
     Verdict,
     accepted_shifts,
     compare_once,
-    judged,
     left_out,
     log_ratios,
-    seen,
-    walsh,
+    minimum_detectable_change,
+    verdict_of,
+    walsh_averages,
 )
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     Floats = npt.NDArray[np.float64]
 
 LEVEL = 0.05
+"""Error of an interval, both sides together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +62,7 @@ class Interval:
 
     def inverse(self) -> Interval:
         """Return one over the value, which must be positive."""
-        return self.mapped(-1.0)
+        return self.to_power(-1.0)
 
     def times(self, factor: float) -> Interval:
         """Return the value times a positive constant."""
@@ -73,7 +74,7 @@ class Interval:
             pairs=self.pairs,
         )
 
-    def mapped(self, power: float) -> Interval:
+    def to_power(self, power: float) -> Interval:
         """Return the value raised to a power; the value must be positive."""
         ends = sorted((self.low**power, self.high**power))
         return Interval(
@@ -92,7 +93,7 @@ def centre(values: Sequence[float], *, level: float = LEVEL) -> Interval:
     """
     if not values:
         raise ValueError("an interval needs at least one value")
-    averages = walsh(np.array(values, dtype=np.float64))
+    averages = walsh_averages(np.array(values, dtype=np.float64))
     low, high = accepted_shifts(averages, len(values), level)
     enough = left_out(len(values), level) > 0
     return Interval(
@@ -176,8 +177,8 @@ def _by_students_t(logs: Floats, exact: Comparison, rule: Rule) -> Comparison:
         low=math.exp(low),
         high=math.exp(high),
         confidence=1.0 - rule.error,
-        minimum_detectable=seen(low, high, rule.level),
-        verdict=judged(value, low, high, significant=True, worth=rule.worth),
+        minimum_detectable=minimum_detectable_change(low, high, rule.level),
+        verdict=verdict_of(value, low, high, significant=True, log_threshold=rule.log_threshold),
         settled=True,
     )
 
@@ -205,7 +206,7 @@ def compare_unpaired(
     left_out = _left_out(len(one), len(other), level)
     edge = max(0, left_out - 1)  # too few values for any verdict: the interval is their range
     value, low, high = (float(each) for each in (np.median(shifts), shifts[edge], shifts[-1 - edge]))
-    verdict = judged(value, low, high, significant=left_out > 0, worth=math.log1p(threshold))
+    verdict = verdict_of(value, low, high, significant=left_out > 0, log_threshold=math.log1p(threshold))
     return Comparison(
         effect=math.exp(value),
         low=math.exp(low),
@@ -213,7 +214,7 @@ def compare_unpaired(
         confidence=1.0 - level,
         level=level,
         pairs=min(len(first), len(second)),
-        minimum_detectable=seen(low, high, level) if left_out else None,
+        minimum_detectable=minimum_detectable_change(low, high, level) if left_out else None,
         verdict=verdict if left_out else Verdict.UNCLEAR,
         settled=True,
     )
@@ -248,18 +249,18 @@ def _left_out(first: int, second: int, level: float) -> int:
 
 def _rank_sums(first: int, second: int) -> Floats:
     """Return P(k pairs have their larger value in the second sample) for each k, if the samples do not differ."""
-    sizes = [np.array([1.0]) for _ in range(second + 1)]
+    previous_row = [np.array([1.0]) for _ in range(second + 1)]
     for one in range(1, first + 1):
-        fresh = [np.array([1.0])]
+        row = [np.array([1.0])]
         for other in range(1, second + 1):
             # The largest of all values is in the second sample (above `one` values) or in the first.
             share = other / (one + other)
             sums = np.zeros(one * other + 1)
-            sums[one:] += share * fresh[other - 1]
-            sums[: (one - 1) * other + 1] += (1.0 - share) * sizes[other]
-            fresh.append(sums)
-        sizes = fresh
-    return sizes[second]
+            sums[one:] += share * row[other - 1]
+            sums[: (one - 1) * other + 1] += (1.0 - share) * previous_row[other]
+            row.append(sums)
+        previous_row = row
+    return previous_row[second]
 
 
 REPORT_ERROR = 0.01
@@ -279,7 +280,7 @@ class Difference:
 
     `size` is the logarithm of after/before with the floor added to both. `lower_bound` is its absolute value minus
     noise, `upper_bound` its absolute value plus noise. `minimum_detectable` is the relative change of `before` that
-    these values would have detected with probability `SEEN`; infinite with one value each, or if `before` is zero.
+    these values would have detected with probability `POWER`; infinite with one value each, or if `before` is zero.
     """
 
     before: float
@@ -326,32 +327,36 @@ def difference(before: Sequence[float], after: Sequence[float], *, floor: float,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Noise:
-    """Distance of two medians by chance, in logarithms: exceeded by chance (`bound`), and with power (`spare`)."""
+    """Noise of the distance of two medians, in logarithms.
+
+    Equal subjects exceed `bound` with the allowed error. A real difference that is larger than `bound` by `margin` is
+    detected with probability `POWER`.
+    """
 
     bound: float
-    spare: float
+    margin: float
 
 
 def _noise(logs: Sequence[Sequence[float]], error: float) -> _Noise:
-    """Return the noise for a two-sided error of `error` and the power `SEEN`; infinite with one run each."""
+    """Return the noise for a two-sided error of `error` and the power `POWER`; infinite with one run each."""
     freedom = sum(len(each) - 1 for each in logs)
     squares = sum((value - statistics.fmean(each)) ** 2 for each in logs for value in each)
     if freedom == 0:
-        return _Noise(bound=math.inf, spare=math.inf)
+        return _Noise(bound=math.inf, margin=math.inf)
     if squares < 1e-24:
-        return _Noise(bound=0.0, spare=0.0)
+        return _Noise(bound=0.0, margin=0.0)
     from scipy.special import stdtrit  # noqa: PLC0415 - scipy is imported where it is used
 
     spread = math.sqrt(squares / freedom * sum(1.0 / len(each) for each in logs))
     return _Noise(
         bound=float(stdtrit(freedom, 1.0 - error / 2.0)) * spread,
-        spare=float(stdtrit(freedom, SEEN)) * spread,
+        margin=float(stdtrit(freedom, POWER)) * spread,
     )
 
 
 def _detectable(noise: _Noise, *, before: float, floor: float) -> float:
     """Return the relative change of `before` that the noise does not hide."""
-    shift = SMALLEST + noise.bound + noise.spare
+    shift = SMALLEST + noise.bound + noise.margin
     if before <= 0.0 or shift > WIDEST:
         return math.inf
     return math.expm1(shift) * (before + floor) / before

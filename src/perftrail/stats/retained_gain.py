@@ -36,6 +36,7 @@ FARTHEST_SHARE = 1e3
 """First and largest distance from the estimate in the search for an end of the interval."""
 
 HALVINGS = 24
+"""Steps of a bisection; the error is then below 1e-7 of the first distance between its ends."""
 
 
 class Share(StrEnum):
@@ -75,16 +76,14 @@ def estimate_retained_gain(
 ) -> RetainedGain | None:
     """Estimate the retained gain from log ratios to the old revision, unit by unit, at a two-sided level.
 
-    None if the gain itself is not significant at this level: the share then has no bound. Raises `ValueError` for
-    sequences of different lengths or without a unit.
+    Return None if the gain itself is not significant at this level: the share then has no bound. Raises `ValueError`
+    for sequences of different lengths or without a unit.
 
     >>> print(estimate_retained_gain([0.35] * 12, [0.7] * 12, level=0.01))
     RetainedGain(value=0.5, low=0.5, high=0.5, confidence=0.99, units=12)
     """
     if len(patched) != len(fixed) or not patched:
-        raise ValueError(
-            f"{len(patched)} and {len(fixed)} log ratios: a share needs one of both in each unit"
-        )
+        raise ValueError(f"{len(patched)} and {len(fixed)} log ratios: each unit needs both")
     numerators, denominators = np.array(patched, dtype=np.float64), np.array(fixed, dtype=np.float64)
     if len(fixed) < needed(level / 2.0) or not _differs(denominators, level):
         return None

@@ -459,13 +459,13 @@ def _fit(points: _Points, law: Law) -> Fit:
     covariance = solved.covariance * (excess if off else 1.0) * bound**2
     c0 = np.eye(law.parameters)[0]
     c1 = np.eye(law.parameters)[1]
-    contention = _share(solved.values, covariance, c1, c0)
+    contention = _fieller_ratio(solved.values, covariance, c1, c0)
     coherency = peak = None
     if law is Law.USL:
         c2 = np.eye(3)[2]
-        coherency = _share(solved.values, covariance, c2, c0)
-        peak = _root(_share(solved.values, covariance, c0 - c1, c2), coherency)
-    reason = _doubt(contention, coherency, misses=solved.misses, off=off)
+        coherency = _fieller_ratio(solved.values, covariance, c2, c0)
+        peak = _peak(_fieller_ratio(solved.values, covariance, c0 - c1, c2), coherency)
+    reason = _reason_to_reject(contention, coherency, misses=solved.misses, off=off)
     return Fit(
         law=law,
         single_thread_time=float(solved.values[0]),
@@ -479,7 +479,7 @@ def _fit(points: _Points, law: Law) -> Fit:
     )
 
 
-def _doubt(contention: Parameter, coherency: Parameter | None, *, misses: float, off: bool) -> str:
+def _reason_to_reject(contention: Parameter, coherency: Parameter | None, *, misses: float, off: bool) -> str:
     if off and misses > NEAR:
         return (
             f"the points are not on the curve: one is {misses * 100.0:.0f} % off, more than its samples vary"
@@ -493,21 +493,21 @@ def _doubt(contention: Parameter, coherency: Parameter | None, *, misses: float,
     return ""
 
 
-def _share(values: Floats, covariance: Floats, upper: Floats, lower: Floats) -> Parameter:
+def _fieller_ratio(values: Floats, covariance: Floats, upper: Floats, lower: Floats) -> Parameter:
     """Return a ratio of two sums of coefficients with Fieller's interval; `covariance` includes the squared bound."""
     top, bottom = float(upper @ values), float(lower @ values)
     tops, bottoms = float(upper @ covariance @ upper), float(lower @ covariance @ lower)
     both = float(upper @ covariance @ lower)
     value = top / bottom if bottom != 0.0 else math.inf
     square = bottom**2 - bottoms
-    if square <= 0.0:  # the denominator may be zero: no finite bound excludes anything on both sides
+    if square <= 0.0:  # the denominator may be zero, so that no finite interval exists
         return Parameter(value=value, low=-math.inf, high=math.inf)
     middle = top * bottom - both
     reach = math.sqrt(max(0.0, middle**2 - square * (top**2 - tops)))
     return Parameter(value=value, low=(middle - reach) / square, high=(middle + reach) / square)
 
 
-def _root(squared: Parameter, coherency: Parameter) -> Parameter | None:
+def _peak(squared: Parameter, coherency: Parameter) -> Parameter | None:
     """Return the count of the highest throughput from its square; None if the curve never falls."""
     if coherency.value <= 0.0 or squared.value <= 0.0:
         return None

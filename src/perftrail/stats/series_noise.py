@@ -15,14 +15,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from itertools import chain
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-
-if TYPE_CHECKING:
-    pass
-
 
 Floats = npt.NDArray[np.float64]
 Whole = npt.NDArray[np.int64]
@@ -60,8 +55,8 @@ UNCORRELATED = 2 / 3
 SCALES = (0.8, 0.87, 0.93, 1.0, 1.07)
 """Factors for the noise that differences of neighbours show; outliers among them distort it."""
 
-SELDOM = 0.02
-"""Garbage is less likely by this factor where levels predict others. Otherwise large values would shrink."""
+PREDICTOR_GARBAGE = 0.02
+"""Factor on the probability of garbage for levels that predict others. Without it, large values would shrink."""
 
 LOOK_BACK = 16
 """Number of earlier levels that predict a level."""
@@ -197,8 +192,8 @@ def levels_of(samples: SampleColumns) -> Levels | None:
     errors = np.sqrt(np.maximum(tau, 0.1 * sigma) ** 2 + sigma**2 * share)
     bounds = errors * math.exp(DOUBT / math.sqrt(len(differences)))
     if len(within) >= FEW:
-        surest = math.exp(DOUBT / math.sqrt(len(within))) * np.sqrt(usual**2 + sigma**2 * share)
-        bounds = np.where(errors < surest, np.minimum(bounds, surest), bounds)
+        limits = math.exp(DOUBT / math.sqrt(len(within))) * np.sqrt(usual**2 + sigma**2 * share)
+        bounds = np.where(errors < limits, np.minimum(bounds, limits), bounds)
     return Levels(
         positions=positions,
         values=values,
@@ -273,7 +268,7 @@ def noise_likelihoods(residuals: Floats, garbage: Floats) -> Floats:
     """
     models = _models()
     inlier = np.exp(-0.5 * (residuals / max(1.0, spread(residuals))) ** 2) * (1.0 - garbage)
-    clean = np.concatenate((np.zeros(LOOK_BACK), residuals * inlier / (inlier + SELDOM * garbage)))
+    clean = np.concatenate((np.zeros(LOOK_BACK), residuals * inlier / (inlier + PREDICTOR_GARBAGE * garbage)))
     before = np.lib.stride_tricks.sliding_window_view(clean, LOOK_BACK)[: len(residuals), ::-1]
     surprises = residuals[:, None] - before @ models.predictors
     found = np.array(

@@ -66,7 +66,7 @@ class Warmup:
 
 
 def find_warmup(values: Sequence[float]) -> Warmup | None:
-    """Return the number of warm-up values, None if there are too few values to decide.
+    """Return the warm-up of a series; None if there are too few values to decide.
 
     Values must be positive. A prefix decides: later values never change the result.
 
@@ -78,7 +78,7 @@ def find_warmup(values: Sequence[float]) -> Warmup | None:
         window = logs[count : count + WINDOW]
         if len(window) < WINDOW:
             return None
-        if _level(window):
+        if _is_stable(window):
             return _warmup(logs, count, window, stable=True)
     return _warmup(logs, MOST, logs[MOST : MOST + WINDOW], stable=False)
 
@@ -96,12 +96,16 @@ def provisional_warmup(values: Sequence[float]) -> Warmup:
         return Warmup(count=0, stable=False)
     logs = [math.log(value) for value in values]
     count = 0
-    while count < min(MOST, len(logs) - _SHORT_LEAST + 1) and _off(logs[count:], least=_SHORT_LEAST_DISTANCE):
+    while count < min(MOST, len(logs) - _SHORT_LEAST + 1) and _first_is_off(
+        logs[count:], least=_SHORT_LEAST_DISTANCE
+    ):
         count += 1
-    return _warmup(logs, count, logs[count:], stable=not _off(logs[count:], least=_SHORT_LEAST_DISTANCE))
+    return _warmup(
+        logs, count, logs[count:], stable=not _first_is_off(logs[count:], least=_SHORT_LEAST_DISTANCE)
+    )
 
 
-def given(values: Sequence[float], count: int) -> Warmup:
+def fixed_warmup(values: Sequence[float], count: int) -> Warmup:
     """Return a warm-up of a fixed number of values."""
     if not 0 < count < len(values):
         return Warmup(count=count)
@@ -114,11 +118,11 @@ def _warmup(logs: Sequence[float], count: int, rest: Sequence[float], *, stable:
     return Warmup(count=count, first_ratio=round(first, 4), stable=stable)
 
 
-def _level(window: Sequence[float]) -> bool:
-    return not _off(window, least=LEAST_DISTANCE) and abs(_signs(window)) < _STEADY
+def _is_stable(window: Sequence[float]) -> bool:
+    return not _first_is_off(window, least=LEAST_DISTANCE) and abs(_signs(window)) < _STEADY
 
 
-def _off(window: Sequence[float], *, least: float) -> bool:
+def _first_is_off(window: Sequence[float], *, least: float) -> bool:
     """Return whether the first value is outside the spread of the others."""
     others = window[1:]
     middle = median(others)
@@ -262,11 +266,14 @@ class NextRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlook:
-    """Remaining runs and seconds: if the next analysis settles everything (least), and at most."""
+    """Finished runs (`done`), and remaining runs and seconds.
+
+    `least`: if the next analysis settles everything. `most`: at most.
+    """
 
     done: int
-    starts_least: int
-    starts_most: int
+    runs_least: int
+    runs_most: int
     seconds_least: float
     seconds_most: float
 
@@ -288,7 +295,7 @@ class TrialSchedule:
         self._units = 0
         self._rounds = 0
         self._spent = 0.0
-        self._full = Why.MOST
+        self._why_at_most = Why.MOST
         self._ended: dict[int, Why] = {}
 
     @property
@@ -325,7 +332,7 @@ class TrialSchedule:
 
     def warmup(self, entry: int) -> Warmup:
         """Return the warm-up of an entry."""
-        return self._found(entry) or provisional_warmup(self._walls(entry))
+        return self._decided_warmup(entry) or provisional_warmup(self._walls(entry))
 
     def samples(self, entry: int) -> Sequence[TrialSample]:
         """Return an entry's runs without warm-ups."""
@@ -338,16 +345,16 @@ class TrialSchedule:
     def outlook(self) -> Outlook:
         """Return the remaining runs and seconds, from the cost of runs so far."""
         least = most = seconds_least = seconds_most = 0.0
-        for number, starts in self._weights().items():
-            left_least, left_most = self._left(number)
+        for number, starts in self._runs_per_round().items():
+            left_least, left_most = self._remaining_rounds(number)
             mean = _mean_seconds(self._runs[number]) * starts
             least, most = least + left_least * starts, most + left_most * starts
             seconds_least, seconds_most = seconds_least + left_least * mean, seconds_most + left_most * mean
         left = max(0.0, self._budget() - self._spent)
         return Outlook(
             done=sum(map(len, self._runs)),
-            starts_least=round(least),
-            starts_most=round(most),
+            runs_least=round(least),
+            runs_most=round(most),
             seconds_least=min(seconds_least, left),
             seconds_most=min(seconds_most, left),
         )
@@ -364,7 +371,7 @@ class TrialSchedule:
         if not self._rounds:
             return
         if self._rounds == ROUNDS_TO_JUDGE:
-            self._fit()
+            self._adapt_rule()
         for group in self._trial.groups:
             if group.others:
                 self._analyse_pairs(group)
@@ -379,7 +386,7 @@ class TrialSchedule:
                 self._ended[group.reference] = next(why for why in reversed(Why) if why in ends)
 
     def _analyse_single(self, number: int) -> None:
-        if number in self._ended or self._found(number) is None:
+        if number in self._ended or self._decided_warmup(number) is None:
             return
         count = len(self.samples(number))
         if count in self._rule.analyses and count >= self._pace.least:
@@ -387,40 +394,42 @@ class TrialSchedule:
             if estimate(walls).relative_half_width <= self._pace.precision:
                 self._ended[number] = Why.PRECISE
         if count >= self._rule.most:
-            self._ended.setdefault(number, self._full)
+            self._ended.setdefault(number, self._why_at_most)
 
     def _analyse_pairs(self, group: Group) -> None:
         for other in group.others:
-            if other in self._ended or not (self._found(other) and self._found(group.reference)):
+            if other in self._ended or not (
+                self._decided_warmup(other) and self._decided_warmup(group.reference)
+            ):
                 continue
             count = len(self._contrasts.pairs(group.reference, other))
             due = count in self._rule.analyses and count >= self._pace.least
             if due and self._contrasts.settles(group, other):
                 self._ended[other] = Why.SETTLED
             if count >= self._rule.most:
-                self._ended.setdefault(other, self._full)
+                self._ended.setdefault(other, self._why_at_most)
 
-    def _fit(self) -> None:
+    def _adapt_rule(self) -> None:
         """Adapt the rule, once, to the number of pairs that the budget allows."""
         rounds = self._rounds * self._budget() / max(self._spent, 1e-9)
         fits = max(self._pace.guaranteed_runs, int(FITTING * rounds))
         if fits < self._rule.most:
             self._contrasts.rule = replace(self._rule, most=fits)
-            self._full = Why.BUDGET
+            self._why_at_most = Why.BUDGET
 
-    def _found(self, entry: int) -> Warmup | None:
+    def _decided_warmup(self, entry: int) -> Warmup | None:
         """Return the warm-up as soon as it is decided."""
         if entry in self._warmups:
             return self._warmups[entry]
         walls = self._walls(entry)
         if self._pace.warmups is not None:
-            return given(walls, self._pace.warmups)
-        few = self._pace.most
+            return fixed_warmup(walls, self._pace.warmups)
+        most = self._pace.most
         found = (
             find_warmup(walls)
-            if few >= WINDOW
-            else provisional_warmup(walls[:few])
-            if len(walls) >= few
+            if most >= WINDOW
+            else provisional_warmup(walls[:most])
+            if len(walls) >= most
             else None
         )
         if found is not None:
@@ -439,7 +448,7 @@ class TrialSchedule:
             if number not in self._ended
         ]
 
-    def _weights(self) -> dict[int, float]:
+    def _runs_per_round(self) -> dict[int, float]:
         """Return the runs per round of each entry that is still needed."""
         weights: dict[int, float] = {}
         for group in self._trial.groups:
@@ -451,15 +460,15 @@ class TrialSchedule:
             weights[len(self._trial.entries)] = 1.0
         return weights
 
-    def _left(self, number: int) -> tuple[int, int]:
+    def _remaining_rounds(self, number: int) -> tuple[int, int]:
         """Return the remaining rounds of an entry: until the next analysis, and at most."""
         group = next(
             (group for group in self._trial.groups if group.reference == number and group.others), None
         )
         if number == len(self._trial.entries):
-            lefts = [self._left(other) for other in self._open()]
+            lefts = [self._remaining_rounds(other) for other in self._open()]
         elif group is not None:
-            lefts = [self._left(other) for other in group.others if other not in self._ended]
+            lefts = [self._remaining_rounds(other) for other in group.others if other not in self._ended]
         else:
             done = len(self.samples(number))
             later = [count for count in self._rule.analyses if count > done and count >= self._pace.least]
@@ -479,7 +488,7 @@ class TrialSchedule:
         ):
             return False
         expected = sum(
-            _mean_seconds(self._runs[number]) * starts for number, starts in self._weights().items()
+            _mean_seconds(self._runs[number]) * starts for number, starts in self._runs_per_round().items()
         )
         return self._spent + expected > self._budget()
 

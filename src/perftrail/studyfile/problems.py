@@ -27,7 +27,7 @@ class MissingFile(str):
 class Problems:
     """The mistakes found so far.
 
-    An unreadable value causes one complaint; mistakes that follow from it are not reported. With `to_read`, a
+    An unreadable value is one mistake; mistakes that follow from it are not reported. With `to_read`, a
     missing file is not a mistake.
     """
 

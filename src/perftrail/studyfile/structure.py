@@ -1,4 +1,4 @@
-"""Conversion of TOML data to the model, with every misfit and its path.
+"""Conversion of TOML data to the model, with the path of every value that does not fit (a misfit).
 
 `keys_of` lists the keys of a table. Readers of single values are strict about types, and their messages name the
 expected value. `Document` is the shape of the file, and `structure` converts the data.
@@ -208,7 +208,7 @@ def choice(choices: tuple[str, ...]) -> Reader:
     return read
 
 
-def formed(key: Key, plain: Reader) -> Reader:
+def reader_with_bounds(key: Key, plain: Reader) -> Reader:
     """Return the reader of a key with its own form and bounds."""
     read = _FORMS.get(key.form, plain)
 
@@ -422,7 +422,7 @@ def _hook(read: Reader) -> Hook:
 def _reader(kind: Hint, key: Key, converter: Converter) -> Reader:
     """Return the reader of a type of the model; the study file has no others."""
     if kind in _PLAIN or key.form == "texts":
-        return formed(key, _PLAIN.get(kind, text))
+        return reader_with_bounds(key, _PLAIN.get(kind, text))
     origin: object = get_origin(kind)
     parts = get_args(kind)
     if origin is Literal:
@@ -538,7 +538,7 @@ _WRITTEN_ELSEWHERE = {
         for kind in ("git", "fossil", "release", "directory")
     },
 }
-"""Keys that people expect, and how a study file says it."""
+"""Keys that people expect, and what to write instead."""
 
 
 def _unknown_keys(error: Exception, path: KeyPath) -> Iterator[Misfit]:

@@ -194,8 +194,8 @@ class _PlanState:
             and not isinstance(self.runnables.get(cell), Failure)
         ]
 
-    def standings(self, study: Study) -> dict[Cell, RunnableOutcomes]:
-        """Return the state of each cell; only one of the cells that share an artefact."""
+    def outcomes_by_cell(self, study: Study) -> dict[Cell, RunnableOutcomes]:
+        """Return the outcomes of each cell; only one of the cells that share an artefact."""
         found: dict[object, tuple[Cell, tuple[Outcome, ...]]] = {}
         for cell in self.possible:
             runnable = self.runnables.get(cell)
@@ -214,10 +214,10 @@ class _PlanState:
 
     def seconds(self, measuring: Span | None) -> Span | None:
         """Return the remaining time, estimated from builds and samples so far; `None` without any."""
-        to_make = sum(build is None for build in self.builds.values())
-        if measuring is None or (to_make and not self.built):
+        missing = sum(build is None for build in self.builds.values())
+        if measuring is None or (missing and not self.built):
             return None
-        building = to_make * statistics.median(build.seconds for build in self.built) if to_make else 0.0
+        building = missing * statistics.median(build.seconds for build in self.built) if missing else 0.0
         return Span(least=building + measuring.least, most=building + measuring.most)
 
 
@@ -227,8 +227,8 @@ def study_plan(view: BuildView, selection: Selection) -> StudyPlan:
     state = _plan_state(view, selection, revisions)
     policy = view.study.measure
     least, most = policy.warmups + policy.invocations.least, policy.warmups + policy.invocations.most
-    standings = state.standings(view.study)
-    left = _left(view.study, standings)
+    outcomes_by_cell = state.outcomes_by_cell(view.study)
+    left = _left(view.study, outcomes_by_cell)
     tried = [subject for subject, build in state.builds.items() if build is not None]
     return StudyPlan(
         title=view.study.title,
@@ -239,7 +239,7 @@ def study_plan(view: BuildView, selection: Selection) -> StudyPlan:
         built=len(state.built),
         failed=len(state.failures),
         cells=len(state.possible),
-        invocations=Span(least=least * len(standings), most=most * len(standings)),
+        invocations=Span(least=least * len(outcomes_by_cell), most=most * len(outcomes_by_cell)),
         stored=sum(len(each) for each in state.outcomes.values()),
         left=left.starts,
         seconds=state.seconds(left.seconds),
@@ -267,16 +267,16 @@ def _warnings(study: Study) -> Iterator[str]:
         for metric, measured in study.benchmarks[name].metrics.items():
             if likely := likely_unit(measured.unit):
                 yield (
-                    f"benchmark.{name}.metrics.{metric}.unit: {quoted(measured.unit)} is no standard unit; "
+                    f"benchmark.{name}.metrics.{metric}.unit: {quoted(measured.unit)} is not a standard unit; "
                     f"did you mean {quoted(likely)}?"
                 )
 
 
-def _left(study: Study, standings: Mapping[Cell, RunnableOutcomes]) -> Left:
+def _left(study: Study, outcomes_by_cell: Mapping[Cell, RunnableOutcomes]) -> Left:
     outlook = Outlook(study.benchmarks)
-    for cell, standing in standings.items():
-        outlook.set_outcomes(cell, standing)
-    for cell in standings:
+    for cell, known in outcomes_by_cell.items():
+        outlook.set_outcomes(cell, known)
+    for cell in outcomes_by_cell:
         outlook.give_up(cell)
     return outlook.left()
 

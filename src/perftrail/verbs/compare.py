@@ -79,7 +79,7 @@ class ComparedBenchmark:
         """Whether base and head are one build, so that there is nothing to compare."""
         return bool(self.pairs.equal)
 
-    def open(self, rule: Rule) -> bool:
+    def needs_more(self, rule: Rule) -> bool:
         """Whether more replicates can settle a verdict.
 
         If one of the benchmark's times certainly differs by the threshold, its other times need no further replicates.
@@ -87,17 +87,19 @@ class ComparedBenchmark:
         rule = self.pairs.rule_in_replicates(rule)
         if not self._outcomes.active or self._outcomes.reached_maximum(rule):
             return False
-        times = [target for target in self._alive() if target.text in TIMES]
+        times = [target for target in self._measurable_targets() if target.text in TIMES]
         differ = {target.points for target in times if _differs(self._read(target, rule), rule)}
         return any(
             not self._comparisons.settled(target, rule, one="base", other="head")
             and not (target in times and target.points in differ)
-            for target in self._alive()
+            for target in self._measurable_targets()
         )
 
     def rows(self, rule: Rule) -> tuple[Row, ...]:
         """Return the comparison of every metric that both sides have; `failures` has the others."""
-        return tuple(self._row(target, self.pairs.rule_in_replicates(rule)) for target in self._alive())
+        return tuple(
+            self._row(target, self.pairs.rule_in_replicates(rule)) for target in self._measurable_targets()
+        )
 
     def failures(self) -> tuple[FailedSide, ...]:
         """Return the sides that could not be measured, with their points."""
@@ -116,7 +118,8 @@ class ComparedBenchmark:
         """Discard results of a rule that no longer applies."""
         self._comparisons.forget()
 
-    def _alive(self) -> list[Target]:
+    def _measurable_targets(self) -> list[Target]:
+        """Return the metrics whose points all work on both sides."""
         return [target for target in self.targets if not self._outcomes.dropped.keys() & set(target.points)]
 
     def _read(self, target: Target, rule: Rule) -> ComparedReplicates[SideName] | None:
@@ -153,7 +156,7 @@ def _differs(found: ComparedReplicates[SideName] | None, rule: Rule) -> bool:
     """Whether a metric certainly differs by the threshold or more."""
     if found is None or found.comparison.verdict not in (Verdict.FASTER, Verdict.SLOWER):
         return False
-    return max(math.log(found.comparison.low), -math.log(found.comparison.high)) >= rule.worth
+    return max(math.log(found.comparison.low), -math.log(found.comparison.high)) >= rule.log_threshold
 
 
 MOST_REVISIONS = 400
@@ -215,9 +218,8 @@ class CompareRequest:
     """What to compare: base and head by any name that the source knows, the metrics, and the confidence.
 
     `threshold` is the smallest relative change worth reporting, by default that of the study's searches if it sets
-    one, else its precision. `most` is the
-    maximum number of pairs, by default the study's maximum number of invocations. Measuring takes at most
-    `budget_seconds`.
+    one, else its precision. `most` is the maximum number of pairs, by default the study's maximum number of
+    invocations. Measuring takes at most `budget_seconds`.
     """
 
     base: str
@@ -376,7 +378,7 @@ class Compare:
         began, rounds, budget = self._clock(), 0, self._request.budget_seconds
         for benchmark in benchmarks:
             yield from benchmark.pairs.begin()
-        while pending := [benchmark for benchmark in benchmarks if benchmark.open(rule)]:
+        while pending := [benchmark for benchmark in benchmarks if benchmark.needs_more(rule)]:
             spent = self._clock() - began
             if budget is not None and rounds and spent * (rounds + 1) / rounds > budget:
                 self._notes.append(

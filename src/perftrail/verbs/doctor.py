@@ -604,14 +604,14 @@ def changed_settings() -> Iterator[tuple[Change, ...]]:
 
 
 def _clock_seconds() -> float:
-    """Return the cost of reading the clock, including the loop around it; the fastest of several tries."""
-    tries = []
+    """Return the cost of reading the clock, including the loop around it; the fastest of several rounds."""
+    seconds_each = []
     for _ in range(5):
         started = time.perf_counter()
         for _ in range(CLOCK_READINGS):
             time.monotonic_ns()
-        tries.append((time.perf_counter() - started) / CLOCK_READINGS)
-    return min(tries)
+        seconds_each.append((time.perf_counter() - started) / CLOCK_READINGS)
+    return min(seconds_each)
 
 
 def _change_json(change: Change) -> SettingJson:

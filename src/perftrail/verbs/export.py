@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from perftrail.errors import NOTHING_MEASURED, NoAnswer, UsageError
 from perftrail.model.exchange import Exported, Value
-from perftrail.model.measurement import FlaggedSample, Measurement, sift
+from perftrail.model.measurement import FlaggedSample, Measurement, select_samples
 from perftrail.model.target import shown_metrics
 from perftrail.model.wording import quoted, suggestion
 from perftrail.results.measured import MeasuredHere
@@ -79,7 +79,7 @@ def _exported_cell(
         )
         if values and (not metrics or name in metrics):
             flagged = [FlaggedSample(value=each.value, flags=each.flags) for each in values]
-            estimated = estimate(sift(flagged, least=view.study.measure.invocations.least).values)
+            estimated = estimate(select_samples(flagged, least=view.study.measure.invocations.least).values)
             yield Exported(
                 subject=cell.subject,
                 benchmark=cell.benchmark,

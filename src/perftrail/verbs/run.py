@@ -104,7 +104,7 @@ class Run:
         self._session = session
         self._selection = selection
         self._failures: dict[str, Failure] = {}
-        self._tallies: dict[str, ReadyOutcomes] = {}
+        self._ready_outcomes: dict[str, ReadyOutcomes] = {}
         self._cells: dict[str, list[Cell]] = {}
         self._outlook = Outlook(session.study.benchmarks)
         self._planned = 0
@@ -133,16 +133,20 @@ class Run:
         yield from subject_builder.confirm()
         yield from self._same_artefacts()
         for benchmark in self._session.study.benchmarks:
-            keys = [key for key, tally in self._tallies.items() if tally.ready.cell.benchmark == benchmark]
+            keys = [
+                key for key, each in self._ready_outcomes.items() if each.ready.cell.benchmark == benchmark
+            ]
             yield from self._measure(self._by_point(keys))
         return RunReport(
             revisions=len(revisions),
             cells=self._planned,
-            measured=sum(len(self._cells[key]) for key, tally in self._tallies.items() if tally.measurements),
+            measured=sum(
+                len(self._cells[key]) for key, each in self._ready_outcomes.items() if each.measurements
+            ),
             skipped=sum(
                 len(self._cells[key])
-                for key, tally in self._tallies.items()
-                if tally.ready.cell in self._outlook.left_out
+                for key, each in self._ready_outcomes.items()
+                if each.ready.cell in self._outlook.left_out
             ),
             failures=self._failures,
             invocations=self._session.runner.started,
@@ -153,8 +157,8 @@ class Run:
         )
 
     def _outcomes(self) -> Iterator[tuple[Cell, Sequence[Outcome]]]:
-        for key, tally in self._tallies.items():
-            outcomes = tuple(tally.known.values())
+        for key, each in self._ready_outcomes.items():
+            outcomes = tuple(each.known.values())
             yield from ((cell, outcomes) for cell in self._cells[key])
 
     def _build(self, subject: Subject) -> Generator[Event, None, None]:
@@ -168,7 +172,7 @@ class Run:
             else:
                 self._cells.setdefault(ready.runnable.key, []).append(cell)
                 readies.append(ready)
-        self._read_stored([ready for ready in readies if ready.runnable.key not in self._tallies])
+        self._read_stored([ready for ready in readies if ready.runnable.key not in self._ready_outcomes])
 
     def _build_first(self, wanted: Sequence[Subject]) -> Generator[Event, None, None]:
         """Build the oldest two, and the newest if both fail. Raises `NoAnswer` if all three fail for one reason."""
@@ -220,15 +224,15 @@ class Run:
         runner.recall(readies)
         for ready in readies:
             known = runner.known(ready)
-            tally = ReadyOutcomes(
+            ready_outcomes = ReadyOutcomes(
                 ready=ready,
                 known=known,
                 policy=study.measure,
                 metrics=study.benchmarks[ready.cell.benchmark].leading,
                 ignored=_failed(known) if self._session.subject_builder.retry_failed else frozenset(),
             )
-            self._tallies[ready.runnable.key] = tally
-            self._outlook.set_outcomes(ready.cell, tally)
+            self._ready_outcomes[ready.runnable.key] = ready_outcomes
+            self._outlook.set_outcomes(ready.cell, ready_outcomes)
 
     def _same_artefacts(self) -> Generator[Event, None, None]:
         for shared in self._cells.values():
@@ -242,15 +246,17 @@ class Run:
 
     def _by_point(self, keys: Sequence[str]) -> list[str]:
         """Group the subjects of a point, so that a short disturbance affects all of them."""
-        points = dict.fromkeys(self._tallies[key].ready.cell.point for key in keys)
+        points = dict.fromkeys(self._ready_outcomes[key].ready.cell.point for key in keys)
         numbers = {point: number for number, point in enumerate(points)}
-        return sorted(keys, key=lambda key: numbers[self._tallies[key].ready.cell.point])
+        return sorted(keys, key=lambda key: numbers[self._ready_outcomes[key].ready.cell.point])
 
     def _measure(self, keys: Sequence[str]) -> Generator[Event, None, None]:
         for key in keys:
-            yield from self._give_up(self._tallies[key].ready.cell)
+            yield from self._give_up(self._ready_outcomes[key].ready.cell)
         number = 0
-        while active := [key for key in keys if self._outlook.has_work_left(self._tallies[key].ready.cell)]:
+        while active := [
+            key for key in keys if self._outlook.has_work_left(self._ready_outcomes[key].ready.cell)
+        ]:
             yield from self._round(active, number)
             number += 1
 
@@ -258,7 +264,8 @@ class Run:
         """Start each cell once. The subjects of a point are a block: they run directly one after another."""
         study = self._session.study
         furthest = max(
-            (self._tallies[key].next for key in active), key=lambda each: (each[0] != "warmup", each)
+            (self._ready_outcomes[key].next for key in active),
+            key=lambda each: (each[0] != "warmup", each),
         )
         seed = invocation_seed(study, *furthest)
         for block in self._blocks(active, number):
@@ -273,27 +280,27 @@ class Run:
         policy = self._session.study.measure
         points: dict[str, list[str]] = {}
         for key in active:
-            points.setdefault(str(self._tallies[key].ready.cell.point), []).append(key)
+            points.setdefault(str(self._ready_outcomes[key].ready.cell.point), []).append(key)
         for point in ordered(tuple(points), number, order=policy.order, seed=policy.seed):
             order = "random" if policy.order == "interleaved" else policy.order
             yield ordered(points[point], number, order=order, seed=policy.seed)
 
     def _block(self, block: Sequence[str], draw: Draw) -> Generator[Event, None, None]:
-        tallies = (self._tallies[key] for key in block)
-        wanted = (each for each in tallies if self._outlook.has_work_left(each.ready.cell))
+        in_block = (self._ready_outcomes[key] for key in block)
+        wanted = (each for each in in_block if self._outlook.has_work_left(each.ready.cell))
         starts = (self._start(each, replace(draw, turn=turn)) for turn, each in enumerate(wanted))
         for event in self._session.runner.perform(starts):
             yield event
             if isinstance(event, Invoked):
                 self._stop_if_all_fail(event.cell, event.outcome)
-                self._outlook.set_outcomes(event.cell, self._tallies[event.outcome.key.runnable])
+                self._outlook.set_outcomes(event.cell, self._ready_outcomes[event.outcome.key.runnable])
                 if isinstance(event.outcome, FailedInvocation):
                     self._failures.setdefault(str(event.cell), event.outcome.failure)
                     yield from self._give_up(event.cell)
             yield self._progress()
 
-    def _start(self, tally: ReadyOutcomes, draw: Draw) -> PlannedInvocation:
-        return self._session.runner.plan(tally.ready, *tally.next, draw=draw)
+    def _start(self, outcomes: ReadyOutcomes, draw: Draw) -> PlannedInvocation:
+        return self._session.runner.plan(outcomes.ready, *outcomes.next, draw=draw)
 
     def _give_up(self, cell: Cell) -> Generator[Event, None, None]:
         if larger := self._outlook.give_up(cell):

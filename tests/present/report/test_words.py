@@ -6,7 +6,7 @@ import pytest
 
 from perftrail.model.benchmark import Point
 from perftrail.model.subject import Revision, Subject
-from perftrail.model.wording import LONGEST, escaped
+from perftrail.model.wording import LONGEST_ESCAPED, escaped
 from perftrail.present.report.words import (
     revision_mark,
     row_metric,
@@ -50,7 +50,7 @@ def test_characters_may_be_kept_where_text_has_lines() -> None:
 
 def test_long_text_is_cut_and_says_so() -> None:
     told = escaped("x" * 1000)
-    assert len(told) == LONGEST
+    assert len(told) == LONGEST_ESCAPED
     assert told.endswith("…")
 
 

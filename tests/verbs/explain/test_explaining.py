@@ -38,11 +38,11 @@ class CannedProfiler:
         values: Mapping[str, Mapping[str, float] | Failure],
         *,
         name: str = "canned",
-        starts: int = 3,
+        invocations: int = 3,
         slowdown: float = 1.0,
         missing: str = "",
     ) -> None:
-        self.name, self.starts, self.slowdown = name, starts, slowdown
+        self.name, self.invocations, self.slowdown = name, invocations, slowdown
         self._values, self._missing = values, missing
         self.asked: list[str] = []
 

@@ -69,7 +69,7 @@ def command(
 
     def work(session: Session) -> Generator[Event, None, ExplainReport]:
         pair = find_pair(session, culprit=culprit, against=against, store=options.store)
-        profilers = all_profilers(loaded, session.runner.invoker, starts=invocations)
+        profilers = all_profilers(loaded, session.runner.invoker, invocations=invocations)
         return Explain(session, pair, profilers=profilers, selection=selection).events()
 
     explained = options.run(loaded, work)

@@ -13,7 +13,7 @@ from perftrail.errors import NOTHING_MEASURED, NoAnswer
 from perftrail.model.measurement import NOISE
 from perftrail.model.source import stored_pins
 from perftrail.model.target import TargetError, Working, resolve_goal
-from perftrail.model.wording import LONGEST, escaped, format_duration
+from perftrail.model.wording import LONGEST_ESCAPED, escaped, format_duration
 from perftrail.present.html_page import Fact, Listing, Page, Section, Table, log_end, study_text
 from perftrail.present.report.answer import claims_section, search_section, verdict
 from perftrail.present.report.comparisons import compare_subjects, compared_sections, comparison_section
@@ -172,7 +172,7 @@ def _log(gathered: Gathered, group: FailureGroup) -> Iterator[Listing]:
     text = log_end(group.failure.log, gathered.results) or group.failure.message
     if text.strip():
         yield Listing(
-            title=f"Log of {revision_name(group.subjects[0].revision)}: {escaped(group.line, longest=LONGEST)}",
+            title=f"Log of {revision_name(group.subjects[0].revision)}: {escaped(group.line, longest=LONGEST_ESCAPED)}",
             text=escaped(text, longest=8_000, kept=LINES),
             folded=True,
         )

@@ -128,11 +128,11 @@ def _missing(
     for path in paths:
         if set(names(path)) - {"study"} or is_created(path):
             continue
-        there = Path(fill(path, {"study": study.directory}))
+        file = Path(fill(path, {"study": study.directory}))
         try:
-            if there.is_dir() and not a_directory:
+            if file.is_dir() and not a_directory:
                 return f"{quoted(path)} is a directory; name a file in it"
-            if there.exists():
+            if file.exists():
                 continue
         except (OSError, ValueError) as error:
             return f"{quoted(path)} cannot be read: {error}"

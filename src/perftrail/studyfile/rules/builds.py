@@ -61,13 +61,13 @@ def _file_wrong(file: str, study: Path) -> str | None:
     try:
         if path.is_file():
             return None
-        there = path.exists()
-        around = files_in(path.parent, below=study)
+        exists = path.exists()
+        neighbours = files_in(path.parent, below=study)
     except (OSError, ValueError) as error:
         return f"{quoted(file)} cannot be read: {error}"
-    if there:
+    if exists:
         return f"{quoted(file)} is not a file; name each file of a directory"
-    near = nearest(file, around)
+    near = nearest(file, neighbours)
     return MissingFile(
         f"{quoted(file)} is not in the study's directory"
         + (f"; did you mean {quoted(near)}?" if near else "")
@@ -228,7 +228,7 @@ def check_builds(study: Study, problems: Problems) -> None:
     directory = Path(study.directory)
     _check_recipe(study, study.build, ("build",), problems)
     check_repairs(study.build, ("build",), problems, study=directory)
-    _check_speed(study.build, problems)
+    _check_incremental(study.build, problems)
     for number, era in enumerate(study.build.when):
         path: KeyPath = ("build", "when", number)
         if wrong := range_wrong(era.range, words=False):
@@ -255,7 +255,7 @@ def _check_recipe(
         problems.add((*path, "relink"), RELINK_NEEDS_OUTPUTS, about=("build", "outputs"))
 
 
-def _check_speed(build: Build, problems: Problems) -> None:
+def _check_incremental(build: Build, problems: Problems) -> None:
     for pattern in build.unaffected_by:
         if wrong := inside_wrong(pattern, of="the revision's tree"):
             problems.add(("build", "unaffected_by"), wrong)

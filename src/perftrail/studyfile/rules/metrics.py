@@ -9,10 +9,10 @@ from perftrail.model.metrics import OWN_METRICS
 from perftrail.model.study import read_band
 from perftrail.model.target import (
     TargetError,
-    asks_whether_it_works,
     claimed_metric,
     derived_targets,
     known_value,
+    names_works,
     resolve_goal,
 )
 from perftrail.model.wording import listed, quoted, suggestion
@@ -30,14 +30,14 @@ def check_metrics(study: Study, problems: Problems) -> None:
     """Report metrics that cannot be read from an output."""
     for name, benchmark in study.benchmarks.items():
         _check_counters(benchmark, ("benchmark", name), problems)
-        for metric, how in benchmark.metrics.items():
-            path = ("benchmark", name, "metrics", metric)
-            if metric in OWN_METRICS:
-                problems.add(path, f"{quoted(metric)} is measured already; choose another name")
-            _check_how(how, path, problems)
+        for key, metric in benchmark.metrics.items():
+            path = ("benchmark", name, "metrics", key)
+            if key in OWN_METRICS:
+                problems.add(path, f"{quoted(key)} is measured already; choose another name")
+            _check_metric_table(metric, path, problems)
 
 
-def _check_how(metric: Metric, path: KeyPath, problems: Problems) -> None:
+def _check_metric_table(metric: Metric, path: KeyPath, problems: Problems) -> None:
     if metric.reads is None:
         if not metric.pattern:
             problems.add(path, "needs a pattern, or reads, which names the format that the benchmark prints")
@@ -92,7 +92,7 @@ def check_find(study: Study, problems: Problems) -> None:
     for text in find.metric:
         _check_metric(study, text, variants, problems)
     if len(find.metric) > 1 and problems.trusts(("find", "metric")):
-        working = [text for text in find.metric if asks_whether_it_works(study, text)]
+        working = [text for text in find.metric if names_works(study, text)]
         if working:
             problems.add(
                 ("find", "metric"), f"{quoted(working[0])} needs its own search; name no other metric"

@@ -177,9 +177,9 @@ _KEYS: Mapping[SourceKind, tuple[str, ...]] = {
     "directory": ("label",),
     "samples": ("format",),
 }
-"""Keys of each kind, in addition to kind and location; other kinds have `_OF_OTHERS`."""
+"""Keys of each kind, in addition to kind and location; other kinds have `_KEYS_OF_OTHERS`."""
 
-_OF_OTHERS = ("range", "at", "skip")
+_KEYS_OF_OTHERS = ("range", "at", "skip")
 
 _DOWNLOADS = ("https://", "http://")
 
@@ -215,7 +215,7 @@ def check_source(study: Study, problems: Problems, *, written_location: str) -> 
 
 def _check_keys(source: Source, problems: Problems) -> None:
     for key in keys_of(type(source)):
-        if key.name in ("kind", "location", *_KEYS.get(source.kind, _OF_OTHERS)):
+        if key.name in ("kind", "location", *_KEYS.get(source.kind, _KEYS_OF_OTHERS)):
             continue
         if problems.has_key(("source", key.name)):
             kinds = listed(kind for kind, names in _KEYS.items() if key.name in names)
@@ -257,10 +257,10 @@ def _path_wrong(source: Source, written: str, directory: Path) -> str | None:
     resolved = str(path) if str(path).isprintable() else quoted(str(path))
     shown = quoted(written) if Path(written).is_absolute() else f"{quoted(written)} ({resolved})"
     try:
-        there, is_directory = path.exists(), path.is_dir()
+        exists, is_directory = path.exists(), path.is_dir()
     except OSError as error:
         return f"{shown} cannot be read: {(error.strerror or str(error)).lower()}"
-    if not there:
+    if not exists:
         near = nearest(path.name, _names_in(path.parent))
         return MissingFile(f"{shown} does not exist" + (f"; did you mean {quoted(near)}?" if near else ""))
     if not is_directory and source.kind in ("git", "directory", "release"):
@@ -312,11 +312,11 @@ def check_sources(study: Study, problems: Problems, *, written_locations: Mappin
     check_source(study, problems, written_location=written_locations[MAIN])
     check_skips(study, problems)
     for name, source in study.sources.items():
-        as_main, moved = (
+        as_main, relocated = (
             replace(study, source=source),
             RelocatedProblems(problems, table="source", to=("sources", name)),
         )
-        check_source(as_main, moved, written_location=written_locations[name])
+        check_source(as_main, relocated, written_location=written_locations[name])
         if name == MAIN:
             problems.add(("sources", name), f"{quoted(MAIN)} is the name of [source]; choose another name")
     if study.along not in study.every_source:

@@ -115,8 +115,8 @@ class BackportedBenchmark:
         if not self._outcomes.active or self._outcomes.reached_maximum(rule):
             return True
         leading = [target for target in self._targets if self._is_leading(target)]
-        alive = [target for target in leading if not self._outcomes.dropped.keys() & set(target.points)]
-        return bool(alive) and all(self._is_settled(target, rule) for target in alive)
+        measurable = [target for target in leading if not self._outcomes.dropped.keys() & set(target.points)]
+        return bool(measurable) and all(self._is_settled(target, rule) for target in measurable)
 
     def _is_settled(self, target: Target, rule: Rule) -> bool:
         replicates = self._analysed(target, rule)
@@ -191,7 +191,7 @@ class Backport:
 
     def __init__(self, session: Session, fitted: FittedPatch) -> None:
         self._session = session
-        self._carriage = fitted
+        self._fitted = fitted
         self._revisions = _revisions(fitted)
         self._failures: dict[str, FailedRole] = {}
 
@@ -217,7 +217,7 @@ class Backport:
             yield from each.events(rule)
         broken = [failed for each in benchmarks for failed in each.broken()]
         return BackportReport(
-            fitted=self._carriage,
+            fitted=self._fitted,
             metrics=tuple(result for each in benchmarks for result in each.results(rule)),
             failures=(*self._failures.values(), *broken),
             skipped=sum(each.skipped for each in benchmarks),

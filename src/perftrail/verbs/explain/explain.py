@@ -41,7 +41,7 @@ class MetricDifference:
     name: str
     unit: str
     method: str
-    starts: int
+    invocations: int
     difference: Difference
 
 
@@ -146,7 +146,7 @@ class CellReport:
                     "name": each.name,
                     "unit": each.unit,
                     "method": each.method,
-                    "invocations": each.starts,
+                    "invocations": each.invocations,
                     "before": each.difference.before,
                     "after": each.difference.after,
                     "log_ratio": each.difference.size,
@@ -196,7 +196,7 @@ class ExplainReport:
         }
 
 
-LONGEST_START_SECONDS = 180.0
+LONGEST_INVOCATION_SECONDS = 180.0
 """A profiler is skipped if one invocation would take longer; the study may have a smaller point."""
 
 NO_SAMPLES = Unavailable(
@@ -271,7 +271,7 @@ class Explain:
         unavailable: list[Unavailable] = []
         seconds = 0.0
         for profiler in self._profilers:
-            if seconds * profiler.slowdown > LONGEST_START_SECONDS:
+            if seconds * profiler.slowdown > LONGEST_INVOCATION_SECONDS:
                 longest = duration(seconds * profiler.slowdown)
                 why = f"one invocation would take about {longest}; choose a smaller point with --only"
                 unavailable.append(Unavailable(what=profiler.name, why=why))
@@ -280,7 +280,7 @@ class Explain:
             yield Stepped(
                 number=self._steps,
                 words=f"{after.cell.benchmark} {after.cell.point}".rstrip()
-                + f": {profiler.name}, {counted(profiler.starts, 'invocation')} of each revision",
+                + f": {profiler.name}, {counted(profiler.invocations, 'invocation')} of each revision",
             )
             profiles = _profile_both(profiler, before, after)
             if isinstance(profiles, Failure):
@@ -308,7 +308,7 @@ class _Profiles:
 def _profile_both(profiler: Profiler, before: Ready, after: Ready) -> _Profiles | Failure:
     """Start both in alternating order, so that drift affects both equally; stop at the first failure."""
     profiles: dict[str, list[Mapping[str, ProfiledMetric]]] = {"before": [], "after": []}
-    for number in range(profiler.starts):
+    for number in range(profiler.invocations):
         sides = [("before", before), ("after", after)]
         for side, ready in sides if number % 2 == 0 else sides[::-1]:
             metrics = profiler.profile(ready, number)
@@ -347,7 +347,7 @@ def _compared(
                 name=name,
                 unit=after[0].unit,
                 method=after[0].method,
-                starts=len(after),
+                invocations=len(after),
                 difference=difference(*values, floor=floor, metrics=len(found)),
             )
         )

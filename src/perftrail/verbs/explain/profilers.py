@@ -103,7 +103,7 @@ class Profiler(Protocol):
     """One profiler."""
 
     name: str
-    starts: int
+    invocations: int
     slowdown: float
 
     def unsupported_reason(self) -> str:
@@ -121,8 +121,8 @@ class PlainProfiler:
     name = "plain invocations"
     slowdown = 1.0
 
-    def __init__(self, study: Study, invoker: Invoker, *, starts: int) -> None:
-        self.starts = starts
+    def __init__(self, study: Study, invoker: Invoker, *, invocations: int) -> None:
+        self.invocations = invocations
         self._study = study
         self._invoker = invoker
 
@@ -161,8 +161,8 @@ class LocksProfiler:
     name = "locks"
     slowdown = 1.0
 
-    def __init__(self, invoker: Invoker, *, starts: int) -> None:
-        self.starts = starts
+    def __init__(self, invoker: Invoker, *, invocations: int) -> None:
+        self.invocations = invocations
         self._invoker = invoker
 
     def unsupported_reason(self) -> str:
@@ -200,8 +200,8 @@ class CallsProfiler:
     name = "system calls"
     slowdown = TIMES_SLOWER
 
-    def __init__(self, invoker: Invoker, *, starts: int) -> None:
-        self.starts = starts
+    def __init__(self, invoker: Invoker, *, invocations: int) -> None:
+        self.invocations = invocations
         self._invoker = invoker
         self._program = shutil.which("strace")
 
@@ -241,8 +241,8 @@ class InstructionsProfiler:
     name = "instructions"
     slowdown = TIMES_SLOWER
 
-    def __init__(self, invoker: Invoker, *, starts: int) -> None:
-        self.starts = starts
+    def __init__(self, invoker: Invoker, *, invocations: int) -> None:
+        self.invocations = invocations
         self._invoker = invoker
         self._program = shutil.which("valgrind")
 
@@ -285,14 +285,14 @@ class InstructionsProfiler:
         }
 
 
-def all_profilers(study: Study, invoker: Invoker, *, starts: int) -> tuple[Profiler, ...]:
+def all_profilers(study: Study, invoker: Invoker, *, invocations: int) -> tuple[Profiler, ...]:
     """Return all profilers, the plain one first; the others start the program at most three times."""
-    few = min(3, starts)
+    few = min(3, invocations)
     return (
-        PlainProfiler(study, invoker, starts=starts),
-        LocksProfiler(invoker, starts=few),
-        CallsProfiler(invoker, starts=few),
-        InstructionsProfiler(invoker, starts=few),
+        PlainProfiler(study, invoker, invocations=invocations),
+        LocksProfiler(invoker, invocations=few),
+        CallsProfiler(invoker, invocations=few),
+        InstructionsProfiler(invoker, invocations=few),
     )
 
 

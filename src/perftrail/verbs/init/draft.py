@@ -352,9 +352,9 @@ def _is_script(tree: Tree, path: str, suffixes: Sequence[str]) -> bool:
         or here.name.startswith(".")
     ):
         return False
-    named_so = BENCHMARK_NAME.search(here.stem) is not None
-    runs = here.stem.lower() in {"run", "main"} and here.parent.name in _BENCHMARK_DIRECTORIES
-    if not (named_so or runs) or "test" in here.stem.lower():
+    has_benchmark_name = BENCHMARK_NAME.search(here.stem) is not None
+    runs_benchmarks = here.stem.lower() in {"run", "main"} and here.parent.name in _BENCHMARK_DIRECTORIES
+    if not (has_benchmark_name or runs_benchmarks) or "test" in here.stem.lower():
         return False
     if here.suffix == ".py":
         return ".py" in suffixes and "__main__" in tree.text(path)

@@ -51,7 +51,7 @@ def detect(tree: Tree) -> tuple[tuple[BuildDraft, str], ...]:
 
     Subdirectories are examined only if nothing builds at the root.
     """
-    here = _at(tree, "")
+    here = _builds_in(tree, "")
     if here:
         return here
     inside = [
@@ -59,10 +59,10 @@ def detect(tree: Tree) -> tuple[tuple[BuildDraft, str], ...]:
         for each in tree.directories()
         if each.lower() not in _NOT_PROGRAMS and not each.startswith(".") and is_safe_path(each)
     ]
-    return tuple(found for directory in sorted(inside) for found in _at(tree, directory))
+    return tuple(found for directory in sorted(inside) for found in _builds_in(tree, directory))
 
 
-def _at(tree: Tree, directory: str) -> tuple[tuple[BuildDraft, str], ...]:
+def _builds_in(tree: Tree, directory: str) -> tuple[tuple[BuildDraft, str], ...]:
     below = tree.below(directory) if directory else tree
     builds = (detect_one(below) for detect_one in SYSTEMS.values())
     return tuple((build, below.prefix) for build in builds if build is not None)

@@ -37,7 +37,7 @@ def detect(tree: Tree) -> BuildDraft | None:
         return None
     package = _read(tree.text(MANIFEST))
     scripts = table(package, "scripts")
-    benchmark = _trial(tree, package, scripts)
+    benchmark = _choose_benchmark(tree, package, scripts)
     if benchmark is None:
         return None
     return BuildDraft(
@@ -72,7 +72,9 @@ def _steps(
     return tuple(steps)
 
 
-def _trial(tree: Tree, package: Mapping[str, Any], scripts: Mapping[str, Any]) -> BenchmarkDraft | None:
+def _choose_benchmark(
+    tree: Tree, package: Mapping[str, Any], scripts: Mapping[str, Any]
+) -> BenchmarkDraft | None:
     script = next((each for each in _BENCHMARK_SCRIPTS if each in scripts), None)
     if script is not None:
         why = "the benchmark script of this package; running node directly, without npm, measures better"

@@ -36,7 +36,7 @@ def detect(tree: Tree) -> BuildDraft | None:
         return None
     name = text(table(project, "project").get("name")) or text(table(project, "tool", "poetry").get("name"))
     module = _module(tree, name or tree.name)
-    benchmark = _trial(tree, table(project, "project", "scripts"), module, manifest)
+    benchmark = _choose_benchmark(tree, table(project, "project", "scripts"), module, manifest)
     return BuildDraft(
         system="pyproject",
         manifest=manifest,
@@ -58,7 +58,7 @@ def detect(tree: Tree) -> BuildDraft | None:
     )
 
 
-def _trial(tree: Tree, scripts: Mapping[str, Any], module: str, manifest: str) -> BenchmarkDraft:
+def _choose_benchmark(tree: Tree, scripts: Mapping[str, Any], module: str, manifest: str) -> BenchmarkDraft:
     env = {"PYTHONPATH": f"{{build}}/{tree.path(_SITE)}"}
     script = script_benchmark(tree, (".py",))
     if script is not None:
