@@ -73,7 +73,7 @@ class Message:
         """Return the message as JSON. Its texts contain no mention of a chat user; `data` is unchanged."""
         words = {
             "subject": _without_mentions(escaped(self.subject, longest=None)),
-            "text": _without_mentions(escaped(self.text, longest=None, kept="\n")),
+            "text": _without_mentions(escaped(self.text, longest=None, allowed="\n")),
         }
         return json.dumps({"id": self.id, **words, **self.data}, sort_keys=True).encode()
 
@@ -157,7 +157,7 @@ def _mail(message: Message, receiver: str, server: MailServer) -> EmailMessage:
     mail["Date"] = localtime()
     mail["Message-ID"] = f"<{message.id}@perftrail.invalid>"
     mail["Auto-Submitted"] = "auto-generated"
-    mail.set_content(escaped(message.text, longest=None, kept="\n"))
+    mail.set_content(escaped(message.text, longest=None, allowed="\n"))
     return mail
 
 

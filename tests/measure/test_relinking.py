@@ -235,7 +235,7 @@ def test_a_cell_that_nothing_relinks_has_no_layouts(tmp_path: Path) -> None:
     session, builder = relinking_session(tmp_path, a_study())
     cell = cells_of(session)[0]
     drain(session.subject_builder.relink([cell], (1, 2)))
-    with pytest.raises(ValueError, match="does not say how to relink it"):
+    with pytest.raises(ValueError, match="does not state how to relink it"):
         drain(session.subject_builder.ready(cell, layout=1))
     assert builder.relinks == []
 

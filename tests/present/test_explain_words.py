@@ -22,7 +22,7 @@ def metric(
         name=name,
         unit="s",
         method=method,
-        starts=len(before),
+        invocations=len(before),
         difference=difference(before, after, floor=0.0, metrics=10),
     )
 

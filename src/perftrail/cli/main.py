@@ -107,7 +107,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except PerftrailError as error:
         from perftrail.model.wording import escaped
 
-        click.echo(escaped(str(error), longest=None, kept="\n"), err=True)
+        click.echo(escaped(str(error), longest=None, allowed="\n"), err=True)
         code = error.exit_code
     except BrokenPipeError:
         sys.stderr.close()

@@ -115,7 +115,7 @@ class FindChangeJson(LevelsJson):
 
 
 class FindFailureJson(TypedDict):
-    """A revision that was tried and gave no usable sample."""
+    """A revision that was tried, without a usable sample."""
 
     revision: str
     stage: Stage
@@ -166,7 +166,7 @@ class FindAnswerJson(PinsJson):
     unit: str
     better: Better
     linked: Annotated[
-        bool, "whether a linker made the measured program, so that its memory layout may matter"
+        bool, "whether a linker produced the measured program, so that its memory layout may matter"
     ]
     revisions: Annotated[int, "number of revisions in the range"]
     builds: Annotated[int, "number of builds, failed ones included"]
@@ -199,7 +199,7 @@ class FindTableJson(PinsJson):
     metrics: list[FindAnswerJson]
     revisions: int
     builds: int
-    unusable: Annotated[int, "number of revisions that gave no usable sample of any metric"]
+    unusable: Annotated[int, "number of revisions without a usable sample of any metric"]
     invocations: int
     seconds: float
     machine: str
@@ -207,7 +207,7 @@ class FindTableJson(PinsJson):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnusableRevision:
-    """A revision that was tried and gave no usable sample, and the reason."""
+    """A revision that was tried, without a usable sample, and the reason."""
 
     revision: Revision
     failure: Failure
@@ -281,7 +281,7 @@ class FindAnswer:
     `discarded` samples were noisy and were repeated; `noisy` samples were used although noisy. `boots` are
     the machine's boot sessions of the samples. `other_machines` describes other machines with the same
     search. `new` is the work that this command performed; the rest was stored. `with_notes`: the search was asked
-    to use the revisions' messages as a prior. `linked`: whether a linker made the measured program.
+    to use the revisions' messages as a prior. `linked`: whether a linker produced the measured program.
     """
 
     answer: Answer
@@ -313,7 +313,7 @@ class FindAnswer:
 
     @property
     def unusable_count(self) -> int:
-        """Number of revisions that were tried and gave no usable sample; skipped revisions do not count."""
+        """Number of revisions that were tried, without a usable sample; skipped revisions do not count."""
         return sum(each.failure.stage != "skipped" for each in self.unusable)
 
     @property
@@ -427,7 +427,7 @@ class FindTable:
 
     @property
     def unusable_count(self) -> int:
-        """Number of revisions that gave no usable sample of any metric."""
+        """Number of revisions without a usable sample of any metric."""
         failed = [
             {each.revision.id for each in answer.unusable if each.failure.stage != "skipped"}
             for answer in self.answers

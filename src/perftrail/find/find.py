@@ -332,7 +332,7 @@ def named(target: Target) -> str:
 
 
 def _groups(targets: Sequence[Target]) -> list[dict[str, Target]]:
-    """Group the targets that the same invocations give, in the order of the first of each group."""
+    """Group the targets that share their invocations, in the order of the first of each group."""
     groups: dict[tuple[object, ...], dict[str, Target]] = {}
     for target in targets:
         key = (target.benchmark, target.variant, frozenset(target.points))

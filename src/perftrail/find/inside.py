@@ -126,7 +126,7 @@ class InsideMerges:
         )
         answer = (yield from loop.events())[self._name]
         found = search.merge.found
-        assert found is not None, "a search that is settled says where the change came from"
+        assert found is not None, "a search that is settled states where the change came from"
         result = InsideMerge(
             merge=merge, origin=found.origin, confidence=answer.confidence, reason=found.reason
         )

@@ -63,7 +63,7 @@ class MetricSearch(Protocol):
         ...
 
     def tell_batch(self, batches: Mapping[str, Batch], /) -> None:
-        """Record one batch of samples, for each metric that it gave."""
+        """Record one batch of samples, for each metric of its invocations."""
         ...
 
     def spend(self, seconds: float, /) -> None:
@@ -123,7 +123,7 @@ class Loop:
         return visit.answers
 
     def _next(self) -> Visit | AllSettled:
-        """Ask what to do next, in the boot session that the journal gives for it."""
+        """Ask what to do next, in the journal's boot session for it."""
         while not isinstance(visit := self._ask(), AllSettled):
             if not self._enter_boot_session() and self._journal.accepts(*self._request(visit)):
                 break
@@ -405,7 +405,7 @@ def _revisions_around(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Measured:
-    """The natural logarithms of the values at a position, and the runnables that gave them."""
+    """The natural logarithms of the values at a position, and their runnables."""
 
     position: int
     runnables: frozenset[str]

@@ -44,7 +44,7 @@ Values = dict[str, float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchValues:
-    """The values of one batch for each target, by name, and the positions that never gave it a sample."""
+    """The values of one batch for each target, by name, and the tried positions without a sample of it."""
 
     batches: Mapping[str, Batch]
     unusable: Mapping[str, tuple[Unusable, ...]]
@@ -58,11 +58,11 @@ class Block:
 
 
 class _PartlyStored(Exception):
-    """An earlier run stored only a part of this batch, or took it in another boot session."""
+    """An earlier run stored only a part of this batch, or measured it in another boot session."""
 
 
 class Sampler:
-    """Takes samples of targets that the same invocations give, over revisions in a line.
+    """Measures targets that share their invocations, over revisions in a line.
 
     A batch is one block of draws: its samples ran directly one after another, with the same path, environment
     and layout. A batch that the store has completely is not repeated; an incomplete one is. A noisy sample is
@@ -104,17 +104,17 @@ class Sampler:
         self._taken: list[tuple[tuple[str, ...], Mapping[str, Batch]]] = []
 
     def usable(self, target: str) -> frozenset[int]:
-        """Return the positions that gave samples of a target, or whose artefact equals that of one that did."""
+        """Return the positions with samples of a target, or with the artefact of such a position."""
         sampled = self._sampled[target]
         return frozenset(sampled | {at for at, same_as in self._same_as.items() if same_as in sampled})
 
     def failures(self, target: str) -> Mapping[int, Failure]:
-        """Return the positions that were tried and gave no sample of a target, ascending, and why."""
+        """Return the failures of tried positions without a sample of a target, in ascending order."""
         usable = self.usable(target)
         return {at: why for at, why in sorted(self._failures[target].items()) if at not in usable}
 
     def known_failures(self, target: str) -> Mapping[str, Failure]:
-        """Return why revisions gave no sample of a target, by their ids."""
+        """Return the failures of revisions without a sample of a target, by the revisions' ids."""
         return {self.revisions[at].id: why for at, why in self.failures(target).items()}
 
     def build_of(self, position: int) -> int:
@@ -122,7 +122,7 @@ class Sampler:
         return self._same_as.get(position, position)
 
     def known_batches(self, target: str, positions: Mapping[str, int]) -> Iterator[Batch]:
-        """Yield existing samples of some revisions, by their ids, as batches at the positions given for them.
+        """Yield existing samples of some revisions as batches at other positions; `positions` maps ids to these.
 
         They cost nothing, and are not blocks of a certificate.
         """
@@ -139,7 +139,7 @@ class Sampler:
 
     @property
     def can_relink(self) -> bool:
-        """Whether the study says how to link the program in other layouts."""
+        """Whether the study states how to link the program in other layouts."""
         subject = Subject(revision=self.revisions[0], variant=self.variant)
         return not self.is_counted and all(
             self._session.subject_builder.can_relink(self._cell(subject, point)) for point in self.points
@@ -147,7 +147,7 @@ class Sampler:
 
     @property
     def is_linked(self) -> bool:
-        """Whether a linker made the measured program, judged by the command and the existing builds."""
+        """Whether a linker produced the measured program, judged by the command and the existing builds."""
         return any(
             self._session.subject_builder.is_linked(
                 self._cell(Subject(revision=revision, variant=self.variant), self.points[0])

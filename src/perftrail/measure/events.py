@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryRead:
-    """The revisions of the source were read, oldest first; `remark` says how the range was corrected."""
+    """The revisions of the source were read, oldest first; `remark` states how the range was corrected."""
 
     revisions: tuple[Revision, ...]
     remark: str = ""
@@ -141,7 +141,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stepped:
-    """A search took a step. `belief` is its state after the step; `resumed` marks a step read from the store.
+    """A search performed a step. `belief` is its state after the step; `resumed` marks a step read from the store.
 
     `purpose` is why the search took the step, and how far a certificate is. It is empty for a step that narrows a
     change down.

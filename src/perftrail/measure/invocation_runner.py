@@ -158,7 +158,7 @@ class RunnableOutcomes:
 
     @property
     def measurements(self) -> Sequence[Measurement]:
-        """Samples that gave values."""
+        """Samples with values."""
         return [outcome for outcome in self.samples if isinstance(outcome, Measurement)]
 
     @property

@@ -133,6 +133,6 @@ def refusal(recent: float, threshold: float, busiest: Sequence[BusyProcess]) -> 
         f"machine — other processes use {number(recent)} CPUs, and the study refuses to measure above {threshold:g} "
         '(measure.quiet = "refuse")',
         *(f"  {each.cpus:.2f} CPUs  process {each.pid} {quoted(each.name)}" for each in busiest),
-        'stop them and start again, or wait for a quiet machine: quiet = "wait 60s"; earlier samples are kept',
+        'stop them and start again, or wait for a quiet machine: quiet = "wait 60s"; earlier samples remain stored',
     ]
     return "\n".join(lines)

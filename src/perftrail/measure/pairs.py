@@ -95,7 +95,7 @@ class PairedOutcomes(Generic[Side]):
     """All pairs of one benchmark. Points may be dropped, and are never added again.
 
     With `relinked`, only pairs of relinked builds count, else only pairs of builds as their recipe links
-    them. `pairs_per_layout` is the number of pairs before the next layout. `linked`: a linker made the measured
+    them. `pairs_per_layout` is the number of pairs before the next layout. `linked`: a linker produced the measured
     program.
     """
 
@@ -359,7 +359,7 @@ class InterleavedPairs(Generic[Side]):
 
     @property
     def relink_failure_words(self) -> str:
-        """Why builds are not relinked although the study says how; empty if they are."""
+        """Why builds are not relinked although the study states how; empty if they are."""
         if self.outcomes.relinked or self.relink_failure is None:
             return ""
         why = f"relinking failed ({self.relink_failure.message})"

@@ -269,16 +269,16 @@ def _with_temporary_directory(trial: Trial, scratch: Path) -> Trial:
 class _CopiedOutput:
     """Implements `ports.Starter`: captured output goes to a file that nothing in a sandbox can open."""
 
-    def __init__(self, starter: Starter, kept: Path) -> None:
+    def __init__(self, starter: Starter, file: Path) -> None:
         self._starter = starter
-        self._kept = kept
+        self._file = file
 
     def run(self, command: Command) -> Ran:
         """Run a process, and pass on its output when it has ended."""
         if command.stdout is None:
             return self._starter.run(command)
-        ran = self._starter.run(replace(command, stdout=str(self._kept), stderr=str(self._kept)))
-        with self._kept.open("rb") as printed, Path(command.stdout).open("wb") as wanted:
+        ran = self._starter.run(replace(command, stdout=str(self._file), stderr=str(self._file)))
+        with self._file.open("rb") as printed, Path(command.stdout).open("wb") as wanted:
             shutil.copyfileobj(printed, wanted)
         return ran
 

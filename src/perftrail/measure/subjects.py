@@ -417,7 +417,7 @@ class SubjectBuilder:
     def ready(self, cell: Cell, *, layout: int = 0) -> Generator[Event, None, Ready | Failure]:
         """Build a cell's subject and benchmark, linked with a seed if `layout` is not 0, or return the failure.
 
-        Each layout uses the runnable of the build as linked. Raises `ValueError` if no recipe says how to
+        Each layout uses the runnable of the build as linked. Raises `ValueError` if no recipe states how to
         relink the cell. Several layouts cost less when `relink` links them together first.
         """
         built = yield from self.build(cell.subject)
@@ -429,7 +429,7 @@ class SubjectBuilder:
         if not layout:
             return linked
         if not self.can_relink(cell):
-            raise ValueError(f"{cell}: the study does not say how to relink it")
+            raise ValueError(f"{cell}: the study does not state how to relink it")
         if self.build_inputs.recipe(cell.subject).relink:
             built = (yield from self._relink(cell.subject, linked.prepared.built, (layout,)))[layout]
         relinked = yield from self._linked(cell, built, layout=layout)
@@ -463,13 +463,13 @@ class SubjectBuilder:
             self._store.add_revisions([*again, (self._positions[revision.id], revision)])
 
     def can_relink(self, cell: Cell) -> bool:
-        """Whether the recipe says how to link the cell's program in another order."""
+        """Whether the recipe states how to link the cell's program in another order."""
         return bool(
             self.build_inputs.recipe(cell.subject).relink or self._study.benchmarks[cell.benchmark].relink
         )
 
     def is_linked(self, cell: Cell) -> bool:
-        """Whether a linker made the cell's program, judged by the command and the files of existing builds."""
+        """Whether a linker produced the cell's program, judged by the command and the files of existing builds."""
         if not may_be_linked(self._study, cell):
             return False
         how = self.build_inputs.recipe(cell.subject)

@@ -111,7 +111,7 @@ class ManualBuild:
     """A tree in which a person can run a subject's recipe step by step.
 
     The steps run in `directory` with `environment`; `lines` are the steps without open placeholders. `failure`
-    says why the checkout or a repair failed; the tree is then incomplete.
+    states why the checkout or a repair failed; the tree is then incomplete.
     """
 
     directory: str

@@ -27,7 +27,7 @@ class Series:
     `point` contains the parameters in the tool's order, with values as the tool wrote them. `subject` is the
     revision, version or command in the tool's words. `metric` is perftrail's name if the meaning is the same
     (``wall``, ``cpu``), else the tool's. `values` are in SI units (seconds, bytes) if the tool's unit is known.
-    `summary`: the tool stored no raw values, and the only value is a mean or median; `note` says which. Raises
+    `summary`: the tool stored no raw values, and the only value is a mean or median; `note` states which. Raises
     `ValueError` without values, and for a value that is not finite.
     """
 

@@ -41,7 +41,7 @@ _REAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
 class ExpressionError(ValueError):
-    """An expression cannot be parsed or computed: `message` says why, `position` is the character, from 0."""
+    """An expression cannot be parsed or computed: `message` states why, `position` is the character, from 0."""
 
     def __init__(self, position: int, message: str) -> None:
         super().__init__(message)

@@ -161,7 +161,7 @@ UNKNOWN_ORIGIN = "unknown recipe"
 class Difference:
     """A difference between the origin of stored samples and the present study: a line or a tool, then and now.
 
-    Both texts are empty if `why` says everything, or if the difference is in a variable or a file.
+    Both texts are empty if `why` states everything, or if the difference is in a variable or a file.
     """
 
     why: str

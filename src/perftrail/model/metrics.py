@@ -106,9 +106,9 @@ MEASURED: Mapping[str, MeasuredMetric] = {
         unit="", meaning="context switches because another thread needed the CPU"
     ),
     "page_faults": MeasuredMetric(unit="", meaning="page faults, with and without disk access"),
-    "foreign_cpu": MeasuredMetric(unit="CPUs", meaning="CPUs that other programs used meanwhile"),
+    "foreign_cpu": MeasuredMetric(unit="CPUs", meaning="CPUs that other programs used during the invocation"),
     "stolen_cpu": MeasuredMetric(
-        unit="CPUs", meaning="CPUs that the hypervisor gave to other machines meanwhile"
+        unit="CPUs", meaning="CPUs that the hypervisor used for other machines during the invocation"
     ),
     "cpu_pressure": MeasuredMetric(unit="", meaning="share of the time in which a process waited for a CPU"),
     "memory_pressure": MeasuredMetric(

@@ -1,4 +1,4 @@
-"""What a benchmark's command runs: a program that a linker made, or one that an interpreter runs.
+"""What a benchmark's command runs: a program that a linker produced, or one that an interpreter runs.
 
 Only linked programs have a memory layout that relinking changes. `may_be_linked` judges a command without its files.
 """
@@ -25,7 +25,7 @@ MANUAL = "docs/how-to/layout-noise.md"
 def layout_words(*, linked: bool, usual: str = "") -> str:
     """Return what a sure difference of two builds does not prove.
 
-    `linked`: whether a linker made the program. `usual` is the usual difference of builds without a change.
+    `linked`: whether a linker produced the program. `usual` is the usual difference of builds without a change.
 
     >>> layout_words(linked=False)
     'an interpreter runs this program, so relinking does not apply; perftrail varied hash seeds and environment size'
@@ -43,7 +43,7 @@ def layout_words(*, linked: bool, usual: str = "") -> str:
 
 
 def may_be_linked(study: Study, cell: Cell) -> bool:
-    """Return whether a cell's command can run a program that a linker made.
+    """Return whether a cell's command can run a program that a linker produced.
 
     A command of an installed interpreter cannot; an interpreter below ``{build}`` or ``{out}`` is the measured program.
     A shell counts for the files that it is given.

@@ -91,7 +91,7 @@ class Build:
         float,
         Key(
             "Disk quota of the builds. Beyond it, perftrail deletes builds that are cheap to repeat, large and "
-            "long unused, but none that the current run needs, and says so.",
+            "long unused, but none that the current run needs, and prints a message.",
             name="disk",
             form="size",
             above=0,

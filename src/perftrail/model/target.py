@@ -402,7 +402,7 @@ def resolve_working(study: Study, text: str, variant: str | None = None) -> Work
         points = benchmark.points(chosen)
         benchmark_points += ((name, point) for point in points if fixed.items() <= point.as_dict().items())
     if not benchmark_points:
-        raise TargetError(f"{quoted(text)}: variant {chosen} runs nothing there")
+        raise TargetError(f"{quoted(text)}: variant {chosen} runs no benchmark at these points")
     name = (
         text.strip()
         if len(study.benchmarks) > 1 or wanted.benchmark

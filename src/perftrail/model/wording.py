@@ -273,18 +273,18 @@ LONGEST_ESCAPED = 100
 """Longer text is cut when it is escaped, by default."""
 
 
-def escaped(text: str, *, longest: int | None = LONGEST_ESCAPED, kept: str = "") -> str:
-    r"""Return hostile text as printable text: control and direction characters escaped, except `kept`; length cut.
+def escaped(text: str, *, longest: int | None = LONGEST_ESCAPED, allowed: str = "") -> str:
+    r"""Return hostile text as printable text: control and direction characters escaped, except `allowed` ones; cut.
 
     >>> print(escaped("a" + chr(27) + "[31mb"), escaped("right" + chr(0x202e) + "left"), escaped("abcdef", longest=4))
     a\x1b[31mb right\u202eleft abc…
     """
-    safe = text if text.isprintable() else "".join(_escaped(letter, kept) for letter in text)
+    safe = text if text.isprintable() else "".join(_escaped(letter, allowed) for letter in text)
     return safe if longest is None or len(safe) <= longest else f"{safe[: longest - 1]}…"
 
 
-def _escaped(letter: str, kept: str) -> str:
-    return letter if letter.isprintable() or letter in kept else ascii(letter)[1:-1]
+def _escaped(letter: str, allowed: str) -> str:
+    return letter if letter.isprintable() or letter in allowed else ascii(letter)[1:-1]
 
 
 def quoted(text: str) -> str:

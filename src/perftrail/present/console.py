@@ -335,7 +335,7 @@ class SafeConsole(Console):
         safe = (
             part
             if part.control or not part.text or part.text.isprintable()
-            else Segment(escaped(part.text, longest=None, kept=_KEPT), part.style)
+            else Segment(escaped(part.text, longest=None, allowed=_KEPT), part.style)
             for part in buffer
         )
         return super()._render_buffer(safe)

@@ -532,7 +532,7 @@ def clean(text: str) -> str:
     >>> print(clean("a\x1b[31m" + chr(0xd800)))
     a\x1b[31m\ud800
     """
-    return escaped(text, longest=None, kept="\t\n")
+    return escaped(text, longest=None, allowed="\t\n")
 
 
 FAMILIES: dict[str, tuple[str, Callable[[Row], float | None]]] = {

@@ -138,9 +138,9 @@ class Answer:
 
     `confidence` is the posterior probability that the verdict is right; for `unclear` that of the likeliest
     statement. `minimum_detectable` is the smallest relative change that would have been detected, infinite
-    when nothing was measured; for `none` no change of that size exists between the ends. `reason` says why
+    when nothing was measured; for `none` no change of that size exists between the ends. `reason` states why
     the search ended here. `certificate` confirms the verdict `none`; each change has its own certificate.
-    `below` is a change that exists for sure and is smaller than the threshold. `suspected` are changes that
+    `below` is a change that certainly exists and is smaller than the threshold. `suspected` are changes that
     could not be certified. `outliers` are builds that no change explains.
     """
 

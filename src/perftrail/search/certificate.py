@@ -211,7 +211,7 @@ class Certificate:
         return self._bounds(self.inner, self.level)
 
     def shows_small_change(self) -> bool:
-        """Whether the builds differ for sure, by less than the threshold."""
+        """Whether the builds certainly differ, by less than the threshold."""
         found = self._bounds(self.inner, self.level)
         return found.within(self._threshold) and not found.low <= 0.0 <= found.high
 

@@ -90,7 +90,7 @@ def conclude(
 ) -> Answer:
     """Return the answer from the claims; `equal_ends` is the certificate that the ends are equal, if any.
 
-    `reason` says why the search ended; empty if every claim was decided.
+    `reason` states why the search ended; empty if every claim was decided.
     """
     changes: list[Change] = []
     below: list[Effect] = []

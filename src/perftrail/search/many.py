@@ -34,7 +34,7 @@ REPLACEMENT_SHARE = 0.6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visit:
-    """One batch, whose invocations give the metrics with these names."""
+    """One batch, whose invocations are samples of the metrics with these names."""
 
     names: tuple[str, ...]
     measure: Measure
@@ -50,10 +50,10 @@ class AllSettled:
 class ManySearch:
     """The searches for several metrics, or one, as one ask/tell object.
 
-    `together` names metrics that the same invocations give (time and memory of one benchmark): a sample of
+    `together` names metrics that share their invocations (time and memory of one benchmark): a sample of
     one is a sample of all. A revision that failed to build is `Unusable` for all metrics. One that is
     unusable for one metric (its benchmark crashes) is `Unusable` for that one only. The questions' budgets
-    are one common budget: a build counts once, and so do invocations that give several metrics.
+    are one common budget: a build counts once, and so do invocations of several metrics.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class ManySearch:
         self._next = None
 
     def tell_batch(self, batches: Mapping[str, Batch]) -> None:
-        """Record one batch: the same invocations as samples of each metric that they give."""
+        """Record one batch: the same invocations as samples of each of their metrics."""
         for name, batch in batches.items():
             self._searches[name].tell(batch)
         self._next = None
@@ -121,7 +121,7 @@ class ManySearch:
 
     @property
     def invocations(self) -> int:
-        """Number of invocations; those that give several metrics count once."""
+        """Number of invocations; those of several metrics count once."""
         return sum(max(self._searches[name].evidence.invocations for name in group) for group in self._groups)
 
     def _attempted(self) -> frozenset[int]:
@@ -192,7 +192,7 @@ def _groups(names: Iterable[str], together: Collection[frozenset[str]]) -> tuple
 
 
 def _gain(belief: Belief | None, position: int, wanted: int) -> float:
-    """Return the bits that a build gives one metric; zero if the metric's own request is much better."""
+    """Return the information of a build about one metric, in bits; zero if the metric's own request is much better."""
     own = _split(belief, wanted)
     if position == wanted:
         return max(own, REPLACEABLE_BITS)

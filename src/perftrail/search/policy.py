@@ -208,7 +208,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """Positions (C,), each with the number of samples that gives the most bits per second, its bits and cost.
+    """Positions (C,), each with the number of samples that has the most bits per second, its bits and cost.
 
     `most` are the bits of the largest number of samples. `part` (C,) is the share of the gap's
     probability at or before a position that is not built; `gap` (C,) is that gap, -1 for a built position.

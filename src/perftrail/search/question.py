@@ -98,7 +98,7 @@ class Question:
     that nothing changed.
 
     `thorough` also searches for changes that a later revision reverted. `relinks`: builds can be linked in
-    other layouts. `linked`: a linker made the measured program. `counted`: the metric is a deterministic count.
+    other layouts. `linked`: a linker produced the measured program. `counted`: the metric is a deterministic count.
     `built` are positions with existing builds, which cost nothing. `distance` is, for each position, the amount
     of change since the first, in any unit: it predicts the cost of an incremental build.
     `invocations_per_sample` is 1, or more for a metric that combines points. `seed` draws the order of blocks.

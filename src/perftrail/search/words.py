@@ -141,7 +141,7 @@ LARGEST_LAYOUT_EFFECT = 1.5
 def reservations(summary: Summary, factor: float = 1.0, *, linked: bool = True) -> tuple[str, ...]:
     """Return what a certificate of a change leaves open: layouts, another change, another spread.
 
-    `factor` is the size of the change: after/before. `linked`: whether a linker made the measured program.
+    `factor` is the size of the change: after/before. `linked`: whether a linker produced the measured program.
     """
     remarks = []
     if summary.layouts == 1 and 1.0 / LARGEST_LAYOUT_EFFECT < factor < LARGEST_LAYOUT_EFFECT:

@@ -416,7 +416,7 @@ class Outcome(StrEnum):
 class Contention:
     """What limits the scaling. `threads` is the thread count that decided it, null if none could.
 
-    `candidates` are the causes that fit the evidence, one if `LIKELY`. `reason` says why several causes remain, and
+    `candidates` are the causes that fit the evidence, one if `LIKELY`. `reason` states why several causes remain, and
     `next_step` how to separate them.
     """
 

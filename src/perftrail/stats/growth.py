@@ -3,7 +3,7 @@
 **Shapes** are ``a + b f(x)``. In logarithms, up to an additive constant, they are ``log(exp(t) + f(x))``; `t` is the
 share of the cost that does not depend on x. Errors are relative to the value: a level is its shape plus a constant
 plus noise. The noise variance is the level's own plus `MODEL_ERROR`, times a common unknown factor. The constant (flat
-prior) and the factor (scaled inverse chi-square, `TRUST` degrees of freedom around 1) are integrated out. This gives
+prior) and the factor (scaled inverse chi-square, `TRUST` degrees of freedom around 1) are integrated out. The result is
 Student's t: the evidence is ``(TRUST + chi^2)^(-(n - 1 + TRUST) / 2)``, averaged over a shape's open parameters
 (Gelman et al., Bayesian Data Analysis, 3rd edition, section 3.2; Kass and Raftery 1995 on its use). A point that was
 given up contributes the probability that it is above its limit, given the others.

@@ -2,7 +2,7 @@
 
 The cost of a unit is the slope of a line through all points, by weighted least squares. The weights include a point's
 own error, half a quantum of the heap, and half a percent. The points themselves scale the errors, and Student's t gives
-the interval. It assumes that memory grows linearly; `bent` says where it does not. A heap that grows in fixed chunks,
+the interval. It assumes that memory grows linearly; `bent` states where it does not. A heap that grows in fixed chunks,
 or by one factor, shows its own size, not its content: values then have few levels, whose distances are multiples
 of one chunk or whose ratios are powers of one factor.
 

@@ -1,6 +1,6 @@
 """Ratios of two subjects: with an interval, over several points, of unpaired samples, and of many metrics.
 
-`ratio` estimates from interleaved pairs, `centre` from single values. `compare_over` gives the geometric mean
+`ratio` estimates from interleaved pairs, `centre` from single values. `compare_over` returns the geometric mean
 over points. The points are fixed, not a sample of others; only rounds vary. All points of a round share its
 noise, so the k-th pairs of all points form one pair. With enough rounds for a verdict, the exact comparison
 applies. With fewer rounds, their mean has Student's t, assuming approximately normal rounds.

@@ -256,7 +256,7 @@ class Fit:
 
     `contention` is Amdahl's serial share. `peak` is the count of the highest throughput. `coherency` and `peak` are
     None for Amdahl's law, and `peak` for a curve without a peak. `misses` is the largest relative distance of a point
-    from the curve. `lack_of_fit_p_value` is the p-value of "the points lie on the curve". `accepted` says whether the
+    from the curve. `lack_of_fit_p_value` is the p-value of "the points lie on the curve". `accepted` states whether the
     fit may be used, and `reason` why not.
     """
 
@@ -281,7 +281,7 @@ class Fit:
 class Fits:
     """The fits of both laws. `chosen` is the law that the points support; None if they support neither.
 
-    `reason` says why there is no fit or no choice. `coherency_p_value` is the p-value of "Amdahl's law suffices".
+    `reason` states why there is no fit or no choice. `coherency_p_value` is the p-value of "Amdahl's law suffices".
     `kink` is a thread count beyond which each thread costs more, if this explains the points as well as the
     scalability law.
     """

@@ -102,8 +102,8 @@ def _calibrate(starter: Starter, seconds: float) -> int:
     count = FIRST_COUNT
     while _run(starter, count).cpu_seconds < seconds * SCALABLE_SHARE and count < LARGEST_COUNT:
         count *= 2
-    took = median(_run(starter, count).cpu_seconds for _ in range(3))
-    return max(1, round(count * seconds / max(took, 1e-6)))
+    seconds_of_count = median(_run(starter, count).cpu_seconds for _ in range(3))
+    return max(1, round(count * seconds / max(seconds_of_count, 1e-6)))
 
 
 def _run(starter: Starter, count: int) -> Ran:

@@ -317,7 +317,7 @@ async def store_note(request: Request, served_study: ServedStudy, said: dict[str
     note = RegressionNote(
         regression=key,
         status=status,
-        text=escaped(text, longest=LONGEST_NOTE * 8, kept=LINES),
+        text=escaped(text, longest=LONGEST_NOTE * 8, allowed=LINES),
         author=escaped(author),
         written=now(),
     )

@@ -45,7 +45,7 @@ def test_characters_that_steer_are_spelt_out(letter: str) -> None:
 
 
 def test_characters_may_be_kept_where_text_has_lines() -> None:
-    assert escaped("a\nb\x07", kept="\n") == "a\nb\\x07"
+    assert escaped("a\nb\x07", allowed="\n") == "a\nb\\x07"
 
 
 def test_long_text_is_cut_and_says_so() -> None:

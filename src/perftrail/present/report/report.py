@@ -173,7 +173,7 @@ def _log(gathered: Gathered, group: FailureGroup) -> Iterator[Listing]:
     if text.strip():
         yield Listing(
             title=f"Log of {revision_name(group.subjects[0].revision)}: {escaped(group.line, longest=LONGEST_ESCAPED)}",
-            text=escaped(text, longest=8_000, kept=LINES),
+            text=escaped(text, longest=8_000, allowed=LINES),
             folded=True,
         )
 
@@ -196,7 +196,7 @@ def _repeat(gathered: Gathered) -> Section:
             Listing(title="Commands", text="\n".join(_commands(gathered)), commands=True),
             Listing(
                 title=f"Study file {PurePath(study.file).name}",
-                text=escaped(study_text(study.file), longest=70_000, kept=LINES),
+                text=escaped(study_text(study.file), longest=70_000, allowed=LINES),
                 folded=True,
             ),
         ),

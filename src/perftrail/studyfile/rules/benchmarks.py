@@ -92,7 +92,7 @@ def _read_by(study: Study, benchmark: Benchmark, variant: str) -> list[str]:
 
 
 def _relative_words(study: Study, benchmark: Benchmark, variant: str) -> list[str]:
-    """Return the words of a command that look like relative paths of files that it reads; none of a shell's line."""
+    """Return the words of a command that are probably relative paths of files that it reads; none of a shell's line."""
     if benchmark.shell:
         return []
     words = split_command(insert_texts(benchmark.command, study.variants[variant].run.parts))
@@ -122,7 +122,7 @@ def _missing(
 ) -> str | None:
     """Return a message about missing files; `None` if all known files exist.
 
-    `a_directory` says whether directories are allowed.
+    `a_directory` states whether directories are allowed.
     """
     missing: list[str] = []
     for path in paths:

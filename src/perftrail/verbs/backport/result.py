@@ -195,7 +195,7 @@ class MetricResult:
     `leading` metrics are those that the study declares or searches for. `noisy` replicates were used although
     noisy, because the machine was always noisy; `discarded` replicates were not used. `layouts` is the number of
     replicates that are layouts, 0 if the builds are compared as linked. `note` is the reason for a missing value,
-    else empty. `linked`: a linker made the measured program.
+    else empty. `linked`: a linker produced the measured program.
     """
 
     target: Target

@@ -167,7 +167,7 @@ class BuildDraft:
 
     `manifest` is the file that identifies it; `tools` are the programs that its lines start. `outputs` are
     paths from the revision's root, empty if unknown. `hints` are comments for the recipe. `relink` are lines
-    that link the build in another order for each ``{layout}``; without them, `no_relink_reason` may say why.
+    that link the build in another order for each ``{layout}``; without them, `no_relink_reason` may state why.
     """
 
     system: str
