@@ -102,5 +102,5 @@ def test_an_interval_is_put_in_a_word_only_when_all_of_it_says_so(
 
 
 def test_what_is_no_pair_is_refused() -> None:
-    with pytest.raises(ValueError, match="one of both"):
+    with pytest.raises(ValueError, match="each unit needs both"):
         estimate([0.1], [0.1, 0.2], level=LEVEL)
