@@ -102,8 +102,8 @@ def _batch(batch: Batch, label: Label, what: str, noise: str | None) -> str:
     failed = sum(sample.value is None for sample in batch.samples)
     noisy = sum(sample.noisy for sample in batch.samples)
     remarks = [f"{counted(failed, 'run')} failed"] * bool(failed)
-    said = counted(noisy, "noisy sample") if noise is None else noise
-    remarks += [said] * bool(noisy and said)
+    note = counted(noisy, "noisy sample") if noise is None else noise
+    remarks += [note] * bool(noisy and note)
     done += f" ({', '.join(remarks)})" if remarks else ""
     return f"{done}: {what}" if what else done
 
@@ -190,18 +190,18 @@ def belief_words(
     count = counted(belief.candidates, "candidate")
     fewer = before is not None and before.no_change <= 0.5 and before.changes > belief.changes
     if belief.changes > 1 and belief.candidates == 1:
-        said = f"{belief.changes} changes likely, 1 candidate each"
+        text = f"{belief.changes} changes likely, 1 candidate each"
     elif belief.changes > 1 and belief.span is not None:
         low, high = map(label, belief.span)
-        said = f"{belief.changes} changes likely; {count} for the one between {low} and {high}"
+        text = f"{belief.changes} changes likely; {count} for the one between {low} and {high}"
     elif fewer:
-        said = f"1 change likely now; {count}"
+        text = f"1 change likely now; {count}"
     else:
-        said = count
+        text = count
     if before is not None and because and _is_about_the_same(belief, before):
         more = belief.candidates - before.candidates
-        said += f", {more} more: {because}" if more > 0 else ""
-    return said
+        text += f", {more} more: {because}" if more > 0 else ""
+    return text
 
 
 def _is_about_the_same(belief: Belief, before: Belief) -> bool:
