@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from perftrail.model.plan import recipe
+from perftrail.model.plan import recipe_of
 from tests.studyfile.studies import complaints, read
 
 STUDY = """\
@@ -23,7 +23,7 @@ steps = ["make"]
 def test_a_fast_build_is_read(tmp_path: Path) -> None:
     keys = 'outputs = ["a"]\nincremental = true\nunaffected_by = ["docs/**"]\ndisk = "5GiB"\n'
     study = read(tmp_path, STUDY + keys)
-    how = recipe(study, "plain", ())
+    how = recipe_of(study, "plain", ())
     assert how.incremental
     assert how.unaffected_by == ("docs/**",)
     assert study.build.disk_bytes == 5 * (1 << 30)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from perftrail.model.benchmark import Point
-from perftrail.model.plan import Cell, benchmark_steps, recipe
+from perftrail.model.plan import Cell, benchmark_steps, recipe_of
 from perftrail.model.subject import Revision, Subject
 from tests.studyfile.studies import complaints, read
 
@@ -35,7 +35,7 @@ def study(*, build: str = "", benchmark: str = "") -> str:
 
 def test_a_recipe_that_relinks_is_read(tmp_path: Path) -> None:
     lines = 'outputs = ["a"]\nrelink = ["rm a", "make LDFLAGS=-Wl,--seed={layout}"]'
-    assert recipe(read(tmp_path, study(build=lines)), "plain", ()).relink == (
+    assert recipe_of(read(tmp_path, study(build=lines)), "plain", ()).relink == (
         "rm a",
         "make LDFLAGS=-Wl,--seed={layout}",
     )
@@ -51,9 +51,9 @@ def test_eras_and_variants_relink_in_their_own_way(tmp_path: Path) -> None:
         ),
     )
     eras = found.build.when
-    assert recipe(found, "plain", eras[:1]).relink == ("two {layout}",)
-    assert recipe(found, "plain", eras).relink == ()
-    assert recipe(found, "other", eras).relink == ("three {layout}",)
+    assert recipe_of(found, "plain", eras[:1]).relink == ("two {layout}",)
+    assert recipe_of(found, "plain", eras).relink == ()
+    assert recipe_of(found, "other", eras).relink == ("three {layout}",)
 
 
 def test_a_benchmark_relinks_after_its_build_for_layouts_only(tmp_path: Path) -> None:

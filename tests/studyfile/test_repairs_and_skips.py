@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from perftrail.model.plan import recipe
+from perftrail.model.plan import recipe_of
 from tests.studyfile.studies import complaints, read
 
 GIT = """\
@@ -58,12 +58,12 @@ rebuild = false
 """,
     )
     eras = loaded.build.when
-    assert recipe(loaded, "plain", []).repairs.overlay == {"include/fcntl.h": "compat/fcntl.h"}
-    both = recipe(loaded, "patched", eras)
+    assert recipe_of(loaded, "plain", []).repairs.overlay == {"include/fcntl.h": "compat/fcntl.h"}
+    both = recipe_of(loaded, "patched", eras)
     assert both.steps == ("older make",)
     assert both.repairs.overlay == {"include/fcntl.h": "compat/other.h", "other.h": "compat/other.h"}
     assert both.repairs.patches == ("old.patch", "new.patch")
-    assert recipe(loaded, "shared", eras) == recipe(loaded, "plain", eras)
+    assert recipe_of(loaded, "shared", eras) == recipe_of(loaded, "plain", eras)
 
 
 @pytest.mark.parametrize(

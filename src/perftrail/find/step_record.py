@@ -54,7 +54,7 @@ def action_json(
 ) -> dict[str, Json]:
     """Return a request as data: `measure` and `position` are its subject, `order` is everything that runs.
 
-    `purpose` is why the step was taken, with its progress, in words.
+    `alone`: the search has one metric. `purpose` is why the search took the step, with its progress, in words.
     """
     measure = visit.measure
     data: dict[str, Json] = {

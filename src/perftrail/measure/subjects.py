@@ -33,7 +33,7 @@ from perftrail.model.plan import (
     benchmark_steps,
     command_line,
     named_sources,
-    recipe,
+    recipe_of,
     runnable_key,
     texts_with_files,
 )
@@ -117,8 +117,8 @@ class BuildInputs:
 
     def recipe(self, subject: Subject) -> Recipe:
         """Return the recipe of a subject, with its eras and its variant applied."""
-        how, named = self._plain_recipe(subject)
-        return replace(how, sources=self._revisions_of(subject, named)) if named else how
+        recipe, named = self._plain_recipe(subject)
+        return replace(recipe, sources=self._revisions_of(subject, named)) if named else recipe
 
     def eras_of(self, subject: Subject) -> Sequence[Era]:
         """Return the eras of a subject, in the order of the study file."""
@@ -129,7 +129,7 @@ class BuildInputs:
         eras = self.eras_of(subject)
         name = (subject.variant, *map(id, eras))
         if name not in self._recipes:
-            found = recipe(self._study, subject.variant, eras)
+            found = recipe_of(self._study, subject.variant, eras)
             self._recipes[name] = (found, named_sources(found))
         return self._recipes[name]
 
@@ -143,27 +143,27 @@ class BuildInputs:
     def _revisions_of(self, subject: Subject, names: Sequence[str]) -> Mapping[str, Revision]:
         return {name: self._pins.revision(name, subject.revision) for name in names}
 
-    def recipe_key(self, how: Recipe) -> str:
+    def recipe_key(self, recipe: Recipe) -> str:
         """Return the content key of a recipe: its lines, variables, files and the sandbox; no revision, no tool.
 
         Empty if a file that it names is missing, because its content is then unknown.
         """
         study = Path(self._study.directory)
-        texts = (*how.steps, *how.env.values())
-        files = (*study_files(texts, {}), *how.repairs.overlay.values(), *how.repairs.patches)
+        texts = (*recipe.steps, *recipe.env.values())
+        files = (*study_files(texts, {}), *recipe.repairs.overlay.values(), *recipe.repairs.patches)
         if not all((study / file).exists() for file in files):
             return ""
         sandbox = self._study.sandbox
         return content_key(
-            how.directory,
-            how.root,
-            list(how.steps),
-            dict(how.env),
-            list(how.outputs),
-            how.incremental,
+            recipe.directory,
+            recipe.root,
+            list(recipe.steps),
+            dict(recipe.env),
+            list(recipe.outputs),
+            recipe.incremental,
             content_of_files(study_files(texts, {}), below=study),
-            list(repairs_key(how.repairs, study)),
-            {name: revision.id for name, revision in how.sources.items()},
+            list(repairs_key(recipe.repairs, study)),
+            {name: revision.id for name, revision in recipe.sources.items()},
             sandbox.visible_settings("build") if sandbox.always else [],
         )
 
@@ -174,17 +174,17 @@ class BuildInputs:
         steps = benchmark_steps(self._study, any_revision)
         named = sources_named((*steps, *plain.env.values(), *texts_with_files(self._study, cell)))
         sources = {name: revision.id for name, revision in self._revisions_of(cell.subject, named).items()}
-        how = self.recipe(cell.subject)
-        others = tuple(revision.id for revision in how.sources.values())
+        recipe = self.recipe(cell.subject)
+        others = tuple(revision.id for revision in recipe.sources.values())
         name = (id(plain), cell.subject.variant, cell.benchmark, cell.point, *others, *sources.values())
         if name not in self._origins:
-            self._origins[name] = self._origin(cell, how, steps, sources)
+            self._origins[name] = self._origin(cell, recipe, steps, sources)
         return self._origins[name]
 
-    def _origin(self, cell: Cell, how: Recipe, steps: Sequence[str], sources: Mapping[str, str]) -> Origin:
+    def _origin(self, cell: Cell, recipe: Recipe, steps: Sequence[str], sources: Mapping[str, str]) -> Origin:
         study = Path(self._study.directory)
         files = study_files((*steps, *texts_with_files(self._study, cell)), cell.point.as_dict())
-        build = self.recipe_key(how)
+        build = self.recipe_key(recipe)
         complete = build and all((study / file).exists() for file in files)
         content = (
             build,
@@ -195,8 +195,8 @@ class BuildInputs:
         )
         return Origin(
             recipe=content_key(*content) if complete else "",
-            lines=(*how.steps, *steps, command_line(self._study, cell)),
-            tools=tuple(self._tools((*how.steps, *how.env.values(), *steps))),
+            lines=(*recipe.steps, *steps, command_line(self._study, cell)),
+            tools=tuple(self._tools((*recipe.steps, *recipe.env.values(), *steps))),
         )
 
     def benchmark_build(self, cell: Cell, *, layout: int = 0) -> BenchmarkBuild:
@@ -218,12 +218,12 @@ class BuildInputs:
 
         If nothing names the built files, the key of all build inputs represents them.
         """
-        how, lines = self.recipe(cell.subject), self.benchmark_build(cell)
+        recipe, lines = self.recipe(cell.subject), self.benchmark_build(cell)
         sources_of_benchmark = sources_named((*lines.steps, *lines.env.values()))
         contents: dict[str, str] = {}
         for name in sources_named(texts_with_files(self._study, cell)):
-            if name in how.sources:
-                result = any(name in sources_named([output]) for output in how.outputs)
+            if name in recipe.sources:
+                result = any(name in sources_named([output]) for output in recipe.outputs)
                 contents[name] = built.artefact if result else built.key
             elif name in sources_of_benchmark:
                 contents[name] = benchmark_build_key
@@ -348,9 +348,9 @@ class SubjectBuilder:
 
     def build_even_skipped(self, subject: Subject) -> Generator[Event, None, Built | Failure]:
         """Build a subject, skipped or not, or return its known outcome."""
-        how = self.build_inputs.recipe(subject)
+        recipe = self.build_inputs.recipe(subject)
         own = self.build_inputs.built_subject(subject)
-        key = self._builder.key(own, how)
+        key = self._builder.key(own, recipe)
         earlier = self._known_outcomes.get(key)
         if earlier is not None:
             assert not isinstance(earlier, Prepared)
@@ -359,7 +359,7 @@ class SubjectBuilder:
         known = self._known(key)
         if known is None:
             yield BuildStarted(subject=subject)
-        outcome = known if isinstance(known, Failure) else self._builder.build(own, how)
+        outcome = known if isinstance(known, Failure) else self._builder.build(own, recipe)
         if known is None or _differ(known, outcome):
             self._record(key, subject, outcome)
         else:
@@ -472,13 +472,13 @@ class SubjectBuilder:
         """Whether a linker produced the cell's program, judged by the command and the files of existing builds."""
         if not may_be_linked(self._study, cell):
             return False
-        how = self.build_inputs.recipe(cell.subject)
+        recipe = self.build_inputs.recipe(cell.subject)
         built = self._known_outcomes.get(
-            self._builder.key(self.build_inputs.built_subject(cell.subject), how)
+            self._builder.key(self.build_inputs.built_subject(cell.subject), recipe)
         )
         if not isinstance(built, Built) or not Path(built.directory).is_dir():
             return True
-        if has_linked_files(Path(built.directory), how.outputs or None):
+        if has_linked_files(Path(built.directory), recipe.outputs or None):
             return True
         outs = {
             each.out
@@ -502,8 +502,8 @@ class SubjectBuilder:
         self, subject: Subject, built: Built, layouts: Sequence[int]
     ) -> Generator[Event, None, Mapping[int, Built | Failure]]:
         """Return the outcome of each layout; layouts after a failure may be missing."""
-        how = self.build_inputs.recipe(subject)
-        keys = {layout: self._builder.layout_key(built, how, layout) for layout in layouts}
+        recipe = self.build_inputs.recipe(subject)
+        keys = {layout: self._builder.layout_key(built, recipe, layout) for layout in layouts}
         found: dict[int, Built | Failure] = {}
         for layout, key in keys.items():
             known = self._known_outcomes.get(key) or self._known(key)
@@ -514,7 +514,7 @@ class SubjectBuilder:
         missing = [layout for layout in layouts if layout not in found]
         if not missing:
             return found
-        relinked = self._builder.relink(self.build_inputs.built_subject(subject), how, built, missing)
+        relinked = self._builder.relink(self.build_inputs.built_subject(subject), recipe, built, missing)
         for layout, outcome in relinked.items():
             known = self._known(keys[layout])
             if known is None or _differ(known, outcome):

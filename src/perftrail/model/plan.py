@@ -49,7 +49,7 @@ def cells(study: Study, subject: Subject) -> tuple[Cell, ...]:
     )
 
 
-def recipe(study: Study, variant: str, eras: Sequence[Era]) -> Recipe:
+def recipe_of(study: Study, variant: str, eras: Sequence[Era]) -> Recipe:
     """Return the recipe of a variant at a revision in these eras; later eras win, the variant last.
 
     Variables and repairs accumulate; for equal names or paths, the later one wins.
@@ -94,9 +94,9 @@ def _repairs(parts: Sequence[Build | Era | VariantBuild]) -> Repairs:
     return Repairs(overlay=overlay, patches=tuple(dict.fromkeys(patches)))
 
 
-def named_sources(how: Recipe) -> tuple[str, ...]:
+def named_sources(recipe: Recipe) -> tuple[str, ...]:
     """Return the other sources whose trees a recipe mentions."""
-    return sources_named((*how.steps, *how.relink, *how.env.values(), *how.outputs))
+    return sources_named((*recipe.steps, *recipe.relink, *recipe.env.values(), *recipe.outputs))
 
 
 def command_line(study: Study, cell: Cell) -> str:

@@ -216,7 +216,9 @@ def _is_about_the_same(belief: Belief, before: Belief) -> bool:
 def claim_progress(
     progress: ClaimProgress, label: Label = str, *, seconds: tuple[float, float] | None = None
 ) -> str:
-    """Return how far a certificate is, what it is for, and a forecast; `seconds` are the cheapest and dearest block.
+    """Return how far a certificate is, its purpose, and a forecast.
+
+    `seconds` are the lowest and the highest cost of a block.
 
     >>> from perftrail.search.posterior import ClaimProgress
     >>> claim_progress(ClaimProgress(blocks=4, blocks_left=(4, 12)), seconds=(0.5, 1.0))

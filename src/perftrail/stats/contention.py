@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from perftrail.stats.scaling import ThreadSamples
 
     Sample = Mapping[str, float]
-    Signs = Mapping[str, "LossIndicator"]
+    Losses = Mapping[str, "LossIndicator"]
 
 HANDOVERS = {
     "condition_wait": "a queue (condition variables)",
@@ -283,63 +283,63 @@ class Cause(StrEnum):
     MORE_WORK = "more work"
 
 
-def lost(signs: Signs) -> float:
+def lost(losses: Losses) -> float:
     """Return the lost thread time, as a share of the time with one thread."""
-    return signs["waiting"].value.value + signs["burning"].value.value
+    return losses["waiting"].value.value + losses["burning"].value.value
 
 
-def contended_resource(signs: Signs) -> Cause | None:
+def contended_resource(losses: Losses) -> Cause | None:
     """Return the contended resource if counts show it: a lock that is often held, or one that threads spin on.
 
     Other symptoms follow from it: a contended lock also burns time in the kernel and on its cache line, and the
     thread that keeps it ends first.
     """
-    all_lost = lost(signs)
+    all_lost = lost(losses)
     if all_lost <= 0.0:
         return None
-    often, locked, spun = (_value(signs, name) for name in ("contended_locks", "lock_wait", "spin_wait"))
+    often, locked, spun = (_value(losses, name) for name in ("contended_locks", "lock_wait", "spin_wait"))
     if often is not None and locked is not None and often.low > OFTEN and locked.low > GOOD_PART * all_lost:
-        return Cause.LOCK if _is_below(_value(signs, "handover_wait"), GOOD_PART * all_lost) else None
+        return Cause.LOCK if _is_below(_value(losses, "handover_wait"), GOOD_PART * all_lost) else None
     if spun is not None and spun.low > EXPLAINS * all_lost:
         return Cause.SPINNING
     return None
 
 
-def causes_of_many_waits(signs: Signs) -> tuple[Cause, ...]:
+def causes_of_many_waits(losses: Losses) -> tuple[Cause, ...]:
     """Return the causes of many waits. Counts separate a lock from a queue or a barrier.
 
     Locks of malloc and of the kernel have no counts.
     """
-    locked, handed = _value(signs, "lock_wait"), _value(signs, "handover_wait")
+    locked, handed = _value(losses, "lock_wait"), _value(losses, "handover_wait")
     if locked is None:
         return (Cause.LOCK, Cause.HANDOVER)
-    part, some = GOOD_PART * _waited(signs), SOME * _waited(signs)
-    if locked.low > max(part, SOME * lost(signs)) and _is_below(handed, part):
+    part, some = GOOD_PART * _waited(losses), SOME * _waited(losses)
+    if locked.low > max(part, SOME * lost(losses)) and _is_below(handed, part):
         return (Cause.LOCK,)
     if handed is None:
         others = (Cause.HANDOVER, Cause.HIDDEN_LOCK)
-        return others if locked.high < SOME * lost(signs) else (Cause.LOCK, *others)
-    if locked.high < part and _explains(handed, signs):
+        return others if locked.high < SOME * lost(losses) else (Cause.LOCK, *others)
+    if locked.high < part and _explains(handed, losses):
         return (Cause.HANDOVER,)
-    uncounted = signs["uncounted_wait"].value
-    if max(locked.high, handed.high) < some and _explains(uncounted, signs):
-        return _uncounted_causes(signs)
+    uncounted = losses["uncounted_wait"].value
+    if max(locked.high, handed.high) < some and _explains(uncounted, losses):
+        return _uncounted_causes(losses)
     counted = {Cause.LOCK: locked, Cause.HANDOVER: handed}
     causes = [cause for cause, value in counted.items() if value.high >= some]
-    causes += _uncounted_causes(signs) if uncounted.high >= some else ()
+    causes += _uncounted_causes(losses) if uncounted.high >= some else ()
     return tuple(dict.fromkeys(causes))
 
 
-def causes_of_few_waits(signs: Signs) -> tuple[Cause, ...]:
+def causes_of_few_waits(losses: Losses) -> tuple[Cause, ...]:
     """Return the causes of few long waits: unshared work, or long waits at one lock or queue."""
-    locked, handed = _value(signs, "lock_wait"), _value(signs, "handover_wait")
+    locked, handed = _value(losses, "lock_wait"), _value(losses, "handover_wait")
     if locked is None:
         return (Cause.SERIAL, Cause.LOCK)
-    part, some = GOOD_PART * _waited(signs), SOME * lost(signs)
+    part, some = GOOD_PART * _waited(losses), SOME * lost(losses)
     if locked.low > part and _is_below(handed, part):
         return (Cause.LOCK,)
     if handed is not None and handed.low > part and locked.high < part:
-        return (Cause.HANDOVER,) if _explains(handed, signs) else (Cause.HANDOVER, Cause.SERIAL)
+        return (Cause.HANDOVER,) if _explains(handed, losses) else (Cause.HANDOVER, Cause.SERIAL)
     causes = [Cause.SERIAL]
     if locked.high >= some:
         causes.append(Cause.LOCK)
@@ -348,29 +348,29 @@ def causes_of_few_waits(signs: Signs) -> tuple[Cause, ...]:
     return tuple(causes)
 
 
-def _uncounted_causes(signs: Signs) -> tuple[Cause, ...]:
+def _uncounted_causes(losses: Losses) -> tuple[Cause, ...]:
     """Return the possible causes of uncounted waits.
 
     Short-lived threads hand over when they end, processes by pipes. A thread that others join once has more work.
     """
-    switches, joined = signs["uncounted_switches"].value, signs["join_wait"].value
-    joins, processes = _value(signs, "joins"), _value(signs, "counted_processes")
+    switches, joined = losses["uncounted_switches"].value, losses["join_wait"].value
+    joins, processes = _value(losses, "joins"), _value(losses, "counted_processes")
     causes = []
     if switches.high >= EXCESS:
         causes.append(Cause.HIDDEN_LOCK)
     if processes is not None or (joins is not None and joins.high >= EXCESS):
         causes.append(Cause.HANDOVER)
-    if switches.low < EXCESS or joined.low > GOOD_PART * _waited(signs):
+    if switches.low < EXCESS or joined.low > GOOD_PART * _waited(losses):
         causes.append(Cause.SERIAL)
     return tuple(causes)
 
 
-def _explains(part: Interval, signs: Signs) -> bool:
-    return part.low > max(EXPLAINS * _waited(signs), SOME * lost(signs))
+def _explains(part: Interval, losses: Losses) -> bool:
+    return part.low > max(EXPLAINS * _waited(losses), SOME * lost(losses))
 
 
-def _waited(signs: Signs) -> float:
-    return max(signs["waiting"].value.value, SOME)
+def _waited(losses: Losses) -> float:
+    return max(losses["waiting"].value.value, SOME)
 
 
 def _is_below(value: Interval | None, border: float) -> bool:
@@ -378,8 +378,8 @@ def _is_below(value: Interval | None, border: float) -> bool:
     return value is None or value.high < border
 
 
-def _value(signs: Signs, name: str) -> Interval | None:
-    return signs[name].value if name in signs else None
+def _value(losses: Losses, name: str) -> Interval | None:
+    return losses[name].value if name in losses else None
 
 
 FAIR = 0.85
@@ -476,8 +476,8 @@ def _contention_at(threads: ThreadSamples, count: int) -> Contention:
     found = scaling_ratio(threads, 1, count)
     assert found is not None
     efficiency = found.times(1.0 / count)
-    signs = indicators(threads, count)
-    evidence = tuple(signs.values())
+    losses = indicators(threads, count)
+    evidence = tuple(losses.values())
     if efficiency.low >= FAIR:
         return Contention(outcome=Outcome.SCALES, threads=count, evidence=evidence)
     causes: tuple[Cause, ...] = ()
@@ -487,14 +487,14 @@ def _contention_at(threads: ThreadSamples, count: int) -> Contention:
         reason = "it already waits with one thread, for a disk, a clock or another process"
         next_step = "use a benchmark that does not wait, to see how its threads slow each other"
     else:
-        causes = _causes(threads, signs, count)
-        left_over = causes == (Cause.SERIAL,) and _uncounted_share(signs).low < GOOD_PART
+        causes = _causes(threads, losses, count)
+        left_over = causes == (Cause.SERIAL,) and _uncounted_share(losses).low < GOOD_PART
         if len(causes) == 1 and not left_over:
             return Contention(outcome=Outcome.LIKELY, threads=count, candidates=causes, evidence=evidence)
         reason = "several causes would look the same" if causes else "the lost time is within the noise"
         if left_over:
             reason = "counted waits and a lack of processors explain most of the lost time"
-        next_step = QUIET if left_over else _next_step(causes, signs)
+        next_step = QUIET if left_over else _next_step(causes, losses)
     return Contention(
         outcome=Outcome.CANNOT_TELL,
         threads=count,
@@ -505,16 +505,16 @@ def _contention_at(threads: ThreadSamples, count: int) -> Contention:
     )
 
 
-def _uncounted_share(signs: dict[str, LossIndicator]) -> Interval:
+def _uncounted_share(losses: dict[str, LossIndicator]) -> Interval:
     """Return the waiting that no count explains; all waiting if nothing was counted."""
-    return signs.get("uncounted_wait", signs["waiting"]).value
+    return losses.get("uncounted_wait", losses["waiting"]).value
 
 
-def _next_step(causes: tuple[Cause, ...], signs: dict[str, LossIndicator]) -> str:
+def _next_step(causes: tuple[Cause, ...], losses: dict[str, LossIndicator]) -> str:
     """Return how to separate causes with equal symptoms: counters, a trace of system calls, or more samples."""
-    if {*WAITING_CAUSES, Cause.SPINNING} & {*causes} and "uncounted_wait" not in signs:
+    if {*WAITING_CAUSES, Cause.SPINNING} & {*causes} and "uncounted_wait" not in losses:
         return 'add counters = ["locks"] to the benchmark: counted locks and waits separate more causes'
-    if Cause.FALSE_SHARING in causes and "instructions" not in signs:
+    if Cause.FALSE_SHARING in causes and "instructions" not in losses:
         return (
             'measure another benchmark with counters = ["instructions"]: spinning and more work execute more '
             "instructions with more threads, cache lines and memory do not"
@@ -532,41 +532,41 @@ def _waits_alone(threads: ThreadSamples) -> bool:
     return centre(shares).high > SOME
 
 
-def _causes(threads: ThreadSamples, signs: dict[str, LossIndicator], count: int) -> tuple[Cause, ...]:
+def _causes(threads: ThreadSamples, losses: dict[str, LossIndicator], count: int) -> tuple[Cause, ...]:
     """Return every cause that fits the evidence, the likeliest first."""
-    waiting, burning = signs["waiting"].value, signs["burning"].value
+    waiting, burning = losses["waiting"].value, losses["burning"].value
     waits, burns = waiting.low > SOME, burning.low > SOME
-    if (shown := contended_resource(signs)) is not None:
+    if (shown := contended_resource(losses)) is not None:
         return (shown,)
-    if waits and _switches_often(signs):
-        return causes_of_many_waits(signs)
-    if _switches_often(signs) and (waiting.high > SOME / 2.0 or burns):
-        return (*causes_of_many_waits(signs), *(_burning(threads, signs, count) if burns else ()))
-    part = GOOD_PART * lost(signs)
+    if waits and _switches_often(losses):
+        return causes_of_many_waits(losses)
+    if _switches_often(losses) and (waiting.high > SOME / 2.0 or burns):
+        return (*causes_of_many_waits(losses), *(_burning(threads, losses, count) if burns else ()))
+    part = GOOD_PART * lost(losses)
     waits, burns = waits and waiting.high > part, burns and burning.high > part
     return (
-        *(causes_of_few_waits(signs) if waits else ()),
-        *(_burning(threads, signs, count) if burns else ()),
+        *(causes_of_few_waits(losses) if waits else ()),
+        *(_burning(threads, losses, count) if burns else ()),
     )
 
 
-def _switches_often(signs: dict[str, LossIndicator]) -> bool:
-    switches, rate = signs.get("switches"), signs.get("switch_rate")
+def _switches_often(losses: dict[str, LossIndicator]) -> bool:
+    switches, rate = losses.get("switches"), losses.get("switch_rate")
     return (
         switches is not None and rate is not None and switches.value.low >= EXCESS and rate.value.low >= RATE
     )
 
 
-def _burning(threads: ThreadSamples, signs: dict[str, LossIndicator], count: int) -> tuple[Cause, ...]:
-    growth, system = signs["cpu_growth"].value, signs.get("system")
-    if system is not None and system.value.low > signs["burning"].value.value / 2.0:
+def _burning(threads: ThreadSamples, losses: dict[str, LossIndicator], count: int) -> tuple[Cause, ...]:
+    growth, system = losses["cpu_growth"].value, losses.get("system")
+    if system is not None and system.value.low > losses["burning"].value.value / 2.0:
         return (Cause.KERNEL,)
     causes = [Cause.SPINNING, Cause.FALSE_SHARING, Cause.MEMORY]
     if growth.low < (2.0 if threads.processors.paired else MOST_SHARED):
         causes.append(Cause.SLOWER_CORES)
     if not threads.rising and growth.high > FAIR * count:
         causes.append(Cause.MORE_WORK)
-    instructions = signs.get("instructions")
+    instructions = losses.get("instructions")
     if instructions is not None:
         executed = (Cause.SPINNING, Cause.MORE_WORK)
         more, alike = instructions.value.low > 1.0 + 2 * SOME, instructions.value.high < 1.0 + SOME

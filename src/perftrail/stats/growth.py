@@ -400,25 +400,25 @@ def growth(curve: Curve) -> Growth | None:
     curve = curve.part(int(np.searchsorted(curve.xs, 0.0, side="right")), len(curve))
     if len(curve) < LEAST_POINTS:
         return None
-    found, free = evidence_of_orders(curve), power_law(curve)
-    nearest = min(each.chi_square for each in (*found.values(), free)) / len(curve)
+    found, power = evidence_of_orders(curve), power_law(curve)
+    nearest = min(each.chi_square for each in (*found.values(), power)) / len(curve)
     bend = None
     if nearest >= 1.0:
-        known = max(each.evidence for each in (*found.values(), free))
+        known = max(each.evidence for each in (*found.values(), power))
         bend = break_point(curve, known + math.log(ODDS))
     systematic = bend is None and curve.repeated and nearest > MISFIT
     if systematic:
         curve = replace(curve, effective_points=SMOOTH)
-        found, free = evidence_of_orders(curve), power_law(curve)
+        found, power = evidence_of_orders(curve), power_law(curve)
     weights = probabilities(found)
     remaining = _remaining(weights, least=1.0 - SURE if systematic else 0.0)
     likeliest = max(weights, key=lambda order: weights[order])
     best = found[likeliest]
     evidence = max(each.evidence for each in found.values())
-    if bend or free.evidence > evidence + math.log(ODDS):
-        remaining, best = {}, free
-    slope = pure_power(curve) if Order.CONSTANT in remaining else free
-    middle, low, high = slope.interval(0 if slope is not free else 1)
+    if bend or power.evidence > evidence + math.log(ODDS):
+        remaining, best = {}, power
+    slope = pure_power(curve) if Order.CONSTANT in remaining else power
+    middle, low, high = slope.interval(0 if slope is not power else 1)
     return Growth(
         orders=remaining,
         exponent=Interval(value=middle, low=low, high=high),

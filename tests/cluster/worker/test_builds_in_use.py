@@ -14,7 +14,7 @@ from perftrail.cluster.worker import JobRunner
 from perftrail.measure.build_workers import LocalBuildWorker
 from perftrail.model.build import Built
 from perftrail.model.measurement import Machine
-from perftrail.model.plan import recipe
+from perftrail.model.plan import recipe_of
 from perftrail.model.subject import Revision, Subject
 from tests.e2e.printing import program, write
 from tests.sources.repositories import Repository
@@ -41,7 +41,7 @@ def test_a_build_is_not_kept_from_making_room_by_who_made_it(tmp_path: Path) -> 
         site,
         WorkerOptions(machine=machine, builds=1, directory=tmp_path / "worker", apart=False, version="1"),
     )
-    how = recipe(study, "plain", ())
+    how = recipe_of(study, "plain", ())
     asking = LocalBuildWorker(study, root, patched=None, cpus=1, kind=CleanBuilder)
     try:
         making = BuildRequest(key=asking.builder.key(subject, how), subject=subject, recipe=how)
