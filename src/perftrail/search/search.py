@@ -251,7 +251,7 @@ class Search:
         if len(self._evidence.positions) < 2:
             return None
         belief = belief_of(self.posterior)
-        return replace(belief, claim=self._claim_progress(), changes=len(self._worthy()))
+        return replace(belief, claim=self._claim_progress(), changes=len(self._large_changes()))
 
     def _claim_progress(self) -> ClaimProgress | None:
         """Return the progress of the open claim that agrees with the belief and has the most blocks."""
@@ -279,7 +279,7 @@ class Search:
             each.state is State.CONFIRMED and not each.claims_equal_ends
             for each in self._certificates.values()
         )
-        others = max(0, len(self._worthy()) - 1 - confirmed)
+        others = max(0, len(self._large_changes()) - 1 - confirmed)
         fewest, most = USUAL_BLOCKS
         least = max(pace, fewest - claim.blocks)
         return least, max(SLOWEST_PACE * pace, most - claim.blocks) + others * (most - fewest // 2)
