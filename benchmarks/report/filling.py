@@ -18,7 +18,7 @@ from perftrail.measure.sources import NO_ERAS, open_sources
 from perftrail.measure.subjects import BuildInputs
 from perftrail.model.build import BuildRecord, Built, Prepared, content_key
 from perftrail.model.measurement import Draw, InvocationKey, Measurement, Runnable
-from perftrail.model.plan import cells, recipe, runnable_key
+from perftrail.model.plan import cells, recipe_of, runnable_key
 from perftrail.model.subject import Subject
 from perftrail.opening import results_database, results_directory
 from perftrail.process.launcher import Launcher
@@ -134,7 +134,7 @@ def _know(
     """Keep a finished build of every revision, and what each benchmark on it is, by the keys of the real ones."""
     builds: list[dict[str, object]] = []
     measured_cells: list[Runnable] = []
-    how = recipe(study, "plain", [])
+    how = recipe_of(study, "plain", [])
     for revision in revisions:
         subject = Subject(revision=revision, variant="plain")
         key = builder.key(subject, how)
