@@ -23,8 +23,8 @@ def test_a_program_that_no_revision_builds_is_a_warning(
     session = a_session(study, tmp_path, source=FakeSource(3), starter=FakeStarter(seconds=lambda _: 0.1))
     plan = study_plan(session, Selection())
     assert plan.warnings == (
-        "benchmark.fixed.command: ./tool {cpus} names neither {build} nor {out}, so every revision would run the "
-        "same program; did you mean {build}/tool?",
+        f"{study.file}:1: benchmark.fixed.command: ./tool {{cpus}} names neither {{build}} nor {{out}}, so every "
+        "revision would run the same program; did you mean {build}/tool?",
     )
     assert plan.as_json()["warnings"] == list(plan.warnings)
     print_survey(study, plan, repeat=())

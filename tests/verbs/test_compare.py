@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from perftrail.errors import UsageError
+from perftrail.errors import StudyError, UsageError
 from perftrail.measure.events import Invoked, SameArtefact
 from perftrail.measure.session import Session
 from perftrail.model.benchmark import Benchmark
@@ -129,6 +129,22 @@ def test_of_many_unchanged_benchmarks_none_is_called_different(tmp_path: Path) -
     found = gate(session_of(tmp_path, starter(1.0, 1.0, noise=0.05), asked=asked))
     assert len(found.rows) == 20
     assert found.exit_code == 0
+
+
+def test_a_program_that_neither_side_builds_is_refused_before_anything_is_built(tmp_path: Path) -> None:
+    asked = study(benchmarks={"work": Benchmark(command="./work {cpus}")})
+    builder = FakeBuilder(FakeSource(2))
+    with pytest.raises(StudyError, match=r"benchmark\.work\.command: .* did you mean \{build\}/work\?"):
+        gate(session_of(tmp_path, starter(1.0, 1.0), asked=asked, builder=builder))
+    assert not builder.made
+
+
+def test_a_program_that_neither_side_builds_is_a_note_if_others_are_compared(tmp_path: Path) -> None:
+    works = study().benchmarks
+    asked = study(benchmarks={**works, "fixed": Benchmark(command="sort /dev/null")})
+    found = gate(session_of(tmp_path, starter(1.0, 1.0), asked=asked))
+    [note] = [each for each in found.notes if "names neither" in each]
+    assert note.startswith(f"{asked.file}:1: benchmark.fixed.command: sort /dev/null names neither")
 
 
 def test_the_worst_change_is_first(tmp_path: Path) -> None:

@@ -44,26 +44,29 @@ class Problems:
         """Every mistake, in the order of discovery."""
         return tuple(self._mistakes)
 
-    def add(self, path: KeyPath, message: str, *, about: KeyPath | None = None) -> None:
+    def add(
+        self, path: KeyPath, message: str, *, about: KeyPath | None = None, item: int | None = None
+    ) -> None:
         """Add a mistake at a path, unless it follows from another one.
 
-        `about` is the path on which the mistake depends: if that value is wrong, the mistake is not reported.
+        `about` is the path on which the mistake depends: if that value is wrong, the mistake is not reported. `item`
+        is the index of the wrong item of a list, whose line is reported.
         """
         if self._to_read and isinstance(message, MissingFile):
             return
         if self._within(self._unreadable, path) or (about is not None and not self.trusts(about)):
             return
         self._suspect.add(path)
-        line = line_of(path, self._lines)
+        line = line_of(path if item is None else (*path, item), self._lines)
         self._mistakes[Mistake(file=self._file, line=line, key=key_path(path), message=message)] = None
 
     def add_syntax(self, line: int, message: str) -> None:
         """Add a mistake of the syntax, which has a line but no key."""
         self._mistakes[Mistake(file=self._file, line=line, key="syntax", message=message)] = None
 
-    def add_unreadable(self, path: KeyPath, message: str) -> None:
+    def add_unreadable(self, path: KeyPath, message: str, *, item: int | None = None) -> None:
         """Add a mistake about an unreadable value, and ignore later ones at or below it."""
-        self.add(path, message)
+        self.add(path, message, item=item)
         self.distrust(path)
 
     def distrust(self, path: KeyPath) -> None:
@@ -111,9 +114,12 @@ class RelocatedProblems(Problems):
         self._table = table
         self._to = to
 
-    def add(self, path: KeyPath, message: str, *, about: KeyPath | None = None) -> None:
+    def add(
+        self, path: KeyPath, message: str, *, about: KeyPath | None = None, item: int | None = None
+    ) -> None:
         """Add a mistake at a path."""
-        self._inner.add(self._moved(path), message, about=None if about is None else self._moved(about))
+        about = None if about is None else self._moved(about)
+        self._inner.add(self._moved(path), message, about=about, item=item)
 
     def trusts(self, path: KeyPath) -> bool:
         """Return whether there is no mistake at a path or above it."""
@@ -174,15 +180,19 @@ class _Open:
     index: int | None
 
 
+_MOST_NESTED = 3
+"""Items of lists that are nested more deeply have the line of their key: a study file has no such lists."""
+
+
 class _ScanStopped(Exception):
     """The text does not follow the grammar here."""
 
 
 def key_lines(text: str) -> Mapping[KeyPath, int]:
-    r"""Return the line of every key, from 1; for a table, that of its header or first mention.
+    r"""Return the line of every key and item of a list, from 1; for a table, that of its header or first mention.
 
-    >>> key_lines('a = { b.c = 1 }\n[[d]]\ne = 2')
-    {('a',): 1, ('a', 'b'): 1, ('a', 'b', 'c'): 1, ('d',): 2, ('d', 0): 2, ('d', 0, 'e'): 3}
+    >>> key_lines('a = { b.c = 1 }\n[[d]]\ne = [\n2]')
+    {('a',): 1, ('a', 'b'): 1, ('a', 'b', 'c'): 1, ('d',): 2, ('d', 0): 2, ('d', 0, 'e'): 3, ('d', 0, 'e', 0): 4}
     """
     scanner = _Scanner(text.replace("\r\n", "\n"))
     with contextlib.suppress(_ScanStopped):
@@ -283,7 +293,12 @@ class _Scanner:
             if not opened:
                 return
             within = opened[-1]
-            path = self._key(within.path) if within.index is None else (*within.path, within.index)
+            if within.index is None:
+                path = self._key(within.path)
+            else:
+                path = (*within.path, within.index)
+                if len(opened) <= _MOST_NESTED:
+                    self.lines[path] = self._line()
 
     def _close(self, opened: list[_Open]) -> None:
         """Skip what may follow a value or an opening bracket, up to the next item or the end."""

@@ -129,7 +129,7 @@ def _document(data: dict[str, Any], problems: Problems) -> Document | None:
         meant = {(*misfit.path[:-1], misfit.meant) for misfit in result if misfit.meant is not None}
         # A required key that is missing may be a misspelt one.
         for misfit in (each for each in result if each.path not in meant):
-            problems.add_unreadable(misfit.path, misfit.message)
+            problems.add_unreadable(misfit.path, misfit.message, item=misfit.item)
             _repair(data, misfit, problems)
     return None
 

@@ -374,13 +374,14 @@ class Misfit:
     """A value that does not fit its key.
 
     `stand_in` replaces a required value so that the rest can be checked. `meant` is the probable key instead of an
-    unknown one.
+    unknown one. `item` is the index of the wrong item if the value is a list.
     """
 
     path: KeyPath
     message: str
     stand_in: StandIn | None = None
     meant: str | None = None
+    item: int | None = None
 
 
 def structure(data: Mapping[str, Any]) -> Document | tuple[Misfit, ...]:
@@ -521,7 +522,7 @@ def _misfits_at_key(error: Exception, path: KeyPath, key: FileKey) -> Iterator[M
 
 def _misfits_of_item(error: Exception, path: KeyPath, index: int | str) -> Iterator[Misfit]:
     if isinstance(error, InvalidValue) and isinstance(index, int):
-        yield Misfit(path=path, message=f"item {index + 1}: {error}")
+        yield Misfit(path=path, message=f"item {index + 1}: {error}", item=index)
     else:
         yield from _misfits(error, (*path, index), None)
 

@@ -23,10 +23,12 @@ from perftrail.model.source import NO_PINS, PinsJson
 from perftrail.model.subject import Subject
 from perftrail.model.wording import likely_unit, quoted
 from perftrail.results.outlook import Outlook, Span
+from perftrail.studyfile.reading import mistake
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping, Sequence
 
+    from perftrail.errors import Mistake
     from perftrail.measure.events import Event
     from perftrail.measure.failure_groups import FailureGroup, Remedy
     from perftrail.measure.session import BuildView, Session
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from perftrail.model.subject import Revision
     from perftrail.results.outlook import Left
     from perftrail.results.selection import Selection
+    from perftrail.studyfile.problems import KeyPath
 
 
 class PlannedBuildsJson(TypedDict):
@@ -246,29 +249,30 @@ def study_plan(view: BuildView, selection: Selection) -> StudyPlan:
         unseen=left.unseen,
         failure_groups=group_failures(tried, state.failures),
         left_out=view.subject_builder.left_out(revisions),
-        warnings=tuple(_warnings(view.study)),
+        warnings=tuple(map(str, _warnings(view.study))),
     )
 
 
-def _warnings(study: Study) -> Iterator[str]:
-    """Yield lines of the study that are valid but probably wrong, or that this machine cannot run."""
-    relinks = {
-        "build.relink": study.build.relink,
-        **{f"variants.{name}.build.relink": each.build.relink for name, each in study.variants.items()},
-        **{f"benchmark.{name}.relink": each.relink for name, each in study.benchmarks.items()},
+def _warnings(study: Study) -> Iterator[Mistake]:
+    """Yield values of the study that are valid but probably wrong, or that this machine cannot use."""
+    relinks: dict[KeyPath, tuple[str, ...] | None] = {
+        ("build", "relink"): study.build.relink,
+        **{("variants", name, "build", "relink"): each.build.relink for name, each in study.variants.items()},
+        **{("benchmark", name, "relink"): each.relink for name, each in study.benchmarks.items()},
     }
     for key, lines in relinks.items():
         if missing := missing_linker(lines or ()):
-            yield f"{key}: {missing}"
+            yield mistake(study.file, key, missing)
     for name in study.benchmarks:
         every = [same_everywhere(study, name, variant) for variant in study.variants]
         if all(every):
-            yield f"benchmark.{name}.command: {every[0]}"
+            yield mistake(study.file, ("benchmark", name, "command"), every[0])
         for metric, measured in study.benchmarks[name].metrics.items():
             if likely := likely_unit(measured.unit):
-                yield (
-                    f"benchmark.{name}.metrics.{metric}.unit: {quoted(measured.unit)} is not a standard unit; "
-                    f"did you mean {quoted(likely)}?"
+                yield mistake(
+                    study.file,
+                    ("benchmark", name, "metrics", metric, "unit"),
+                    f"{quoted(measured.unit)} is not a standard unit; did you mean {quoted(likely)}?",
                 )
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from perftrail.errors import UsageError
+from perftrail.errors import StudyError, UsageError
 from perftrail.measure.events import HistoryRead, now
 from perftrail.measure.pairs import (
     Clock,
@@ -26,7 +26,7 @@ from perftrail.measure.pairs import (
 from perftrail.model.build import Failure
 from perftrail.model.json_data import to_plain
 from perftrail.model.measurement import Measurement
-from perftrail.model.plan import cells
+from perftrail.model.plan import cells, same_everywhere
 from perftrail.model.store_records import ComparisonRecord
 from perftrail.model.subject import Subject
 from perftrail.model.wording import counted
@@ -35,6 +35,7 @@ from perftrail.results.gate import ComparedMetric, FailedSide, Gate, Row, levels
 from perftrail.results.selection import TIMES, Choice
 from perftrail.stats.comparison import FAMILY_ERROR, Verdict, layout_noise
 from perftrail.stats.estimate import estimate
+from perftrail.studyfile.reading import mistake
 from perftrail.verbs.backport.patch import find_revision
 
 if TYPE_CHECKING:
@@ -245,6 +246,7 @@ class Compare:
     def events(self) -> Generator[Event, None, Gate]:
         """Build and measure both; yield events and return the result."""
         base, head = self._revisions()
+        self._refuse_one_program()
         yield HistoryRead(revisions=(base, head))
         began = self._clock()
         benchmarks = yield from self._build_both(base, head)
@@ -285,6 +287,23 @@ class Compare:
             ComparisonRecord(machine=gate.machine.id, finished=gate.finished, result=to_plain(gate))
         )
         return gate
+
+    def _refuse_one_program(self) -> None:
+        """Raise `StudyError` if every wanted benchmark runs the same program in both; note those that do."""
+        study, choice = self._session.study, self._request.choice
+        wanted = [
+            (name, variant)
+            for name in study.benchmarks
+            for variant in study.variants
+            if choice.of(study, name, variant)
+        ]
+        reasons = {name: same_everywhere(study, name, variant) for name, variant in wanted}
+        mistakes = [
+            mistake(study.file, ("benchmark", name, "command"), why) for name, why in reasons.items() if why
+        ]
+        if mistakes and all(same_everywhere(study, *each) for each in wanted):
+            raise StudyError(mistakes)
+        self._notes += map(str, mistakes)
 
     def _layout_noise(
         self, benchmarks: Sequence[ComparedBenchmark], rows: Sequence[Row]

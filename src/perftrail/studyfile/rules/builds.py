@@ -49,9 +49,9 @@ def check_repairs(
             problems.add(key, wrong)
         elif (other := by_target.setdefault(posixpath.normpath(target), file)) != file:
             problems.add(key, f"has the same target as {quoted(other)}: {quoted(target)}")
-    for file in recipe.patch:
+    for index, file in enumerate(recipe.patch):
         if wrong := _file_wrong(file, study):
-            problems.add((*path, "patch"), wrong)
+            problems.add((*path, "patch"), wrong, item=index)
 
 
 def _file_wrong(file: str, study: Path) -> str | None:
@@ -99,9 +99,9 @@ def files_in(directory: Path, *, below: Path) -> list[str]:
 def check_sandbox(study: Study, problems: Problems) -> None:
     """Report a sandbox that is opened without a reason, or completely."""
     sandbox = study.sandbox
-    for path in sandbox.readable:
+    for index, path in enumerate(sandbox.readable):
         if wrong := _path_wrong(path):
-            problems.add(("sandbox", "readable"), wrong)
+            problems.add(("sandbox", "readable"), wrong, item=index)
     if sandbox.why.strip():
         return
     for key, opened in (("network", sandbox.network != "none"), ("readable", bool(sandbox.readable))):
@@ -245,9 +245,9 @@ def _check_recipe(
 ) -> None:
     if recipe.directory is not None and (wrong := inside_wrong(recipe.directory, of="the build directory")):
         problems.add((*path, "directory"), wrong)
-    for output in recipe.outputs or ():
+    for index, output in enumerate(recipe.outputs or ()):
         if wrong := output_wrong(output, study.sources):
-            problems.add((*path, "outputs"), wrong)
+            problems.add((*path, "outputs"), wrong, item=index)
     check_placeholders(recipe.steps or (), (*path, "steps"), problems, known=always_known(study))
     check_environment(recipe.env, (*path, "env"), problems, known=always_known(study))
     check_relink(recipe.relink or (), (*path, "relink"), problems, known=always_known(study))
@@ -256,9 +256,9 @@ def _check_recipe(
 
 
 def _check_incremental(build: Build, problems: Problems) -> None:
-    for pattern in build.unaffected_by:
+    for index, pattern in enumerate(build.unaffected_by):
         if wrong := inside_wrong(pattern, of="the revision's tree"):
-            problems.add(("build", "unaffected_by"), wrong)
+            problems.add(("build", "unaffected_by"), wrong, item=index)
     if build.incremental and not build.outputs:
         problems.add(
             ("build", "incremental"),

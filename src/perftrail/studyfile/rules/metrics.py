@@ -83,14 +83,14 @@ def check_find(study: Study, problems: Problems) -> None:
         unknown = f"no variant {quoted(find.variant)}{suggestion(find.variant, study.variants)}"
         problems.add(("find", "variant"), unknown, about=("variants", find.variant))
         return
-    for path in find.suspect:
+    for index, path in enumerate(find.suspect):
         if wrong := inside_wrong(path, of="the revision's root"):
-            problems.add(("find", "suspect"), wrong)
+            problems.add(("find", "suspect"), wrong, item=index)
     if not find.metric or not problems.clean(("benchmark",), ("derived",), ("variants",)):
         return
     variants = (find.variant,) if find.variant is not None else tuple(study.variants)
-    for text in find.metric:
-        _check_metric(study, text, variants, problems)
+    for index, text in enumerate(find.metric):
+        _check_metric(study, text, variants, problems, item=index)
     if len(find.metric) > 1 and problems.trusts(("find", "metric")):
         working = [text for text in find.metric if names_works(study, text)]
         if working:
@@ -99,7 +99,9 @@ def check_find(study: Study, problems: Problems) -> None:
             )
 
 
-def _check_metric(study: Study, text: str, variants: tuple[str, ...], problems: Problems) -> None:
+def _check_metric(
+    study: Study, text: str, variants: tuple[str, ...], problems: Problems, *, item: int
+) -> None:
     errors: list[TargetError] = []
     for variant in variants:
         try:
@@ -109,7 +111,9 @@ def _check_metric(study: Study, text: str, variants: tuple[str, ...], problems: 
     ambiguous = [error for error in errors if not error.unknown]
     if ambiguous or len(errors) == len(variants):
         # Report the message with the most choices.
-        problems.add(("find", "metric"), max((str(error) for error in ambiguous or errors), key=len))
+        problems.add(
+            ("find", "metric"), max((str(error) for error in ambiguous or errors), key=len), item=item
+        )
 
 
 def _check_benchmark(study: Study, benchmark: str, path: KeyPath, problems: Problems) -> bool:

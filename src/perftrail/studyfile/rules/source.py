@@ -197,12 +197,12 @@ def check_source(study: Study, problems: Problems, *, written_location: str) -> 
         problems.add(("source", "range"), wrong)
     if source.at is not None and (wrong := revision_wrong(source.at)):
         problems.add(("source", "at"), wrong)
-    for path in source.touching:
+    for index, path in enumerate(source.touching):
         if wrong := inside_wrong(path, of="the revision's root"):
-            problems.add(("source", "touching"), wrong)
-    for path in source.sparse:
+            problems.add(("source", "touching"), wrong, item=index)
+    for index, path in enumerate(source.sparse):
         if wrong := inside_wrong(path.removeprefix("!"), of="the revision's root"):
-            problems.add(("source", "sparse"), wrong)
+            problems.add(("source", "sparse"), wrong, item=index)
     if source.label is not None:
         if wrong := inside_wrong(source.label.file, of="the revision's root"):
             problems.add(("source", "label", "file"), wrong)

@@ -104,10 +104,11 @@ def check_placeholders(
 ) -> None:
     """Report unknown placeholders in texts of one key; `parameters` is where more are declared."""
     for name, wrong in unknown_placeholders(texts, known).items():
-        problems.add(path, wrong, about=None if parameters is None else (*parameters, name))
-    for text in texts:
+        item = next(index for index, text in enumerate(texts) if name in names(text))
+        problems.add(path, wrong, about=None if parameters is None else (*parameters, name), item=item)
+    for index, text in enumerate(texts):
         if found := unclosed(text, known):
-            problems.add(path, f"the brace of {quoted(found)} is not closed; write {found}}}")
+            problems.add(path, f"the brace of {quoted(found)} is not closed; write {found}}}", item=index)
 
 
 def check_relink(
