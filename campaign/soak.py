@@ -1,7 +1,8 @@
-"""Tens of thousands of invocations in one perftrail process, with a dashboard and a worker for the same time.
+"""Tens of thousands of invocations in one perftrail process, with a dashboard, a watch and a worker for the same time.
 
-Memory and descriptors of each process must be the same at the end as at the beginning, and no process, cgroup or
-temporary file may be left over. Afterwards, the clock jumps by hours and the processes are stopped and continued during
+Memory and descriptors of each process must be the same in the last tenth of the time as in the fourth tenth: before
+that, caches fill, modules are imported and the allocator keeps what it got. No process, cgroup, link or temporary file
+may be left over. Afterwards, the clock jumps by hours and the processes are stopped and continued during
 other runs: no sample may be negative or as long as a jump.
 
 The full size, on an idle machine: ``python -m campaign soak --seconds 3600``. It ends after 50,000 invocations.
@@ -36,14 +37,26 @@ if TYPE_CHECKING:
 
 INVOCATIONS = 50_000
 GROWTH = 0.05
+SMALLEST_GROWTH_BYTES = 1 << 16
+"""Less is not judged: the launchers use some 100 KiB, of which a single page is 4 %."""
+
 MOST_MORE_DESCRIPTORS = 8
 """Descriptors come and go with connections and files that are open for a moment; a leak has one for each invocation."""
+
+FIRST_TENTH = 4
+"""The tenth of the time with which the last one is compared, from 1."""
 
 FEWEST = 2000
 """Invocations below which the memory is not judged: until then, caches fill and modules are imported."""
 
+COMMITS = 60
+"""Commits that a watched branch receives during the soak."""
+
 SHARE_OF_CLOCK = 0.15
 """Share of the time for the clock's jumps, and the same for stops."""
+
+MOST_SECONDS_OF_CLOCK = 150.0
+"""Longest time for the clock's jumps, and the same for stops."""
 
 STOP_SECONDS = 1.0
 LONGEST_SECONDS = 60.0
@@ -89,6 +102,22 @@ warmups = 0
 """
 
 
+WATCHED = """\
+[source]
+kind = "git"
+location = "repository"
+range = "begin.."
+
+[benchmark.work]
+command = "sh {build}/work"
+metrics.steps = { pattern = 'steps ([0-9]+)' }
+
+[measure]
+invocations = 3
+warmups = 0
+"""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
     """What a process uses at one time."""
@@ -125,12 +154,13 @@ def run(seconds: float, seed: int, *, program: str = "perftrail") -> Result:
         _temporary(Path(scratch, "tmp")) as tmp,
     ):
         watched = Watched()
-        reached = _soak(Path(scratch), seconds * (1 - 2 * SHARE_OF_CLOCK), watched, program=program)
+        clock_seconds = min(seconds * SHARE_OF_CLOCK, MOST_SECONDS_OF_CLOCK)
+        reached = _soak(Path(scratch), seconds - 2 * clock_seconds, watched, program=program)
         for name, usage in watched.usage.items():
             losses += _judge(name, usage, sum(reached.values()), notes)
         rng = random.Random(seed)
-        jumped = _jumps(Path(scratch, "jumps"), seconds * SHARE_OF_CLOCK, rng, losses, notes)
-        stopped = _stops(Path(scratch, "stops"), seconds * SHARE_OF_CLOCK, losses, notes)
+        jumped = _jumps(Path(scratch, "jumps"), clock_seconds, rng, losses, notes)
+        stopped = _stops(Path(scratch, "stops"), clock_seconds, losses, notes)
         _await_end(before)
         if left := _descendants(os.getpid()) - before:
             losses.append(f"{len(left)} processes are left over: {', '.join(map(_command, left))}")
@@ -141,9 +171,7 @@ def run(seconds: float, seed: int, *, program: str = "perftrail") -> Result:
         if entries := list(Path(scratch).glob("*/.perftrail/scratch/*")):
             losses.append(f"{len(entries)} entries of .perftrail/scratch are left over: {entries[0]}")
         if links := list(Path(scratch).glob("*/.perftrail/paths/*")):
-            notes.append(
-                f"{len(links)} links of stopped invocations are left; the next invocation removes them"
-            )
+            losses.append(f"{len(links)} links of stopped invocations are left over: {links[0]}")
     counts = ", ".join(f"{count:,} {name}" for name, count in reached.items())
     notes.insert(0, f"invocations: {counts}; with jumps of the clock: {jumped:,}; with stops: {stopped:,}")
     return Result(trials=sum(reached.values()) + jumped + stopped, losses=tuple(losses), notes=tuple(notes))
@@ -172,11 +200,15 @@ def _temporary(directory: Path) -> Iterator[Path]:
 
 
 def _start(
-    directory: Path, *options: str, program: str = "perftrail", env: Mapping[str, str] | None = None
+    directory: Path,
+    *options: str,
+    command: str = "run",
+    program: str = "perftrail",
+    env: Mapping[str, str] | None = None,
 ) -> subprocess.Popen[bytes]:
     with (directory / "output.txt").open("wb") as output:
         return subprocess.Popen(
-            [sys.executable, "-m", program, "run", *options, str(directory)],
+            [sys.executable, "-m", program, command, *options, str(directory)],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
@@ -212,9 +244,11 @@ def _await_first(directory: Path, process: subprocess.Popen[bytes]) -> None:
 def _soak(scratch: Path, seconds: float, watched: Watched, *, program: str) -> dict[str, int]:
     """Run until the time is over or everything is measured; return the number of invocations of each run."""
     here, away = (_write_study(scratch / name) for name in ("here", "away"))
+    branch = Branch(scratch / "branch")
     with machines(scratch / "machines", ("one",)) as workers, serving(here) as dashboard:
         address = workers.address.replace("tcp://", "dask://")
         local, remote = _start(here, program=program), _start(away, "--engine", address)
+        watch = _start(branch.directory, "--every", "1s", command="watch")
         try:
             _await_first(here, local)
             _await_first(away, remote)
@@ -223,35 +257,71 @@ def _soak(scratch: Path, seconds: float, watched: Watched, *, program: str) -> d
                 "serve": dashboard.process,
                 "worker": workers.processes["one"].pid,
                 "run on the worker": remote.pid,
+                "watch": watch.pid,
             }
-            ends = time.monotonic() + seconds
+            began = time.monotonic()
             step = max(0.05, seconds / 500)
-            while time.monotonic() < ends and local.poll() is None:
+            while time.monotonic() < began + seconds and local.poll() is None:
                 watched.look(processes)
+                if time.monotonic() > began + branch.commits * seconds / COMMITS:
+                    branch.commit()
                 time.sleep(step)
+            ended = [name for name, each in (("watch", watch), ("run on the worker", remote)) if each.poll()]
         finally:
-            _end(local)
-            _end(remote)
+            for each in (local, remote, watch):
+                _end(each)
             _await_empty(away / ".perftrail" / "paths")
-    return {"in one process": _invocations(here), "on a worker": _invocations(away)}
+    if ended:
+        raise RuntimeError(f"{', '.join(ended)} ended: {_output(branch.directory)}{_output(away)}")
+    return {
+        "in one process": _invocations(here),
+        "on a worker": _invocations(away),
+        "of a watch": _invocations(branch.directory),
+    }
+
+
+class Branch:
+    """A branch that grows while it is watched. Every commit costs the same."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.commits = 0
+        self._repository = directory / "repository"
+        self._repository.mkdir(parents=True)
+        (directory / "perftrail.toml").write_text(WATCHED, encoding="ascii")
+        self._git("init", "-q")
+        self.commit()
+        self._git("tag", "begin")
+
+    def commit(self) -> None:
+        """Commit another revision."""
+        (self._repository / "work").write_text(f"echo steps 100\n# {self.commits}\n", encoding="ascii")
+        self._git("add", ".")
+        self._git("commit", "-q", "-m", f"Commit {self.commits}")
+        self.commits += 1
+
+    def _git(self, *words: str) -> None:
+        who = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+        subprocess.run(["git", *who, "-C", str(self._repository), *words], check=True)
 
 
 def _judge(name: str, usage: Sequence[Usage], invocations: int, notes: list[str]) -> Iterator[str]:
-    """Yield a loss for each resource that has grown from the first tenth to the last."""
+    """Yield a loss for each resource that has grown from the fourth tenth of the time to the last."""
     tenth = max(1, len(usage) // 10)
-    first, last = usage[:tenth], usage[-tenth:]
+    first = usage[(FIRST_TENTH - 1) * tenth : FIRST_TENTH * tenth] or usage[:1]
+    last = usage[-tenth:]
     (memory, later), (descriptors, more) = (
         [statistics.median(getattr(each, what) for each in part) for part in (first, last)]
         for what in ("memory_bytes", "descriptors")
     )
     growth = later / memory - 1
     sentence = (
-        f"{name}: memory {memory / 2**20:.1f} MiB in the first tenth, {later / 2**20:.1f} MiB in the last "
+        f"{name}: memory {memory / 2**20:.1f} MiB in the fourth tenth, {later / 2**20:.1f} MiB in the last "
         f"({growth:+.1%}); descriptors {descriptors:.0f} and {more:.0f}; n = {len(usage)}"
     )
     judged = invocations >= FEWEST
     notes.append(sentence if judged else f"{sentence}; too few invocations to judge the memory")
-    if judged and growth > GROWTH:
+    if judged and later - memory > max(GROWTH * memory, SMALLEST_GROWTH_BYTES):
         yield f"memory grows: {sentence}"
     if more > descriptors + MOST_MORE_DESCRIPTORS:
         yield f"descriptors are not closed: {sentence}"

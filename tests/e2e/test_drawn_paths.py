@@ -5,6 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
+import signal
+import subprocess
+import sys
+import time
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
@@ -220,3 +224,28 @@ def test_tools_that_do_not_follow_links_enter_the_build(tmp_path: Path) -> None:
         env="shell = true",
     )
     assert {cost for each in values(study) for cost in each} == {1.0}
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_a_stopped_run_removes_the_links_to_its_builds(tmp_path: Path, how: signal.Signals) -> None:
+    study = a_study(tmp_path, command="sh -c 'sleep 60' {build}")
+    links = study / ".perftrail" / "paths"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "perftrail", "run", str(study)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        # A background job of a shell ignores SIGINT.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509 - one thread
+    )
+    try:
+        deadline = time.monotonic() + 60.0
+        while not (links.is_dir() and any(links.iterdir())):
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        process.send_signal(how)
+        assert process.wait(30) == 130
+    finally:
+        process.kill()
+        process.wait()
+    assert list(links.iterdir()) == []

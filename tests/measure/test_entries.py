@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perftrail.errors import UsageError
-from perftrail.measure.trial import CommandLine, TrialEntries, needs_shell, scan, split_values, trial_entries
+from perftrail.measure.trial import CommandLine, TrialEntries, needs_shell, scan, trial_entries, values_of
 from perftrail.model.trial import Group
 
 SH = ("/bin/sh",)
@@ -158,4 +158,4 @@ def test_scans_are_exact_decimals() -> None:
 
 
 def test_a_comma_may_be_escaped() -> None:
-    assert split_values("a,b\\,c,") == ("a", "b,c", "")
+    assert values_of("a,b\\,c,") == ("a", "b,c", "")

@@ -102,7 +102,7 @@ def test_runs_and_pairs_agree_on_what_is_broken(tmp_path: Path, ended: str, brok
             else Measurement(key=key, started="", seconds=1.0, values={"wall": 1.0})
         )
     known = session.runner.known(ready)
-    run = RunnableOutcomes(known=known, policy=session.study.measure, metrics=("wall",))
+    run = RunnableOutcomes.of(known.values(), policy=session.study.measure, metrics=("wall",))
     pairs = PairedOutcomes(session.runner, {"base": [ready], "head": [ready]})
     assert most_failed(known.values()) == pairs.failure_of(ready) == (failure if broken else None)
     assert run.broken == broken

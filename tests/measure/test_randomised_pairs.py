@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perftrail.measure.pairs import PAIRS_BEFORE_NOISE_DECISION, which_count
+from perftrail.measure.pairs import PAIRS_BEFORE_NOISE_DECISION, counted
 from perftrail.measure.session import Session
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.build import Failure
@@ -196,8 +196,8 @@ def test_on_a_machine_that_is_always_busy_pairs_count_from_when_that_is_known(tm
 
 @given(st.lists(st.booleans(), max_size=60))
 def test_what_counts_is_decided_when_a_pair_is_taken_and_never_again(quiet: list[bool]) -> None:
-    every = which_count(quiet)
-    assert all(which_count(quiet[:length]) == every[:length] for length in range(len(quiet)))
+    every = counted(quiet)
+    assert all(counted(quiet[:length]) == every[:length] for length in range(len(quiet)))
     assert all(counts for each, counts in zip(quiet, every, strict=True) if each)
 
 

@@ -47,8 +47,7 @@ def key(ordinal: int) -> InvocationKey:
 
 
 def standing(*outcomes: Outcome, policy: MeasurePolicy = POLICY) -> RunnableOutcomes:
-    known = {(each.key.phase, each.key.ordinal): each for each in outcomes}
-    return RunnableOutcomes(known=known, policy=policy, metrics=("wall",))
+    return RunnableOutcomes.of(outcomes, policy=policy, metrics=("wall",))
 
 
 def outlook(held: dict[Cell, tuple[Outcome, ...]]) -> Outlook:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,9 @@ import pytest
 from perftrail.errors import NoAnswer, UsageError
 from perftrail.measure.events import BuildFinished, GivenUp, Invoked, Progress, SameArtefact
 from perftrail.model.benchmark import Benchmark
+from perftrail.model.build import Failure
+from perftrail.model.measurement import Measurement
+from perftrail.model.plan import cells, subjects
 from perftrail.model.process import Exited, TimedOut
 from perftrail.model.study import Invocations, MeasurePolicy
 from perftrail.results.selection import Selection
@@ -311,3 +315,54 @@ def test_programs_that_all_fail_for_one_reason_end_the_run_after_three(tmp_path:
     assert len(starter.started) == 3
     report = drain(Run(replace(session, keep_going=True), ALL).events())[1]
     assert (report.measured, len(report.failures)) == (0, 37), "three failures are known"
+
+
+class ForgetfulStore(MemoryStore):
+    """A store that keeps no outcome in this process, as a database does."""
+
+    def add(self, outcome: Outcome) -> None:
+        pass
+
+
+def test_a_run_keeps_no_outcome_in_memory(tmp_path: Path) -> None:
+    """A run of 50,000 invocations would otherwise need 100 MB more than one of a few."""
+    study = a_study(measure=MeasurePolicy(invocations=Invocations(least=100, most=100), warmups=1))
+    session = a_session(
+        study, tmp_path, source=FakeSource(2), starter=FakeStarter(seconds=steady), store=ForgetfulStore()
+    )
+    started = most_alive = 0
+    for event in Run(session, ALL).events():
+        if isinstance(event, Invoked):
+            started += 1
+            most_alive = max(most_alive, sum(isinstance(each, Measurement) for each in gc.get_objects()))
+    assert started == 202
+    assert most_alive <= 4
+
+
+def test_outcomes_of_a_run_are_still_known_to_others_afterwards(tmp_path: Path) -> None:
+    """A verb may compare after a run in the same session: it reads what the run did not keep."""
+    study = a_study(measure=MeasurePolicy(invocations=Invocations(least=3, most=3), warmups=0))
+    session = a_session(study, tmp_path, source=FakeSource(1), starter=FakeStarter(seconds=steady))
+    cell = cells(study, subjects(study, session.source.history())[0])[0]
+    _, ready = drain(session.subject_builder.ready(cell))
+    assert not isinstance(ready, Failure)
+    assert session.runner.known(ready) == {}
+    drain(Run(session, ALL).events())
+    assert session.runner.next_ordinal(ready) == 3
+
+
+def test_a_stored_failure_that_is_tried_again_keeps_its_ordinal(tmp_path: Path) -> None:
+    study = a_study(measure=MeasurePolicy(invocations=Invocations(least=2, most=2), warmups=0))
+    store = MemoryStore()
+    failing = FakeStarter(seconds=steady, ended=lambda _: Exited(code=3))
+    drain(Run(a_session(study, tmp_path, source=FakeSource(1), starter=failing, store=store), ALL).events())
+    again = a_session(
+        study,
+        tmp_path,
+        source=FakeSource(1),
+        starter=FakeStarter(seconds=steady),
+        store=store,
+        retry_failed=True,
+    )
+    drain(Run(again, ALL).events())
+    assert [each.key.ordinal for each in outcomes_in_order(again)] == [0, 1, 2]

@@ -256,7 +256,7 @@ class SessionOptions:
         from perftrail.opening import open_session
         from perftrail.present.console import Watcher
 
-        with Watcher() as watcher:
+        with terminated_like_ctrl_c(), Watcher() as watcher:
             while True:
                 opened = open_session(
                     self.apply_to(study),
@@ -352,6 +352,14 @@ def stopped_like_ctrl_c() -> Iterator[Stop]:
     stop = Stop()
     with _signal_handlers(dict.fromkeys(STOP_SIGNALS, stop.handle)):
         yield stop
+
+
+@contextmanager
+def terminated_like_ctrl_c() -> Iterator[None]:
+    """Treat SIGTERM as Ctrl-C in the block, so that it removes its links and files; a command's own handler stays."""
+    own = signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
+    with _signal_handlers({} if own else {signal.SIGTERM: signal.default_int_handler}):
+        yield
 
 
 @contextmanager

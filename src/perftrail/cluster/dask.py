@@ -113,6 +113,19 @@ def _is_port(digits: str) -> bool:
 _LOGGERS = ("distributed", "tornado", "asyncio")
 
 
+BOUNDED = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.system-monitor.log-length": 60,
+    "distributed.admin.low-level-log-length": 100,
+}
+"""Dask's own records of itself are shorter: by default, they grow for an hour, and nobody reads them."""
+
+
+def bound_memory() -> None:
+    """Limit what Dask records about itself in this process; call it before a worker, client or scheduler starts."""
+    dask.config.set(BOUNDED)
+
+
 def silence(level: int = logging.CRITICAL) -> None:
     """Silence Dask's own messages below a level; each of its loggers has its own level."""
     for name in (*_LOGGERS, *logging.root.manager.loggerDict):
@@ -361,6 +374,7 @@ def connected(
     `while_waiting` is called repeatedly, and may raise an error. Raises `ClusterError` with the remedy.
     """
     silence()
+    bound_memory()
     dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GiB"})
     encrypted = security or (Security(require_encryption=True) if address.startswith("tls://") else None)
     try:
@@ -458,6 +472,7 @@ def own_workers(count: int, *, home: Path) -> Iterator[Cluster]:
         "distributed.scheduler.http.routes": [],
     }
     dask.config.set(quiet)
+    bound_memory()
     silence()
     with LocalCluster(
         n_workers=0,

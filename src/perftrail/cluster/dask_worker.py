@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from distributed import Security, Worker, get_worker
 from tornado.ioloop import PeriodicCallback
 
-from perftrail.cluster.dask import CONNECTION_ERRORS, FACTS, silence
+from perftrail.cluster.dask import CONNECTION_ERRORS, FACTS, bound_memory, silence
 from perftrail.errors import ClusterError
 
 if TYPE_CHECKING:
@@ -96,6 +96,7 @@ def run_worker(address: str, info: WorkerInfo, state: WorkerState, *, directory:
     then.
     """
     silence(logging.ERROR)
+    bound_memory()
     try:
         asyncio.run(_run_worker(address, info, state, directory))
     finally:

@@ -131,14 +131,14 @@ class Find:
             Sampler(self._session, group, self._revisions, self._ledger, name=journal.name)
             for group in groups
         ]
-        known = {name_with_variant(target): self._prior_of(target) for target in targets}
+        known = {named(target): self._prior_of(target) for target in targets}
         questions = {
             name: self._question(request, sampler, known[name], seed=seed_of("find", journal.name, name))
             for sampler in samplers
             for name in sampler.targets
         }
         search = ManySearch(
-            {name_with_variant(target): questions[name_with_variant(target)] for target in targets},
+            {named(target): questions[named(target)] for target in targets},
             together=[frozenset(sampler.targets) for sampler in samplers],
         )
         found = yield from Loop(
@@ -147,7 +147,7 @@ class Find:
         sampler_of = {name: sampler for sampler in samplers for name in sampler.targets}
         answers: list[FindAnswer] = []
         for target in targets:
-            name = name_with_variant(target)
+            name = named(target)
             answers.append(
                 (yield from self._answer_for(found[name], sampler_of[name], name, known[name], journal))
             )
@@ -326,7 +326,7 @@ class Find:
         )
 
 
-def name_with_variant(target: Target) -> str:
+def named(target: Target) -> str:
     """Return a target's name, with its variant if it is not the plain one."""
     return target.name if target.variant == "plain" else f"{target.name} ({target.variant})"
 
@@ -336,5 +336,5 @@ def _groups(targets: Sequence[Target]) -> list[dict[str, Target]]:
     groups: dict[tuple[object, ...], dict[str, Target]] = {}
     for target in targets:
         key = (target.benchmark, target.variant, frozenset(target.points))
-        groups.setdefault(key, {})[name_with_variant(target)] = target
+        groups.setdefault(key, {})[named(target)] = target
     return list(groups.values())

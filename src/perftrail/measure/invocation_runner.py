@@ -7,7 +7,8 @@ revisions.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from array import array
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, TypedDict
 
@@ -17,18 +18,15 @@ from perftrail.model.benchmark import Value
 from perftrail.model.measurement import (
     UNDRAWN,
     FailedInvocation,
-    FlaggedSample,
     InvocationKey,
     Measurement,
     enough_quiet,
-    select_samples,
     weight,
 )
 from perftrail.stats.estimate import enough
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
-    from collections.abc import Set as AbstractSet
+    from collections.abc import Callable, Collection, Generator, Iterable, Mapping
 
     from perftrail.measure.events import Event
     from perftrail.measure.invocation import Invoker
@@ -64,14 +62,15 @@ class InvocationRunner:
         self._submitted: dict[InvocationKey, Pending[Outcome]] = {}
         self._known: dict[str, dict[tuple[Phase, int], Outcome]] = {}
         self._performed: set[InvocationKey] = set()
+        self._not_kept = 0
 
     @property
     def started(self) -> int:
         """Number of invocations that this runner performed."""
-        return len(self._performed)
+        return len(self._performed) + self._not_kept
 
     def performed(self, key: InvocationKey) -> bool:
-        """Whether this runner performed an invocation; otherwise its outcome was stored before."""
+        """Whether `perform` started an invocation; otherwise its outcome was stored before."""
         return key in self._performed
 
     def plan(self, ready: Ready, phase: Phase, ordinal: int, *, draw: Draw = UNDRAWN) -> PlannedInvocation:
@@ -90,6 +89,11 @@ class InvocationRunner:
         for key in unknown:
             self._known[key] = {(each.key.phase, each.key.ordinal): each for each in stored.get(key, ())}
 
+    def stored(self, readies: Iterable[Ready]) -> Mapping[str, tuple[Outcome, ...]]:
+        """Read the stored outcomes of several prepared cells, by runnable; the runner does not keep them in memory."""
+        keys = tuple({ready.runnable.key: None for ready in readies})
+        return self._store.outcomes(keys, self.machine.id) if keys else {}
+
     def known(self, ready: Ready) -> Mapping[tuple[Phase, int], Outcome]:
         """Return every outcome of a prepared cell on this machine, by phase and ordinal."""
         self.recall((ready,))
@@ -107,11 +111,26 @@ class InvocationRunner:
         """
         for planned in invocations:
             if not self._is_known(planned):
-                outcome = (self._submitted.pop(planned.key, None) or self._begin(planned)).outcome()
-                self._store.add(outcome)
+                outcome = self._perform(planned)
                 self._known[outcome.key.runnable][outcome.key.phase, outcome.key.ordinal] = outcome
                 self._performed.add(outcome.key)
                 yield Invoked(cell=planned.ready.cell, outcome=outcome)
+
+    def perform_new(self, invocations: Iterable[PlannedInvocation]) -> Generator[Event, None, None]:
+        """Perform invocations without outcomes, as `perform` does, for a caller that counts the outcomes itself.
+
+        The runner keeps none of them in memory; it reads them from the store if somebody requests them later.
+        """
+        for planned in invocations:
+            self._known.pop(planned.key.runnable, None)
+            outcome = self._perform(planned)
+            self._not_kept += 1
+            yield Invoked(cell=planned.ready.cell, outcome=outcome)
+
+    def _perform(self, planned: PlannedInvocation) -> Outcome:
+        outcome = (self._submitted.pop(planned.key, None) or self._begin(planned)).outcome()
+        self._store.add(outcome)
+        return outcome
 
     def submit(self, invocations: Iterable[PlannedInvocation]) -> None:
         """Submit the invocations that have no outcome yet, in this order; `perform` then waits for each."""
@@ -134,96 +153,145 @@ class InvocationRunner:
         return (planned.key.phase, planned.key.ordinal) in self.known(planned.ready)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class RunnableOutcomes:
-    """Outcomes of one runnable, and the invocations that it still needs for its `metrics`.
+    """The outcomes of one runnable in a compact form, and the invocations that it still needs for its `metrics`.
 
-    Failures in `ignored` do not count: perftrail repeats those invocations.
+    It keeps a few numbers of each outcome: a run of 50,000 invocations would fill the memory with whole outcomes.
+    `same_values` are the different values of the metrics in `same`.
     """
 
-    known: Mapping[tuple[Phase, int], Outcome]
     policy: MeasurePolicy
     metrics: tuple[str, ...]
-    ignored: AbstractSet[tuple[Phase, int]] = frozenset()
+    same: tuple[str, ...] = ()
+    same_values: dict[str, dict[float, None]] = field(default_factory=dict)
+    done: int = 0
+    _warmups: int = 0
+    _samples: int = 0
+    _measured: int = 0
+    _quiet: int = 0
+    _failures: int = 0
+    _reached_limit: bool = False
+    _seconds: float = 0.0
+    _quiet_values: dict[str, array[float]] = field(default_factory=dict)
+    _noisy_values: dict[str, array[float]] = field(default_factory=dict)
+    _next: dict[Phase, int] = field(default_factory=dict)
+    _beyond: set[tuple[Phase, int]] = field(default_factory=set)
+
+    @classmethod
+    def of(
+        cls, outcomes: Iterable[Outcome], *, policy: MeasurePolicy, metrics: tuple[str, ...]
+    ) -> RunnableOutcomes:
+        """Return the state of a runnable with these outcomes."""
+        found = RunnableOutcomes(policy=policy, metrics=metrics)
+        for outcome in outcomes:
+            found.add(outcome)
+        return found
+
+    def add(self, outcome: Outcome) -> None:
+        """Count an outcome. Each key is added once."""
+        self.skip(outcome)
+        self._seconds += outcome.seconds
+        is_sample = outcome.key.phase == "sample"
+        if is_sample:
+            self._samples += 1
+        else:
+            self._warmups += 1
+        if isinstance(outcome, FailedInvocation):
+            self._failures += 1
+            self._reached_limit = self._reached_limit or outcome.failure.is_limit
+            return
+        for name in self.same:
+            self.same_values.setdefault(name, {})[outcome.values[name]] = None
+        if is_sample:
+            self._add_sample(outcome)
+
+    def skip(self, outcome: Outcome) -> None:
+        """Only mark the outcome's ordinal as used: perftrail repeats the invocation with another ordinal."""
+        self.done += 1
+        phase, ordinal = outcome.key.phase, outcome.key.ordinal
+        if ordinal != self._next.get(phase, 0):
+            self._beyond.add((phase, ordinal))
+            return
+        ordinal += 1
+        while (phase, ordinal) in self._beyond:
+            self._beyond.remove((phase, ordinal))
+            ordinal += 1
+        self._next[phase] = ordinal
+
+    def _add_sample(self, sample: Measurement) -> None:
+        self._measured += 1
+        is_quiet = weight(sample.flags) > 0.0
+        self._quiet += is_quiet
+        values = self._quiet_values if is_quiet else self._noisy_values
+        for metric in self.metrics:
+            if metric in sample.values:
+                values.setdefault(metric, array("d")).append(sample.values[metric])
 
     @property
-    def warmups(self) -> Sequence[Outcome]:
-        """Warm-up outcomes, by ordinal."""
-        return self._of("warmup")
-
-    @property
-    def samples(self) -> Sequence[Outcome]:
-        """Sample outcomes, by ordinal."""
-        return self._of("sample")
-
-    @property
-    def measurements(self) -> Sequence[Measurement]:
-        """Samples with values."""
-        return [outcome for outcome in self.samples if isinstance(outcome, Measurement)]
+    def measured(self) -> int:
+        """Number of samples with values."""
+        return self._measured
 
     @property
     def broken(self) -> bool:
         """Whether further invocations are pointless, because most failed."""
-        return most_failed((*self.warmups, *self.samples)) is not None
+        return 2 * self._failures > self._warmups + self._samples
 
     @property
     def gave_up(self) -> bool:
         """Whether an invocation reached a limit; `give_up` then skips larger points."""
-        outcomes = (*self.warmups, *self.samples)
-        failed = (outcome for outcome in outcomes if isinstance(outcome, FailedInvocation))
-        return self.broken and any(outcome.failure.is_limit for outcome in failed)
+        return self.broken and self._reached_limit
 
     @property
     def left(self) -> tuple[int, int]:
         """Return the minimum and the maximum number of invocations that are missing."""
         if self.broken or self._enough():
             return (0, 0)
-        warmups = max(0, self.policy.warmups - len(self.warmups))
+        warmups = max(0, self.policy.warmups - self._warmups)
         invocations = self.policy.invocations
-        count = len(self.samples)
-        return (warmups + max(1, invocations.least - count), warmups + invocations.most - count)
+        return (
+            warmups + max(1, invocations.least - self._samples),
+            warmups + invocations.most - self._samples,
+        )
 
     @property
     def seconds_each(self) -> float:
         """Mean seconds of one invocation so far; zero before the first."""
-        return mean_seconds((*self.warmups, *self.samples))
+        count = self._warmups + self._samples
+        return self._seconds / count if count else 0.0
 
     @property
     def next(self) -> tuple[Phase, int]:
         """Return the next missing invocation: warm-ups before samples, lowest free ordinal first."""
-        phase: Phase = "warmup" if len(self.warmups) < self.policy.warmups else "sample"
-        ordinal = 0
-        while (phase, ordinal) in self.known:
-            ordinal += 1
-        return phase, ordinal
-
-    def _of(self, phase: Phase) -> Sequence[Outcome]:
-        return [self.known[key] for key in sorted(self.known) if key[0] == phase and key not in self.ignored]
+        phase: Phase = "warmup" if self._warmups < self.policy.warmups else "sample"
+        return phase, self._next.get(phase, 0)
 
     def _enough(self) -> bool:
-        wanted, count = self.policy.invocations, len(self.samples)
+        wanted, count = self.policy.invocations, self._samples
         if count >= wanted.most:
             return True
-        quiet = sum(weight(measurement.flags) > 0.0 for measurement in self.measurements)
-        lacking = quiet < len(self.measurements) and not enough_quiet(quiet, least=wanted.least)
+        lacking = self._quiet < self._measured and not enough_quiet(self._quiet, least=wanted.least)
         if lacking and count < 2 * wanted.least:
             # Noisy samples are repeated, but not without limit: on a machine that is always noisy, all are used.
             return False
         return count >= wanted.least and all(self._precise(metric) for metric in self.metrics)
 
     def _precise(self, metric: str) -> bool:
-        """Whether one metric is precise enough in the samples that its estimate will use."""
-        flagged = flagged_values(self.measurements, metric)
-        values = select_samples(flagged, least=self.policy.invocations.least).values
+        """Whether one metric is precise enough in the samples that `select_samples` chooses for its estimate."""
+        least = self.policy.invocations.least
+        quiet = self._quiet_values.get(metric, ())
+        noisy = self._noisy_values.get(metric, ())
+        values = quiet if enough_quiet(len(quiet), least=least) else (*quiet, *noisy)
         return enough(
             values,
-            least=min(self.policy.invocations.least, len(values)),
+            least=min(least, len(values)),
             most=self.policy.invocations.most,
             precision=self.policy.precision,
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class ReadyOutcomes(RunnableOutcomes):
     """The outcomes of a runnable that is ready to start."""
 
@@ -242,15 +310,6 @@ def most_failed(outcomes: Collection[Outcome]) -> Failure | None:
 def mean_seconds(outcomes: Collection[Outcome]) -> float:
     """Return the mean seconds of invocations; zero without any."""
     return sum(each.seconds for each in outcomes) / len(outcomes) if outcomes else 0.0
-
-
-def flagged_values(measurements: Sequence[Measurement], metric: str) -> Sequence[FlaggedSample]:
-    """Return the values of a metric, each with the flags of its sample."""
-    return [
-        FlaggedSample(value=each.values[metric], flags=each.flags)
-        for each in measurements
-        if metric in each.values
-    ]
 
 
 class DisagreeingValueJson(TypedDict):
@@ -292,7 +351,7 @@ class Disagreement:
 
 
 def disagreements(
-    study: Study, measured: Iterable[tuple[Cell, Sequence[Outcome]]]
+    study: Study, measured: Iterable[tuple[Cell, RunnableOutcomes]]
 ) -> tuple[Disagreement, ...]:
     """Return the disagreements of metrics declared as ``same``, over all invocations, warm-ups included."""
     found: dict[tuple[str, str, Point], dict[float, dict[Subject, None]]] = {}
@@ -300,9 +359,8 @@ def disagreements(
         metrics = study.benchmarks[cell.benchmark].metrics
         for name in (name for name, metric in metrics.items() if metric.same):
             given = found.setdefault((cell.benchmark, name, cell.point), {})
-            for outcome in outcomes:
-                if isinstance(outcome, Measurement):
-                    given.setdefault(outcome.values[name], {})[cell.subject] = None
+            for value in outcomes.same_values.get(name, ()):
+                given.setdefault(value, {})[cell.subject] = None
     return tuple(
         Disagreement(
             benchmark=benchmark,

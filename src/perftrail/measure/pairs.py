@@ -176,7 +176,7 @@ class PairedOutcomes(Generic[Side]):
         pairs = [pair for pair in self._pair_values(target) if isinstance(pair, Replicate)]
         pairs = [
             pair
-            for pair, counts in zip(pairs, which_count([not each.noisy for each in pairs]), strict=True)
+            for pair, counts in zip(pairs, counted([not each.noisy for each in pairs]), strict=True)
             if counts
         ]
         return [_mean(each) for each in self._by_layout(pairs)] if self.relinked else pairs
@@ -184,7 +184,7 @@ class PairedOutcomes(Generic[Side]):
     def discarded(self, target: Target) -> int:
         """Number of pairs of a metric that were discarded for noise."""
         quiet = [not pair.noisy for pair in self._pair_values(target) if isinstance(pair, Replicate)]
-        return len(quiet) - sum(which_count(quiet))
+        return len(quiet) - sum(counted(quiet))
 
     def why_missing(self, target: Target) -> str:
         """Return why a metric has no value in any pair."""
@@ -278,10 +278,10 @@ class PairedOutcomes(Generic[Side]):
                 )
 
 
-def which_count(quiet: Sequence[bool]) -> list[bool]:
+def counted(quiet: Sequence[bool]) -> list[bool]:
     """Return which pairs count: quiet ones, and noisy ones if most of the earlier pairs, at least 6, were noisy.
 
-    >>> which_count([True, False, True]), which_count([False] * 8)[-3:]
+    >>> counted([True, False, True]), counted([False] * 8)[-3:]
     ([True, False, True], [False, True, True])
     """
     noisy = 0

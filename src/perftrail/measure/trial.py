@@ -146,10 +146,10 @@ def scan(name: str, first: str, last: str, *, step: str | None) -> tuple[str, ..
     return tuple(str(low + by * number) for number in range(count))
 
 
-def split_values(text: str) -> tuple[str, ...]:
+def values_of(text: str) -> tuple[str, ...]:
     r"""Split the values of a list at its commas; ``\,`` is a comma in a value.
 
-    >>> split_values(r"gcc,clang -O1\,2")
+    >>> values_of(r"gcc,clang -O1\,2")
     ('gcc', 'clang -O1,2')
     """
     return tuple(value.replace("\\,", ",") for value in re.split(r"(?<!\\),", text))

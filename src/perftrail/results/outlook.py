@@ -67,7 +67,7 @@ class Outlook:
             self._siblings.setdefault((cell.subject, cell.benchmark), []).append(cell)
         least, most = (0, 0) if cell in self._left_out else standing.left
         state = _CellState(
-            done=len(standing.known),
+            done=standing.done,
             least=least,
             most=most,
             seconds=standing.seconds_each or None,

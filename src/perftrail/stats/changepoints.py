@@ -100,7 +100,7 @@ SEARCH_FALSE_ALARMS = 0.05
 _FIT_ROUNDS = 4
 _MOST_REFINEMENTS = 4
 _QUANTILE = 1.96
-"""Quantile of the normal distribution for 95 % intervals."""
+"""Of the normal distribution, for 95 % intervals."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

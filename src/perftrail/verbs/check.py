@@ -207,10 +207,8 @@ class _PlanState:
             else:
                 found[cell] = (cell, ())
         return {
-            cell: RunnableOutcomes(
-                known={(each.key.phase, each.key.ordinal): each for each in outcomes},
-                policy=study.measure,
-                metrics=study.benchmarks[cell.benchmark].leading,
+            cell: RunnableOutcomes.of(
+                outcomes, policy=study.measure, metrics=study.benchmarks[cell.benchmark].leading
             )
             for cell, outcomes in found.values()
         }

@@ -21,14 +21,13 @@ from perftrail.results.outlook import Outlook, Span
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping, Sequence
-    from collections.abc import Set as AbstractSet
 
     from perftrail.measure.events import Event
     from perftrail.measure.invocation_runner import Disagreement
     from perftrail.measure.session import Session
     from perftrail.measure.sources import SkippedRevisions
     from perftrail.measure.subjects import PlannedInvocation, Ready
-    from perftrail.model.measurement import Outcome, Phase
+    from perftrail.model.measurement import Outcome
     from perftrail.model.plan import Cell
     from perftrail.model.source import Pins
     from perftrail.model.subject import Subject
@@ -141,7 +140,7 @@ class Run:
             revisions=len(revisions),
             cells=self._planned,
             measured=sum(
-                len(self._cells[key]) for key, each in self._ready_outcomes.items() if each.measurements
+                len(self._cells[key]) for key, each in self._ready_outcomes.items() if each.measured
             ),
             skipped=sum(
                 len(self._cells[key])
@@ -156,10 +155,9 @@ class Run:
             to_correct=self._to_correct,
         )
 
-    def _outcomes(self) -> Iterator[tuple[Cell, Sequence[Outcome]]]:
+    def _outcomes(self) -> Iterator[tuple[Cell, ReadyOutcomes]]:
         for key, each in self._ready_outcomes.items():
-            outcomes = tuple(each.known.values())
-            yield from ((cell, outcomes) for cell in self._cells[key])
+            yield from ((cell, each) for cell in self._cells[key])
 
     def _build(self, subject: Subject) -> Generator[Event, None, None]:
         wanted = self._cells_of(subject)
@@ -220,19 +218,23 @@ class Run:
         return [cell for cell in cells(self._session.study, subject) if self._selection.includes(cell)]
 
     def _read_stored(self, readies: Sequence[Ready]) -> None:
-        study, runner = self._session.study, self._session.runner
-        runner.recall(readies)
+        study = self._session.study
+        stored = self._session.runner.stored(readies)
         for ready in readies:
-            known = runner.known(ready)
-            ready_outcomes = ReadyOutcomes(
+            benchmark = study.benchmarks[ready.cell.benchmark]
+            outcomes = ReadyOutcomes(
                 ready=ready,
-                known=known,
                 policy=study.measure,
-                metrics=study.benchmarks[ready.cell.benchmark].leading,
-                ignored=_failed(known) if self._session.subject_builder.retry_failed else frozenset(),
+                metrics=benchmark.leading,
+                same=tuple(name for name, metric in benchmark.metrics.items() if metric.same),
             )
-            self._ready_outcomes[ready.runnable.key] = ready_outcomes
-            self._outlook.set_outcomes(ready.cell, ready_outcomes)
+            for outcome in stored.get(ready.runnable.key, ()):
+                if self._session.subject_builder.retry_failed and isinstance(outcome, FailedInvocation):
+                    outcomes.skip(outcome)
+                else:
+                    outcomes.add(outcome)
+            self._ready_outcomes[ready.runnable.key] = outcomes
+            self._outlook.set_outcomes(ready.cell, outcomes)
 
     def _same_artefacts(self) -> Generator[Event, None, None]:
         for shared in self._cells.values():
@@ -289,11 +291,13 @@ class Run:
         in_block = (self._ready_outcomes[key] for key in block)
         wanted = (each for each in in_block if self._outlook.has_work_left(each.ready.cell))
         starts = (self._start(each, replace(draw, turn=turn)) for turn, each in enumerate(wanted))
-        for event in self._session.runner.perform(starts):
+        for event in self._session.runner.perform_new(starts):
             yield event
             if isinstance(event, Invoked):
                 self._stop_if_all_fail(event.cell, event.outcome)
-                self._outlook.set_outcomes(event.cell, self._ready_outcomes[event.outcome.key.runnable])
+                outcomes = self._ready_outcomes[event.outcome.key.runnable]
+                outcomes.add(event.outcome)
+                self._outlook.set_outcomes(event.cell, outcomes)
                 if isinstance(event.outcome, FailedInvocation):
                     self._failures.setdefault(str(event.cell), event.outcome.failure)
                     yield from self._give_up(event.cell)
@@ -317,7 +321,3 @@ class Run:
             seconds_most=seconds.most,
             unseen=left.unseen,
         )
-
-
-def _failed(known: Mapping[tuple[Phase, int], Outcome]) -> AbstractSet[tuple[Phase, int]]:
-    return frozenset(key for key, outcome in known.items() if isinstance(outcome, FailedInvocation))

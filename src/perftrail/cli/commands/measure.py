@@ -20,7 +20,7 @@ from perftrail.cli.help import Command
 from perftrail.cli.json_output import print_json
 from perftrail.cli.options import FRACTION, json_option
 from perftrail.errors import UsageError
-from perftrail.measure.trial import SHELL, CommandLine, scan, split_values, trial_entries
+from perftrail.measure.trial import SHELL, CommandLine, scan, trial_entries, values_of
 from perftrail.model.study import Sandbox
 from perftrail.model.trial import (
     BUDGET_SECONDS,
@@ -342,7 +342,7 @@ def _parameters(options: Options) -> dict[str, tuple[str, ...]]:
             "give one -D for each -P, or none"
         )
     steps = options.steps or (None,) * len(options.scans)
-    parameters = [(name, split_values(text)) for name, text in options.lists]
+    parameters = [(name, values_of(text)) for name, text in options.lists]
     parameters += [
         (name, scan(name, first, last, step=step))
         for (name, first, last), step in zip(options.scans, steps, strict=True)
