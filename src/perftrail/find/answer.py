@@ -543,7 +543,7 @@ class FindRequest:
         distance: tuple[float, ...] | None = None,
         seed: int = 0,
     ) -> Question:
-        """Return the search's question over `revisions` revisions, with a sampler's properties."""
+        """Return the search's question over `revisions` revisions, with a sampler's properties; see `Question`."""
         return Question(
             revisions=revisions,
             threshold=self.threshold,

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 def likely_next(position: int, tried: Collection[int], *, revisions: int) -> Iterator[int]:
     """Yield untried positions that the search may ask for after one, the likeliest first.
 
-    The other end of the history comes first, if untried. Then come the middles of the ranges on both sides of
-    the position, and the middles of the ranges that those leave.
+    `revisions` is the length of the history. Its other end comes first, if untried. Then come the middles of the ranges
+    on both sides of the position, and the middles of the ranges that those leave.
     """
     before = max((each for each in tried if each < position), default=-1)
     after = min((each for each in tried if each > position), default=revisions)
@@ -199,7 +199,7 @@ class Ledger:
         return self._invoking / max(len(self.invocations), 1)
 
     def ready(self, cell: Cell, *, layout: int = 0) -> Generator[Event, None, Ready | Failure]:
-        """Build a cell, or return the failure; counts the build, unless the study skips it."""
+        """Build a cell in a layout, or return the failure; count the build, unless the study skips it."""
         result = yield from self._counted(self._session.subject_builder.ready(cell, layout=layout))
         if not (isinstance(result, Failure) and result.stage == "skipped"):
             self.attempted.add(cell.subject.revision.id)

@@ -166,7 +166,7 @@ class Sampler:
         return BootSession(name=boot.id) if boot.id != before.id else None
 
     def record_failure(self, position: int, failure: Failure, *, seconds: float = 0.0) -> Unusable:
-        """Record why a position is unusable for all targets, and return the observation."""
+        """Record why a position is unusable for all targets; return the observation, with its cost in seconds."""
         for failures in self._failures.values():
             failures[position] = failure
         return Unusable(position=position, seconds=seconds)

@@ -72,7 +72,7 @@ class BenchmarkBuild:
         )
 
     def prepare(self, builder: Builder, built: Built, *, timeout_seconds: float) -> Prepared | Failure:
-        """Run the benchmark build on a built subject."""
+        """Run the benchmark build on a built subject, for at most this time."""
         return builder.prepare(
             built,
             steps=self.steps,

@@ -343,7 +343,7 @@ def select_samples(samples: Sequence[FlaggedSample], *, least: int) -> SelectedS
 
 
 def enough_quiet(count: int, *, least: int) -> bool:
-    """Return whether this number of quiet samples suffices for an estimate."""
+    """Return whether this number of quiet samples suffices: `least`, or `ENOUGH_QUIET` if that is fewer."""
     return count >= min(least, ENOUGH_QUIET)
 
 
@@ -369,7 +369,7 @@ class Circumstances:
 
 
 def circumstances(seed: int, *, padding_bytes: int = PADDING_BYTES) -> Circumstances:
-    """Return the surroundings for a seed; one seed gives the same ones for every build.
+    """Return the surroundings for a seed, the same for every build; `padding_bytes` limits the environment's size.
 
     >>> circumstances(7) == circumstances(7) != circumstances(8)
     True

@@ -230,7 +230,7 @@ class Ran:
 
     @classmethod
     def uncounted(cls, ended: Ended, *, began: float, now: float) -> Ran:
-        """Return the result of a process of which only start, end and outcome are known."""
+        """Return the result of a process that began and ended (`now`) at these times, if nothing else is known."""
         return cls(
             ended=ended,
             prepared_at=began,

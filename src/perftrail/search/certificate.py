@@ -1,10 +1,10 @@
 r"""Test by fresh randomised blocks whether a claimed change is real, where it is, and whether it is the only one.
 
-A block runs four builds once each, in random order: the old end O, the last build before the change L, the
-first after it H, the new end N. If two builds are equal in effect, exchanging their names only changes the
-sign of their difference in a block, whatever the machine did meanwhile. So bets on that sign are a test
-martingale (`stats.comparison`), and an interim analysis after each block does not increase the error.
-Simulated error rates and costs: benchmarks/results/searching.md.
+A block runs four builds once each, in random order: the old end O, the last build before the change L, the first
+after it H, the new end N. If two builds have equal effects, exchanging their names only changes the sign of their
+difference in a block. The machine's state does not matter. So bets on that sign are a test martingale
+(`stats.comparison`), and an interim analysis after each block does not increase the error. Simulated error rates and
+costs: benchmarks/results/searching.md.
 """
 
 from __future__ import annotations
@@ -160,7 +160,10 @@ class Certificate:
         return self._pairs[len(self._pairs) // 2]
 
     def tell(self, values: Mapping[int, float], *, layout: int = 0, invocations: int = 0) -> None:
-        """Record one block: the logarithms of the builds' values, without those that failed or were noisy."""
+        """Record one block: the logarithms of the builds' values, without those that failed or were noisy.
+
+        `layout` is the seed of its layout, `invocations` the number of its runs.
+        """
         self._assessment = None
         self._known_bounds.clear()
         self._blocks += 1

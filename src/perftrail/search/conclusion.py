@@ -262,9 +262,9 @@ def outliers(
 ) -> tuple[Outlier, ...]:
     """Return the builds whose middle samples all differ by the threshold or more from their side's level.
 
-    `changes` are certified or suspected. A side's level is the median of its builds' medians; builds with
-    equal artefacts are one. Candidates of a change are on no side, and builds at the edge of a side that differ in
-    one direction are no outliers.
+    `changes` are certified or suspected. A side's level is the median of its builds' medians; builds with equal
+    artefacts are one. Candidates of a change are on no side. Builds at the edge of a side that differ in one
+    direction are not outliers.
     """
     spans = sorted((change.positions[0], change.positions[-1]) for change in changes)
     bounds = [-1, *(bound for candidates in spans for bound in candidates), question.revisions]
@@ -301,8 +301,8 @@ def _outliers_among(question: Question, evidence: Evidence, side: range) -> list
 def _without_edges(found: list[tuple[bool, Outlier] | None]) -> list[tuple[bool, Outlier] | None]:
     """Return a side's builds without the outliers at its edges that differ in one direction.
 
-    Next to a change, or to the end of the history, they can also be part of a change that the search placed elsewhere
-    or did not certify. Only usual builds on both sides show that a build is an outlier.
+    Next to a change or an end of the history, they can also be part of a change: one that the search placed
+    elsewhere, or did not certify. Only usual builds on both sides show that a build is an outlier.
     """
     for _ in range(2):
         edge = found[0] if found else None

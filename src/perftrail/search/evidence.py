@@ -1,14 +1,13 @@
 r"""Record everything reported to a search: samples in batches, failed revisions, equal artefacts, boot sessions.
 
-The machine's level changes with time. So each batch of samples includes some of one reference build, the same
-in all batches, and is corrected by their offset from that build's usual level in that boot session. With r
-reference samples, their offset delta is ``N(a, sigma^2 / r)`` around the machine's own, ``a ~ N(0,
-omega^2)``: its posterior mean is the correction. An offset too large for that is the machine's if it occurs
-twice, in one batch or in two neighbouring ones; then it is removed completely. If it occurs once it may be an
-outlier of the reference, and the batch is not used. While the machine is calm, two batches share a reference:
-the second is corrected by its neighbours' offsets, and is not used if these disagree. No order of time is
-modelled: drift, bursts, jumps and reboots are removed by design, because reference and build are measured
-next to each other.
+The machine's level changes with time. So each batch of samples includes some of one reference build, the same in all
+batches. The batch is corrected by their offset from that build's usual level in that boot session. With r reference
+samples, their offset delta is ``N(a, sigma^2 / r)`` around the machine's own, ``a ~ N(0, omega^2)``: its posterior
+mean is the correction. An offset too large for that is the machine's if it occurs twice, in one batch or in two
+neighbouring ones; then it is removed completely. If it occurs once it may be an outlier of the reference, and the
+batch is not used. While the machine is calm, two batches share a reference: the second is corrected by its
+neighbours' offsets, and is not used if these disagree. No order of time is modelled: drift, bursts, jumps and reboots
+are removed by design, because reference and build are measured next to each other.
 """
 
 from __future__ import annotations

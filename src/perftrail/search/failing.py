@@ -6,9 +6,9 @@ p that worked and f_p that failed,
 
 ``P(attempts | culprit c, rates a, b) = prod_{p<c} a^f_p (1-a)^w_p prod_{p>=c} b^f_p (1-b)^w_p``
 
-summed over a grid of both rates. Most of the grid's weight is on programs that never, or always, fail. Rates
-are capped on both sides, so one attempt never decides. Unlike the Beta-Bernoulli search of git_bayesect, the
-search does not repeat a revision whose failure is deterministic, and it considers the cost of an attempt.
+summed over a grid of both rates. Most of the grid's weight is on programs that never, or always, fail. Rates are
+capped on both sides, so one attempt never decides. Unlike the Beta-Bernoulli search of git_bayesect, the search
+considers the cost of an attempt. It does not repeat a revision whose failure is deterministic.
 """
 
 from __future__ import annotations

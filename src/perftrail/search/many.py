@@ -1,8 +1,8 @@
 """Search for changes of several metrics over one history, with shared builds and, if possible, invocations.
 
 Positions without a missing build are measured first. Otherwise the search builds the revision with the most
-information over all metrics that are not settled. A metric that asks for another build uses an existing one,
-or one that others need, if that splits its candidates nearly as well.
+information over all metrics that are not settled. A metric may ask for another build. It uses an existing one, or one
+that others need, if that splits its candidates nearly as well.
 """
 
 from __future__ import annotations

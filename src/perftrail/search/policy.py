@@ -117,10 +117,10 @@ def _turns_bad(fading: Floats, from_bad: npt.NDArray[np.bool_] | np.bool_) -> Fl
 class CostModel:
     """Predicted seconds of builds and samples.
 
-    An existing build costs almost nothing (`ALREADY_BUILT`). An incremental build costs ``a + b * distance``,
-    with the distance to the revision built before it in the same tree, as the question measures it. The fit
-    is by least squares over the builds so far, with both numbers at zero or more. Without distances, or
-    before five builds, each costs the mean.
+    An existing build costs almost nothing (`ALREADY_BUILT`). An incremental build costs ``a + b * distance``. The
+    distance is to the revision built before it in the same tree, in the question's unit. The fit is by least squares
+    over the builds so far, with both numbers at zero or more. Without distances, or before five builds, each costs
+    the mean.
     """
 
     def __init__(self, question: Question, evidence: Evidence) -> None:

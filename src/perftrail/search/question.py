@@ -76,7 +76,7 @@ class Budget:
         return None
 
     def without(self, *, builds: int, invocations: int, seconds: float = 0.0) -> Budget:
-        """Return the budget left after others have spent this much, at least zero."""
+        """Return the budget left after others have spent these builds, invocations and seconds, at least zero."""
         return Budget(
             builds=None if self.builds is None else max(0, self.builds - builds),
             invocations=None if self.invocations is None else max(0, self.invocations - invocations),

@@ -195,8 +195,8 @@ def _square_distance_from_steps(posterior: Posterior, positions: Indices, mean: 
 def _logs_of_builds(lattice: Lattice, levels: Floats, part: Floats, before: Floats, after: Floats) -> Floats:
     """Return the log likelihood of all builds for each ramp, pair of levels and noise, (R, P, S).
 
-    `levels` (K, S, G) are the logarithms of the builds' likelihoods, `part` (R, K) is the share of each ramp that lies
-    before each build, `before` and `after` (P,) are the pairs of levels.
+    `levels` (K, S, G) are the logarithms of the builds' likelihoods. `part` (R, K) is the share of each ramp that is
+    before each build. `before` and `after` (P,) are the pairs of levels.
     """
     # A level off the lattice is far from the build's samples: use the smallest likelihood.
     table = np.concatenate([levels, levels.min(axis=2, keepdims=True)], axis=2)

@@ -6,7 +6,7 @@ change is likely, a certificate shows that the ends are equal within the thresho
 samples too; a certificate never uses the guide's.
 
 Pure: no clock, no disk; random orders come from the question's seed. The same observations in the same order, with a
-request after each, lead to the same requests, so a search resumes when it receives all earlier results again.
+request after each, lead to the same requests. So a search resumes when it receives all earlier results again.
 """
 
 from __future__ import annotations

@@ -2,12 +2,12 @@
 
 The levels and their noise are in `series_noise`.
 
-**Detection.** Kernel change point detection in overlapping blocks proposes candidates. Each noise model is weighted by
-its likelihood, with its best number of steps. A test then drops the weakest candidate until all others are
+**Detection.** Kernel change point detection in overlapping blocks proposes candidates. Each noise model is weighted
+by its likelihood, with its best number of steps. A test then drops the weakest candidate until all others are
 significant. Its statistic is the log likelihood ratio of two levels to one, divided by the noise's inflation. Its
-p-value is the tail of chi-square with one degree of freedom, times the number of tested splits and of tested
-lengths, which double. A size is a step divided by the noise of one level. It assumes one level between two points, and
-one kind of noise along the whole history. A ramp is reported as a staircase.
+p-value is the tail of chi-square with one degree of freedom, times the number of tests. These are the tested splits
+times the tested lengths, which double. A size is a step divided by the noise of one level. It assumes one level
+between two points, and one kind of noise along the whole history. A ramp is reported as a staircase.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ def change_points(samples: Samples, *, false_alarms: float = FALSE_ALARMS) -> tu
 
 
 def changes_of(samples: SampleColumns, *, false_alarms: float = FALSE_ALARMS) -> Changes:
-    """Return every change point of samples in columns, and the correlation of neighbours."""
+    """Return every change point of samples in columns, and the correlation of neighbours, like `change_points`."""
     levels = levels_of(samples)
     if levels is None:
         return Changes()

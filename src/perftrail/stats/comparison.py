@@ -358,7 +358,8 @@ class Rule:
     def analysed(self, pairs: int, *, least: int = 0) -> int:
         """Return how many of the pairs the last due interim analysis uses: all, before the first.
 
-        Stopping between two interim analyses is then not another analysis.
+        Stopping between two interim analyses is then not another analysis. Analyses of fewer than `least` pairs do not
+        count.
 
         >>> Rule(most=150).analysed(17), Rule(most=150).analysed(9)
         (14, 9)
@@ -439,7 +440,7 @@ def _comparison(
 def is_settled(verdict: Verdict, low: float, high: float, *, log_threshold: float) -> bool:
     """Return whether a verdict is final: `SAME`, or a difference whose interval is beyond the threshold.
 
-    `low` and `high` are logarithms.
+    `low`, `high` and `log_threshold` are logarithms.
     """
     return verdict is Verdict.SAME or (
         verdict is not Verdict.UNCLEAR and max(low, -high) >= log_threshold - ALIKE
@@ -520,7 +521,7 @@ def minimum_detectable_change(low: float, high: float, level: float) -> float:
 def verdict_of(value: float, low: float, high: float, *, significant: bool, log_threshold: float) -> Verdict:
     """Return the verdict for an effect and its interval, in logarithms.
 
-    Subjects whose whole interval is within the threshold are the same. Many equal pairs can make the test significant
+    Subjects whose whole interval is within `log_threshold` are the same. Many equal pairs can make the test significant
     although the interval contains no change. Such a verdict is unclear.
     """
     if -log_threshold < low and high < log_threshold:

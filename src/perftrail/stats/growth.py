@@ -77,7 +77,7 @@ class ShapeEvidence:
     chi_square: float
 
     def interval(self, axis: int, *, confidence: float = 0.95) -> tuple[float, float, float]:
-        """Return the median of an open parameter, and its credible interval."""
+        """Return the median of an open parameter, and the ends of its credible interval with this `confidence`."""
         order = np.argsort(self.nodes[axis], kind="stable")
         values, cumulative = self.nodes[axis][order], np.cumsum(self.weights[order])
         tail = (1.0 - confidence) / 2.0

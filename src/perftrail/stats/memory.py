@@ -96,6 +96,7 @@ def find_quantum(curve: Curve, *, resolution: float = 0.0) -> Quantum | None:
     """Return the step size of a heap; `None` if the levels have none, or if too few differ.
 
     Above the lowest level, two values of the axis must share a level. Otherwise a straight line would fit, too.
+    `resolution` is the possible error of each value, in the metric's unit.
     """
     values = np.sort(np.exp(curve.logs))
     off = max(resolution, float(np.median(values * curve.errors)), 1e-6 * float(values[-1]))

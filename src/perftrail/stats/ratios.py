@@ -85,8 +85,8 @@ class Interval:
 def centre(values: Sequence[float], *, level: float = LEVEL) -> Interval:
     """Estimate the centre of independent values (Hodges and Lehmann 1963) with the signed-rank interval.
 
-    It assumes symmetric scatter. Fewer than six values cannot reach 95 %: the interval is then their range, with its
-    own `confidence`. Raises `ValueError` without a value.
+    `level` is the interval's error. It assumes symmetric scatter. Fewer than six values cannot reach 95 %: the interval
+    is then their range, with its own `confidence`. Raises `ValueError` without a value.
 
     >>> centre([1.0, 2.0, 3.0]).confidence
     0.75
@@ -106,7 +106,7 @@ def centre(values: Sequence[float], *, level: float = LEVEL) -> Interval:
 
 
 def ratio(first: Sequence[float], second: Sequence[float], *, level: float = LEVEL) -> Interval | None:
-    """Estimate second/first from interleaved pairs; None if no pair has two positive values.
+    """Estimate second/first from interleaved pairs, with an interval of error `level`; None without positive pairs.
 
     >>> ratio([1.0, 1.0], [2.0, 2.0]).value
     2.0

@@ -4,12 +4,12 @@
 ask/tell object without I/O. Verdicts are read only at the interim analyses of a `Rule`. If the budget allows fewer
 pairs, the rule is adapted to that number. The number depends on the cost of runs, not on their result.
 
-A round consists of units, and the runs of a unit are adjacent in time. A reference R runs between two others
-(``B R C``): each pair is adjacent, and R runs half as often. With a single other, it is ``R B``. A fair coin, drawn
-from the trial's seed, decides the direction of each unit: comparisons bet on that coin. Every second round reverses its
-units, so that drift affects all alike. Warm-up runs are detected: a series is stable from its k-th value on if, in a
-window from there, the first value is within the spread of the others and there is no trend. The smallest such k is
-discarded, once, from the first values alone. A pair is discarded as a whole, so that no verdict depends on this choice.
+A round consists of units, and the runs of a unit are adjacent in time. A reference R runs between two others (``B R
+C``): each pair is adjacent, and R runs half as often. With a single other, it is ``R B``. A fair coin, drawn from the
+trial's seed, decides the direction of each unit: comparisons bet on that coin. Every second round reverses its units,
+so that drift affects all alike. Warm-up runs are detected: a series is stable from its k-th value on if a window from
+there has no trend, and its first value is within the spread of the others. The smallest such k is discarded, once,
+from the first values alone. A pair is discarded as a whole, so that no verdict depends on this choice.
 """
 
 from __future__ import annotations

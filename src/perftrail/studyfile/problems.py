@@ -117,7 +117,7 @@ class RelocatedProblems(Problems):
     def add(
         self, path: KeyPath, message: str, *, about: KeyPath | None = None, item: int | None = None
     ) -> None:
-        """Add a mistake at a path."""
+        """Add a mistake at a path, like `Problems.add`."""
         about = None if about is None else self._moved(about)
         self._inner.add(self._moved(path), message, about=about, item=item)
 

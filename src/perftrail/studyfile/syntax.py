@@ -1,8 +1,8 @@
 """Syntax of study files: every mistake where it begins, in words for people who do not know TOML's grammar.
 
-`read_toml` reads the text with `tomllib`. Only if that fails, it splits the text into statements, reports each
-statement that is not valid, and leaves it out, so that the other statements are checked as well. A list that is never
-closed ends before the next line that looks like a table or a key.
+`read_toml` reads the text with `tomllib`. Only if that fails, it splits the text into statements. It reports and omits
+each statement that is not valid, so that the other statements are checked as well. A list without a closing bracket
+ends before the next line that is probably a table or a key.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class ReadableToml:
     """The valid part of a text.
 
     `text` has the original line numbers, and blank lines instead of statements that are not valid. The values of
-    `doubtful` keys and tables were left out.
+    `doubtful` keys and tables were omitted.
     """
 
     data: dict[str, Any]  # Any: tables and lists of unknown values
@@ -87,7 +87,7 @@ def _split_names(written: str) -> tuple[str, ...]:
 class _Statement:
     """A header or a key with its value: its first line and the line after its last one, from 0.
 
-    `path` is what it declares, as far as that can be read; a header declares a table.
+    `path` is the readable part of what it declares; a header declares a table. `is_item`: an item of an array of tables.
     """
 
     first: int
@@ -195,7 +195,7 @@ class _Repair:
         return at
 
     def _reject(self, statement: _Statement, mistake: SyntaxMistake) -> None:
-        """Record a mistake and leave its statement out; a header was repaired if it names a table."""
+        """Record a mistake and omit its statement; a header was repaired if it names a table."""
         self.mistakes.append(mistake)
         if statement.is_header and statement.path:
             return
@@ -213,8 +213,8 @@ class _Repair:
         self.doubtful.append(())
         return {}
 
-    def _contradiction(self, said: str) -> None:
-        message, _, location = said.partition(" (at ")
+    def _contradiction(self, description: str) -> None:
+        message, _, location = description.partition(" (at ")
         found = re.match(r"line (\d+), column (\d+)", location)
         line, column = (int(found[1]), int(found[2])) if found is not None else (len(self.lines), 1)
         before = [each for each in self.statements if each.first < line]
@@ -344,12 +344,12 @@ class _Value:
             if piece.startswith("#"):
                 self._skip_line()
             elif not piece.isspace():
-                self._take(piece, at)
+                self._read_piece(piece, at)
 
     def _skip_line(self) -> None:
         self._column = len(self._lines[self._line])
 
-    def _take(self, piece: str, at: int) -> None:
+    def _read_piece(self, piece: str, at: int) -> None:
         inner = self._opened[-1][0] if self._opened else ""
         if piece in ("]", "}"):
             self._close(piece, at)

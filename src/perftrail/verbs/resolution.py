@@ -66,7 +66,7 @@ class Resolution:
 
 
 def measure_resolution(starter: Starter, *, seconds: float = SECONDS) -> Resolution:
-    """Compare a program with itself in ABBA pairs and return the minimum detectable changes.
+    """Compare a program of this duration with itself in ABBA pairs; return the minimum detectable changes.
 
     Raises `NoAnswer` if the program, a loop of /bin/sh, does not run.
     """

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def inside_wrong(path: str, *, of: str) -> str | None:
-    """Return what is wrong with a path that must stay inside a directory, `None` if it is valid."""
+    """Return what is wrong with a path inside a directory, which `of` names in the message; `None` if it is valid."""
     if not path:
         return "is empty"
     if path.startswith(("/", "~")):

@@ -46,8 +46,8 @@ def searched_metrics(study: Study) -> frozenset[str]:
 class BackportedBenchmark:
     """Measures one benchmark in one variant, in blocks of adjacent invocations in random order.
 
-    It ends when every leading metric has a verdict, with intervals as narrow as the study's precision, or at
-    the rule's maximum number of replicates.
+    It ends when every leading metric has a verdict and an interval as narrow as the study's precision. It also ends
+    at the rule's maximum number of replicates.
     """
 
     def __init__(self, session: Session, readies: Mapping[Role, Sequence[Ready]]) -> None:

@@ -286,7 +286,7 @@ class InstructionsProfiler:
 
 
 def all_profilers(study: Study, invoker: Invoker, *, invocations: int) -> tuple[Profiler, ...]:
-    """Return all profilers, the plain one first; the others start the program at most three times."""
+    """Return all profilers, the plain one first, with this number of `invocations`; the others have at most three."""
     few = min(3, invocations)
     return (
         PlainProfiler(study, invoker, invocations=invocations),

@@ -219,7 +219,7 @@ def alarms_by_history(
     """Return the change points of a metric's levels at revisions that are not `known`.
 
     They reveal changes that are too small for the pairs of one revision, once several revisions have the new level.
-    Only change points at the alert level count: smaller ones are often drifting noise.
+    Only change points of at least `threshold` and at the alert level count: smaller ones are often drifting noise.
     """
     points = change_points([(number, each.log_ratios) for number, each in enumerate(levels)])
     return [

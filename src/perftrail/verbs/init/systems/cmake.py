@@ -168,7 +168,7 @@ class _CMakeLists:
         return found
 
     def read(self, directory: str, *, unconditional: bool) -> None:
-        """Read one directory's file, and those of the directories that it adds."""
+        """Read one directory's file, and those of the directories that it adds; `unconditional`: it is always added."""
         path = f"{directory}/{MANIFEST}".lstrip("/")
         if path in self.seen or len(self.seen) >= _MOST_FILES:
             return
