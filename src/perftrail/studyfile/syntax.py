@@ -87,7 +87,7 @@ def _split_names(written: str) -> tuple[str, ...]:
 class _Statement:
     """A header or a key with its value: its first line and the line after its last one, from 0.
 
-    `path` is the readable part of what it declares; a header declares a table. `is_item`: an item of an array of tables.
+    `path` is the readable part of what it declares; a header declares a table. `is_item`: in an array of tables.
     """
 
     first: int
