@@ -1,1 +1,1 @@
-"""perftrail against its peers and against its own promises, each a command of its own."""
+"""Benchmarks that compare perftrail with its peers and with its own goals. Each is a separate command."""

@@ -1,6 +1,6 @@
-"""What counting locks, waits and instructions costs a program, and which of Valgrind's tools counts fastest.
+"""The cost of counting locks, waits and instructions, and which of Valgrind's tools counts fastest.
 
-``python -m benchmarks.counting`` runs each program plain and counted, in turn, and prints medians.
+``python -m benchmarks.counting`` runs each program without and with counting, alternating, and prints medians.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ int main(int count, char **arguments) {
     return 0;
 }
 """
-TAKEN = 4_000_000
+ACQUISITIONS = 4_000_000
 
 WAITS = """
 #include <pthread.h>
@@ -73,7 +73,7 @@ int main(int count, char **arguments) {
     return 0;
 }
 """
-HANDED = 40_000
+HANDOVERS = 40_000
 
 LOOP = """
 #include <stdint.h>
@@ -95,8 +95,8 @@ VALGRIND = {
 COUNT = re.compile(r"(?:I\s+refs:|guest instrs:|Total instructions:)\s+([0-9,]+)")
 
 
-def compiled(directory: Path, name: str, source: str) -> str:
-    """Compile a program."""
+def compile_program(directory: Path, name: str, source: str) -> str:
+    """Compile a program; return the path of its file."""
     file = directory / f"{name}.c"
     file.write_text(source)
     subprocess.run(["cc", "-O2", "-pthread", "-o", str(directory / name), str(file)], check=True)
@@ -104,9 +104,9 @@ def compiled(directory: Path, name: str, source: str) -> str:
 
 
 def lock_lines(launcher: Launcher, program: str, rounds: int) -> list[str]:
-    """Run two threads that never and that always meet, plain and counted in turn."""
+    """Run two threads without and with contention, alternately without and with counting."""
     lines = []
-    for kind, arguments in (("nobody waits", ()), ("two threads contend", ("contend",))):
+    for kind, arguments in (("no thread waits", ()), ("two threads contend", ("contend",))):
         plain = Command(arguments=(program, *arguments), environment={}, directory="/", tree_memory="off")
         counting = replace(plain, lock_counter="preload")
         pairs = [(launcher.run(plain).wall_seconds, launcher.run(counting)) for _ in range(rounds)]
@@ -115,17 +115,18 @@ def lock_lines(launcher: Launcher, program: str, rounds: int) -> list[str]:
         contended = statistics.median(ran.locks.contended for _, ran in pairs if ran.locks)
         lines.append(
             f"locks, {kind}: {before * 1e3:.1f} ms plain, {after * 1e3:.1f} ms counted, "
-            f"{(after - before) / TAKEN * 2 * 1e9:+.1f} ns a lock and thread; {contended / TAKEN:.1%} contended"
+            f"{(after - before) / ACQUISITIONS * 2 * 1e9:+.1f} ns per lock and thread; "
+            f"{contended / ACQUISITIONS:.1%} contended"
         )
     return lines
 
 
 def wait_lines(launcher: Launcher, program: str, rounds: int) -> list[str]:
-    """Run two threads that hand over to each other, and one with a free semaphore, plain and counted in turn."""
+    """Run two threads that alternate, and one with a free semaphore, alternately without and with counting."""
     lines = []
     for kind, arguments, number in (
-        ("handing over at a condition variable", (), HANDED),
-        ("a free semaphore", ("free",), TAKEN),
+        ("handing over at a condition variable", (), HANDOVERS),
+        ("a free semaphore", ("free",), ACQUISITIONS),
     ):
         plain = Command(arguments=(program, *arguments), environment={}, directory="/", tree_memory="off")
         counting = replace(plain, lock_counter="preload")
@@ -142,7 +143,7 @@ def wait_lines(launcher: Launcher, program: str, rounds: int) -> list[str]:
 
 
 def instruction_lines(launcher: Launcher, program: str, directory: Path, rounds: int) -> list[str]:
-    """Run one program plain and under each of Valgrind's tools that count."""
+    """Run one program without Valgrind and under each of its counting tools."""
     valgrind = shutil.which("valgrind")
     if valgrind is None:
         return ["instructions: Valgrind is not installed"]
@@ -170,9 +171,9 @@ def main() -> None:
     rounds = parser.parse_args().rounds
     with tempfile.TemporaryDirectory() as name, Launcher() as launcher:
         directory = Path(name)
-        locks, loop = compiled(directory, "locks", LOCKS), compiled(directory, "loop", LOOP)
+        locks, loop = compile_program(directory, "locks", LOCKS), compile_program(directory, "loop", LOOP)
         print(*lock_lines(launcher, locks, rounds), sep="\n")
-        print(*wait_lines(launcher, compiled(directory, "waits", WAITS), rounds), sep="\n")
+        print(*wait_lines(launcher, compile_program(directory, "waits", WAITS), rounds), sep="\n")
         print(*instruction_lines(launcher, loop, directory, rounds), sep="\n")
 
 

@@ -11,7 +11,7 @@ from perftrail.store.databases import open_snapshot
 FACTS = ("cpu", "logical_cpus", "memory_gib", "kernel", "libc", "virtualisation")
 
 
-def taken() -> str:
+def measured_on() -> str:
     """Return the date and the relevant facts of this machine, without a full stop."""
     facts = read_machine().facts
     machine = ", ".join(f"{name.replace('_', ' ')} {facts[name]}" for name in FACTS if name in facts)
@@ -19,12 +19,12 @@ def taken() -> str:
 
 
 def load() -> float:
-    """Say how many processes wanted a processor in the last minute, on average: others disturb what is measured."""
+    """Return the load average of the last minute: other processes disturb what is measured."""
     return round(os.getloadavg()[0], 1)
 
 
 def database(location: str) -> str:
-    """Name the database that a store is in, with its version, and of a server with what matters of its settings."""
+    """Return the name and version of the database of a store; for a server, also its relevant settings."""
     with open_snapshot(location) as connection:
         version = ".".join(map(str, connection.dialect.server_version_info or ()))
         if connection.dialect.name == "sqlite":

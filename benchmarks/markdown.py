@@ -9,6 +9,6 @@ if TYPE_CHECKING:
 
 
 def table(lines: Sequence[Sequence[str]]) -> str:
-    """Give lines as a table; the first is its head."""
+    """Return lines as a table. The first line is its head."""
     head, *body = (f"| {' | '.join(line)} |" for line in lines)
     return "\n".join([head, "|" + "---|" * len(lines[0]), *body])

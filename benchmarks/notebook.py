@@ -1,9 +1,8 @@
-"""How long a notebook waits for a million samples, and what memory they take.
+"""How long a notebook waits for a million samples, and how much memory they take.
 
-``python -m benchmarks.notebook`` fills the store of a study with 10,000 revisions and 20 benchmarks, then asks in fresh
-processes for its samples as an Arrow table, for what pandas and polars make of that, and, to compare, for the same
-samples as Python objects, the way in which a program without columns reads them. Memory is the most that a process
-held, less what it held after its imports.
+``python -m benchmarks.notebook`` fills the store of a study with 10,000 revisions and 20 benchmarks. Fresh processes
+then read its samples as an Arrow table, as pandas and polars data frames and, to compare, as Python objects. Memory is
+the peak of a process, minus its memory after the imports.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ WAYS = ("columns", "samples", "samples, pandas", "samples, polars", "objects")
 
 def columns(directory: str) -> int:
     """Read the store's columns."""
-    from perftrail.process.machine import read_machine  # noqa: PLC0415 - each way imports its own, before the clock starts
+    from perftrail.process.machine import read_machine  # noqa: PLC0415 - each way has other imports
     from perftrail.store.columns import sample_columns  # noqa: PLC0415
 
     found = sample_columns(f"{directory}/.perftrail/results.db", read_machine().id)
@@ -41,15 +40,15 @@ def columns(directory: str) -> int:
 
 
 def samples(directory: str) -> int:
-    """Ask for the table."""
+    """Read the samples as an Arrow table."""
     import perftrail  # noqa: PLC0415
 
     return int(perftrail.open(directory).samples().num_rows)
 
 
 def pandas(directory: str) -> int:
-    """Give the table to pandas."""
-    import pandas as pd  # type: ignore[import-untyped]  # noqa: PLC0415  # it has no types of its own
+    """Read the table into pandas."""
+    import pandas as pd  # type: ignore[import-untyped]  # noqa: PLC0415  # it has no types
 
     import perftrail  # noqa: PLC0415
 
@@ -57,7 +56,7 @@ def pandas(directory: str) -> int:
 
 
 def polars(directory: str) -> int:
-    """Give the table to polars."""
+    """Read the table into polars."""
     import polars as pl  # noqa: PLC0415
 
     import perftrail  # noqa: PLC0415
@@ -72,8 +71,8 @@ def objects(directory: str) -> int:
 
     with open_store(f"{directory}/.perftrail/results.db", access="read") as store:
         keys = dict.fromkeys(runnable.key for runnable in store.runnables())
-        held = store.outcomes(keys, read_machine().id)
-    return sum(len(outcomes) for outcomes in held.values())
+        outcomes_by_key = store.outcomes(keys, read_machine().id)
+    return sum(len(outcomes) for outcomes in outcomes_by_key.values())
 
 
 ACTIONS: Mapping[str, Callable[[str], int]] = dict(
@@ -81,9 +80,9 @@ ACTIONS: Mapping[str, Callable[[str], int]] = dict(
 )
 
 
-def once(way: str, directory: str) -> dict[str, float]:
-    """Do one thing in this process: what it took and held."""
-    for name in ("pandas", "polars", "perftrail.notebook"):  # importing them is no part of it
+def measure_once(way: str, directory: str) -> dict[str, float]:
+    """Read the samples in one way in this process; return the time and the memory."""
+    for name in ("pandas", "polars", "perftrail.notebook"):  # the imports are not measure
         importlib.import_module(name)
 
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -97,12 +96,12 @@ def once(way: str, directory: str) -> dict[str, float]:
     }
 
 
-def measured(way: str, directory: str, rounds: int) -> dict[str, float]:
-    """Do one thing in fresh processes; the medians."""
+def measure(way: str, directory: str, rounds: int) -> dict[str, float]:
+    """Read the samples in one way in fresh processes; return the medians."""
     found = []
     for _ in range(rounds):
-        words = [sys.executable, "-m", "benchmarks.notebook", "--once", way, "--directory", directory]
-        done = subprocess.run(words, capture_output=True, text=True, check=True)
+        arguments = [sys.executable, "-m", "benchmarks.notebook", "--once", way, "--directory", directory]
+        done = subprocess.run(arguments, capture_output=True, text=True, check=True)
         found.append(json.loads(done.stdout))
     return {name: statistics.median(each[name] for each in found) for name in found[0]}
 
@@ -113,22 +112,22 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--directory", default=".", help="where the study is put: the disk to measure")
+    parser.add_argument("--directory", default=".", help="where to create the study: the disk to measure")
     parser.add_argument("--once", choices=WAYS, help=argparse.SUPPRESS)
     parser.add_argument("--json", action="store_true")
-    asked = parser.parse_args()
-    if asked.once:
-        print(json.dumps(once(asked.once, asked.directory)))
+    options = parser.parse_args()
+    if options.once:
+        print(json.dumps(measure_once(options.once, options.directory)))
         return
-    revisions = max(1, asked.samples // (INVOCATIONS * BENCHMARKS))
-    with tempfile.TemporaryDirectory(dir=asked.directory) as directory:
+    revisions = max(1, options.samples // (INVOCATIONS * BENCHMARKS))
+    with tempfile.TemporaryDirectory(dir=options.directory) as directory:
         fill(
             Path(directory),
             Size(revisions=revisions, benchmarks=BENCHMARKS, invocations=INVOCATIONS),
-            seed=asked.seed,
+            seed=options.seed,
         )
-        results = {way: measured(way, directory, asked.rounds) for way in WAYS}
-    if asked.json:
+        results = {way: measure(way, directory, options.rounds) for way in WAYS}
+    if options.json:
         print(json.dumps(results, indent=1))
         return
     lines = [

@@ -1,4 +1,4 @@
-"""A program whose work is a number, calibrated to this machine, and a hog to measure it beside."""
+"""A program that does a given number of steps, calibrated to this machine, and one that keeps a CPU busy."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ CALIBRATION_STEPS = 20_000_000
 
 
 def calibrate(program: str, milliseconds: float) -> int:
-    """How many steps take so long here, by the fastest of several runs."""
+    """Return the number of steps that take so many milliseconds on this machine, from the fastest of several runs."""
     fastest = min(_seconds([program, str(CALIBRATION_STEPS)]) for _ in range(7))
     return round(CALIBRATION_STEPS * milliseconds / 1000.0 / fastest)
 
 
 def _seconds(command: list[str]) -> float:
-    begun = time.monotonic()
+    began = time.monotonic()
     subprocess.run(command, check=True)
-    return time.monotonic() - begun
+    return time.monotonic() - began
 
 
 @contextmanager
-def kept_busy(program: str, *, wanted: bool) -> Iterator[None]:
-    """Keep the last CPU busy, if there is another one left."""
+def busy_cpu(program: str, *, wanted: bool) -> Iterator[None]:
+    """Keep the last CPU busy if there is another one."""
     cpus = sorted(os.sched_getaffinity(0))
     if not wanted or len(cpus) < 2:
         yield

@@ -1,4 +1,4 @@
-"""How large the program is, and through how many calls and modules its two main paths lead.
+"""The size of the program, and the numbers of calls and modules of its two main paths.
 
     python -m benchmarks.structure
 
@@ -50,7 +50,7 @@ metric = "cost"
 """
 
 STARTS = "process/launcher.py"
-"""The module that starts processes: here only those of benchmarks count."""
+"""The module that starts processes: only those of benchmarks count."""
 
 MEASURING = {STARTS: "Launcher.run", "store/sql.py": "SqlStore.add"}
 READING = {"store/outcomes.py": "read_samples", "present/html_page.py": "to_html"}
@@ -143,9 +143,9 @@ def write_study(directory: Path) -> None:
     repository = directory / "repository"
     repository.mkdir()
 
-    def git(*words: str) -> None:
-        who = ("-c", "user.name=A", "-c", "user.email=a@example.org")
-        subprocess.run(["git", *who, *words], cwd=repository, check=True, capture_output=True)
+    def git(*arguments: str) -> None:
+        author = ("-c", "user.name=A", "-c", "user.email=a@example.org")
+        subprocess.run(["git", *author, *arguments], cwd=repository, check=True, capture_output=True)
 
     git("init", "-q")
     for number in range(6):

@@ -1,1 +1,1 @@
-"""`git bisect run` beside `perftrail find` on real repositories; run `python -m benchmarks.bisect --help`."""
+"""`git bisect run` and `perftrail find` on real repositories; run `python -m benchmarks.bisect --help`."""

@@ -1,4 +1,4 @@
-"""A real git repository with a planted step: a small C program, one commit for each of its revisions."""
+"""A real git repository with a step: a small C program with one commit for each revision."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class History:
 
     @property
     def middle(self) -> float:
-        """The value half-way between both levels, which nobody knows who searches in earnest."""
+        """The value halfway between both levels. A real search does not know it."""
         return (BEFORE + AFTER) / 2
 
 
-def make(repository: Path, *, commits: int, culprit: int) -> History:
-    """Make the repository, its default branch at the last commit."""
+def create_history(repository: Path, *, commits: int, culprit: int) -> History:
+    """Create the repository, its default branch at the last commit."""
     repository.mkdir(parents=True)
     git(repository, "init", "--quiet", "--initial-branch=main")
     git(repository, "fast-import", "--quiet", stdin=_stream(commits, culprit))
@@ -39,7 +39,7 @@ def make(repository: Path, *, commits: int, culprit: int) -> History:
 
 
 def _stream(commits: int, culprit: int) -> str:
-    """Write the history as git fast-import reads it."""
+    """Return the history as input of git fast-import."""
     parts = []
     for number in range(commits):
         level = AFTER if number >= culprit else BEFORE
@@ -61,7 +61,7 @@ def _data(text: str) -> tuple[str, str]:
 
 
 def git(repository: Path, *arguments: str, stdin: str | None = None) -> str:
-    """Run git and return what it prints; raise `CalledProcessError` where it fails."""
+    """Run git and return what it prints; raise `CalledProcessError` if it fails."""
     return subprocess.run(
         ["git", "-C", str(repository), *arguments],
         input=stdin,
@@ -73,5 +73,5 @@ def git(repository: Path, *arguments: str, stdin: str | None = None) -> str:
 
 
 def environment(home: Path) -> dict[str, str]:
-    """Return an environment in which git sees nobody's settings."""
+    """Return an environment in which git reads no settings of a user or the system."""
     return {"PATH": os.environ["PATH"], "HOME": str(home), "GIT_CONFIG_NOSYSTEM": "1", "LC_ALL": "C"}

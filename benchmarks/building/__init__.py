@@ -1,1 +1,1 @@
-"""Making every subject of a history: perftrail's way against deleting, checking out and building each."""
+"""The time to build every revision of a history: perftrail compared with clean builds."""

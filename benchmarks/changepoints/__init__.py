@@ -1,1 +1,1 @@
-"""Change points in a measured series: perftrail beside other detectors, on the same simulated histories."""
+"""Change points in a measured series: perftrail and other detectors, on the same simulated histories."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from benchmarks.changepoints.annotated import annotated_table, read
 from benchmarks.changepoints.cases import CASES, Row, measure
 from benchmarks.changepoints.page import PAGE, goals, goals_table, rewritten, values_table
-from benchmarks.changepoints.peers import PEERS, here, install
+from benchmarks.changepoints.peers import PEERS, install, is_installed
 from benchmarks.measure.peers import default_directory
 
 if TYPE_CHECKING:
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 def main() -> int:
-    """Ask all detectors that are here, print, and say by the exit code whether every goal was met."""
+    """Run all installed detectors and print. The exit code is 0 if every goal is met."""
     options = _parser().parse_args()
     missing = install(options.peers) if options.install_peers else []
-    found = [peer for peer in PEERS if here(peer, options.peers)]
+    found = [peer for peer in PEERS if is_installed(peer, options.peers)]
     absent = [peer.title for peer in PEERS if peer not in found]
     if absent:
         missing.append(f"not installed (--install-peers does): {', '.join(absent)}")
@@ -40,8 +40,8 @@ def main() -> int:
     _print(rows, as_json=options.json)
     print(*missing, sep="\n", file=sys.stderr)
     if options.write:
-        told = rewritten(PAGE.read_text(encoding="utf-8"), rows, missing, seed=options.seed)
-        PAGE.write_text(told, encoding="utf-8")
+        page = rewritten(PAGE.read_text(encoding="utf-8"), rows, missing, seed=options.seed)
+        PAGE.write_text(page, encoding="utf-8")
     return 0 if all(goal.met for goal in goals(rows)) else 1
 
 
@@ -49,7 +49,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.changepoints", description=__doc__)
     add = parser.add_argument
     add("--seed", type=int, default=1)
-    add("--scale", type=float, default=1.0, help="how many series, as a multiple of each case's own number")
+    add("--scale", type=float, default=1.0, help="number of series, as a multiple of that of each case")
     add("--skip", action="append", default=[], choices=[case.name for case in CASES], help="leave a case out")
     add("--annotated", type=Path, help="a directory of real series with annotations, instead of simulations")
     add("--peers", type=Path, default=default_directory(), help="where peers are installed")
@@ -61,8 +61,8 @@ def _parser() -> argparse.ArgumentParser:
 
 def _print(rows: Sequence[Row], *, as_json: bool) -> None:
     if as_json:
-        told = {"rows": [asdict(row) for row in rows], "goals": [asdict(goal) for goal in goals(rows)]}
-        print(json.dumps(told, indent=2))
+        results = {"rows": [asdict(row) for row in rows], "goals": [asdict(goal) for goal in goals(rows)]}
+        print(json.dumps(results, indent=2))
     else:
         print(values_table(rows), goals_table(rows), sep="\n\n")
 

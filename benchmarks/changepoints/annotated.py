@@ -1,11 +1,12 @@
-"""Detectors on real series whose changes people marked: ``python -m benchmarks.changepoints --annotated DIR``.
+"""Detectors on real series with annotated changes: ``python -m benchmarks.changepoints --annotated DIR``.
 
 The directory is in the format of the Turing Change Point Dataset, in which data sets of performance tests are also
 published: ``annotations.json`` has, for each series and annotator, the indices at which a new level begins; and each
-``NAME.json`` somewhere below it has ``{"series": [{"raw": [...]}]}``. This project neither holds nor fetches such data.
+``NAME.json`` somewhere below it has ``{"series": [{"raw": [...]}]}``. This project neither contains nor fetches
+such data.
 
 Scored as that data set's authors do (van den Burg and Williams, arXiv:2003.06222): F1 with a margin of 5; index 0
-counts as a point of everybody; precision is against what any annotator marked, recall the mean over annotators.
+counts as a point of every annotator; precision is against what any annotator marked, recall the mean over annotators.
 """
 
 from __future__ import annotations
@@ -38,14 +39,14 @@ class Annotated:
 
     @property
     def held_out(self) -> bool:
-        """Whether it is in the half on which no setting may be tuned; by its name, so that it stays there."""
+        """Whether it is in the half on which no setting may be tuned. That depends on its name, so it never changes."""
         return hashlib.sha256(self.name.encode()).digest()[0] % 2 == 1
 
 
 def read(directory: Path) -> list[Annotated]:
-    """Read every series of one dimension that at least one person annotated.
+    """Read every series of one dimension with at least one annotator.
 
-    Missing values take the one before. Raises `FileNotFoundError` without ``annotations.json``.
+    A missing value becomes the value before it. Raises `FileNotFoundError` without ``annotations.json``.
     """
     annotations = json.loads((directory / "annotations.json").read_text(encoding="utf-8"))
     found = []
@@ -82,12 +83,12 @@ def f1(marked: Iterable[frozenset[int]], reported: Iterable[int]) -> float:
 
 def annotated_table(series: Sequence[Annotated], peers: Sequence[Peer], directory: Path) -> str:
     """Return a Markdown table of every detector on both halves of the series."""
-    rows = [("detector", "half", "series", "F1", "shows points where nobody marked any")]
+    rows = [("detector", "half", "series", "F1", "shows points where no annotator does")]
     for half in (False, True):
         chosen = [each for each in series if each.held_out is half]
         name = "held out" if half else "other"
         for peer in (*peers, NOTHING):
-            answers = _asked(peer, directory, chosen)
+            answers = _answers(peer, directory, chosen)
             scores = [f1(each.marked, points) for each, points in answers]
             calm = [points for each, points in answers if not any(each.marked)]
             false = f"{sum(bool(points) for points in calm)} of {len(calm)}"
@@ -102,7 +103,7 @@ def annotated_table(series: Sequence[Annotated], peers: Sequence[Peer], director
     return table(rows)
 
 
-def _asked(
+def _answers(
     peer: Peer, directory: Path, series: Sequence[Annotated]
 ) -> list[tuple[Annotated, tuple[int, ...]]]:
     with Detector(peer, directory) as detector:
@@ -122,7 +123,7 @@ def _mean(scores: Sequence[float]) -> str:
 
 
 def _matched(truth: frozenset[int], reported: set[int]) -> int:
-    """Count the true points that have a reported one near, each reported one used once."""
+    """Count the true points with a reported point nearby; each reported point counts once."""
     left, count = set(reported), 0
     for point in sorted(truth):
         near = min(left, key=lambda each: (abs(each - point), each), default=None)

@@ -25,7 +25,7 @@ CORRELATIONS = (0.0, 0.3, 0.5, 0.7)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """Series of one kind, and the number of these for the peers, which are far slower."""
+    """Series of one kind: their number for perftrail, and that for the peers, which are much slower."""
 
     name: str
     settings: Settings
@@ -87,9 +87,9 @@ CASES = (
 class Row:
     """The result of one detector on one case.
 
-    F1, precision and recall are of all series' points together; `f1_error` is the standard error of F1,
-    found by leaving out one series at a time. `seconds` is the median call's, `slowest` the slowest. `false`
-    counts the points without a true one near, `alarmed` the series that have any.
+    F1, precision and recall are those of the points of all series; `f1_error` is the standard error of F1,
+    computed by leaving out one series at a time. `seconds` is the median of the calls, `slowest` the maximum. `false`
+    counts the points without a true point nearby, `alarmed` the series with such points.
     """
 
     case: str
@@ -146,7 +146,7 @@ def measure(case: Case, peers: Sequence[Peer], directory: Path, *, seed: int, sc
 
 
 def _jackknife(scores: Sequence[Score]) -> float:
-    """Give the standard error of F1 over series."""
+    """Return the standard error of F1 over series."""
     count = len(scores)
     without = [sum((*scores[:number], *scores[number + 1 :]), Score()).f1 for number in range(count)]
     return math.sqrt((count - 1) * float(np.var(without)))

@@ -1,4 +1,4 @@
-"""The tables and their goals, between the markers of a page of results."""
+"""The tables and their goals, between the markers of the page of results."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.machine import taken
+from benchmarks.machine import measured_on
 from benchmarks.markdown import table
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def values_table(rows: Sequence[Row]) -> str:
 
 
 def goals_table(rows: Sequence[Row]) -> str:
-    """Give the goals as a Markdown table."""
+    """Return the goals as a Markdown table."""
     body = [(goal.text, goal.reached, "yes" if goal.met else "**no**") for goal in goals(rows)]
     return table([("goal", "reached", "met"), *body])
 
@@ -63,12 +63,12 @@ def goals(rows: Sequence[Row]) -> list[Goal]:
                 )
             )
         if row.length in SECONDS_GOAL:
-            most = SECONDS_GOAL[row.length]
+            limit = SECONDS_GOAL[row.length]
             found.append(
                 Goal(
-                    text=f"{row.case}: less than {most} s",
+                    text=f"{row.case}: less than {limit} s",
                     reached=f"{row.slowest:.2f} s",
-                    met=row.slowest < most,
+                    met=row.slowest < limit,
                 )
             )
     quiet = [row for row in own if row.case in ("1,000, none", "1,000, none, outliers on both sides")]
@@ -94,14 +94,14 @@ def goals(rows: Sequence[Row]) -> list[Goal]:
 
 
 def rewritten(page: str, rows: Sequence[Row], missing: Sequence[str], *, seed: int) -> str:
-    """Put the tables between the page's markers. Raises `ValueError` where these are missing."""
+    """Return the page with the tables between its markers. Raises `ValueError` if these are missing."""
     before, rest = page.split(BEGIN)
     after = rest.split(END)[1]
-    said = (
-        f"{taken()}. Seed {seed}. "
+    conditions = (
+        f"{measured_on()}. Seed {seed}. "
         f"At the end, the load average over five minutes was {os.getloadavg()[1]:.1f}."
     )
-    parts = [BEGIN, said, values_table(rows), goals_table(rows), *missing, END]
+    parts = [BEGIN, conditions, values_table(rows), goals_table(rows), *missing, END]
     return before + "\n\n".join(parts) + after
 
 

@@ -1,4 +1,4 @@
-"""Where the peers are, how they are installed, and a process of each to ask."""
+"""The peers: their installation, and a process that runs each."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ WORKER = Path(__file__).with_name("worker.py")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peer:
-    """A detector: its name to the worker, the package it comes in, and the longest series it is asked.
+    """A detector: its name in the worker, its package, and the length of the longest series that it gets.
 
-    `longest` leaves out what would take hours; of a slow one, a `share` of the peers' series are enough.
+    `longest` excludes series that would take hours. A slow detector gets only a `share` of the series.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Detection:
 
 
 class Detector:
-    """A running detector. Raises `RuntimeError` with what it said when it fails."""
+    """A running detector. Raises `RuntimeError` if it fails."""
 
     def __init__(self, peer: Peer, directory: Path) -> None:
         self._peer = peer
@@ -86,30 +86,30 @@ class Detector:
         line = self._process.stdout.readline()
         if not line:
             raise RuntimeError(f"{self._peer.title} ended with exit code {self._process.wait()}")
-        told = json.loads(line)
-        return Detection(points=tuple(told["points"]), seconds=told["seconds"])
+        answer = json.loads(line)
+        return Detection(points=tuple(answer["points"]), seconds=answer["seconds"])
 
 
 def python_of(peer: Peer, directory: Path) -> str:
-    """Give the interpreter in whose environment a detector is."""
+    """Return the interpreter of the environment that has the detector."""
     return str(environment(peer, directory) / "bin" / "python") if peer.package else sys.executable
 
 
 def environment(peer: Peer, directory: Path) -> Path:
-    """Give where a peer's environment is: one each, since they ask for different versions of numpy."""
+    """Return the directory of a peer's environment. Each has one, since they need different versions of numpy."""
     return directory / "changepoints" / peer.package.partition("==")[0]
 
 
-def here(peer: Peer, directory: Path) -> bool:
+def is_installed(peer: Peer, directory: Path) -> bool:
     """Whether a detector is installed."""
     return Path(python_of(peer, directory)).exists()
 
 
 def install(directory: Path) -> list[str]:
-    """Install all that are not there yet; gives a line on each that cannot be."""
+    """Install all missing peers; return a line for each that cannot be installed."""
     failed = []
     for peer in PEERS:
-        if here(peer, directory):
+        if is_installed(peer, directory):
             continue
         venv = environment(peer, directory)
         lines = (

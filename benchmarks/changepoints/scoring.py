@@ -1,4 +1,4 @@
-"""How well reported change points meet the true ones: precision, recall and F1 within a margin."""
+"""How well reported change points match the true ones: precision, recall and F1 within a margin."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
-    """Counts over one series or many: true points, reported ones, and those that were matched."""
+    """The numbers of true, reported and matched points of one or more series."""
 
     true: int = 0
     reported: int = 0
@@ -38,9 +38,9 @@ class Score:
 
 
 def score(true: Sequence[int], reported: Sequence[int], *, margin: int) -> Score:
-    """Match each true point with at most one reported one no further than `margin` away.
+    """Match each true point with at most one reported point that is at most `margin` away.
 
-    Both ascend; each true point takes the first that is left: with equal margins no matching has more pairs.
+    Both are in ascending order. Each true point gets the first one left: with equal margins no matching has more pairs.
 
     >>> score([10, 50], [8, 12, 90], margin=5)
     Score(true=2, reported=3, matched=1)

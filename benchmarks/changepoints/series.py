@@ -16,8 +16,8 @@ class Settings:
     """One kind of history.
 
     `cv` and `layout` are standard deviations of the logarithm, of samples and of builds. A share `outliers`
-    of samples is multiplied by `outlier_factor`, or divided by it as often when `two_sided`. Steps have
-    sizes between `threshold` and `largest`, evenly spread over their logarithms, up as often as down, and
+    of samples is multiplied by `outlier_factor`, or, with `two_sided`, divided by it half of the time. Steps have
+    sizes between `threshold` and `largest`, evenly distributed over their logarithms, in both directions equally, and
     are at least `apart` revisions from each other and from the ends. `drift` is the step of a random walk from
     one revision to the next, in units of `cv`; `growth` is how much larger the noise is at the end.
     `correlation` is that of the noise of neighbours: an autoregressive process of order 1. In each of `bursts`
@@ -42,7 +42,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """One value for each revision, the indices at which a new level begins, and by how much: log after/before."""
+    """One value for each revision, and the changes: the index of each new level, and its step, log after/before."""
 
     values: Floats
     changes: tuple[int, ...]
@@ -79,7 +79,7 @@ def _correlated(noise: Floats, correlation: float) -> Floats:
 
 
 def _changes(settings: Settings, rng: np.random.Generator) -> tuple[int, ...]:
-    """Draw positions evenly among all that keep their distance."""
+    """Draw positions evenly from all that have the minimum distance."""
     if settings.changes == 0:
         return ()
     room = settings.length - (settings.changes + 1) * settings.apart

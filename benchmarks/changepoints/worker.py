@@ -1,8 +1,7 @@
-"""One detector in a process of its own: a line of JSON with a series in, a line with its change points out.
+"""One detector in a separate process: it reads lines of JSON with a series and prints lines with its change points.
 
-Runs under the Python of the detector's own environment and so imports nothing of this project but for
-perftrail's row. The first argument names the detector. The time is CPU time of the call alone, so that company
-on the machine counts little.
+It runs with the Python of the detector's environment, so it imports this project only for perftrail's detector. The
+first argument names the detector. The time is the CPU time of the call, which other processes hardly affect.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from collections.abc import Callable
 
 
 def perftrail(*, alerts: bool = False) -> Callable[[list[float]], list[int]]:
-    """Return perftrail's detector, on logarithms as it is used; of its points, all or the alerts."""
+    """Return perftrail's detector, which gets logarithms, as in perftrail; it reports all points or only the alerts."""
     import ruptures  # type: ignore[import-untyped]  # noqa: F401, PLC0415  # before the clock starts, as any peer
 
     from perftrail.stats.changepoints import change_points  # noqa: PLC0415
@@ -35,28 +34,28 @@ def nothing() -> Callable[[list[float]], list[int]]:
 
 
 def asv() -> Callable[[list[float]], list[int]]:
-    """Give asv's, as its web page calls it."""
+    """Return the detector of asv, as its web page calls it."""
     from asv.step_detect import detect_steps  # type: ignore[import-not-found]  # noqa: PLC0415  # elsewhere
 
     return lambda values: [left for left, *_ in detect_steps(values)[1:]]
 
 
 def otava() -> Callable[[list[float]], list[int]]:
-    """Give Apache Otava's, with its defaults."""
+    """Return the detector of Apache Otava, with its defaults."""
     from otava.analysis import compute_change_points  # type: ignore[import-not-found]  # noqa: PLC0415  # elsewhere
 
     return lambda values: [point.index for point in compute_change_points(values)[0]]
 
 
 def e_divisive() -> Callable[[list[float]], list[int]]:
-    """Give MongoDB's E-divisive, with its defaults; its permutations are drawn from a fixed seed."""
+    """Return E-divisive of MongoDB, with its defaults and a fixed seed for its permutations."""
     import numpy  # noqa: PLC0415
     from signal_processing_algorithms.energy_statistics.energy_statistics import (  # type: ignore[import-not-found]  # noqa: PLC0415  # elsewhere
         e_divisive as detect,
     )
 
     def seeded(values: list[float]) -> list[int]:
-        numpy.random.seed(1)  # what the library draws from
+        numpy.random.seed(1)  # the generator of the library
         random.seed(1)
         return list(detect(values))
 

@@ -18,21 +18,25 @@ from benchmarks.cluster import engines, kills, makespan, namespaces, rounds
 
 def main() -> int:
     """Run one of them and print what came of it; 1 when something was lost, done twice or came out otherwise."""
-    asked = _parser().parse_args()
-    if asked.what == "rounds":
-        print(rounds.table(asked.revisions, asked.workers, trials=asked.trials, seed=asked.seed))
+    options = _parser().parse_args()
+    if options.what == "rounds":
+        print(rounds.table(options.revisions, options.workers, trials=options.trials, seed=options.seed))
         return 0
-    if asked.what == "makespan":
+    if options.what == "makespan":
         print(
-            makespan.table(asked.subjects, asked.workers, seconds=asked.seconds, scratch=Path(asked.scratch))
+            makespan.table(
+                options.subjects, options.workers, seconds=options.seconds, scratch=Path(options.scratch)
+            )
         )
         return 0
-    if asked.what == "engines":
-        print(engines.table(asked.searches, seed=asked.seed, scratch=Path(asked.scratch)))
+    if options.what == "engines":
+        print(engines.table(options.searches, seed=options.seed, scratch=Path(options.scratch)))
         return 0
-    if asked.what == "namespaces":
-        return _namespaces(asked.machines, scratch=Path(asked.scratch))
-    found = kills.play(asked.kills, machines=asked.machines, seed=asked.seed, scratch=Path(asked.scratch))
+    if options.what == "namespaces":
+        return _namespaces(options.machines, scratch=Path(options.scratch))
+    found = kills.play(
+        options.kills, machines=options.machines, seed=options.seed, scratch=Path(options.scratch)
+    )
     print(found)
     return 0 if found.nothing_lost else 1
 

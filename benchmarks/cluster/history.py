@@ -33,7 +33,7 @@ invocations = {invocations}
 
 
 def rising(number: int) -> int:
-    """Give what the program of a revision costs where each one costs more."""
+    """Return what the program of a revision costs where each one costs more."""
     return 100 + number
 
 

@@ -146,7 +146,7 @@ def _compared(
     undisturbed: dict[str, tuple[str, list[list[int]]]],
     report: RunReport,
 ) -> tuple[int, int, int, int]:
-    """Give how many samples there are, how many are lost, there twice, and artefacts unlike the undisturbed ones."""
+    """Return how many samples there are, how many are lost, there twice, and artefacts unlike the undisturbed ones."""
     stored = [ordinals for _, machines in kept.values() for ordinals in machines]
     samples = sum(map(len, stored))
     most = [max((len(set(each)) for each in machines), default=0) for _, machines in kept.values()]

@@ -111,7 +111,7 @@ def machines(
 
 
 def environment() -> dict[str, str]:
-    """Give the environment of every process: this source, and nothing that a scheduler would serve to browsers."""
+    """Return the environment of every process: this source, and nothing that a scheduler would serve to browsers."""
     own = {"PYTHONPATH": str(SOURCES), "DASK_DISTRIBUTED__SCHEDULER__HTTP__ROUTES": "[]"}
     return {**os.environ, **own}
 

@@ -195,11 +195,11 @@ def _kept(database: Path) -> _Kept:
 
 
 def _sent(inside: Sequence[str]) -> int:
-    """Give how many bytes a machine has sent so far."""
+    """Return how many bytes a machine has sent so far."""
     told: list[dict[str, Any]] = json.loads(_ip("-n", inside[-1], "-s", "-j", "link", "show", "eth0"))
     return int(told[0]["stats64"]["tx"]["bytes"])
 
 
 def _said(answer: dict[str, Any]) -> tuple[str, tuple[tuple[str, ...], ...]]:
-    """Give the verdict and who is to blame."""
+    """Return the verdict and who is to blame."""
     return answer["verdict"], tuple(tuple(each["revisions"]) for each in answer["changes"])

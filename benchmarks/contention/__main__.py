@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.contention.programs import CLEAN, NOT_MEASURED, OR, PROGRAMS, Program, named
 from benchmarks.contention.runs import Series
-from benchmarks.machine import taken
+from benchmarks.machine import measured_on
 from benchmarks.markdown import table
 from benchmarks.search.goals import share
 
@@ -51,22 +51,22 @@ def main() -> None:
     )
     add("--into", type=Path, default=Path(".build/contention"), metavar="DIR", help="[.build/contention]")
     add("--write", action="store_true", help=f"put the values into {PAGE.name}")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     if (os.cpu_count() or 1) < 2:
         parser.error("takes two processors")
     try:
-        programs = named(asked.only)
+        programs = named(options.only)
     except ValueError as error:
         parser.error(str(error))
     plain, counted = (
-        Series(into=asked.into.resolve(), invocations=asked.invocations, counted=counted)
+        Series(into=options.into.resolve(), invocations=options.invocations, counted=counted)
         for counted in (False, True)
     )
-    while _one_more(plain, programs, asked.runs) | _one_more(counted, programs, asked.runs):
+    while _one_more(plain, programs, options.runs) | _one_more(counted, programs, options.runs):
         pass
-    text = _shown(_told(plain), _told(counted), invocations=asked.invocations)
+    text = _shown(_told(plain), _told(counted), invocations=options.invocations)
     print(text)
-    if asked.write:
+    if options.write:
         before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
         after = rest.partition(END)[2]
         PAGE.write_text(f"{before}{BEGIN}\n\n{text}\n{END}{after}", encoding="utf-8")
@@ -128,7 +128,7 @@ def _shown(plain: Told, counted: Told, *, invocations: int) -> str:
         f"{_share(locks, of_clean)} runs of programs without a limit. In runs of programs with a limit, it "
         f"reported the true cause alone in {right[0]:.0%}, and with counted locks and waits in {right[1]:.0%}."
     )
-    return f"{taken()}; {invocations} invocations of each point.\n\n{table([head, *lines])}\n\n{sums}\n"
+    return f"{measured_on()}; {invocations} invocations of each point.\n\n{table([head, *lines])}\n\n{sums}\n"
 
 
 def _share(held: int, of: int) -> str:

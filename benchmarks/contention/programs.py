@@ -67,7 +67,7 @@ FAULTY = tuple(each.name for each in PROGRAMS if each.limits)
 
 
 def named(words: list[str]) -> tuple[Program, ...]:
-    """Give the programs of some names, ``clean`` and ``faulty`` among them; all where there is none.
+    """Return the programs of some names, ``clean`` and ``faulty`` among them; all where there is none.
 
     Raises `ValueError` for a name that no program has.
     """

@@ -60,7 +60,7 @@ class Series:
         return self.into / f"{kind}-{self.invocations}-{code[:12]}"
 
     def told(self) -> Iterator[Mapping[str, str]]:
-        """Give what was told of each program in each finished run."""
+        """Return what was told of each program in each finished run."""
         code = _telling()
         for directory in sorted(self.home.glob("run-*")):
             kept = directory / "told.json"

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING
 import click
 
 from benchmarks.gate.branches import branches
-from benchmarks.machine import taken
+from benchmarks.machine import measured_on
 from benchmarks.markdown import table
-from benchmarks.planted import kept_busy
+from benchmarks.planted import busy_cpu
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -82,7 +82,7 @@ def main(
         ledger = directory / "runs.jsonl"
         lines = ledger.read_text().splitlines() if ledger.exists() else []
         done = [Run(**json.loads(line)) for line in lines]
-        with kept_busy(str(directory / "loop"), wanted=busy):
+        with busy_cpu(str(directory / "loop"), wanted=busy):
             for number in range(runs):
                 for truth in TRUTHS:
                     if sum(run.truth == truth for run in done) <= number:
@@ -98,7 +98,7 @@ def main(
         words = WORDS.format(most=most, milliseconds=milliseconds, effect=effect, busy=told)
         PAGE.write_text(
             "<!-- made by `python -m benchmarks.gate --write`: do not edit -->\n\n# Error rates of a gate\n\n"
-            f"{taken()}.\n\n{words}\n{table([head, *rows])}\n"
+            f"{measured_on()}.\n\n{words}\n{table([head, *rows])}\n"
         )
     for line in (head, *rows):
         click.echo("  ".join(cell.ljust(12) for cell in line))

@@ -27,7 +27,7 @@ from benchmarks.layout.counted import HEAD, Entry, Ledger, rows
 from benchmarks.layout.history import History
 from benchmarks.layout.methods import Interleaved, Pair, methods
 from benchmarks.layout.projects import PROJECTS
-from benchmarks.machine import taken
+from benchmarks.machine import measured_on
 from benchmarks.markdown import table
 from benchmarks.planted import SOURCE, calibrate
 from perftrail.process.launcher import Launcher
@@ -125,7 +125,7 @@ def main(  # noqa: PLR0913, PLR0917 - click gives one argument for each option
         words = WORDS.format(effect=effect, metric=metric, pairs=pairs, threshold=threshold)
         PAGE.write_text(
             "<!-- made by `python -m benchmarks.layout --write`: do not edit -->\n\n"
-            f"# Results of layout noise\n\n{taken()}. {remark}\n\n{words}\n{table(lines)}\n"
+            f"# Results of layout noise\n\n{measured_on()}. {remark}\n\n{words}\n{table(lines)}\n"
         )
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:
@@ -141,7 +141,7 @@ def _refuse_other_settings(file: Path, settings: Mapping[str, object]) -> None:
 
 
 def _busy(history: History, launcher: Launcher, effect: float) -> int:
-    """Give how many steps of the loop take the wanted part of the program's time; worked out once."""
+    """Return how many steps of the loop take the wanted part of the program's time; worked out once."""
     kept = history.directory / "busy"
     if not kept.exists():
         base = history.steps[0].commit
@@ -154,7 +154,7 @@ def _busy(history: History, launcher: Launcher, effect: float) -> int:
 
 
 def _steps(history: History, commits: int, slower: int, busy: int) -> Iterator[Step]:
-    """Give the commits but for the first, those that are not there yet as they are made."""
+    """Return the commits but for the first, those that are not there yet as they are made."""
     for number in range(1, commits + 1):
         if number == len(history.steps):
             history.extend(busy=busy if number <= slower else 0)

@@ -79,7 +79,7 @@ class Project:
         return (self.link(before="sh {study}/link-order {layout} "),)
 
     def link(self, options: str = "", *, before: str = "") -> str:
-        """Give the line that links the objects in the tree's root."""
+        """Return the line that links the objects in the tree's root."""
         return f"{before}cc {options} -o {PROGRAM} *.o {self.libraries}".strip().replace("  ", " ")
 
 

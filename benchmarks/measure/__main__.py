@@ -31,19 +31,19 @@ def main() -> int:
     )
     parser.add_argument("--write", action="store_true", help=f"write the page {PAGE.name}")
     parser.add_argument("--json", action="store_true")
-    asked = parser.parse_args()
-    for line in install(asked.peers) if asked.install_peers else []:
+    options = parser.parse_args()
+    for line in install(options.peers) if options.install_peers else []:
         print(line, file=sys.stderr)
-    found, missing = tools(asked.peers)
-    if asked.only is not None:
-        found = [tool for tool in found if tool.name.startswith((asked.only, "perftrail"))]
+    found, missing = tools(options.peers)
+    if options.only is not None:
+        found = [tool for tool in found if tool.name.startswith((options.only, "perftrail"))]
     with tempfile.TemporaryDirectory() as directory:
         build_targets(Path(directory))
         records = run_all(
             found,
             Path(directory),
-            rounds=asked.rounds,
-            seed=asked.seed,
+            rounds=options.rounds,
+            seed=options.seed,
             tell=lambda line: print(line, file=sys.stderr),
         )
     for record in records:
@@ -53,10 +53,10 @@ def main() -> int:
         floor = FLOOR_KIB[launcher.start().libc]
     table = rows(records)
     reached = goals(table, floor_goal_kib=floor)
-    if asked.write:
+    if options.write:
         PAGE.parent.mkdir(parents=True, exist_ok=True)
-        PAGE.write_text(page(table, reached, missing, rounds=asked.rounds, seed=asked.seed))
-    if asked.json:
+        PAGE.write_text(page(table, reached, missing, rounds=options.rounds, seed=options.seed))
+    if options.json:
         lines = {"rows": [asdict(row) for row in table], "goals": [asdict(goal) for goal in reached]}
         print(json.dumps({**lines, "missing": missing}, indent=2))
     else:

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.machine import taken
+from benchmarks.machine import measured_on
 from benchmarks.markdown import table
 
 if TYPE_CHECKING:
@@ -58,11 +58,11 @@ and end of its own `main`.
 def page(
     found: Sequence[Row], reached: Sequence[Goal], missing: Sequence[str], *, rounds: int, seed: int
 ) -> str:
-    """Give the whole page."""
+    """Return the whole page."""
     return (
         "<!-- made by `python -m benchmarks.measure --write`: do not edit -->\n\n"
         "# Results of measuring\n\n"
-        f"{taken()}. {rounds} rounds, seed {seed}. "
+        f"{measured_on()}. {rounds} rounds, seed {seed}. "
         f"At the end, the load average over five minutes was {os.getloadavg()[1]:.1f}. "
         "Above 1, the spreads include the effect of other processes.\n\n"
         f"{WORDS}\n{values_table(found)}\n\n## Goals\n\n{goals_table(reached)}\n\n## Not in the table\n\n"
@@ -76,7 +76,7 @@ def values_table(found: Sequence[Row]) -> str:
 
 
 def goals_table(reached: Sequence[Goal]) -> str:
-    """Give the goals as a Markdown table."""
+    """Return the goals as a Markdown table."""
     body = [(goal.text, goal.reached, "yes" if goal.met else "**no**") for goal in reached]
     return table([("goal", "reached", "met"), *body])
 

@@ -53,7 +53,7 @@ class Goal:
 
 
 def rows(records: Sequence[Record]) -> list[Row]:
-    """Give each tool's row."""
+    """Return each tool's row."""
     return [_row(record, least=_least(records)) for record in records]
 
 
@@ -129,7 +129,7 @@ def _scaled(seconds: float | None) -> float | None:
 
 
 def goals(found: Sequence[Row], *, floor_goal_kib: float) -> list[Goal]:
-    """Give each goal with what was reached in this run."""
+    """Return each goal with what was reached in this run."""
     by_name = {row.tool: row for row in found}
     plain = by_name["perftrail"]
     cgroup = by_name.get("perftrail, cgroup")

@@ -266,7 +266,7 @@ HYPERFINE = ("-N", "--style", "none", "--runs", "{runs}", "--export-json", "{fil
 
 
 def tools(peers: Path) -> tuple[list[Tool], list[str]]:
-    """Give the tools that are installed, and a line on each that is not."""
+    """Return the tools that are installed, and a line on each that is not."""
     known: list[tuple[str, str | None, Callable[[str], CommandLine]]] = [
         (
             "hyperfine (cargo)",

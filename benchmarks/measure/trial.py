@@ -143,5 +143,5 @@ def _timed(action: Callable[[], object]) -> float:
 
 
 def median(values: Sequence[float]) -> float | None:
-    """Give the median, None of nothing."""
+    """Return the median, None of nothing."""
     return statistics.median(values) if values else None

@@ -21,7 +21,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks.machine import database, load, taken
+from benchmarks.machine import database, load, measured_on
 from benchmarks.report.filling import Size, fill
 from benchmarks.report.opening import opening_seconds
 from benchmarks.report.staged import PEAK
@@ -33,30 +33,33 @@ GOAL_WRITTEN, GOAL_OPENED = 10.0, 2.0
 
 def main() -> int:
     """Fill, write, open, print; the exit code says whether the goals were met."""
-    asked = _asked()
+    options = _options()
     size = Size(
-        revisions=asked.revisions, benchmarks=asked.benchmarks, invocations=asked.invocations, more=asked.more
+        revisions=options.revisions,
+        benchmarks=options.benchmarks,
+        invocations=options.invocations,
+        more=options.more,
     )
-    with tempfile.TemporaryDirectory(dir=asked.scratch) as scratch:
-        directory = Path(asked.study or scratch)
+    with tempfile.TemporaryDirectory(dir=options.scratch) as scratch:
+        directory = Path(options.study or scratch)
         if not (directory / "perftrail.toml").exists():
             print(f"filling a store with {size.samples * (1 + size.more):,} samples", file=sys.stderr)
             directory.mkdir(exist_ok=True)
-            fill(directory, size, seed=asked.seed, store=asked.store)
-        location = results_database(studyfile.load(str(directory / "perftrail.toml")), asked.store)
-        runs = [_write(directory, Path(scratch, "report"), asked.store) for _ in range(asked.times)]
+            fill(directory, size, seed=options.seed, store=options.store)
+        location = results_database(studyfile.load(str(directory / "perftrail.toml")), options.store)
+        runs = [_write(directory, Path(scratch, "report"), options.store) for _ in range(options.times)]
         page = Path(scratch, "report", "index.html")
         chromium = shutil.which("chromium") or shutil.which("chromium-browser")
-        opened = opening_seconds(page, chromium=chromium, times=asked.times) if chromium else []
+        opened = opening_seconds(page, chromium=chromium, times=options.times) if chromium else []
         text, bytes_ = page.read_text(encoding="utf-8"), page.stat().st_size
         where = database(location)
     medians = {stage: statistics.median(run[stage] for run in runs) for stage in runs[0]}
     written = medians["passed"] < GOAL_WRITTEN
-    if asked.json:
+    if options.json:
         results = {
             "database": where,
             "samples": size.samples * (1 + size.more),
-            "taken": taken(),
+            "taken": measured_on(),
             "load": load(),
             "repetitions": len(runs),
             "report": medians,
@@ -70,7 +73,7 @@ def main() -> int:
 
 
 def _write(study: Path, report: Path, store: str | None) -> dict[str, float]:
-    """Write a report in a process of its own, twice: its stages' CPU seconds and its memory, and the time that passes.
+    """Write a report in a separate process, twice: its stages' CPU seconds and its memory, and the time that passes.
 
     What times the stages loads all modules before the second process starts, so what passes is timed without it.
     """
@@ -83,7 +86,7 @@ def _write(study: Path, report: Path, store: str | None) -> dict[str, float]:
 
 
 def _run(module: str, asked: list[str]) -> str:
-    """Run a module in a process of its own, which keeps the byte code of what it loads as any does; give its errors."""
+    """Run a module in a separate process, which keeps the byte code of what it loads as any does; give its errors."""
     usual = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     command = [sys.executable, "-m", module, *asked]
     return subprocess.run(command, check=True, capture_output=True, text=True, env=usual).stderr
@@ -96,7 +99,7 @@ def _data_bytes(text: str) -> int:
 
 
 def _tell(times: int, medians: dict[str, float], opened: list[float], page: int, data: int) -> None:
-    print(f"{taken()}; load {load()}, {times} repetitions")
+    print(f"{measured_on()}; load {load()}, {times} repetitions")
     for stage, value in medians.items():
         if stage == PEAK:
             print(f"{'peak memory':32} {value / 2**20:8.0f} MiB")
@@ -107,7 +110,7 @@ def _tell(times: int, medians: dict[str, float], opened: list[float], page: int,
         print(f"{'opened, first screen drawn':32} {statistics.median(opened):8.2f} s")
 
 
-def _asked() -> argparse.Namespace:
+def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.report", description=__doc__)
     parser.add_argument("--revisions", type=int, default=10_000)
     parser.add_argument("--benchmarks", type=int, default=20)

@@ -184,7 +184,7 @@ def _stands(study: Study, cell: Cell, made: Prepared, origin: Origin) -> Runnabl
 def _invocations(
     store: SqlStore, size: Size, machine: str, rng: np.random.Generator
 ) -> Iterator[list[Measurement]]:
-    """Give every invocation, in batches: levels that change now and then, and noise around them."""
+    """Return every invocation, in batches: levels that change now and then, and noise around them."""
     levels = np.ones((size.benchmarks, size.revisions))
     for level in levels:
         for start in rng.integers(1, size.revisions, CHANGES):

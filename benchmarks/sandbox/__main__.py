@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
-from benchmarks.machine import taken
+from benchmarks.machine import measured_on
 from benchmarks.markdown import table
 from benchmarks.sandbox.pairs import Row, calibrated, take
 from perftrail.measure.sandboxes import Sandboxes
@@ -69,7 +69,7 @@ def shown(rows: Sequence[Row], seconds_to_make: float, *, pairs: int) -> str:
     ]
     head = ("program", "metric", "outside", "inside / outside", f"{rows[0].ratio.confidence:.1%} interval")
     told = f"Creating a sandbox takes {quantity(seconds_to_make, 's')} (median of {TO_MAKE})."
-    return f"{taken()}; {pairs} pairs of each.\n\n{table([head, *lines])}\n\n{told}\n"
+    return f"{measured_on()}; {pairs} pairs of each.\n\n{table([head, *lines])}\n\n{told}\n"
 
 
 def main() -> None:
@@ -77,11 +77,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.sandbox", description=__doc__)
     parser.add_argument("--pairs", type=int, default=100)
     parser.add_argument("--write", action="store_true", help=f"put the values into {PAGE.name}")
-    asked = parser.parse_args()
-    rows, seconds_to_make = measure(asked.pairs)
-    text = shown(rows, seconds_to_make, pairs=asked.pairs)
+    options = parser.parse_args()
+    rows, seconds_to_make = measure(options.pairs)
+    text = shown(rows, seconds_to_make, pairs=options.pairs)
     print(text)
-    if asked.write:
+    if options.write:
         before, _, rest = PAGE.read_text().partition(BEGIN)
         after = rest.partition(END)[2]
         PAGE.write_text(f"{before}{BEGIN}\n\n{text}\n{END}{after}")

@@ -41,7 +41,7 @@ class Row:
 
 
 def calibrated(starter: Starter, program: str, *, logs: str) -> tuple[Target, ...]:
-    """Give the targets, each with an amount of work that takes about the time it is named for."""
+    """Return the targets, each with an amount of work that takes about the time it is named for."""
 
     def of(kind: str, probe: int, seconds: float) -> Target:
         took = sorted(_start(starter, (program, kind, str(probe)), logs).cpu_seconds for _ in range(5))

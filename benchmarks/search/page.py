@@ -40,7 +40,7 @@ class Result:
 
 
 def tables(results: Sequence[tuple[Row, tuple[Result, ...]]], *, seed: int) -> str:
-    """Give the goals and what was reached, our own values, then each row with all strategies."""
+    """Return the goals and what was reached, our own values, then each row with all strategies."""
     goals, closer = [], []
     for row, cells in results:
         ours = [cell.summaries[0] for cell in cells]

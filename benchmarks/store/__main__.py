@@ -21,7 +21,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.machine import database, load, taken
+from benchmarks.machine import database, load, measured_on
 from benchmarks.store.one import measure
 from benchmarks.store.page import PAGE, page, read
 from benchmarks.store.writers import WRITERS, write, write_at_once
@@ -77,7 +77,12 @@ def _asked() -> argparse.Namespace:
 
 def _tell(results: Mapping[str, float], location: str, *, as_json: bool) -> None:
     if as_json:
-        about = {"store": shown(location), "database": database(location), "taken": taken(), "load": load()}
+        about = {
+            "store": shown(location),
+            "database": database(location),
+            "taken": measured_on(),
+            "load": load(),
+        }
         print(json.dumps({**about, **results}, indent=2))
         return
     print(shown(location))

@@ -44,12 +44,12 @@ class Filled:
 
 
 def outcomes_of(samples: int) -> int:
-    """Give how many outcomes have so many values, all metrics together."""
+    """Return how many outcomes have so many values, all metrics together."""
     return max(1, samples // len(MEASURED))
 
 
 def make_runnables(count: int) -> list[Runnable]:
-    """Give as many runnables as a long study has, each at a point of its own."""
+    """Return as many runnables as a long study has, each at a point of its own."""
     return [
         Runnable(
             key=content_key(number),
@@ -85,7 +85,7 @@ def make_outcomes(
 
 
 def milliseconds(action: Callable[[], object]) -> float:
-    """Give how long an action takes."""
+    """Return how long an action takes."""
     began = time.perf_counter()
     action()
     return (time.perf_counter() - began) * 1e3

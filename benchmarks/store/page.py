@@ -35,7 +35,7 @@ REPORTS = """\
 
 
 def page(results: Sequence[Record]) -> str:
-    """Give the whole page of what the benchmarks printed."""
+    """Return the whole page of what the benchmarks printed."""
     stores = [each for each in results if "durable_median_ms" in each]
     served = [each for each in results if "pages" in each]
     reports = [each for each in results if "report" in each]
@@ -61,7 +61,7 @@ def read(files: Sequence[str]) -> list[Record]:
 
 
 def _side_by_side(found: Sequence[Record], lines: dict[str, Callable[[Record], str]]) -> str:
-    """Give a table with a column for each result."""
+    """Return a table with a column for each result."""
     head = ["", *(_name(each) for each in found)]
     return table(
         [head, *([name, *(write(each) for each in found)] for name, write in (lines | LAST_LINES).items())]
@@ -73,7 +73,7 @@ def _name(record: Record) -> str:
 
 
 def _pages(found: Sequence[Record]) -> str:
-    """Give a table with a line for each kind of page, and for each result a column of each way of asking."""
+    """Return a table with a line for each kind of page, and for each result a column of each way of asking."""
     ways = [(each, how) for each in found for how in each["pages"]]
     head = ["page", *(f"{each['database'].split()[0]}, {_short(how)}" for each, how in ways)]
     kinds = list(dict.fromkeys(kind for each, how in ways for kind in each["pages"][how]))

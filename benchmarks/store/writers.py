@@ -95,11 +95,11 @@ def write(number: int, outcomes: int) -> None:
 
 
 def machine(number: int) -> Machine:
-    """Give the machine that a writer is."""
+    """Return the machine that a writer is."""
     return Machine(id=f"{number:016x}", facts={"name": f"writer {number}"})
 
 
 def outcomes_by(number: int, outcomes: int) -> Iterator[Measurement]:
-    """Give what a writer puts in."""
+    """Return what a writer puts in."""
     runnables = make_runnables(-(-outcomes // INVOCATIONS))
     return islice(make_outcomes(runnables, random.Random(number), machine(number)), outcomes)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import click
 
-from benchmarks.planted import SOURCE, calibrate, kept_busy
+from benchmarks.planted import SOURCE, busy_cpu, calibrate
 from benchmarks.verdicts.counted import count
 from benchmarks.verdicts.ledger import Entry, Ledger
 from benchmarks.verdicts.page import PAGE, page
@@ -53,7 +53,7 @@ def main(
         steps = calibrate(program, milliseconds)
         tools = installed(most, threshold)
         ledger = Ledger(into)
-        with kept_busy(program, wanted=busy):
+        with busy_cpu(program, wanted=busy):
             for effect in effects:
                 _campaign(program, steps, effect, trials, tools, ledger)
     counted = [

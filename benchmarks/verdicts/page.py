@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.machine import taken
+from benchmarks.machine import measured_on
 from benchmarks.markdown import table
 
 if TYPE_CHECKING:
@@ -36,12 +36,12 @@ with "unable to open perf event" on this machine, which has no hardware counters
 
 
 def page(counted: Sequence[Counted], *, milliseconds: float, busy: bool, most: int) -> str:
-    """Give the whole page."""
+    """Return the whole page."""
     kept_busy = "Another process keeps the other CPU busy. " if busy else ""
     return (
         "<!-- made by `python -m benchmarks.verdicts --write`: do not edit -->\n\n"
         "# Results of verdicts\n\n"
-        f"{taken()}.\n\n"
+        f"{measured_on()}.\n\n"
         f"{WORDS.format(milliseconds=milliseconds, busy=kept_busy, most=most)}\n"
         f"{table([HEAD, *(_cells(row) for row in counted)])}\n"
     )

@@ -1,7 +1,7 @@
 """``python -m benchmarks.web``: the times of the dashboard's pages over a store of millions of samples.
 
 The store is that of a study with real keys and nothing built, in a file or, with ``--store``, in an empty database of a
-server. `perftrail serve` is started as a process of its own; each kind of page is asked for many times in a random
+server. `perftrail serve` is started as a process of its own; each kind of page is options for many times in a random
 order, each time about something else, first alone and then by several at once. With ``--renew``, another process
 adds to the store all the while, and it is read anew again and again behind the pages. Times are from the first byte
 sent to the last one received; the goal is a 95th percentile of 200 ms for each. ``python -m benchmarks.store page``
@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpx2 as httpx
 
-from benchmarks.machine import database, load, taken
+from benchmarks.machine import database, load, measured_on
 from benchmarks.report.filling import Size, fill
 from benchmarks.store.writers import ADDRESS
 from benchmarks.web.asking import Asking, ready
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 GOAL_MS = 200.0
 ADDING_SECONDS = 0.5
 READINGS = 2
-"""So often the store is read anew while pages are asked for."""
+"""So often the store is read anew while pages are options for."""
 
 
 def main() -> int:
@@ -49,19 +49,22 @@ def main() -> int:
     if sys.argv[1:2] == ["writer"]:
         _write(os.environ[ADDRESS])
         return 0
-    asked = _asked()
+    options = _options()
     size = Size(
-        revisions=asked.revisions, benchmarks=asked.benchmarks, invocations=asked.invocations, more=asked.more
+        revisions=options.revisions,
+        benchmarks=options.benchmarks,
+        invocations=options.invocations,
+        more=options.more,
     )
-    with tempfile.TemporaryDirectory(dir=asked.scratch) as scratch:
-        directory = Path(asked.study or scratch)
+    with tempfile.TemporaryDirectory(dir=options.scratch) as scratch:
+        directory = Path(options.study or scratch)
         if not (directory / "perftrail.toml").exists():
             print(f"filling a store with {size.samples * (1 + size.more):,} samples", file=sys.stderr)
             directory.mkdir(exist_ok=True)
-            fill(directory, size, seed=1, store=asked.store)
-        results = _measure(directory, asked)
+            fill(directory, size, seed=1, store=options.store)
+        results = _measure(directory, options)
     results = {"samples": size.samples * (1 + size.more), **results}
-    if asked.json:
+    if options.json:
         print(json.dumps(results, indent=2))
     else:
         _tell(results)
@@ -69,10 +72,10 @@ def main() -> int:
     return int(any(each["p95_ms"] >= GOAL_MS for each in kinds))
 
 
-def _measure(directory: Path, asked: argparse.Namespace) -> dict[str, Any]:
+def _measure(directory: Path, options: argparse.Namespace) -> dict[str, Any]:
     """Serve a study that is full, and ask."""
-    location = results_database(studyfile.load(str(directory / "perftrail.toml")), asked.store)
-    where = ["--store", asked.store] if asked.store else []
+    location = results_database(studyfile.load(str(directory / "perftrail.toml")), options.store)
+    where = ["--store", options.store] if options.store else []
     with (
         serving(directory, *where, program="benchmarks.web.restless") as served,
         httpx.Client(base_url=served.address, timeout=60.0) as client,
@@ -80,15 +83,15 @@ def _measure(directory: Path, asked: argparse.Namespace) -> dict[str, Any]:
         first = ready(client)
         print(f"read in {first:.0f} s", file=sys.stderr)
         asking = Asking(client)
-        found = {"one at a time": asking.times(asked.times)}
-        found[f"{asked.at_once} at once"] = asking.times(asked.times, at_once=asked.at_once)
-        if asked.renew:
+        found = {"one at a time": asking.times(options.times)}
+        found[f"{options.at_once} at once"] = asking.times(options.times, at_once=options.at_once)
+        if options.renew:
             with _writing(location):
                 found["while the store is written and read anew"] = asking.times_while_reading(READINGS)
         peak = _peak_memory_bytes(served.process)
     return {
         "database": database(location),
-        "taken": taken(),
+        "taken": measured_on(),
         "load": load(),
         "first_read_seconds": first,
         "peak_memory_bytes": peak,
@@ -135,7 +138,7 @@ def _tell(results: Mapping[str, Any]) -> None:
     """Print the median and the 95th percentile of each kind of page."""
     memory = results["peak_memory_bytes"] / 2**30
     first = results["first_read_seconds"]
-    print(f"{results['taken']}; load {results['load']}; {results['database']}")
+    print(f"{results['measured_on']}; load {results['load']}; {results['database']}")
     print(f"first read in {first:.1f} s, {memory:.1f} GiB at most")
     for how, times in results["pages"].items():
         print(f"\n{how:40} {'median':>9} {'p95':>9} {'worst':>9}")
@@ -148,7 +151,7 @@ def _tell(results: Mapping[str, Any]) -> None:
             )
 
 
-def _asked() -> argparse.Namespace:
+def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.web", description=__doc__)
     parser.add_argument("--revisions", type=int, default=10_000)
     parser.add_argument("--benchmarks", type=int, default=20)

@@ -1,4 +1,4 @@
-"""The benchmark of making subjects, on a history small enough for a test."""
+"""The benchmark of building revisions, on a small history."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def test_both_ways_are_timed_and_every_output_compared(tmp_path: Path) -> None:
         capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2],
     )  # fmt: skip
     *lines, at_once = ran.stdout.splitlines()
-    told = dict(line.rsplit(maxsplit=1) for line in lines if not line.endswith(" s"))
-    assert told["revisions"] == "3", ran.stderr
-    assert told["output files compared"] == "3"
-    assert told["differ in a byte"] == "0"
+    summary = dict(line.rsplit(maxsplit=1) for line in lines if not line.endswith(" s"))
+    assert summary["revisions"] == "3", ran.stderr
+    assert summary["output files compared"] == "3"
+    assert summary["differ in a byte"] == "0"
     assert ran.stderr.count("every byte") == 3
     assert at_once.startswith("2 at once: ") and at_once.endswith(
         "0 of 6 compared files differ in what counts"

@@ -1,4 +1,4 @@
-"""Both searches over one history, and what each of them says."""
+"""Both searches of one history, and their answers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FIRST_BAD = re.compile(r"^([0-9a-f]{40}) is the first bad commit$", re.MULTILINE
 
 JUDGE = """\
 #!/bin/sh
-# Good (0), bad (1) or skipped (125): builds the revision and compares one reading with the middle.
+# Good (0), bad (1) or skipped (125): builds the revision and compares one sample with the middle.
 make -s work || exit 125
 ./work | awk -v middle="$1" '/^milliseconds/ { exit $2 > middle }'
 """
@@ -48,8 +48,8 @@ threshold = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
-    """The commits that a search names, its verdict and what it took."""
+class SearchAnswer:
+    """The commits that a search names, its verdict, and its numbers of builds and runs."""
 
     commits: tuple[str, ...]
     verdict: str
@@ -60,13 +60,13 @@ class Said:
         """Whether the one commit that it names is the culprit."""
         return self.commits == (history.commits[history.culprit],)
 
-    def accuses(self, history: History) -> bool:
+    def names_only_others(self, history: History) -> bool:
         """Whether it names commits without the culprit among them."""
         return bool(self.commits) and history.commits[history.culprit] not in self.commits
 
 
-def bisect(history: History, seed: int) -> Said:
-    """Let `git bisect run` search, with one reading of each revision against the true middle."""
+def bisect(history: History, seed: int) -> SearchAnswer:
+    """Search with `git bisect run`, which compares one sample of each revision with the true middle."""
     directory = history.repository.parent
     judge, count = directory / "judge.sh", directory / "bisect.count"
     judge.write_text(JUDGE, encoding="utf-8")
@@ -80,11 +80,13 @@ def bisect(history: History, seed: int) -> Said:
     )
     git(history.repository, "bisect", "reset")
     runs = int.from_bytes(count.read_bytes(), sys.byteorder)
-    return Said(commits=tuple(FIRST_BAD.findall(done.stdout)), verdict="found", builds=runs, runs=runs)
+    return SearchAnswer(
+        commits=tuple(FIRST_BAD.findall(done.stdout)), verdict="found", builds=runs, runs=runs
+    )
 
 
-def find(history: History, seed: int) -> Said:
-    """Let `perftrail find` search; it knows neither the middle nor the noise."""
+def find(history: History, seed: int) -> SearchAnswer:
+    """Search with `perftrail find`, which knows neither the middle nor the noise."""
     directory = history.repository.parent
     study = directory / "study"
     study.mkdir()
@@ -104,6 +106,6 @@ def find(history: History, seed: int) -> Said:
         raise RuntimeError(f"perftrail find ended with {done.returncode}: {done.stderr.strip()}")
     answer = json.loads(done.stdout)
     commits = tuple(commit for change in answer["changes"] for commit in change["revisions"])
-    return Said(
+    return SearchAnswer(
         commits=commits, verdict=answer["verdict"], builds=answer["builds"], runs=answer["invocations"]
     )

@@ -1,4 +1,4 @@
-"""The two ways to make every subject of a history, each timed by the clock on the wall."""
+"""The two ways to build every revision of a history, with their wall time and CPU time."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Came:
-    """What one way of making a revision came to: how long it took and where its tree lies, if it was made.
+class BuildTime:
+    """How long one build of a revision took, and where its tree is, if the build succeeded.
 
-    `cpu_seconds` is what it and all that it started used; other work on the machine hardly changes that.
+    `cpu_seconds` includes all processes that it started; other work on the machine hardly changes it.
     """
 
     seconds: float
@@ -42,8 +42,8 @@ class Came:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
-    """Two trees' outputs: how many files there are, and how many differ in a byte, or in one that counts."""
+class Comparison:
+    """The outputs of two trees: how many files there are, how many differ in any byte, and how many in content."""
 
     files: int
     other_bytes: int
@@ -51,17 +51,19 @@ class Compared:
 
 
 class Stopwatch:
-    """The time on the wall and the CPU time of this process and all that it started, since it was made."""
+    """Measures the wall time, and the CPU time of this process and all that it started, since its creation."""
 
     def __init__(self, launcher: Launcher) -> None:
         self._launcher = launcher
         self._began = time.monotonic()
         self._cpu_before = self._cpu()
 
-    def came(self, tree: Path | None, *, checked: bool = False) -> Came:
-        """Stop, with what was made."""
+    def stop(self, tree: Path | None, *, checked: bool = False) -> BuildTime:
+        """Return the times until now, with the tree that was built."""
         seconds = time.monotonic() - self._began
-        return Came(seconds=seconds, cpu_seconds=self._cpu() - self._cpu_before, tree=tree, checked=checked)
+        return BuildTime(
+            seconds=seconds, cpu_seconds=self._cpu() - self._cpu_before, tree=tree, checked=checked
+        )
 
     def _cpu(self) -> float:
         times = os.times()
@@ -70,8 +72,8 @@ class Stopwatch:
         return sum(times[:4]) + launched
 
 
-class SeedLoop:
-    """What the people of the paper did: delete the tree, check the revision out, run every line in it."""
+class CleanBuilds:
+    """Clean builds: delete the tree, check the revision out, run every line in it."""
 
     def __init__(self, repository: Path, recipe: Recipe, directory: Path, launcher: Launcher) -> None:
         self._launcher = launcher
@@ -80,17 +82,17 @@ class SeedLoop:
         self._home = directory
         self._tree = directory / "tree"
 
-    def make(self, revision: Revision) -> Came:
-        """Make one revision from nothing."""
+    def build(self, revision: Revision) -> BuildTime:
+        """Build one revision from nothing."""
         watch = Stopwatch(self._launcher)
         shutil.rmtree(self._tree, ignore_errors=True)
         temporary = self._home / "tmp"
         temporary.mkdir(parents=True, exist_ok=True)
-        for words in (
+        for arguments in (
             ["clone", "--quiet", "--shared", "--no-checkout", "--", str(self._repository), str(self._tree)],
             ["-C", str(self._tree), "checkout", "--quiet", "--detach", revision.id],
         ):
-            subprocess.run(["git", "-c", "safe.directory=*", *words], check=True, env=_git_environment())
+            subprocess.run(["git", "-c", "safe.directory=*", *arguments], check=True, env=_git_environment())
         values = {"build": str(self._tree), "cpus": str(cpus())}
         environment = {
             **build_environment(temporary=temporary),
@@ -108,12 +110,12 @@ class SeedLoop:
                     check=False,
                 )
                 if done.returncode:
-                    return watch.came(None)
-        return watch.came(self._tree)
+                    return watch.stop(None)
+        return watch.stop(self._tree)
 
 
-class OurLoop:
-    """The builder as a study with `incremental = true` uses it, on an empty directory of its own."""
+class PerftrailBuilds:
+    """The builder of a study with `incremental = true`, in an empty directory."""
 
     def __init__(self, repository: Path, recipe: Recipe, directory: Path, launcher: Launcher) -> None:
         self._launcher = launcher
@@ -125,54 +127,54 @@ class OurLoop:
             self._study, cache=str(directory / "sources"), starter=launcher, patched=None
         )
         self.source = self._sources.main
-        self._builder = self._opened(None)
+        self._builder = self._open_builder(None)
 
-    def make(self, revision: Revision) -> Came:
-        """Make one revision."""
+    def build(self, revision: Revision) -> BuildTime:
+        """Build one revision."""
         watch = Stopwatch(self._launcher)
-        made = self._builder.build(Subject(revision=revision, variant="plain"), self._recipe)
-        if not isinstance(made, Built):
-            return watch.came(None)
-        checked = "equal to the clean build" in Path(made.log).read_text(errors="replace")
-        return watch.came(Path(made.directory), checked=checked)
+        built = self._builder.build(Subject(revision=revision, variant="plain"), self._recipe)
+        if not isinstance(built, Built):
+            return watch.stop(None)
+        checked = "equal to the clean build" in Path(built.log).read_text(errors="replace")
+        return watch.stop(Path(built.directory), checked=checked)
 
-    def confirm(self) -> Came:
-        """Check what was not checked yet, as a run does at its end. Raises `StaleBuilds`."""
+    def confirm(self) -> BuildTime:
+        """Verify the builds that were not verified yet, as a run does at its end. Raises `StaleBuilds`."""
         watch = Stopwatch(self._launcher)
         self._builder.confirm()
-        return watch.came(None, checked=True)
+        return watch.stop(None, checked=True)
 
-    def make_at_once(
-        self, revisions: Sequence[Revision], hands: int
+    def build_in_parallel(
+        self, revisions: Sequence[Revision], jobs: int
     ) -> tuple[float, tuple[Path | None, ...]]:
-        """Make revisions with so many hands, check them, and give the seconds of it all and each one's tree."""
+        """Build revisions with parallel jobs and verify them; return the seconds of it all and each revision's tree."""
         began = time.monotonic()
-        with open_build_workers(self._study, self._root, jobs=hands, patched=None) as several:
-            builder = self._opened(several)
+        with open_build_workers(self._study, self._root, jobs=jobs, patched=None) as workers:
+            builder = self._open_builder(workers)
             subjects = [(Subject(revision=each, variant="plain"), self._recipe) for each in revisions]
             builder.begin(subjects)
-            made = [builder.build(*each) for each in subjects]
+            results = [builder.build(*each) for each in subjects]
             builder.confirm()
         seconds = time.monotonic() - began
-        return seconds, tuple(Path(each.directory) if isinstance(each, Built) else None for each in made)
+        return seconds, tuple(Path(each.directory) if isinstance(each, Built) else None for each in results)
 
-    def _opened(self, several: BuildWorkers | None) -> Builder:
+    def _open_builder(self, workers: BuildWorkers | None) -> Builder:
         return open_builder(
-            self._study, self._root, self._sources, self._launcher, isolation=None, workers=several
+            self._study, self._root, self._sources, self._launcher, isolation=None, workers=workers
         )
 
 
-def compare(one: Path, other: Path, outputs: tuple[str, ...]) -> Compared:
-    """Compare two trees' outputs file by file."""
-    mine, theirs = (content_of(tree, outputs, keys=()).parts for tree in (one, other))
-    names = mine.keys() | theirs.keys()
-    unlike = [name for name in names if mine.get(name) != theirs.get(name)]
-    bytes_unlike = [name for name in names if name in unlike or not _same(one / name, other / name)]
-    return Compared(files=len(names), other_bytes=len(bytes_unlike), other_content=len(unlike))
+def compare(one: Path, other: Path, outputs: tuple[str, ...]) -> Comparison:
+    """Compare the outputs of two trees file by file."""
+    first, second = (content_of(tree, outputs, keys=()).parts for tree in (one, other))
+    names = first.keys() | second.keys()
+    different = [name for name in names if first.get(name) != second.get(name)]
+    other_bytes = [name for name in names if name in different or not _same(one / name, other / name)]
+    return Comparison(files=len(names), other_bytes=len(other_bytes), other_content=len(different))
 
 
 def cpus() -> int:
-    """How many CPUs there are for us."""
+    """Return the number of CPUs that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
