@@ -1,1 +1,1 @@
-"""Several machines: how long builds and searches take with more of them, and what kills do."""
+"""Several machines: the time of builds and searches with more of them, and the effect of killed workers."""

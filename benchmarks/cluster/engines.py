@@ -1,7 +1,7 @@
 """Searches on a busy machine with each engine: their time, their noisy samples and their wrong answers.
 
-Each trial plants one slower revision in a history of C programs whose builds use a processor, and searches it with
-every engine in turn, in a random order. Meanwhile another process uses half of one processor.
+Each trial creates a history of C programs with one slower revision, whose builds use a processor, and searches it with
+every engine, in a random order. Meanwhile another process uses half of one processor.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ threshold = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """How one search went: its seconds, invocations and noisy samples among them, and what its answer is worth."""
+    """The result of one search: its seconds, invocations, noisy samples, and whether its answer is right or wrong."""
 
     seconds: float
     invocations: int
@@ -73,14 +73,14 @@ class Search:
 
 
 def table(trials: int, *, seed: int, scratch: Path) -> str:
-    """Search planted histories with each engine, and return the results as a table."""
+    """Search histories with each engine, and return the results as a table."""
     chance = random.Random(seed)
     found: dict[str, list[Search]] = {name: [] for name in ENGINES}
     with load():
         for _ in range(trials):
             culprit = chance.randrange(2, REVISIONS - 1)
             with tempfile.TemporaryDirectory(dir=scratch) as home:
-                repository = make(Path(home, "repository"), culprit)
+                repository = create_repository(Path(home, "repository"), culprit)
                 for name in chance.sample(list(ENGINES), len(ENGINES)):
                     directory = Path(home, name.replace(" ", "-").replace(":", "-"))
                     found[name].append(_search(directory, repository, ENGINES[name], culprit))
@@ -104,7 +104,7 @@ def table(trials: int, *, seed: int, scratch: Path) -> str:
 
 @contextmanager
 def load() -> Iterator[None]:
-    """Let another process use half of one processor."""
+    """Run another process that uses half of one processor."""
     with subprocess.Popen([sys.executable, "-c", LOAD]) as process:
         try:
             yield
@@ -112,17 +112,17 @@ def load() -> Iterator[None]:
             process.kill()
 
 
-def make(repository: Path, culprit: int) -> list[str]:
-    """Commit a history in which one revision becomes slower; return its place and the ids."""
+def create_repository(repository: Path, culprit: int) -> list[str]:
+    """Commit a history in which one revision becomes slower; return its path and the ids."""
     subprocess.run(["git", "init", "--quiet", "--initial-branch=main", repository], check=True)
     ids = []
     for number in range(REVISIONS):
         work = round(20e6 * (SLOWER if number >= culprit else 1.0))
         (repository / "program.c").write_text(PROGRAM.format(number=number, work=work))
         subprocess.run(["git", "-C", repository, "add", "."], check=True)
-        who = ["-c", "user.name=A", "-c", "user.email=a@example.org"]
+        author = ["-c", "user.name=A", "-c", "user.email=a@example.org"]
         subprocess.run(
-            ["git", "-C", repository, *who, "commit", "--quiet", "-m", f"change {number}"], check=True
+            ["git", "-C", repository, *author, "commit", "--quiet", "-m", f"change {number}"], check=True
         )
         head = subprocess.run(
             ["git", "-C", repository, "rev-parse", "HEAD"], check=True, capture_output=True, text=True

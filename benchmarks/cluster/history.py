@@ -1,4 +1,4 @@
-"""A git history whose builds take a while and whose programs print what they cost, and studies of it."""
+"""A git history whose builds take time and whose programs print their cost, and studies of it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ kind = "git"
 location = "{repository}"
 
 [build]
-steps = ["sleep {seconds}", "echo '#!/bin/sh' > program", "cat says >> program", "chmod +x program"]
+steps = ["sleep {seconds}", "echo '#!/bin/sh' > program", "cat body >> program", "chmod +x program"]
 outputs = ["program"]
 
 [benchmark.work]
@@ -33,29 +33,29 @@ invocations = {invocations}
 
 
 def rising(number: int) -> int:
-    """Return what the program of a revision costs where each one costs more."""
+    """Return the cost of the program of a revision, if each revision costs more than the one before."""
     return 100 + number
 
 
-def make(repository: Path, *, revisions: int, cost: Callable[[int], int] = rising) -> Path:
-    """Commit a program so many times, each time another one, that says what it costs; needs git."""
+def create_repository(repository: Path, *, revisions: int, cost: Callable[[int], int] = rising) -> Path:
+    """Commit a different program for each revision, which prints its cost. Needs git."""
     repository.mkdir(parents=True)
-    said = [
+    commits = [
         f"commit refs/heads/main\ncommitter A <a@example.org> {1_700_000_000 + number} +0000\n"
-        f"data 6\nchange\nM 100644 inline says\n{_data(f'echo cost {cost(number)}; sleep 0.05 # {number}')}"
+        f"data 6\nchange\nM 100644 inline body\n{_data(f'echo cost {cost(number)}; sleep 0.05 # {number}')}"
         for number in range(revisions)
     ]
     subprocess.run(["git", "init", "--quiet", "--initial-branch=main", repository], check=True)
     subprocess.run(
         ["git", "-C", repository, "fast-import", "--quiet"],
-        input="".join(said).encode(),
+        input="".join(commits).encode(),
         check=True,
     )
     return repository
 
 
 def study(directory: Path, repository: Path, *, seconds: float, invocations: int = 3) -> Study:
-    """Write a study of such a history, in which each build waits so long, and read it."""
+    """Write a study of such a history, in which each build waits for `seconds`, and read it."""
     directory.mkdir(parents=True)
     file = directory / "perftrail.toml"
     text = STUDY.format(repository=repository, seconds=seconds, invocations=invocations)

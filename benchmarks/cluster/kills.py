@@ -1,4 +1,4 @@
-"""Workers killed with -9 at random instants while studies run: what is lost, what is there twice."""
+"""Workers killed with -9 at random instants while studies run: the lost and the duplicate samples."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ SECONDS_OF_A_BUILD = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """What was found after so many kills: studies that ran meanwhile, what they lack, what they have too much of."""
+class Damage:
+    """The result of the kills: the studies that ran meanwhile, and their lost, duplicate and different results."""
 
     kills: int
     studies: int
@@ -37,34 +37,34 @@ class Found:
 
     @property
     def nothing_lost(self) -> bool:
-        """Whether every study ended as it does undisturbed."""
+        """Whether every study ended as without kills."""
         return self.lost == self.twice == self.other_artefacts == 0
 
     def __str__(self) -> str:
         return (
             f"{self.kills} kills while {self.studies} studies ran: {self.samples} samples, {self.lost} lost, "
-            f"{self.twice} twice, {self.other_artefacts} artefacts unlike those of one process alone"
+            f"{self.twice} twice, {self.other_artefacts} artefacts different from those of one process"
         )
 
 
-def play(kills: int, *, machines: int, seed: int, scratch: Path) -> Found:
-    """Run studies on so many machines until so many of their workers were killed, and look at what was stored."""
+def kill_workers(kills: int, *, machines: int, seed: int, scratch: Path) -> Damage:
+    """Run studies on several machines until `kills` workers were killed, and check the stores."""
     with tempfile.TemporaryDirectory(dir=scratch) as home:
-        return _play(kills, Path(home), machines_=machines, seed=seed)
+        return _kill_workers(kills, Path(home), machines_=machines, seed=seed)
 
 
-def _play(kills: int, home: Path, *, machines_: int, seed: int) -> Found:
-    repository = history.make(home / "repository", revisions=REVISIONS)
+def _kill_workers(kills: int, home: Path, *, machines_: int, seed: int) -> Damage:
+    repository = history.create_repository(home / "repository", revisions=REVISIONS)
     alone = history.study(home / "alone", repository, seconds=0.0, invocations=INVOCATIONS)
     _run(alone, None)
-    undisturbed = _kept(alone)
+    undisturbed = _stored(alone)
     names = [f"machine-{number}" for number in range(machines_)]
     tallies: list[tuple[int, int, int, int]] = []
     with machines(home / "machines", names) as started:
         killer = Killer(started, names, kills=kills, seed=seed)
         with killer:
             while not killer.done:
-                # what is built is named by its recipe, and each study builds anew
+                # each study is in a new directory, so it builds everything again
                 study = history.study(
                     home / f"study-{len(tallies)}",
                     repository,
@@ -72,9 +72,9 @@ def _play(kills: int, home: Path, *, machines_: int, seed: int) -> Found:
                     invocations=INVOCATIONS,
                 )
                 report = _run(study, started.address.replace("tcp://", "dask://"))
-                tallies.append(_compared(_kept(study), undisturbed, report))
+                tallies.append(_compare(_stored(study), undisturbed, report))
     samples, lost, twice, others = (sum(each) for each in zip(*tallies, strict=True))
-    return Found(
+    return Damage(
         kills=killer.count,
         studies=len(tallies),
         samples=samples,
@@ -85,7 +85,7 @@ def _play(kills: int, home: Path, *, machines_: int, seed: int) -> Found:
 
 
 class Killer:
-    """Kills one worker after the other at random instants, and starts another one of its machine each time."""
+    """Kills workers at random instants, and starts a new worker for the machine each time."""
 
     def __init__(self, started: Machines, names: list[str], *, kills: int, seed: int) -> None:
         self._started = started
@@ -98,7 +98,7 @@ class Killer:
 
     @property
     def done(self) -> bool:
-        """Whether enough were killed."""
+        """Whether enough workers were killed."""
         return self.count >= self._kills
 
     def __enter__(self) -> None:
@@ -127,30 +127,30 @@ def _run(study: Study, engine: str | None) -> RunReport:
                 return report
 
 
-def _kept(study: Study) -> dict[str, tuple[str, list[list[int]]]]:
-    """What a store holds of each revision: its artefact, and the ordinals of its samples on each machine."""
+def _stored(study: Study) -> dict[str, tuple[str, list[list[int]]]]:
+    """Return the stored artefact of each revision, and the ordinals of its samples on each machine."""
     with open_store(f"{study.directory}/.perftrail/results.db", access="read") as store:
-        kept = {}
+        results = {}
         for runnable in store.runnables():
             ordinals = [
                 [outcome.key.ordinal for outcome in store.outcomes([runnable.key], machine)[runnable.key]]
                 for machine in store.machines()
             ]
-            # the runnable's own key names its build's artefact
-            kept[runnable.revision] = (runnable.key, [each for each in ordinals if each])
-        return kept
+            # the key of a runnable contains the artefact of its build
+            results[runnable.revision] = (runnable.key, [each for each in ordinals if each])
+        return results
 
 
-def _compared(
-    kept: dict[str, tuple[str, list[list[int]]]],
+def _compare(
+    results: dict[str, tuple[str, list[list[int]]]],
     undisturbed: dict[str, tuple[str, list[list[int]]]],
     report: RunReport,
 ) -> tuple[int, int, int, int]:
-    """Return how many samples there are, how many are lost, there twice, and artefacts unlike the undisturbed ones."""
-    stored = [ordinals for _, machines in kept.values() for ordinals in machines]
+    """Return the numbers of samples, lost samples, duplicate samples and different artefacts."""
+    stored = [ordinals for _, machines in results.values() for ordinals in machines]
     samples = sum(map(len, stored))
-    most = [max((len(set(each)) for each in machines), default=0) for _, machines in kept.values()]
+    most = [max((len(set(each)) for each in machines), default=0) for _, machines in results.values()]
     lost = REVISIONS * INVOCATIONS - sum(most)
     twice = samples - sum(len(set(each)) for each in stored) + max(0, samples - report.invocations)
-    others = sum(kept.get(revision, ("", []))[0] != key for revision, (key, _) in undisturbed.items())
+    others = sum(results.get(revision, ("", []))[0] != key for revision, (key, _) in undisturbed.items())
     return samples, lost, twice, others

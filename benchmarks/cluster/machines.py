@@ -1,4 +1,4 @@
-"""A scheduler of Dask in this process, and real `perftrail worker` processes that are declared to be machines."""
+"""A scheduler of Dask in this process, and real `perftrail worker` processes with different machine names."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PERFTRAIL = (sys.executable, "-m", "perftrail")
 
 
 class Machines:
-    """The workers of a scheduler, which can be started, killed and started again; `known` counts those it knows."""
+    """The workers of a scheduler, which can be started and killed; `known` counts those that the scheduler knows."""
 
     def __init__(self, address: str, home: Path, *, known: Callable[[], int]) -> None:
         self.address = address
@@ -33,11 +33,11 @@ class Machines:
     def start(
         self, name: str, *options: str, builds: int = 1, inside: Sequence[str] = ()
     ) -> subprocess.Popen[bytes]:
-        """Start the worker of a machine, with the words of a program that starts it `inside` of something."""
-        words = ["worker", self.address, "--machine", name, "--builds", f"{builds}"]
+        """Start the worker of a machine, with the arguments `inside` before its command."""
+        arguments = ["worker", self.address, "--machine", name, "--builds", f"{builds}"]
         with (self._home / f"{name}.log").open("ab") as log:
             self.processes[name] = subprocess.Popen(
-                [*inside, *PERFTRAIL, *words, "--directory", str(self._home / name), *options],
+                [*inside, *PERFTRAIL, *arguments, "--directory", str(self._home / name), *options],
                 env=environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -52,16 +52,16 @@ class Machines:
         process.wait()
 
     def log(self, name: str) -> str:
-        """What the worker of a machine has said."""
+        """Return the log of the worker of a machine."""
         return (self._home / f"{name}.log").read_text()
 
     def await_workers(self, count: int) -> None:
-        """Wait until so many workers are there."""
+        """Wait until the scheduler knows `count` workers."""
         until(lambda: self.workers >= count)
 
     @property
     def workers(self) -> int:
-        """How many workers the scheduler knows."""
+        """Return the number of workers that the scheduler knows."""
         return self._known()
 
     def end(self) -> None:
@@ -79,7 +79,7 @@ class Machines:
 def machines(
     home: Path, names: Sequence[str] = (), *options: str, builds: int = 1, security: Security | None = None
 ) -> Iterator[Machines]:
-    """Start a scheduler and a worker for each of some machines; ends all of them."""
+    """Start a scheduler and a worker for each machine; end them all on exit."""
     home.mkdir(parents=True, exist_ok=True)
     config: dict[str, Any] = {
         "distributed.scheduler.allowed-failures": 20,
@@ -111,14 +111,14 @@ def machines(
 
 
 def environment() -> dict[str, str]:
-    """Return the environment of every process: this source, and nothing that a scheduler would serve to browsers."""
+    """Return the environment of every process: with this source, and without the web pages of a scheduler."""
     own = {"PYTHONPATH": str(SOURCES), "DASK_DISTRIBUTED__SCHEDULER__HTTP__ROUTES": "[]"}
     return {**os.environ, **own}
 
 
-def until(true: Callable[[], bool], *, seconds: float = 60.0) -> None:
-    """Wait until something is true."""
+def until(condition: Callable[[], bool], *, seconds: float = 60.0) -> None:
+    """Wait until a condition is true."""
     deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, "it did not come to be"
+    while not condition():
+        assert time.monotonic() < deadline, "the condition did not become true"
         time.sleep(0.05)

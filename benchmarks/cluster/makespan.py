@@ -1,4 +1,4 @@
-"""How long it takes to build many subjects with one worker, and with more."""
+"""The time to build many subjects with one worker, and with more."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 
 
 def table(count: int, workers: Sequence[int], *, seconds: float, scratch: Path) -> str:
-    """Build so many subjects, each of which waits so long, with so many workers; give the times as a table."""
-    lines = [["workers", "subjects", "time against one worker", "time against the waiting alone"]]
+    """Build `count` subjects, which wait for `seconds` each, with each number of workers; return a table."""
+    lines = [["workers", "subjects", "time against one worker", "time against the waiting only"]]
     first = None
     with tempfile.TemporaryDirectory(dir=scratch) as home:
-        repository = history.make(Path(home, "repository"), revisions=count)
+        repository = history.create_repository(Path(home, "repository"), revisions=count)
         for number in workers:
-            took = _built(Path(home, f"with-{number}"), repository, workers=number, seconds=seconds)
-            first = first or took
+            duration = _build(Path(home, f"with-{number}"), repository, workers=number, seconds=seconds)
+            first = first or duration
             alone = -(-count // number) * seconds
-            lines.append([f"{number}", f"{count}", f"{took / first:.2f}", f"{took / alone:.2f}"])
+            lines.append([f"{number}", f"{count}", f"{duration / first:.2f}", f"{duration / alone:.2f}"])
     return as_table(lines)
 
 
-def _built(home: Path, repository: Path, *, workers: int, seconds: float) -> float:
-    """Build all revisions with workers of their own, and give how long that took, the workers being there."""
+def _build(home: Path, repository: Path, *, workers: int, seconds: float) -> float:
+    """Build all revisions with new workers; return the time from the moment when all workers are ready."""
     study = history.study(home / "study", repository, seconds=seconds)
     names = [f"machine-{number}" for number in range(workers)]
     with (

@@ -1,7 +1,7 @@
-"""A scheduler and workers that share no network: each in a namespace of its own, at the ports of one bridge.
+"""A scheduler and workers in separate network namespaces, which one bridge connects.
 
-The command and the scheduler are in a namespace as well, so that all that goes between machines goes over the bridge.
-Workers keep to directories of their own: what they build has to travel.
+The command and the scheduler are in a namespace as well, so all data between machines goes over the bridge. Workers
+have separate directories, so builds must be copied.
 """
 
 from __future__ import annotations
@@ -26,92 +26,92 @@ from perftrail.store import open_store
 HEAD = "head"
 PORT = 8786
 STEP = 4
-"""The revision that costs more than all before it."""
+"""The first revision with the higher cost."""
 
 REGISTERED = re.compile(r"Register worker addr: +tcp://([0-9.]+):")
 
 
 class NoNamespaces(Exception):
-    """Networks of one's own cannot be had here; says why."""
+    """Network namespaces cannot be created here, with the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """What one study came to, on machines that only a network connects, and here by itself."""
+class Agreement:
+    """The results of one study on machines that only a network connects, and on this machine."""
 
     addresses: tuple[str, ...]
     sent: dict[str, int]
     here: dict[str, Any]
     away: dict[str, Any]
-    made_alike: bool
+    same_artefacts: bool
     measuring: tuple[str, ...]
 
     @property
     def agreed(self) -> bool:
-        """Whether the answer, the builds and what was measured are what they are without other machines."""
-        return self.made_alike and _said(self.here) == _said(self.away)
+        """Whether the answer and the builds are those without other machines."""
+        return self.same_artefacts and _answer(self.here) == _answer(self.away)
 
     def __str__(self) -> str:
         bytes_ = ", ".join(f"{name} {number / 1e3:,.0f} kB" for name, number in self.sent.items())
         return (
             f"{len(self.addresses)} workers at {', '.join(self.addresses)}; they sent {bytes_}; "
             f"{', '.join(self.measuring)} measured\n"
-            f"here: {_said(self.here)}\naway: {_said(self.away)}\n"
+            f"here: {_answer(self.here)}\naway: {_answer(self.away)}\n"
             f"{'the same answer, the same builds' if self.agreed else 'NOT THE SAME'}"
         )
 
 
-def play(count: int, *, revisions: int, scratch: Path) -> Found:
-    """Search one history on so many machines and here. Raises `NoNamespaces`."""
+def search(count: int, *, revisions: int, scratch: Path) -> Agreement:
+    """Search one history on `count` machines and here. Raises `NoNamespaces`."""
     with tempfile.TemporaryDirectory(dir=scratch) as directory, ExitStack() as stack:
         home = Path(directory)
         names = [f"machine-{number + 1}" for number in range(count)]
-        inside = stack.enter_context(_connected([HEAD, *names]))
-        repository = history.make(
+        inside = stack.enter_context(_network([HEAD, *names]))
+        repository = history.create_repository(
             home / "repository", revisions=revisions, cost=lambda number: 130 if number >= STEP else 100
         )
         study = Path(history.study(home / "study", repository, seconds=0.2).directory)
-        machines = stack.enter_context(_working(home, inside, names))
+        machines = stack.enter_context(_started_workers(home, inside, names))
         engine = machines.address.replace("tcp://", "dask://")
         away = _find(study, "--engine", engine, inside=inside[HEAD])
         here = _find(study, "--store", str(home / "here"))
         log = (home / "scheduler.log").read_text()
-        there, alone = (
-            _kept(directory / "results.db") for directory in (study / ".perftrail", home / "here")
+        distributed, local = (
+            _read_store(directory / "results.db") for directory in (study / ".perftrail", home / "here")
         )
-        return Found(
+        return Agreement(
             addresses=tuple(sorted(set(REGISTERED.findall(log)))),
-            sent={name: _sent(inside[name]) for name in names},
+            sent={name: _sent_bytes(inside[name]) for name in names},
             here=here,
             away=away,
-            made_alike=all(
-                there.artefacts[each] == alone.artefacts[each]
-                for each in there.artefacts.keys() & alone.artefacts.keys()
+            same_artefacts=all(
+                distributed.artefacts[each] == local.artefacts[each]
+                for each in distributed.artefacts.keys() & local.artefacts.keys()
             ),
-            measuring=there.machines,
+            measuring=distributed.machines,
         )
 
 
 @contextmanager
-def _connected(names: Sequence[str]) -> Iterator[dict[str, tuple[str, ...]]]:
-    """Make a network namespace for each name, at a bridge in one more; give the words that start programs inside.
+def _network(names: Sequence[str]) -> Iterator[dict[str, tuple[str, ...]]]:
+    """Create a network namespace for each name and one with a bridge; return the commands that run programs inside.
 
-    The first has the address 10.77.0.1, the next one 10.77.0.2 and so on. Nothing of this machine's own network is
-    touched. Raises `NoNamespaces`.
+    The first has the address 10.77.0.1, the next one 10.77.0.2 and so on. The network of this machine does not change.
+    Raises `NoNamespaces`.
     """
     if os.geteuid() != 0:
-        raise NoNamespaces("only root may make network namespaces")
+        raise NoNamespaces("only root may create network namespaces")
     if shutil.which("ip") is None:
         raise NoNamespaces("the program ip is not installed (Debian: iproute2)")
     own = f"perftrail-{os.getpid()}"
     hub = f"{own}-hub"
     with ExitStack() as stack:
-        _made(stack, hub)
+        _create_namespace(stack, hub)
         _ip("-n", hub, "link", "add", "bridge", "type", "bridge")
         _ip("-n", hub, "link", "set", "bridge", "up")
         for number, name in enumerate(names, start=1):
             space = f"{own}-{name}"
-            _made(stack, space)
+            _create_namespace(stack, space)
             port = f"port{number}"
             _ip("-n", hub, "link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", space)
             _ip("-n", hub, "link", "set", port, "master", "bridge", "up")
@@ -121,31 +121,33 @@ def _connected(names: Sequence[str]) -> Iterator[dict[str, tuple[str, ...]]]:
         yield {name: ("ip", "netns", "exec", f"{own}-{name}") for name in names}
 
 
-def _made(stack: ExitStack, space: str) -> None:
-    """Make a network namespace, which goes with all that is in it."""
+def _create_namespace(stack: ExitStack, space: str) -> None:
+    """Create a network namespace, which is deleted at the end."""
     _ip("netns", "add", space)
     stack.callback(_ip, "netns", "delete", space)
 
 
-def _ip(*words: str) -> str:
-    done = subprocess.run(["ip", *words], capture_output=True, text=True, check=False)
+def _ip(*arguments: str) -> str:
+    done = subprocess.run(["ip", *arguments], capture_output=True, text=True, check=False)
     if done.returncode:
-        raise NoNamespaces(f"ip {' '.join(words)}: {done.stderr.strip()}")
+        raise NoNamespaces(f"ip {' '.join(arguments)}: {done.stderr.strip()}")
     return done.stdout
 
 
 @contextmanager
-def _working(home: Path, inside: dict[str, tuple[str, ...]], names: Sequence[str]) -> Iterator[Machines]:
-    """Start a scheduler and a worker on each machine; ends all of them."""
+def _started_workers(
+    home: Path, inside: dict[str, tuple[str, ...]], names: Sequence[str]
+) -> Iterator[Machines]:
+    """Start a scheduler and a worker on each machine; end them all on exit."""
     log = home / "scheduler.log"
-    words = ["--host", "10.77.0.1", "--port", f"{PORT}", "--no-dashboard"]
-    with log.open("wb") as said:
+    options = ["--host", "10.77.0.1", "--port", f"{PORT}", "--no-dashboard"]
+    with log.open("wb") as output:
         scheduler = subprocess.Popen(
-            [*inside[HEAD], sys.executable, "-m", "distributed.cli.dask_scheduler", *words],
+            [*inside[HEAD], sys.executable, "-m", "distributed.cli.dask_scheduler", *options],
             env=environment(),
             stdin=subprocess.DEVNULL,
-            stdout=said,
-            stderr=said,
+            stdout=output,
+            stderr=output,
         )
     machines = Machines(
         f"tcp://10.77.0.1:{PORT}", home, known=lambda: len(set(REGISTERED.findall(log.read_text())))
@@ -162,27 +164,27 @@ def _working(home: Path, inside: dict[str, tuple[str, ...]], names: Sequence[str
         scheduler.wait()
 
 
-def _find(study: Path, *words: str, inside: Sequence[str] = ()) -> dict[str, Any]:
-    """Search a study and give the answer."""
-    asked = ["find", str(study), "--metric", "cost", "--threshold", "0.05", "--json", *words]
+def _find(study: Path, *options: str, inside: Sequence[str] = ()) -> dict[str, Any]:
+    """Search a study and return the answer."""
+    arguments = ["find", str(study), "--metric", "cost", "--threshold", "0.05", "--json", *options]
     done = subprocess.run(
-        [*inside, *PERFTRAIL, *asked], env=environment(), capture_output=True, text=True, check=False
+        [*inside, *PERFTRAIL, *arguments], env=environment(), capture_output=True, text=True, check=False
     )
     if done.returncode:
-        raise RuntimeError(f"perftrail {' '.join(asked)}: {done.stderr}")
+        raise RuntimeError(f"perftrail {' '.join(arguments)}: {done.stderr}")
     answer: dict[str, Any] = json.loads(done.stdout)
     return answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Kept:
-    """What a store holds: artefacts by revision, and the names of the machines that measured."""
+class _Stored:
+    """The artefact of each revision in a store, and the names of the machines that measured."""
 
     artefacts: dict[str, str]
     machines: tuple[str, ...]
 
 
-def _kept(database: Path) -> _Kept:
+def _read_store(database: Path) -> _Stored:
     with open_store(str(database), access="read") as store:
         runnables = store.runnables()
         keys = [each.key for each in runnables]
@@ -191,15 +193,17 @@ def _kept(database: Path) -> _Kept:
             for id_, machine in store.machines().items()
             if any(store.outcomes(keys, id_).values())
         ]
-        return _Kept(artefacts={each.revision: each.artefact for each in runnables}, machines=tuple(measured))
+        return _Stored(
+            artefacts={each.revision: each.artefact for each in runnables}, machines=tuple(measured)
+        )
 
 
-def _sent(inside: Sequence[str]) -> int:
-    """Return how many bytes a machine has sent so far."""
-    told: list[dict[str, Any]] = json.loads(_ip("-n", inside[-1], "-s", "-j", "link", "show", "eth0"))
-    return int(told[0]["stats64"]["tx"]["bytes"])
+def _sent_bytes(inside: Sequence[str]) -> int:
+    """Return the number of bytes that a machine has sent so far."""
+    links: list[dict[str, Any]] = json.loads(_ip("-n", inside[-1], "-s", "-j", "link", "show", "eth0"))
+    return int(links[0]["stats64"]["tx"]["bytes"])
 
 
-def _said(answer: dict[str, Any]) -> tuple[str, tuple[tuple[str, ...], ...]]:
-    """Return the verdict and who is to blame."""
+def _answer(answer: dict[str, Any]) -> tuple[str, tuple[tuple[str, ...], ...]]:
+    """Return the verdict and the revisions of the changes."""
     return answer["verdict"], tuple(tuple(each["revisions"]) for each in answer["changes"])

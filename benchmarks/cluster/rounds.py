@@ -1,6 +1,6 @@
-"""Searches over simulated histories with several builds at once, on a simulated clock.
+"""Searches of simulated histories with parallel builds, on a simulated clock.
 
-All builds of a round go on beside each other, then one machine reads what was built, as `find` does it.
+All builds of a round run in parallel, then one machine measures them, as in `find`.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from benchmarks.search.histories import Settings
 
 SETTINGS = replace(PLAIN, build_cost=60.0)
-"""A build takes as long as sixty readings: where several machines are worth most."""
+"""A build takes as long as sixty samples: then several machines help most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Course:
-    """How one search went: its rounds, those in which something was built, its time, and whether it was right."""
+class SearchResult:
+    """The result of one search: its rounds, those with builds, its time, and whether it was right."""
 
     rounds: int
     building: int
@@ -40,7 +40,7 @@ class Course:
 
 
 class Workers:
-    """Does what a search asks for, several builds at once, and counts the time."""
+    """Does the work of a search with parallel builds, and counts the time."""
 
     def __init__(self, settings: Settings, *, seed: tuple[int, ...], count: int) -> None:
         self._history = draw(settings, np.random.default_rng(seed))
@@ -49,8 +49,8 @@ class Workers:
         self._count = count
         self._built: set[int] = set()
 
-    def search(self) -> Course:
-        """Search until it is settled."""
+    def search(self) -> SearchResult:
+        """Search until the answer is final."""
         rounds, building, seconds = 0, 0, 0.0
         while isinstance(action := self._search.ask(), Measure):
             fresh = set(action.positions) - self._built
@@ -60,14 +60,14 @@ class Workers:
             building += bool(fresh)
             seconds += self._take(measures) + (self._machine.settings.build_cost if fresh else 0.0)
         culprits = set(self._history.culprits)
-        told = [set(change.positions) for change in action.answer.changes]
-        right = bool(told) and all(each & culprits for each in told)
-        return Course(
-            rounds=rounds, building=building, seconds=seconds, right=right, wrong=bool(told) and not right
+        found = [set(change.positions) for change in action.answer.changes]
+        right = bool(found) and all(each & culprits for each in found)
+        return SearchResult(
+            rounds=rounds, building=building, seconds=seconds, right=right, wrong=bool(found) and not right
         )
 
     def _take(self, measures: Sequence[Measure]) -> float:
-        """Do what is asked, and tell it; return how long all samples take."""
+        """Take the samples and pass them to the search; return how long they all take."""
         for measure in measures:
             for observation in take(measure, self._machine, self._built):
                 self._search.tell(observation)
@@ -75,11 +75,11 @@ class Workers:
 
 
 def table(revisions: Sequence[int], workers: Sequence[int], *, trials: int, seed: int) -> str:
-    """Search so many histories of each length with so many workers; give what it took, as a table."""
+    """Search `trials` histories of each length with each number of workers; return the results as a table."""
     lines = [
         [
             "revisions",
-            "builds at once",
+            "parallel builds",
             "rounds",
             "with builds",
             "log2 N / log2(k+1)",
@@ -92,21 +92,21 @@ def table(revisions: Sequence[int], workers: Sequence[int], *, trials: int, seed
         alone = None
         for count in workers:
             settings = replace(SETTINGS, revisions=length)
-            courses = [
+            results = [
                 Workers(settings, seed=(seed, number), count=count).search() for number in range(trials)
             ]
-            seconds = fmean(course.seconds for course in courses)
+            seconds = fmean(each.seconds for each in results)
             alone = alone or seconds
             lines.append(
                 [
                     f"{length}",
                     f"{count}",
-                    f"{median(course.rounds for course in courses):g}",
-                    f"{median(course.building for course in courses):g}",
+                    f"{median(each.rounds for each in results):g}",
+                    f"{median(each.building for each in results):g}",
                     f"{math.log2(length) / math.log2(count + 1):.1f}",
                     f"{seconds / alone:.2f}",
-                    f"{sum(course.right for course in courses)} of {trials}",
-                    f"{sum(course.wrong for course in courses)}",
+                    f"{sum(each.right for each in results)} of {trials}",
+                    f"{sum(each.wrong for each in results)}",
                 ]
             )
     return as_table(lines)

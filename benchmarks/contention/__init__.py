@@ -1,1 +1,1 @@
-"""What `perftrail show` says limits small programs of which that is known."""
+"""The causes that `perftrail show` reports for small programs with a known limit."""

@@ -1,4 +1,4 @@
-/* Fixed work for any number of threads, with one known fault: what limits it is known, so findings can be judged.
+/* Fixed work for any number of threads, with one known fault: its limit is known, so reports can be checked.
  *
  * faults FAULT THREADS: see the table at the end. */
 #define _GNU_SOURCE
@@ -39,7 +39,7 @@ static void in_mutex(int me, int unit, uint64_t *result) {
     pthread_mutex_unlock(&mutex);
 }
 
-static void half_in_mutex(int me, int unit, uint64_t *result) { /* the rest is done side by side */
+static void half_in_mutex(int me, int unit, uint64_t *result) { /* the rest runs in parallel */
     (void)me, (void)unit;
     for (int i = 0; i < 10; i++) {
         *result = turns(*result, TURNS / 40);
@@ -63,7 +63,7 @@ static void in_spinlock(int me, int unit, uint64_t *result) {
     pthread_spin_unlock(&spin);
 }
 
-static void neighbours(int me, int unit, uint64_t *result) { /* counters of their own in one cache line */
+static void neighbours(int me, int unit, uint64_t *result) { /* separate counters in one cache line */
     (void)unit, (void)result;
     for (int i = 0; i < TURNS / 4; i++)
         atomic_fetch_add(&lines[me], 1);
@@ -82,14 +82,14 @@ static void through_memory(int me, int unit, uint64_t *result) {
         *result += memory[i]++;
 }
 
-static void first_thread_only(int me, int unit, uint64_t *result) { /* imbalance: the first thread has it all */
+static void first_thread_only(int me, int unit, uint64_t *result) { /* imbalance: the first thread does all the work */
     (void)unit;
     if (me == 0)
         for (int i = 0; i < threads; i++)
             *result = turns(*result, TURNS);
 }
 
-static void in_order(int me, int unit, uint64_t *result) { /* each waits until the one before has handed over */
+static void in_order(int me, int unit, uint64_t *result) { /* each thread waits for its turn */
     (void)unit;
     pthread_mutex_lock(&mutex);
     while (whose_turn != me)
@@ -114,7 +114,7 @@ static void in_even_steps(int me, int unit, uint64_t *result) { /* a barrier aft
     (void)me;
 }
 
-static void by_semaphore(int me, int unit, uint64_t *result) { /* each has work when the one before has given it */
+static void by_semaphore(int me, int unit, uint64_t *result) { /* each thread waits for the one before */
     (void)unit;
     sem_wait(&given[me]);
     *result = turns(*result, TURNS);
@@ -122,13 +122,13 @@ static void by_semaphore(int me, int unit, uint64_t *result) { /* each has work 
 }
 
 static void blocks(int me, int unit, uint64_t *result) {
-    void *held[BLOCKS];
+    void *allocated[BLOCKS];
     (void)me, (void)unit;
     for (int round = 0; round < 10; round++) {
         for (int i = 0; i < BLOCKS; i++)
-            held[i] = malloc(2048 + 16 * i); /* larger than what each thread keeps for itself */
+            allocated[i] = malloc(2048 + 16 * i); /* larger than the blocks in each thread's cache */
         for (int i = 0; i < BLOCKS; i++)
-            *result += (uintptr_t)held[i], free(held[i]);
+            *result += (uintptr_t)allocated[i], free(allocated[i]);
     }
 }
 
@@ -148,7 +148,7 @@ static void alone(int me, int unit, uint64_t *result) {
     *result = turns(*result, TURNS);
 }
 
-static void in_own_mutex(int me, int unit, uint64_t *result) { /* a lock that nobody else asks for */
+static void in_own_mutex(int me, int unit, uint64_t *result) { /* a lock that no other thread uses */
     (void)unit;
     for (int i = 0; i < 100; i++) {
         pthread_mutex_lock(&own[me * LINE]);
@@ -157,7 +157,7 @@ static void in_own_mutex(int me, int unit, uint64_t *result) { /* a lock that no
     }
 }
 
-static void reading(int me, int unit, uint64_t *result) { /* one table that all read, small enough for each cache */
+static void reading(int me, int unit, uint64_t *result) { /* one table that all threads read, small enough for each cache */
     (void)me, (void)unit;
     for (int i = 0; i < TURNS; i++)
         *result = memory[*result % 512] + *result * 3;
@@ -210,7 +210,7 @@ int main(int count, char **arguments) {
     for (int i = 0; i < LARGEST; i++)
         pthread_mutex_init(&own[i * LINE], NULL), sem_init(&given[i], 0, i == 0);
     mallopt(M_ARENA_MAX, 1);
-    mallopt(M_TRIM_THRESHOLD, 1 << 28); /* or the kernel is asked for the same memory again and again */
+    mallopt(M_TRIM_THRESHOLD, 1 << 28); /* otherwise malloc returns the memory to the kernel and requests it again */
     memory = calloc((size_t)MEGABYTES << 17, sizeof *memory);
     for (int i = 0; i < threads; i++)
         pthread_create(&started[i], NULL, work, (void *)(intptr_t)i);

@@ -1,4 +1,4 @@
-"""The programs of faults.c: what limits each, and what may be told of it."""
+"""The programs of faults.c: the limits of each, and which reports about it are right."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ SOURCE = Path(__file__).with_name("faults.c")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """A program that `limits` limit, any of which may be told; nothing limits one that has none."""
+    """A program with its limits, any of which is a right report. A program without limits has no right cause."""
 
     name: str
     limits: frozenset[str] = frozenset()
 
-    def is_wrong(self, told: str) -> bool:
-        """Whether what was told names a cause that is not there, or several without the one that is."""
-        if told in SAYS_NOTHING:
+    def is_wrong(self, report: str) -> bool:
+        """Whether the report names a cause that the program does not have, or several without the true one."""
+        if report in NO_CAUSE:
             return False
-        named = set(told.split(OR))
-        if len(named) == 1:
-            return not named <= self.limits
-        if "lock" in named:  # beside others it is any lock, that of malloc too
-            named.add("hidden lock")
-        return bool(self.limits) and not named & self.limits
+        causes = set(report.split(OR))
+        if len(causes) == 1:
+            return not causes <= self.limits
+        if "lock" in causes:  # together with other causes it means any lock, also that of malloc
+            causes.add("hidden lock")
+        return bool(self.limits) and not causes & self.limits
 
 
 NOT_MEASURED = "not measured"
-SAYS_NOTHING = ("scales", "cannot tell", NOT_MEASURED)
+NO_CAUSE = ("scales", "cannot tell", NOT_MEASURED)
 OR = " or "
-"""Between the causes of which none can be told from the others."""
+"""Separates causes that cannot be distinguished."""
 
 
 def _limited(name: str, *limits: str) -> Program:
@@ -57,23 +57,23 @@ PROGRAMS = (
     _limited("rare-mutex"),
     _limited("even-barrier"),
 )
-"""A line that several processors write is called false sharing, also where they mean to share it.
+"""A cache line that several processors write is reported as false sharing, also if they share it on purpose.
 
-The memory that threads share is first touched by them, which is the kernel's work.
+Threads are the first to touch the memory that they share, which is work of the kernel.
 """
 
 CLEAN = tuple(each.name for each in PROGRAMS if not each.limits)
 FAULTY = tuple(each.name for each in PROGRAMS if each.limits)
 
 
-def named(words: list[str]) -> tuple[Program, ...]:
-    """Return the programs of some names, ``clean`` and ``faulty`` among them; all where there is none.
+def programs_named(names: list[str]) -> tuple[Program, ...]:
+    """Return the programs with these names, which may include ``clean`` and ``faulty``; all programs without names.
 
-    Raises `ValueError` for a name that no program has.
+    Raises `ValueError` for an unknown name.
     """
     sets = {"clean": CLEAN, "faulty": FAULTY, **{each.name: (each.name,) for each in PROGRAMS}}
-    unknown = [word for word in words if word not in sets]
+    unknown = [name for name in names if name not in sets]
     if unknown:
-        raise ValueError(f"no program {unknown[0]}; there are {', '.join(sets)}")
-    wanted = {name for word in words for name in sets[word]}
-    return tuple(each for each in PROGRAMS if not words or each.name in wanted)
+        raise ValueError(f"no program {unknown[0]}; the names are {', '.join(sets)}")
+    wanted = {each for name in names for each in sets[name]}
+    return tuple(each for each in PROGRAMS if not names or each.name in wanted)

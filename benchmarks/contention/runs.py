@@ -1,7 +1,7 @@
-"""Runs of the programs, each a study of its own, kept in a directory: what is there is neither measured nor told again.
+"""Runs of the programs, each a separate study, stored in a directory, so that finished runs are not repeated.
 
-A run is measured again where the programs, the study, the launcher or its counter are others; what is told of it is
-read again from its samples where the code that tells is another.
+Runs are measured again after a change of the programs, the study, the launcher or its counter. Their reports are read
+again from the samples after a change of the code that finds the causes.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ invocations = {invocations}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """The runs below `into` with so many `invocations` of each point, with or without counted locks and waits."""
+    """The runs below `into` with this number of `invocations` per point, with or without counted locks and waits."""
 
     into: Path
     invocations: int
@@ -53,23 +53,25 @@ class Series:
 
     @property
     def home(self) -> Path:
-        """Where its runs are; another directory where what is measured is another."""
+        """The directory of the runs, which depends on all that is measured."""
         sources = [SOURCE, *sorted((REPOSITORY / "launcher").rglob("*.[ch]"))]
         code = _digest([STUDY.encode(), *(file.read_bytes() for file in sources)])
         kind = "counted" if self.counted else "plain"
         return self.into / f"{kind}-{self.invocations}-{code[:12]}"
 
-    def told(self) -> Iterator[Mapping[str, str]]:
-        """Return what was told of each program in each finished run."""
-        code = _telling()
+    def reports(self) -> Iterator[Mapping[str, str]]:
+        """Return the report of each program in each finished run."""
+        code = _reporting_code()
         for directory in sorted(self.home.glob("run-*")):
-            kept = directory / "told.json"
-            if kept.exists():
-                found = json.loads(kept.read_text(encoding="utf-8"))
-                yield found["told"] if found["code"] == code else _tell(directory, found["told"], code)
+            file = directory / "told.json"
+            if file.exists():
+                found = json.loads(file.read_text(encoding="utf-8"))
+                yield (
+                    found["told"] if found["code"] == code else _read_reports(directory, found["told"], code)
+                )
 
     def run(self, programs: Sequence[str]) -> None:
-        """Take one more run of some programs, or end one that was broken off."""
+        """Run some programs once more, or finish an interrupted run."""
         number = len([*self.home.glob("run-*/told.json")])
         directory = self.home / f"run-{number:04}"
         study = STUDY.format(
@@ -81,26 +83,26 @@ class Series:
         (directory / "source" / SOURCE.name).write_bytes(SOURCE.read_bytes())
         (directory / "perftrail.toml").write_text(study, encoding="utf-8")
         _perftrail("run", str(directory))
-        _tell(directory, programs, _telling())
+        _read_reports(directory, programs, _reporting_code())
 
 
-def _tell(directory: Path, programs: Iterable[str], code: str) -> dict[str, str]:
-    """Read what is told of some programs in a run and keep it, whole or not at all."""
-    told = dict.fromkeys(programs, NOT_MEASURED)
+def _read_reports(directory: Path, programs: Iterable[str], code: str) -> dict[str, str]:
+    """Read the reports of some programs in a run and store them, all or none."""
+    reports = dict.fromkeys(programs, NOT_MEASURED)
     for row in json.loads(_perftrail("show", str(directory), "--json")):
         if row["scaling"] is not None:
             found = row["scaling"]["contention"]
-            open_causes = found["candidates"] if len(found["candidates"]) > 1 else []
-            causes = found["candidates"] if found["outcome"] == "likely" else open_causes
-            told[row["point"]["fault"]] = OR.join(causes) or found["outcome"]
+            possible = found["candidates"] if len(found["candidates"]) > 1 else []
+            causes = found["candidates"] if found["outcome"] == "likely" else possible
+            reports[row["point"]["fault"]] = OR.join(causes) or found["outcome"]
     draft = directory / "told.draft"
-    draft.write_text(json.dumps({"code": code, "told": told}, indent=1), encoding="utf-8")
+    draft.write_text(json.dumps({"code": code, "told": reports}, indent=1), encoding="utf-8")
     draft.replace(directory / "told.json")
-    return told
+    return reports
 
 
-def _telling() -> str:
-    """Name the code that tells, so that what older code told is not taken for what today's does."""
+def _reporting_code() -> str:
+    """Return a digest of the code that finds the causes, so reports of older code are not reused."""
     files = [Path(scaling.__file__), *sorted(Path(perftrail.stats.__file__).parent.glob("*.py"))]
     return _digest(file.read_bytes() for file in files)
 
@@ -112,7 +114,9 @@ def _digest(parts: Iterable[bytes]) -> str:
     return digest.hexdigest()
 
 
-def _perftrail(*words: str) -> str:
+def _perftrail(*arguments: str) -> str:
     perftrail = Path(sys.executable).with_name("perftrail")
-    done = subprocess.run([perftrail, *words], check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    done = subprocess.run(
+        [perftrail, *arguments], check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
     return done.stdout.decode()

@@ -1,1 +1,1 @@
-"""How often the gate fails a branch that changed nothing, and one that is slower."""
+"""How often the gate fails an unchanged branch, and a slower one."""

@@ -1,8 +1,8 @@
-"""`python -m benchmarks.gate`: the gate over a branch that changed nothing and over a slower one, again and again.
+"""`python -m benchmarks.gate`: repeated runs of the gate on an unchanged branch and on a slower one.
 
-Each run starts `perftrail compare --fail-on slower` anew, with no results of earlier ones: both are built, measured and
-judged. Unchanged and slower take turns, so that both see the same machine. With `--into DIR` each run is written
-there as soon as it is judged, and a campaign that was cut short goes on from there.
+Each run is a new `perftrail compare --fail-on slower` without earlier results, which builds, measures and compares.
+Unchanged and slower branches alternate, so both get the same conditions. With `--into DIR` each finished run is stored
+there, and an interrupted campaign continues from there.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "gate.md"
 TRUTHS = ("unchanged", "slower")
 
-WORDS = """\
+TEXT = """\
 Each run is a separate job: `perftrail compare BASE HEAD --fail-on slower`, without earlier results. It
 builds both revisions, measures their wall and CPU time in interleaved pairs in random order, and prints a
 verdict. It takes at most {most} pairs. The program computes for {milliseconds:g} ms. The unchanged branch
@@ -47,7 +47,7 @@ branch. **Wrong way** counts verdicts against the truth: "slower" or "faster" on
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One run of the gate: what was true, what it exited with and said of each metric, on how many pairs, how long."""
+    """One run of the gate: the truth, the exit code, the verdict of each metric, the pairs and the seconds."""
 
     truth: str
     code: int
@@ -64,21 +64,23 @@ class Run:
 
 @click.command()
 @click.option("--runs", default=100, help="Runs over each branch.")
-@click.option("--effect", default=0.05, help="How much slower the slower one is.")
+@click.option("--effect", default=0.05, help="How much slower the slower branch is.")
 @click.option("--milliseconds", default=20.0, help="How long the program takes.")
-@click.option("--most", default=150, help="At most so many pairs.")
+@click.option("--most", default=150, help="The maximum number of pairs.")
 @click.option("--busy/--quiet", default=True, help="Whether a CPU is kept busy meanwhile.")
 @click.option(
-    "--into", type=click.Path(file_okay=False, path_type=Path), help="Keep each run here; go on from it."
+    "--into",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Store each run here; continue from the stored runs.",
 )
 @click.option("--write", is_flag=True, help=f"Write the page {PAGE.name}.")
 def main(
     runs: int, effect: float, milliseconds: float, most: int, busy: bool, into: Path | None, write: bool
 ) -> None:
-    """Let the gate judge an unchanged and a slower branch, and count."""
+    """Run the gate on an unchanged and on a slower branch, and count its errors."""
     with tempfile.TemporaryDirectory() as scratch:
         directory = into or Path(scratch)
-        made = branches(directory, milliseconds=milliseconds, effect=effect)
+        repository = branches(directory, milliseconds=milliseconds, effect=effect)
         ledger = directory / "runs.jsonl"
         lines = ledger.read_text().splitlines() if ledger.exists() else []
         done = [Run(**json.loads(line)) for line in lines]
@@ -86,7 +88,7 @@ def main(
             for number in range(runs):
                 for truth in TRUTHS:
                     if sum(run.truth == truth for run in done) <= number:
-                        done.append(_run(made, truth, directory / "results", most=most))
+                        done.append(_run(repository, truth, directory / "results", most=most))
                         with ledger.open("a") as file:
                             file.write(json.dumps(asdict(done[-1])) + "\n")
                 sys.stderr.write(f"\r{number + 1} of {runs} runs")
@@ -94,27 +96,27 @@ def main(
     rows = [_row([run for run in done if run.truth == truth][:runs]) for truth in TRUTHS]
     head = ("branch", "runs", "failed", "wrong way", "pairs, median", "seconds, median")
     if write:
-        told = " Another process keeps the other CPU busy." if busy else ""
-        words = WORDS.format(most=most, milliseconds=milliseconds, effect=effect, busy=told)
+        busy_text = " Another process keeps the other CPU busy." if busy else ""
+        text = TEXT.format(most=most, milliseconds=milliseconds, effect=effect, busy=busy_text)
         PAGE.write_text(
             "<!-- made by `python -m benchmarks.gate --write`: do not edit -->\n\n# Error rates of a gate\n\n"
-            f"{measured_on()}.\n\n{words}\n{table([head, *rows])}\n"
+            f"{measured_on()}.\n\n{text}\n{table([head, *rows])}\n"
         )
     for line in (head, *rows):
         click.echo("  ".join(cell.ljust(12) for cell in line))
 
 
-def _run(made: Branches, truth: str, results: Path, *, most: int) -> Run:
+def _run(repository: Branches, truth: str, results: Path, *, most: int) -> Run:
     shutil.rmtree(results, ignore_errors=True)
-    begun = time.monotonic()
+    began = time.monotonic()
     done = subprocess.run(
         [
-            sys.executable, "-m", "perftrail", "compare", made.base, made.head(truth), made.study,
+            sys.executable, "-m", "perftrail", "compare", repository.base, repository.head(truth), repository.study,
             "--fail-on", "slower", "--json", "--store", str(results), "--max-pairs", str(most),
         ],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
-    seconds = time.monotonic() - begun
+    seconds = time.monotonic() - began
     if done.returncode not in (0, 3):
         raise click.ClickException(f"exit {done.returncode}: {done.stderr}")
     found = json.loads(done.stdout)["comparisons"]

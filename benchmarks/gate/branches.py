@@ -36,7 +36,7 @@ invocations = "5..30"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Branches:
-    """Where the study lies, and its commits: `unchanged` holds another text than `base`, `slower` works longer."""
+    """The file of the study, and its commits: `unchanged` contains another text than `base`, `slower` works longer."""
 
     study: str
     base: str
@@ -46,15 +46,15 @@ class Branches:
     effect: float
 
     def head(self, truth: str) -> str:
-        """The commit that is compared with the base, by what is true of it."""
+        """The commit that is compared with the base."""
         return self.slower if truth == "slower" else self.unchanged
 
 
 def branches(directory: Path, *, milliseconds: float, effect: float) -> Branches:
-    """Make the repository and its study, or give those that an earlier run made."""
-    noted = directory / "branches.json"
-    if noted.exists():
-        return Branches(**json.loads(noted.read_text()))
+    """Create the repository and its study, or return those of an earlier run."""
+    file = directory / "branches.json"
+    if file.exists():
+        return Branches(**json.loads(file.read_text()))
     repository = directory / "repository"
     repository.mkdir(parents=True)
     _git(repository, "init", "-q", "-b", "main")
@@ -62,7 +62,7 @@ def branches(directory: Path, *, milliseconds: float, effect: float) -> Branches
     subprocess.run(["cc", "-O2", "-o", program, SOURCE], check=True)
     steps = calibrate(str(program), milliseconds)
     (directory / "perftrail.toml").write_text(STUDY)
-    made = Branches(
+    created = Branches(
         study=str(directory / "perftrail.toml"),
         base=_commit(repository, steps, "base"),
         unchanged=_commit(repository, steps, "unchanged"),
@@ -70,15 +70,15 @@ def branches(directory: Path, *, milliseconds: float, effect: float) -> Branches
         steps=steps,
         effect=effect,
     )
-    noted.write_text(json.dumps(asdict(made)))
-    return made
+    file.write_text(json.dumps(asdict(created)))
+    return created
 
 
 def _commit(repository: Path, steps: int, note: str) -> str:
-    """Commit the program with its work and a text built in: without it, an unchanged branch would be one build."""
-    text = SOURCE.read_text().replace("count > 1 ? strtoull(words[1], NULL, 10) : 0", f"{steps}ULL")
+    """Commit the program with its work and a text: without the text, the unchanged branch would be the same build."""
+    text = SOURCE.read_text().replace("count > 1 ? strtoull(arguments[1], NULL, 10) : 0", f"{steps}ULL")
     text = text.replace(
-        "int main(int count, char **words)", f'const char note[] = "{note}";\n\nint main(void)'
+        "int main(int count, char **arguments)", f'const char note[] = "{note}";\n\nint main(void)'
     )
     (repository / "loop.c").write_text(text)
     _git(repository, "add", "-A")
@@ -86,17 +86,17 @@ def _commit(repository: Path, steps: int, note: str) -> str:
     return _git(repository, "rev-parse", "HEAD")
 
 
-def _git(repository: Path, *words: str) -> str:
+def _git(repository: Path, *arguments: str) -> str:
     environment = {
         "PATH": os.environ["PATH"],
         "HOME": str(repository.parent),
         "GIT_CONFIG_NOSYSTEM": "1",
-        **{f"GIT_{who}_{what}": text for who in ("AUTHOR", "COMMITTER") for what, text in _WHO.items()},
+        **{f"GIT_{role}_{name}": text for role in ("AUTHOR", "COMMITTER") for name, text in _PERSON.items()},
     }
     done = subprocess.run(
-        ["git", *words], cwd=repository, env=environment, check=True, capture_output=True, text=True
+        ["git", *arguments], cwd=repository, env=environment, check=True, capture_output=True, text=True
     )
     return done.stdout.strip()
 
 
-_WHO = {"NAME": "A U Thor", "EMAIL": "author@example.invalid"}
+_PERSON = {"NAME": "A U Thor", "EMAIL": "author@example.invalid"}

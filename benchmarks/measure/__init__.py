@@ -1,1 +1,1 @@
-"""perftrail's measuring beside its peers': bias, spread, floor, trees and cost, all tools in one run."""
+"""perftrail's measuring compared with its peers: bias, spread, floor, trees and cost, all tools in one run."""

@@ -20,11 +20,11 @@ FLOOR_KIB = {"musl": 64.0, "glibc": 704.0}
 
 
 def main() -> int:
-    """Measure all tools that are here, print, and say by the exit code whether every goal was met."""
+    """Measure with all installed tools and print. The exit code is 0 if every goal is met."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.measure", description=__doc__)
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", help="only tools whose names begin so, and perftrail")
+    parser.add_argument("--only", help="only tools whose names begin with this, and perftrail")
     parser.add_argument("--peers", type=Path, default=default_directory(), help="where peers are installed")
     parser.add_argument(
         "--install-peers", action="store_true", help="install the peers first: apt, cargo, pip"
@@ -44,11 +44,11 @@ def main() -> int:
             Path(directory),
             rounds=options.rounds,
             seed=options.seed,
-            tell=lambda line: print(line, file=sys.stderr),
+            on_progress=lambda line: print(line, file=sys.stderr),
         )
     for record in records:
-        for target, why in record.failures.items():
-            missing.append(f"{record.tool} on {target}: {why.strip()}")
+        for target, error in record.failures.items():
+            missing.append(f"{record.tool} on {target}: {error.strip()}")
     with Launcher() as launcher:
         floor = FLOOR_KIB[launcher.start().libc]
     table = rows(records)

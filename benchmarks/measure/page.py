@@ -33,7 +33,7 @@ HEAD = (
     "cost of a run",
 )
 
-WORDS = """\
+TEXT = """\
 All tools ran the same programs in one run, in a new random order for each round. A program stamps the start
 and end of its own `main`.
 
@@ -65,7 +65,7 @@ def page(
         f"{measured_on()}. {rounds} rounds, seed {seed}. "
         f"At the end, the load average over five minutes was {os.getloadavg()[1]:.1f}. "
         "Above 1, the spreads include the effect of other processes.\n\n"
-        f"{WORDS}\n{values_table(found)}\n\n## Goals\n\n{goals_table(reached)}\n\n## Not in the table\n\n"
+        f"{TEXT}\n{values_table(found)}\n\n## Goals\n\n{goals_table(reached)}\n\n## Not in the table\n\n"
         + "".join(f"- {line}\n" for line in missing)
     )
 

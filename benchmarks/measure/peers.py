@@ -13,12 +13,12 @@ PYTHON = ("pyperf", "benchexec")
 
 
 def default_directory() -> Path:
-    """Where peers go that have no place of their own: a cache that may be deleted at any time."""
+    """Return the default directory of the peers: a cache that may be deleted at any time."""
     return Path.home() / ".cache" / "perftrail" / "peers"
 
 
 def install(directory: Path) -> list[str]:
-    """Install all that can be; gives a line on each that cannot."""
+    """Install the peers; return a line for each command that failed."""
     directory.mkdir(parents=True, exist_ok=True)
     venv = directory / "venv"
     lines = [
@@ -40,7 +40,7 @@ def install(directory: Path) -> list[str]:
     failed = []
     for line in lines:
         if shutil.which(line[0]) is None:
-            failed.append(f"{line[0]}: not there, so without: {' '.join(line[1:])}")
+            failed.append(f"{line[0]}: not installed, so these are missing: {' '.join(line[1:])}")
         elif subprocess.run(line, check=False, stdout=sys.stderr).returncode != 0:
             failed.append(f"failed: {' '.join(line)}")
     return failed

@@ -1,4 +1,4 @@
-"""What the readings come to: one row of values for each tool, and the goals beside what was reached."""
+"""The results: one row of values for each tool, and the goals with the values that were reached."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from benchmarks.measure.trial import median
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from benchmarks.measure.tools import Reading
+    from benchmarks.measure.tools import ToolSample
     from benchmarks.measure.trial import Record, Truth
 
 MEBIBYTE = 1 << 20
 MICRO = 1e6
 TOUCHED = {"touch2": 2, "touch20": 20, "touch200": 200, "fork200": 200, "two100": 200}
-"""Mebibytes that each target touches, all its processes together."""
+"""Mebibytes that all processes of each target touch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One tool's values; None where it gives none. Times in microseconds, sizes in KiB, errors in percent.
+    """The values of one tool; None if it does not report one. Times in microseconds, sizes in KiB, errors in percent.
 
-    `excess` is wall less the program's own main, and `spread` half of what lies between its quartiles.
-    `cpu_bias` is of the 5 ms program. `tree_cpu` is the error of four threads' and two children's CPU time
-    against the cgroup's in the same run. `cost` is what a run takes beyond what `nothing` itself does.
+    `excess` is the wall time beyond that of the program's `main`, and `spread` half of its interquartile range.
+    `cpu_bias` is that of the 5 ms program. `tree_cpu` is the error of the CPU time of four threads and two children
+    relative to the cgroup's in the same run. `cost` is the time of a run beyond that of the program `nothing`.
     """
 
     tool: str
@@ -45,7 +45,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goal:
-    """A goal, what was reached, and whether that is enough."""
+    """A goal, the value that was reached, and whether that is enough."""
 
     text: str
     reached: str
@@ -54,16 +54,16 @@ class Goal:
 
 def rows(records: Sequence[Record]) -> list[Row]:
     """Return each tool's row."""
-    return [_row(record, least=_least(records)) for record in records]
+    return [_row(record, minimum=_minimum(records)) for record in records]
 
 
-def _least(records: Sequence[Record]) -> float:
-    """What the program that only exits takes itself, as the shortest median of all tools has it."""
+def _minimum(records: Sequence[Record]) -> float:
+    """Return the time of the program that only exits: the shortest median of all tools."""
     medians = [value for record in records if (value := median(record.nothing)) is not None]
     return min(medians, default=0.0)
 
 
-def _row(record: Record, *, least: float) -> Row:
+def _row(record: Record, *, minimum: float) -> Row:
     excess5, excess50 = _excess(record, "wall5"), _excess(record, "wall50")
     costs, own = median(record.costs), median(record.own)
     floor = median(record.floor)
@@ -74,31 +74,31 @@ def _row(record: Record, *, least: float) -> Row:
         excess50=_scaled(median(excess50)),
         spread50=_scaled(_half_between_quartiles(excess50)),
         cpu_bias=_scaled(
-            median([r.cpu - t.cpu for r, t in record.readings.get("wall5", ()) if r.cpu is not None])
+            median([r.cpu - t.cpu for r, t in record.samples.get("wall5", ()) if r.cpu is not None])
         ),
         floor=None if floor is None else floor / 1024,
         memory={name: _memory_error(record, name, mebibytes) for name, mebibytes in TOUCHED.items()},
         grandchild_cpu=_percent(
-            [r.cpu / 0.2 for r, _ in record.readings.get("daemon200", ()) if r.cpu is not None]
+            [r.cpu / 0.2 for r, _ in record.samples.get("daemon200", ()) if r.cpu is not None]
         ),
         threads_cpu=_percent(
-            [r.cpu / t.cpu for r, t in record.readings.get("threads4", ()) if r.cpu is not None]
+            [r.cpu / t.cpu for r, t in record.samples.get("threads4", ()) if r.cpu is not None]
         ),
         tree_cpu=_percent(
             [
                 r.cpu / r.tree_cpu
                 for name in ("threads4", "two100", "fork200", "daemon200")
-                for r, _ in record.readings.get(name, ())
+                for r, _ in record.samples.get(name, ())
                 if r.cpu is not None and r.tree_cpu
             ]
         ),
-        cost=_scaled(own) if own is not None else None if costs is None else (costs - least) * MICRO,
+        cost=_scaled(own) if own is not None else None if costs is None else (costs - minimum) * MICRO,
     )
 
 
 def _excess(record: Record, target: str) -> list[float]:
-    pairs: Sequence[tuple[Reading, Truth]] = record.readings.get(target, ())
-    return [reading.wall - truth.wall for reading, truth in pairs if reading.wall is not None]
+    pairs: Sequence[tuple[ToolSample, Truth]] = record.samples.get(target, ())
+    return [sample.wall - truth.wall for sample, truth in pairs if sample.wall is not None]
 
 
 def _half_between_quartiles(values: Sequence[float]) -> float | None:
@@ -109,11 +109,11 @@ def _half_between_quartiles(values: Sequence[float]) -> float | None:
 
 
 def _memory_error(record: Record, target: str, mebibytes: int) -> float | None:
-    """In KiB: of the sum over the tree where the tool gives it, else of the largest process."""
+    """Return the error in KiB: of the sum over the tree if the tool reports it, otherwise of the largest process."""
     sizes = [
         size
-        for reading, _ in record.readings.get(target, ())
-        if (size := reading.memory if reading.tree_memory is None else reading.tree_memory) is not None
+        for sample, _ in record.samples.get(target, ())
+        if (size := sample.memory if sample.tree_memory is None else sample.tree_memory) is not None
     ]
     found = median(sizes)
     return None if found is None else (found - mebibytes * MEBIBYTE) / 1024
@@ -129,7 +129,7 @@ def _scaled(seconds: float | None) -> float | None:
 
 
 def goals(found: Sequence[Row], *, floor_goal_kib: float) -> list[Goal]:
-    """Return each goal with what was reached in this run."""
+    """Return each goal with the value that this run reached."""
     by_name = {row.tool: row for row in found}
     plain = by_name["perftrail"]
     cgroup = by_name.get("perftrail, cgroup")
@@ -138,10 +138,10 @@ def goals(found: Sequence[Row], *, floor_goal_kib: float) -> list[Goal]:
     result = []
     if peer is not None:
         for length in ("5", "50"):
-            for kind, words in (("excess", "excess wall"), ("spread", "its spread")):
+            for kind, title in (("excess", "excess wall"), ("spread", "its spread")):
                 ours, theirs = getattr(plain, kind + length), getattr(peer, kind + length)
                 result.append(
-                    _at_most(f"{words}, {length} ms: at or below {peer.tool}'s", ours, theirs, "µs")
+                    _at_most(f"{title}, {length} ms: at or below {peer.tool}'s", ours, theirs, "µs")
                 )
     alone = by_name["perftrail's launcher alone"]
     result.append(_at_most("the launcher's own cost of a run, without cgroup", alone.cost, 150.0, "µs"))
@@ -164,10 +164,10 @@ def _relative(row: Row, target: str) -> float | None:
     return None if error is None else error / (TOUCHED[target] * 1024) * 100
 
 
-def _at_most(text: str, value: float | None, most: float | None, unit: str) -> Goal:
-    if value is None or most is None:
+def _at_most(text: str, value: float | None, limit: float | None, unit: str) -> Goal:
+    if value is None or limit is None:
         return Goal(text=text, reached="not measured", met=False)
-    return Goal(text=f"{text}: at most {most:.0f} {unit}", reached=f"{value:.0f} {unit}", met=value <= most)
+    return Goal(text=f"{text}: at most {limit:.0f} {unit}", reached=f"{value:.0f} {unit}", met=value <= limit)
 
 
 def _within(text: str, value: float | None, bound: float, unit: str) -> Goal:

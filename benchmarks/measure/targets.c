@@ -1,4 +1,4 @@
-/* The programs that every tool is tried on. Each appends what it knows of itself to the file named TRUTH:
+/* The programs that every tool measures. Each appends its true values to the file that TRUTH names:
  * CLOCK_MONOTONIC at the start and the end of main, and the CPU time of the process, in nanoseconds. */
 #include <fcntl.h>
 #include <pthread.h>
@@ -18,7 +18,7 @@ static int64_t now(clockid_t clock)
     return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
 }
 
-/* Until so much time of a clock has gone by. */
+/* Busy for a time of a clock. */
 static void spend(clockid_t clock, int64_t milliseconds)
 {
     int64_t until = now(clock) + milliseconds * 1000000;
@@ -58,7 +58,7 @@ static void in_two_children(size_t mebibytes)
         continue;
 }
 
-/* A grandchild in a session of its own, which nobody waits for. */
+/* A grandchild in a new session, for which no process waits. */
 static void daemonised(int64_t milliseconds)
 {
     if (fork() == 0) {
@@ -103,17 +103,17 @@ int main(int count, char **arguments)
     if (count != 3)
         return 2;
     const char *kind = arguments[1], *truth = getenv("TRUTH");
-    long much = atol(arguments[2]);
+    long amount = atol(arguments[2]);
     if (strcmp(kind, "wall") == 0)
-        spend(CLOCK_MONOTONIC, much);
+        spend(CLOCK_MONOTONIC, amount);
     else if (strcmp(kind, "touch") == 0)
-        touch((size_t)much);
+        touch((size_t)amount);
     else if (strcmp(kind, "fork") == 0)
-        in_child((size_t)much);
+        in_child((size_t)amount);
     else if (strcmp(kind, "two") == 0)
-        in_two_children((size_t)much);
+        in_two_children((size_t)amount);
     else if (strcmp(kind, "daemon") == 0)
-        daemonised(much);
+        daemonised(amount);
     else if (strcmp(kind, "threads") == 0)
         four_threads();
     else

@@ -1,4 +1,4 @@
-"""Each tool as something that runs a program so often and gives what the tool said of each run."""
+"""The tools with one interface: each runs a program several times and returns its sample of each run."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ KIBIBYTE = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
-    """What a tool said of one run: seconds and bytes; None where it says nothing.
+class ToolSample:
+    """The values of a tool for one run, in seconds and bytes; None if it does not report one.
 
-    `memory` is the largest process; `tree_memory` and `tree_cpu` are sums over the tree, by cgroup or samples.
-    `own` is what the tool spent between the run before and this one.
+    `memory` is that of the largest process; `tree_memory` and `tree_cpu` are sums over the tree, from a cgroup or by
+    sampling. `own` is the time of the tool between the previous run and this one.
     """
 
     wall: float | None = None
@@ -49,48 +49,48 @@ class Tool(Protocol):
 
     @property
     def name(self) -> str:
-        """What the table calls it."""
+        """Its name in the table."""
         ...
 
     @property
-    def most(self) -> int:
-        """How often it runs a program in one call of its own."""
+    def runs_per_call(self) -> int:
+        """How many runs one call does."""
         ...
 
     @property
     def resolves(self) -> bool:
-        """Whether its wall time tells microseconds."""
+        """Whether its wall time has a resolution of microseconds."""
         ...
 
-    def run(self, arguments: Sequence[str], environment: Mapping[str, str], runs: int) -> list[Reading]:
-        """Run a program and give what was said of each run, in order."""
+    def run(self, arguments: Sequence[str], environment: Mapping[str, str], runs: int) -> list[ToolSample]:
+        """Run a program and return the sample of each run, in order."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class CommandLine:
-    """A tool with a command line, from `line` before the program; it writes its values into ``{file}``."""
+    """A tool with a command line, which is `line` and the program; it writes its values into ``{file}``."""
 
     name: str
-    most: int
+    runs_per_call: int
     line: tuple[str, ...]
-    read: Callable[[str], list[Reading]]
+    read: Callable[[str], list[ToolSample]]
     repeats: bool = False
     resolves: bool = True
 
-    def run(self, arguments: Sequence[str], environment: Mapping[str, str], runs: int) -> list[Reading]:
-        """Call the tool once where it can repeat, else once for each run."""
+    def run(self, arguments: Sequence[str], environment: Mapping[str, str], runs: int) -> list[ToolSample]:
+        """Call the tool once if it can repeat, otherwise once for each run."""
         if not self.repeats:
-            return [reading for _ in range(runs) for reading in self._call(arguments, environment, None)]
+            return [sample for _ in range(runs) for sample in self._call(arguments, environment, None)]
         return self._call(arguments, environment, runs)
 
     def _call(
         self, arguments: Sequence[str], environment: Mapping[str, str], runs: int | None
-    ) -> list[Reading]:
+    ) -> list[ToolSample]:
         with tempfile.TemporaryDirectory() as directory:
             file = Path(directory) / "values"
             line = [part.replace("{file}", str(file)).replace("{runs}", str(runs)) for part in self.line]
-            # Tools that take the program as one text get one; no path of ours has a blank.
+            # Some tools need the program as one text; no path here has a blank.
             program = [" ".join(arguments)] if self.name.startswith("hyperfine") else list(arguments)
             done = subprocess.run(
                 [*line, *program],
@@ -101,23 +101,23 @@ class CommandLine:
                 timeout=120,
                 check=False,
             )
-            said = file.read_text() if file.exists() else done.stdout + done.stderr
+            output = file.read_text() if file.exists() else done.stdout + done.stderr
             try:
-                return self.read(said)
+                return self.read(output)
             except (ValueError, KeyError, IndexError, TypeError) as error:
-                raise RuntimeError(f"{self.name}: {said[-300:]!r} {done.stderr[-300:]!r}") from error
+                raise RuntimeError(f"{self.name}: {output[-300:]!r} {done.stderr[-300:]!r}") from error
 
 
 class InProcess:
-    """Python's own way: subprocess and wait4."""
+    """Python's subprocess and wait4."""
 
     name = "Python subprocess + wait4"
-    most = 10
+    runs_per_call = 10
     resolves = True
 
-    def run(self, arguments: Sequence[str], environment: Mapping[str, str], runs: int) -> list[Reading]:
-        """Run from this very process."""
-        readings = []
+    def run(self, arguments: Sequence[str], environment: Mapping[str, str], runs: int) -> list[ToolSample]:
+        """Run from this process."""
+        samples = []
         for _ in range(runs):
             began = time.perf_counter()
             process = subprocess.Popen(
@@ -130,18 +130,18 @@ class InProcess:
             _, _, usage = os.wait4(process.pid, 0)
             wall = time.perf_counter() - began
             process.returncode = 0
-            readings.append(
-                Reading(
+            samples.append(
+                ToolSample(
                     wall=wall, cpu=usage.ru_utime + usage.ru_stime, memory=float(usage.ru_maxrss * KIBIBYTE)
                 )
             )
-        return readings
+        return samples
 
 
 class Perftrail:
     """perftrail's launcher, with a cgroup for each run, sampling, or neither."""
 
-    most = 10
+    runs_per_call = 10
     resolves = True
 
     def __init__(
@@ -156,16 +156,16 @@ class Perftrail:
         self._tree_memory: Literal["auto", "sampled", "off"] = tree_memory
         self._cpus = cpus
 
-    def run(self, arguments: Sequence[str], environment: Mapping[str, str], runs: int) -> list[Reading]:
-        """Run through the launcher that stays."""
+    def run(self, arguments: Sequence[str], environment: Mapping[str, str], runs: int) -> list[ToolSample]:
+        """Run with one launcher process for all runs."""
         command = _command(arguments, environment, self._tree_memory, self._cpus)
-        return [_of_ours(self.launcher.run(command)) for _ in range(runs)]
+        return [_sample(self.launcher.run(command)) for _ in range(runs)]
 
 
 class LauncherAlone:
-    """perftrail's launcher without the Python side: all its lines are there before the first is answered."""
+    """perftrail's launcher without the Python side: it gets the lines of all runs at once."""
 
-    most = 10
+    runs_per_call = 10
     resolves = True
 
     def __init__(self, name: str, tree_memory: Literal["auto", "off"]) -> None:
@@ -177,7 +177,7 @@ class LauncherAlone:
         assert self._server.stdout is not None
         self._server.stdout.readline()
 
-    def run(self, arguments: Sequence[str], environment: Mapping[str, str], runs: int) -> list[Reading]:
+    def run(self, arguments: Sequence[str], environment: Mapping[str, str], runs: int) -> list[ToolSample]:
         """Send a line for each run, then read the answers."""
         command = _command(arguments, environment, self._tree_memory, None)
         lines = job_line(command, id="1") * runs
@@ -189,9 +189,12 @@ class LauncherAlone:
         answers = [stdout.readline() for _ in range(runs)]
         writing.join()
         rans = [read_result(read_answer(answer), id="1") for answer in answers]
-        readings = [_of_ours(ran) for ran in rans]
-        owns = (later.started_at - ran.started_at - ran.wall_seconds for ran, later in pairwise(rans))
-        return [readings[0], *(replace(each, own=own) for each, own in zip(readings[1:], owns, strict=True))]
+        samples = [_sample(ran) for ran in rans]
+        own_seconds = (later.started_at - ran.started_at - ran.wall_seconds for ran, later in pairwise(rans))
+        return [
+            samples[0],
+            *(replace(each, own=own) for each, own in zip(samples[1:], own_seconds, strict=True)),
+        ]
 
 
 def _command(
@@ -210,10 +213,10 @@ def _command(
     )
 
 
-def _of_ours(ran: Ran) -> Reading:
+def _sample(ran: Ran) -> ToolSample:
     if ran.ended != Exited(code=0):
         raise RuntimeError(f"the target ended with {ran.ended}")
-    return Reading(
+    return ToolSample(
         wall=ran.wall_seconds,
         cpu=ran.cpu_seconds,
         memory=float(ran.max_rss_bytes),
@@ -222,51 +225,51 @@ def _of_ours(ran: Ran) -> Reading:
     )
 
 
-def _hyperfine(said: str) -> list[Reading]:
-    [result] = json.loads(said)["results"]
+def _hyperfine(output: str) -> list[ToolSample]:
+    [result] = json.loads(output)["results"]
     memory = result.get("memory_usage_byte") or [None] * len(result["times"])
-    cpu = result["user"] + result["system"]  # the mean: it keeps no more
+    cpu = result["user"] + result["system"]  # the mean: it reports no others
     return [
-        Reading(wall=wall, cpu=cpu, memory=None if peak is None else float(peak))
+        ToolSample(wall=wall, cpu=cpu, memory=None if peak is None else float(peak))
         for wall, peak in zip(result["times"], memory, strict=True)
     ]
 
 
-def _gnu_time(said: str) -> list[Reading]:
-    wall, user, system, peak = map(float, said.split()[-4:])
-    return [Reading(wall=wall, cpu=user + system, memory=peak * KIBIBYTE)]
+def _gnu_time(output: str) -> list[ToolSample]:
+    wall, user, system, peak = map(float, output.split()[-4:])
+    return [ToolSample(wall=wall, cpu=user + system, memory=peak * KIBIBYTE)]
 
 
-def _perf_stat(said: str) -> list[Reading]:
-    found = {row[2]: float(row[0]) for row in csv.reader(said.splitlines()) if len(row) > 2}
-    return [Reading(wall=found["duration_time"] / 1e9, cpu=found["task-clock"] / 1e3)]
+def _perf_stat(output: str) -> list[ToolSample]:
+    found = {row[2]: float(row[0]) for row in csv.reader(output.splitlines()) if len(row) > 2}
+    return [ToolSample(wall=found["duration_time"] / 1e9, cpu=found["task-clock"] / 1e3)]
 
 
-def _pyperf(said: str) -> list[Reading]:
-    document = json.loads(said)
+def _pyperf(output: str) -> list[ToolSample]:
+    document = json.loads(output)
     [run] = [run for each in document["benchmarks"] for run in each["runs"] if run.get("values")]
     peak = document["metadata"].get("command_max_rss") or run.get("metadata", {}).get("command_max_rss")
-    return [Reading(wall=run["values"][0], memory=None if peak is None else float(peak))]
+    return [ToolSample(wall=run["values"][0], memory=None if peak is None else float(peak))]
 
 
-def _runexec(said: str) -> list[Reading]:
-    found = dict(re.findall(r"^(\w+)=([0-9.]+)", said, re.MULTILINE))
+def _runexec(output: str) -> list[ToolSample]:
+    found = dict(re.findall(r"^(\w+)=([0-9.]+)", output, re.MULTILINE))
     cpu, memory = float(found["cputime"]), float(found["memory"])
-    return [Reading(wall=float(found["walltime"]), cpu=cpu, memory=memory, tree_memory=memory)]
+    return [ToolSample(wall=float(found["walltime"]), cpu=cpu, memory=memory, tree_memory=memory)]
 
 
-def _multitime(said: str) -> list[Reading]:
+def _multitime(output: str) -> list[ToolSample]:
     found = {
-        name: float(mean) for name, mean in re.findall(r"^(real|user|sys)\s+([0-9.]+)", said, re.MULTILINE)
+        name: float(mean) for name, mean in re.findall(r"^(real|user|sys)\s+([0-9.]+)", output, re.MULTILINE)
     }
-    return [Reading(wall=found["real"], cpu=found["user"] + found["sys"])]
+    return [ToolSample(wall=found["real"], cpu=found["user"] + found["sys"])]
 
 
 HYPERFINE = ("-N", "--style", "none", "--runs", "{runs}", "--export-json", "{file}")
 
 
 def tools(peers: Path) -> tuple[list[Tool], list[str]]:
-    """Return the tools that are installed, and a line on each that is not."""
+    """Return the tools that are installed, and a line for each that is not."""
     known: list[tuple[str, str | None, Callable[[str], CommandLine]]] = [
         (
             "hyperfine (cargo)",
@@ -335,9 +338,9 @@ def tools(peers: Path) -> tuple[list[Tool], list[str]]:
     ]
     missing.append(
         "poop: in no package registry that peers come from (apt, pip, cargo); built from source it ends with "
-        '"unable to open perf event" where a machine has no hardware counters'
+        '"unable to open perf event" on machines without hardware counters'
         if shutil.which("poop") is None
-        else "poop: prints for people only and gives no value of a single run"
+        else "poop: prints only tables for people, without the values of single runs"
     )
     ours: list[Tool] = [
         LauncherAlone("perftrail's launcher alone", "off"),
@@ -350,7 +353,7 @@ def tools(peers: Path) -> tuple[list[Tool], list[str]]:
         ours[1:1] = [LauncherAlone("perftrail's launcher alone, cgroup", "auto")]
         ours.insert(3, by_cgroup)
     else:
-        missing.append("perftrail, cgroup: no cgroup may be made here")
+        missing.append("perftrail, cgroup: no cgroup can be created here")
     return [*found, InProcess(), *ours], missing
 
 
@@ -359,5 +362,5 @@ def _at(path: Path) -> str | None:
 
 
 def _version(path: str) -> str:
-    said = subprocess.run([path, "--version"], capture_output=True, text=True, check=True).stdout
-    return said.split()[1]
+    output = subprocess.run([path, "--version"], capture_output=True, text=True, check=True).stdout
+    return output.split()[1]

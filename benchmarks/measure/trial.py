@@ -1,4 +1,4 @@
-"""Runs every tool on every target, in turn, and keeps what each said beside what the target knew of itself."""
+"""Runs every tool on every target, and pairs the sample of the tool with the values that the target recorded."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from benchmarks.measure.tools import Reading, Tool
+    from benchmarks.measure.tools import Tool, ToolSample
 
 HERE = Path(__file__).parent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """A program whose time or memory is known. `rounds` is the part of all rounds that it is run in."""
+    """A program whose time or memory is known. `part` is the part of the rounds in which it runs."""
 
     name: str
     arguments: tuple[str, ...]
@@ -40,12 +40,12 @@ TARGETS = (
     Target(name="daemon200", arguments=("daemon", "200"), repeats=False, part=0.15),
     Target(name="threads4", arguments=("threads", "4"), repeats=False, part=0.15),
 )
-"""All but the program without a C library, which is run for the floor and for what a run costs."""
+"""All but the program without a C library, which measures the floor and the cost of a run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Truth:
-    """What a target knew of one run of itself, in seconds."""
+    """The values that a target recorded of one run, in seconds."""
 
     wall: float
     cpu: float
@@ -53,10 +53,10 @@ class Truth:
 
 @dataclass(slots=True)
 class Record:
-    """All that one tool said, by target, each beside the truth; what it cost; and where it failed."""
+    """The samples of one tool for each target, each with the truth; its cost; and its failures."""
 
     tool: str
-    readings: dict[str, list[tuple[Reading, Truth]]] = field(default_factory=dict)
+    samples: dict[str, list[tuple[ToolSample, Truth]]] = field(default_factory=dict)
     floor: list[float] = field(default_factory=list)
     nothing: list[float] = field(default_factory=list)
     costs: list[float] = field(default_factory=list)
@@ -72,13 +72,13 @@ def build_targets(directory: Path) -> None:
 
 
 def run_all(
-    tools: Sequence[Tool], directory: Path, *, rounds: int, seed: int, tell: Callable[[str], None]
+    tools: Sequence[Tool], directory: Path, *, rounds: int, seed: int, on_progress: Callable[[str], None]
 ) -> list[Record]:
-    """Run every tool on every target, in an order of its own for each round."""
+    """Run every tool on every target, in a new random order for each round."""
     chance = random.Random(seed)
     records = {tool.name: Record(tool.name) for tool in tools}
     for number in range(rounds):
-        tell(f"round {number + 1} of {rounds}")
+        on_progress(f"round {number + 1} of {rounds}")
         targets = [target for target in TARGETS if _has_turn(number, rounds, target.part)]
         for target in targets:
             for tool in chance.sample(tools, len(tools)):
@@ -89,7 +89,7 @@ def run_all(
 
 
 def _has_turn(number: int, rounds: int, part: float) -> bool:
-    """Spread a part of all rounds evenly, at least one and the first among them."""
+    """Whether a round is in the part of the rounds, which is evenly distributed and includes the first."""
     wanted = max(1, round(part * rounds))
     return number * wanted % rounds < wanted
 
@@ -98,18 +98,18 @@ def _try_on(tool: Tool, target: Target, directory: Path, record: Record) -> None
     truths = directory / "truth"
     truths.unlink(missing_ok=True)
     environment = {**os.environ, "TRUTH": str(truths)}
-    runs = tool.most if target.repeats else 1
+    runs = tool.runs_per_call if target.repeats else 1
     try:
-        readings = tool.run((str(directory / "targets"), *target.arguments), environment, runs)
+        samples = tool.run((str(directory / "targets"), *target.arguments), environment, runs)
         known = [_truth(line) for line in truths.read_text().splitlines()]
     except (RuntimeError, OSError, subprocess.SubprocessError) as error:
         record.failures[target.name] = str(error)
         return
-    # A tool may run the program before it measures: its own runs are the last.
-    pairs = list(zip(readings, known[-len(readings) :], strict=True))
-    record.readings.setdefault(target.name, []).extend(pairs)
+    # A tool may run the program before it measures: the measured runs are the last.
+    pairs = list(zip(samples, known[-len(samples) :], strict=True))
+    record.samples.setdefault(target.name, []).extend(pairs)
     if target.name.startswith("daemon"):
-        time.sleep(0.3)  # where it was not waited for, it must not be in the next tool's way
+        time.sleep(0.3)  # if the tool did not wait for it, it must not disturb the next tool
 
 
 def _truth(line: str) -> Truth:
@@ -118,22 +118,22 @@ def _truth(line: str) -> Truth:
 
 
 def _cost(tool: Tool, directory: Path, record: Record) -> None:
-    """Take the time of runs of a program that does nothing, without that of starting the tool where it repeats."""
+    """Measure the time of runs of a program that does nothing, without the start of a tool that repeats."""
     program = (str(directory / "nothing"),)
-    many = 10 * tool.most if tool.most > 3 else 3
-    few = tool.most if tool.most > 3 else 0
+    many = 10 * tool.runs_per_call if tool.runs_per_call > 3 else 3
+    few = tool.runs_per_call if tool.runs_per_call > 3 else 0
     try:
         first = _timed(lambda: tool.run(program, os.environ, few)) if few else 0.0
-        readings: list[Reading] = []
-        second = _timed(lambda: readings.extend(tool.run(program, os.environ, many)))
+        samples: list[ToolSample] = []
+        second = _timed(lambda: samples.extend(tool.run(program, os.environ, many)))
     except (RuntimeError, OSError, subprocess.SubprocessError) as error:
         record.failures["nothing"] = str(error)
         return
-    record.own.extend(each.own for each in readings if each.own is not None)
+    record.own.extend(each.own for each in samples if each.own is not None)
     record.costs.append((second - first) / (many - few))
     if tool.resolves:
-        record.nothing.extend(each.wall for each in readings if each.wall is not None)
-    record.floor.extend(each.memory for each in readings if each.memory is not None)
+        record.nothing.extend(each.wall for each in samples if each.wall is not None)
+    record.floor.extend(each.memory for each in samples if each.memory is not None)
 
 
 def _timed(action: Callable[[], object]) -> float:
@@ -143,5 +143,5 @@ def _timed(action: Callable[[], object]) -> float:
 
 
 def median(values: Sequence[float]) -> float | None:
-    """Return the median, None of nothing."""
+    """Return the median, None without values."""
     return statistics.median(values) if values else None

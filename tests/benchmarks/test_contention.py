@@ -1,4 +1,4 @@
-"""The benchmark of contention findings: what it judges as wrong, and that what was run once counts for good."""
+"""The benchmark of contention reports: which reports are wrong, and that finished runs are stored."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.contention.programs import CLEAN, FAULTY, PROGRAMS, SOURCE, named
+from benchmarks.contention.programs import CLEAN, FAULTY, PROGRAMS, SOURCE, programs_named
 from benchmarks.contention.runs import Series
 
 PROGRAM = {each.name: each for each in PROGRAMS}
 
 
 @pytest.mark.parametrize(
-    ("name", "told", "wrong"),
+    ("name", "reports", "wrong"),
     [
         ("mutex", "lock", False),
         ("mutex", "handover", True),
@@ -30,9 +30,9 @@ PROGRAM = {each.name: each for each in PROGRAMS}
     ],
 )
 def test_a_cause_that_is_not_there_is_wrong_and_so_are_several_without_the_one_that_is(
-    name: str, told: str, wrong: bool
+    name: str, reports: str, wrong: bool
 ) -> None:
-    assert PROGRAM[name].is_wrong(told) == wrong
+    assert PROGRAM[name].is_wrong(reports) == wrong
 
 
 def test_each_program_of_the_source_has_its_truth() -> None:
@@ -42,21 +42,21 @@ def test_each_program_of_the_source_has_its_truth() -> None:
 
 
 def test_programs_are_chosen_by_name_or_by_whether_anything_limits_them() -> None:
-    assert named([]) == PROGRAMS
-    assert [each.name for each in named(["clean"])] == [*CLEAN]
-    assert [each.name for each in named(["none", "mutex"])] == ["mutex", "none"]
+    assert programs_named([]) == PROGRAMS
+    assert [each.name for each in programs_named(["clean"])] == [*CLEAN]
+    assert [each.name for each in programs_named(["none", "mutex"])] == ["mutex", "none"]
     with pytest.raises(ValueError, match="no program mutexes"):
-        named(["mutexes"])
+        programs_named(["mutexes"])
 
 
 @pytest.mark.slow
 def test_a_run_is_stored_with_its_description(tmp_path: Path) -> None:
     series = Series(into=tmp_path, invocations=5, counted=True)
-    assert [*series.told()] == []
+    assert [*series.reports()] == []
     series.run(["none"])
-    [told] = series.told()
-    assert set(told) == {"none"}
-    assert not PROGRAM["none"].is_wrong(told["none"])
+    [reports] = series.reports()
+    assert set(reports) == {"none"}
+    assert not PROGRAM["none"].is_wrong(reports["none"])
     again = Series(into=tmp_path, invocations=5, counted=True)
-    assert [*again.told()] == [told]
-    assert [*Series(into=tmp_path, invocations=6, counted=True).told()] == []
+    assert [*again.reports()] == [reports]
+    assert [*Series(into=tmp_path, invocations=6, counted=True).reports()] == []

@@ -1,4 +1,4 @@
-"""A study on four machines that only a network connects: each in a network namespace of its own."""
+"""A study on four machines that only a network connects: each in a separate network namespace."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.cluster.namespaces import NoNamespaces, play
+from benchmarks.cluster.namespaces import NoNamespaces, search
 
 pytestmark = pytest.mark.slow
 
 
 def test_four_machines_that_only_a_network_connects_find_what_is_found_here(tmp_path: Path) -> None:
     try:
-        found = play(4, revisions=6, scratch=tmp_path)
+        found = search(4, revisions=6, scratch=tmp_path)
     except NoNamespaces as why:
         pytest.skip(f"network namespaces cannot be measured here: {why}")
     assert found.addresses == ("10.77.0.2", "10.77.0.3", "10.77.0.4", "10.77.0.5")
