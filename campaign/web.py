@@ -38,7 +38,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from benchmarks.web.asking import spent
+from benchmarks.web.page_times import summarise_times
 from benchmarks.web.serving import serving
 from campaign import Result
 from campaign.page_times import page_times
@@ -192,14 +192,14 @@ def _judge(name: str, milliseconds: Sequence[float], free: Sequence[float], tria
     if not milliseconds:
         trials.lose(f"another client had no page ({name})", "none")
         return f"another client had no page ({name})"
-    whole = spent(milliseconds)
+    whole = summarise_times(milliseconds)
     sentence = (
         f"pages of another client, {name}: p95 {whole.p95_ms:.0f} ms, median {whole.median_ms:.0f} ms, "
         f"n = {whole.count:,}"
     )
     if len(free) < 20:
         return f"{sentence}; a processor was free for {len(free)} of them, too few to judge the time"
-    alone = spent(free)
+    alone = summarise_times(free)
     if alone.p95_ms > GOAL_MS:
         trials.lose(f"pages of another client take more than {GOAL_MS:.0f} ms ({name})", sentence)
     return f"{sentence}; while a processor was free: p95 {alone.p95_ms:.0f} ms, n = {alone.count:,}"

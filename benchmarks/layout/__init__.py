@@ -1,1 +1,1 @@
-"""How often commits that change only the layout are called slower or faster, and how often a change is seen."""
+"""How often commits that change only the layout are reported as slower or faster, and how often changes are found."""

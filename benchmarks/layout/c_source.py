@@ -1,4 +1,4 @@
-"""Where the functions and texts of a C file are: what edits of its layout need."""
+"""The positions of the functions and texts of a C file, for edits of its layout."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Function:
     """A function's definition: its name, its prototype without `;`, and the offsets of its text.
 
     `body` is the offset after its opening brace. `block` names the preprocessor conditions around it: definitions may
-    change places within one block.
+    be exchanged within one block.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Source:
 
 
 def read_source(text: str) -> Source:
-    """Find the functions and text constants of a C file; what is not clearly one is left out."""
+    """Find the functions and text constants of a C file; unclear ones are excluded."""
     code, texts, directives = list(text), [], []
     for found in _NOT_CODE.finditer(text):
         start, end = found.span()
@@ -55,23 +55,23 @@ def read_source(text: str) -> Source:
 
 
 def _blocks(directives: list[re.Match[str]]) -> list[tuple[int, tuple[int, ...]]]:
-    """Name the conditions that hold from each offset on: by the offsets of their `#if` and `#else` lines."""
+    """Return the conditions that hold from each offset on, as the offsets of their `#if` and `#else` lines."""
     blocks: list[tuple[int, tuple[int, ...]]] = [(0, ())]
     for found in directives:
-        word = _CONDITION.match(found.group())
-        if word is None:
+        keyword = _CONDITION.match(found.group())
+        if keyword is None:
             continue
         block = blocks[-1][1]
-        if word[1] != "if":
+        if keyword[1] != "if":
             block = block[:-1]
-        if word[1] != "endif":
+        if keyword[1] != "endif":
             block = (*block, found.start())
         blocks.append((found.end(), block))
     return blocks
 
 
 def _functions(text: str, code: str, blocks: list[tuple[int, tuple[int, ...]]]) -> list[Function]:
-    found, depth, begun, opened = [], 0, 0, 0
+    found, depth, began, opened = [], 0, 0, 0
     for brace in re.finditer(r"[{};]", code):
         at = brace.start()
         if brace.group() == "{":
@@ -79,20 +79,20 @@ def _functions(text: str, code: str, blocks: list[tuple[int, tuple[int, ...]]]) 
             opened = at if depth == 1 else opened
         elif brace.group() == "}":
             depth -= 1
-            if depth == 0 and (function := _function(text, code, blocks, (begun, opened, at + 1))):
+            if depth == 0 and (function := _function(text, code, blocks, (began, opened, at + 1))):
                 found.append(function)
         if depth == 0:
-            begun = at + 1
-    # where conditions cut through braces, they do not balance: nothing here can be trusted then
+            began = at + 1
+    # braces do not balance if conditions cut through them: then no function is certain
     return found if depth == 0 else []
 
 
 def _function(
     text: str, code: str, blocks: list[tuple[int, tuple[int, ...]]], offsets: tuple[int, int, int]
 ) -> Function | None:
-    begun, opened, end = offsets
-    head = code[begun:opened]
-    start = begun + len(head) - len(head.lstrip())
+    began, opened, end = offsets
+    head = code[began:opened]
+    start = began + len(head) - len(head.lstrip())
     prototype = " ".join(head.split())
     name = _NAME.search(_ATTRIBUTE.sub("", prototype))
     plain = prototype.endswith(")") and "=" not in prototype and not prototype.startswith("typedef")

@@ -1,7 +1,7 @@
 """Edits of a C file: some that change only the layout of the program, and one that makes it slower.
 
-Each gives the file's new text, or `None` where the file offers no place for it. What an edit does to the program is
-checked after it is compiled, in `history.py`.
+Each returns the file's new text, or `None` if the file has no place for the edit. `history.py` checks the effect on the
+compiled program.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     Edit = Callable[[str, random.Random], str | None]
 
 ADDED = "perftrail_"
-"""How the names of functions that edits add begin."""
+"""Prefix of the names of functions that edits add."""
 
 MOST_STATEMENTS = 200
-"""Of a dead function; each takes about four instructions."""
+"""Maximum number of statements of a dead function; each is about four instructions."""
 
 MOST_LETTERS = 300
-"""By which a text grows."""
+"""Maximum number of letters that are added to a text."""
 
 _BETWEEN_WORDS = re.compile(r"(?<=[a-z]{2}) (?=[a-z]{2})")
 
@@ -52,7 +52,7 @@ __attribute__((noinline)) static void {name}(void)
 
 
 def reordered(text: str, rng: random.Random) -> str | None:
-    """Move a function behind a later one; its prototype takes its place."""
+    """Move a function behind a later one; its prototype stays at the old position."""
     functions = [each for each in read_source(text).functions if each.name != "main"]
     pairs = [
         (moved, later)
@@ -70,7 +70,7 @@ def reordered(text: str, rng: random.Random) -> str | None:
 
 
 def with_dead_code(text: str, rng: random.Random) -> str | None:
-    """Add a function of random size that nobody calls, before one that is there."""
+    """Add a function of random size without a caller, before an existing one."""
     functions = read_source(text).functions
     if not functions:
         return None
@@ -84,7 +84,7 @@ def with_dead_code(text: str, rng: random.Random) -> str | None:
 
 
 def with_longer_text(text: str, rng: random.Random) -> str | None:
-    """Put more letters between two words of a text constant."""
+    """Insert letters between two words of a text constant."""
     boundaries = [
         start + found.start()
         for start, end in read_source(text).texts
@@ -102,11 +102,11 @@ KINDS: dict[str, Edit] = {
     "dead code": with_dead_code,
     "longer text": with_longer_text,
 }
-"""The edits that change only the layout, by what the table calls them."""
+"""The edits that change only the layout, by their names in the table."""
 
 
 def slower(text: str, steps: int) -> str | None:
-    """Let `main` first compute `steps` steps, as `benchmarks/verdicts/loop.c` does."""
+    """Add `steps` steps of computation to the start of `main`, as in `benchmarks/verdicts/loop.c`."""
     main = next((each for each in read_source(text).functions if each.name == "main"), None)
     if main is None:
         return None

@@ -1,7 +1,7 @@
-"""A project's history of commits that change only the layout, and beside each one that is really slower.
+"""A project's history of commits that change only the layout, with slower commits.
 
-Every edit is compiled at once. It counts when all other functions keep their sizes, the program prints what it printed
-before, and the program's file is another one. The programs are kept for the peers, which build nothing themselves.
+Every edit is compiled immediately. It counts if all other functions keep their sizes, the output of the program is the
+same, and the program's file is different. The programs are stored for the peers, which do not build.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ if TYPE_CHECKING:
     from benchmarks.layout.projects import Project
 
 ATTEMPTS = 200
-"""Edits that are tried for one commit; one in three or so counts."""
+"""Maximum number of tried edits for one commit; about one in three counts."""
 
 SECONDS = 60.0
 """A program that runs longer was broken by its edit."""
 
 _SIZE = re.compile(r"^[0-9a-f]+ ([0-9a-f]+) [tTwW] (\S+)$", re.MULTILINE)
 _IDENTITY = {
-    f"GIT_{who}_{what}": text
-    for who in ("AUTHOR", "COMMITTER")
-    for what, text in {"NAME": "A U Thor", "EMAIL": "author@example.invalid"}.items()
+    f"GIT_{role}_{name}": text
+    for role in ("AUTHOR", "COMMITTER")
+    for name, text in {"NAME": "A U Thor", "EMAIL": "author@example.invalid"}.items()
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One commit: its number, the kind of edit, the file, its id, and the id of the slower one upon it."""
+    """One commit: its number, the kind of edit, the file, its id, and the id of its slower child."""
 
     number: int
     kind: str
@@ -56,9 +56,9 @@ class Step:
 
 
 class History:
-    """The commits in `directory`, made one after the other; those of an earlier run are kept.
+    """The commits in `directory`, created one after the other; those of an earlier run stay.
 
-    `source` is a repository of the project, bare or not. Raises `click.ClickException` where it cannot be built here.
+    `source` is a repository of the project, bare or not. Raises `click.ClickException` if it cannot be built here.
     """
 
     def __init__(self, project: Project, source: Path, directory: Path, *, seed: int) -> None:
@@ -66,35 +66,35 @@ class History:
         self.directory = directory.absolute()
         self._seed = seed
         self._repository = self.directory / "repository"
-        self._noted = self.directory / "commits.jsonl"
-        if not self._noted.exists():
+        self._file = self.directory / "commits.jsonl"
+        if not self._file.exists():
             self._begin(source)
-        lines = self._noted.read_text().splitlines()
+        lines = self._file.read_text().splitlines()
         self.steps = [Step(**json.loads(line)) for line in lines]
-        """The commits so far; number 0 is the project as it was taken."""
-        (self._repository / ".git/index.lock").unlink(missing_ok=True)  # of a run that was killed
+        """The commits so far; number 0 is the unchanged project."""
+        (self._repository / ".git/index.lock").unlink(missing_ok=True)  # from a killed run
         self._git("checkout", "-q", "--force", "layout")
         self._git("reset", "-q", "--hard", self.steps[-1].commit)
         self._compile_all()
         self._sizes = self._functions()
-        self._shown = self._output()
+        self._expected_output = self._output()
 
     @property
     def input(self) -> Path:
-        """The file that the timed command works on."""
+        """The input file of the timed command."""
         return self.directory / "input"
 
     def program(self, commit: str) -> Path:
-        """The program of a commit, at a path as long as that of any other."""
+        """The program of a commit. All paths have the same length."""
         return self.directory / "programs" / commit / PROGRAM
 
     def command(self, program: Path) -> tuple[str, ...]:
-        """The timed command, of a program."""
-        words = self.project.arguments.split()
-        return (str(program), *(word.replace("{input}", str(self.input)) for word in words))
+        """Return the timed command of a program."""
+        arguments = self.project.arguments.split()
+        return (str(program), *(each.replace("{input}", str(self.input)) for each in arguments))
 
     def extend(self, *, busy: int = 0) -> Step:
-        """Make the next commit that changes only the layout, and one upon it that computes for `busy` steps more."""
+        """Create the next commit that changes only the layout, and a child that computes `busy` more steps."""
         number = self.steps[-1].number + 1
         rng = random.Random(f"{self._seed} {number}")
         kind = list(KINDS)[number % len(KINDS)]
@@ -103,18 +103,18 @@ class History:
             file = rng.choice(self._files())
             if self._edit(file, lambda text: KINDS[kind](text, rng)) and self._only_layout(before):
                 commit = self._commit(f"{kind}: {file}")
-                worse = self._slower(number, busy) if busy else ""
-                self._note(Step(number=number, kind=kind, file=file, commit=commit, slower=worse))
+                slower_commit = self._slower(number, busy) if busy else ""
+                self._record(Step(number=number, kind=kind, file=file, commit=commit, slower=slower_commit))
                 return self.steps[-1]
             self._undo(file)
         raise click.ClickException(f"no commit {number} in {ATTEMPTS} attempts: {kind}")
 
     def _slower(self, number: int, busy: int) -> str:
-        """Commit a slower program on a branch, so that git keeps it, and go back to where the tree was."""
+        """Commit a slower program on a branch, so that git keeps it, and restore the tree."""
         self._git("checkout", "-q", "-B", f"slower-{number}")
         if (
             not self._edit(self.project.main, lambda text: slower(text, busy))
-            or self._output() != self._shown
+            or self._output() != self._expected_output
         ):
             raise click.ClickException(f"{self.project.main}: main could not be made slower")
         commit = self._commit("slower")
@@ -124,13 +124,13 @@ class History:
         return commit
 
     def _begin(self, source: Path) -> None:
-        """Take what is needed of the project, and make the first commit."""
-        ours = self.directory / "begun"
-        if self.directory.exists() and not ours.exists():
-            raise click.ClickException(f"{self.directory} holds something else; choose another --into")
+        """Copy the necessary files of the project, and create the first commit."""
+        marker = self.directory / "begun"
+        if self.directory.exists() and not marker.exists():
+            raise click.ClickException(f"{self.directory} contains something else; choose another --into")
         shutil.rmtree(self.directory, ignore_errors=True)
         self.directory.mkdir(parents=True)
-        ours.touch()
+        marker.touch()
         self._repository.mkdir()
         packed = subprocess.run(
             ["git", "-C", source, "archive", "HEAD", *self.project.paths], check=False, capture_output=True
@@ -146,15 +146,15 @@ class History:
         self._git("init", "-q", "-b", "layout")
         (self._repository / ".git/info/exclude").write_text(f"*.o\n/{PROGRAM}\n")
         self._compile_all()
-        self._note(Step(number=0, kind="", file="", commit=self._commit("the project")))
+        self._record(Step(number=0, kind="", file="", commit=self._commit("the project")))
 
     def _files(self) -> list[str]:
-        left_out = set(self.project.without)
+        excluded = set(self.project.without)
         found = (each for pattern in self.project.sources for each in self._repository.glob(pattern))
-        return sorted(str(each.relative_to(self._repository)) for each in found if each.name not in left_out)
+        return sorted(str(each.relative_to(self._repository)) for each in found if each.name not in excluded)
 
     def _edit(self, file: str, change: Callable[[str], str | None]) -> bool:
-        """Change a file and build it; False where it has no place for the change, or no longer compiles."""
+        """Change a file and build it; False if it has no place for the change, or no longer compiles."""
         path = self._repository / file
         text = change(path.read_text(errors="surrogateescape"))
         if text is None:
@@ -167,13 +167,17 @@ class History:
         self._compile(file)
 
     def _only_layout(self, before: str) -> bool:
-        return self._functions() == self._sizes and self._digest() != before and self._output() == self._shown
+        return (
+            self._functions() == self._sizes
+            and self._digest() != before
+            and self._output() == self._expected_output
+        )
 
     def _compile(self, file: str) -> bool:
         return self._sh(f"{self.project.compiler} {file} -o {Path(file).stem}.o")
 
     def _compile_all(self) -> None:
-        """Build the tree as it is, as the study's recipe does."""
+        """Build the tree with the study's recipe."""
         for each in self._repository.glob("*.o"):
             each.unlink()
         script = "\n".join(self.project.steps)
@@ -186,14 +190,14 @@ class History:
         return done.returncode == 0
 
     def _functions(self) -> Counter[tuple[str, str]]:
-        """Count the functions of all objects by name, without what the compiler numbers, and size."""
+        """Count the functions of all objects by size and name, without the numbers that the compiler adds."""
         objects = sorted(str(each) for each in self._repository.glob("*.o"))
-        told = subprocess.run(
+        listing = subprocess.run(
             ["nm", "-S", "--defined-only", *objects], check=True, capture_output=True, text=True
         ).stdout
         return Counter(
             (re.sub(r"\.\d+", "", name), size)
-            for size, name in _SIZE.findall(told)
+            for size, name in _SIZE.findall(listing)
             if not name.startswith(ADDED)
         )
 
@@ -201,11 +205,13 @@ class History:
         return hashlib.sha256((self._repository / PROGRAM).read_bytes()).hexdigest()
 
     def _output(self) -> str:
-        """Name what the program prints, and how it ends."""
-        words = (self.project.shown or self.project.arguments).replace("{input}", str(self.input)).split()
+        """Return a digest of the output of the program, with its exit code."""
+        arguments = (
+            (self.project.printing or self.project.arguments).replace("{input}", str(self.input)).split()
+        )
         try:
             done = subprocess.run(
-                [f"./{PROGRAM}", *words],
+                [f"./{PROGRAM}", *arguments],
                 cwd=self._repository,
                 check=False,
                 capture_output=True,
@@ -216,22 +222,22 @@ class History:
         return f"{done.returncode} {hashlib.sha256(done.stdout).hexdigest()}"
 
     def _commit(self, message: str) -> str:
-        """Commit the tree and keep its program."""
+        """Commit the tree and store its program."""
         self._git("add", "-A")
         self._git("commit", "-q", "-m", message)
         commit = self._git("rev-parse", "HEAD")
-        kept = self.program(commit)
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(self._repository / PROGRAM, kept)
+        stored = self.program(commit)
+        stored.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(self._repository / PROGRAM, stored)
         return commit
 
-    def _note(self, step: Step) -> None:
-        with self._noted.open("a") as file:
+    def _record(self, step: Step) -> None:
+        with self._file.open("a") as file:
             file.write(json.dumps(asdict(step)) + "\n")
         if step.number:
             self.steps.append(step)
 
-    def _git(self, *words: str) -> str:
+    def _git(self, *arguments: str) -> str:
         environment = {
             "PATH": os.environ["PATH"],
             "HOME": str(self.directory),
@@ -239,6 +245,11 @@ class History:
             **_IDENTITY,
         }
         done = subprocess.run(
-            ["git", *words], cwd=self._repository, env=environment, check=True, capture_output=True, text=True
+            ["git", *arguments],
+            cwd=self._repository,
+            env=environment,
+            check=True,
+            capture_output=True,
+            text=True,
         )
         return done.stdout.strip()

@@ -1,4 +1,4 @@
-"""What perftrail and its peers say of two programs: slower, faster, the same or unclear."""
+"""The verdicts of perftrail and its peers on two programs: slower, faster, the same or unclear."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
-    """A verdict of the head, how many runs of each program it took, and of how many layouts; 0: as it was linked."""
+class Judgement:
+    """The verdict on the head, with the runs of each program and the number of layouts; 0 without relinking."""
 
     verdict: str
     runs: int
@@ -79,14 +79,14 @@ class Method(Protocol):
 
     @property
     def name(self) -> str:
-        """What the method is called in the table."""
+        """The name of the method in the table."""
         ...
 
     def prepare(self, pair: Pair) -> None:
-        """Do what does not count as comparing: building."""
+        """Do the work that is not timed: building."""
         ...
 
-    def judge(self, pair: Pair) -> Judged:
+    def judge(self, pair: Pair) -> Judgement:
         """Compare the head with the base."""
         ...
 
@@ -95,7 +95,7 @@ class Method(Protocol):
 class Perftrail:
     """`perftrail compare` on a study of the history, with or without relinking.
 
-    Each comparison starts without earlier samples, but with the builds that are there.
+    Each comparison starts without earlier samples, but with the existing builds.
     """
 
     pairs: int
@@ -105,7 +105,7 @@ class Perftrail:
 
     @property
     def name(self) -> str:
-        """What the method is called in the table."""
+        """The name of the method in the table."""
         return "perftrail, relinked" if self.relink else "perftrail"
 
     def prepare(self, pair: Pair) -> None:
@@ -117,9 +117,9 @@ class Perftrail:
         for file in directory.glob("results.db*"):
             file.unlink()
 
-    def judge(self, pair: Pair) -> Judged:
-        """Take the verdict from its JSON: slower or faster where any metric is."""
-        told = json.loads(
+    def judge(self, pair: Pair) -> Judgement:
+        """Return the verdict from its JSON: slower or faster if any metric is."""
+        result = json.loads(
             self._run(
                 [
                     "compare", pair.base, pair.head, str(self._study(pair.history)), "--json",
@@ -127,11 +127,11 @@ class Perftrail:
                 ]
             )
         )  # fmt: skip
-        verdicts = [each["verdict"] for each in told["comparisons"]]
+        verdicts = [each["verdict"] for each in result["comparisons"]]
         order = ("slower", "faster", "unclear", "same")
         verdict = next((each for each in order if each in verdicts), "unclear")
-        layouts = max((each.get("layouts", 0) for each in told["comparisons"]), default=0)
-        return Judged(verdict=verdict, runs=told["invocations"] // 2, layouts=layouts)
+        layouts = max((each.get("layouts", 0) for each in result["comparisons"]), default=0)
+        return Judgement(verdict=verdict, runs=result["invocations"] // 2, layouts=layouts)
 
     def _results_directory(self, history: History) -> Path:
         return history.directory / ("relinked" if self.relink else "linked")
@@ -141,7 +141,7 @@ class Perftrail:
 
     def _text(self, history: History) -> str:
         project = history.project
-        # a TOML array of texts is a JSON one
+        # a TOML array of texts is written like a JSON array
         relink = f"relink = {json.dumps(project.relink)}" if self.relink else ""
         return STUDY.format(
             name=history.directory.name,
@@ -154,17 +154,19 @@ class Perftrail:
         )
 
     @staticmethod
-    def _run(words: Sequence[str]) -> str:
+    def _run(arguments: Sequence[str]) -> str:
         done = subprocess.run(
-            [sys.executable, "-m", "perftrail", *words], check=False, capture_output=True, text=True
+            [sys.executable, "-m", "perftrail", *arguments], check=False, capture_output=True, text=True
         )
         if done.returncode not in (0, 3):
-            raise click.ClickException(f"perftrail {' '.join(words)}: exit {done.returncode}: {done.stderr}")
+            raise click.ClickException(
+                f"perftrail {' '.join(arguments)}: exit {done.returncode}: {done.stderr}"
+            )
         return done.stdout
 
 
 class Runs(Protocol):
-    """Runs of two programs, as many as are asked for."""
+    """Runs of two programs."""
 
     def values(self, base: int, head: int) -> tuple[Floats, Floats]:
         """Return the first `base` and `head` values."""
@@ -172,7 +174,7 @@ class Runs(Protocol):
 
 
 class Interleaved:
-    """Runs of two programs in turns (ABBA), as many as are asked for."""
+    """Interleaved runs of two programs (ABBA)."""
 
     def __init__(self, launcher: Launcher, pair: Pair, *, metric: str) -> None:
         self._launcher = launcher
@@ -206,24 +208,24 @@ class Interleaved:
 
 
 def welch(base: Floats, head: Floats) -> str:
-    """Say what Welch's t-test at p < .05 says, as the script that comes with hyperfine."""
+    """Return the verdict of Welch's t-test at p < .05, as in the script that comes with hyperfine."""
     p = float(ttest_ind(base, head, equal_var=False).pvalue)
     if p >= WELCH_LEVEL:
         return "unclear"
     return "slower" if head.mean() > base.mean() else "faster"
 
 
-def pinpoint(runs: Runs) -> Judged:
-    """Say what Pinpoint's rule says of two neighbours: ten runs each, and more until it is sure either way."""
+def pinpoint(runs: Runs) -> Judgement:
+    """Return the verdict of Pinpoint's rule on two neighbours: ten runs each, and more until it decides."""
     base = head = READINGS
     while True:
         before, after = runs.values(base, head)
         p = smaller_p(before, after)
         if p <= DIFFERENT:
             verdict = "slower" if np.median(after) > np.median(before) else "faster"
-            return Judged(verdict=verdict, runs=max(base, head))
+            return Judgement(verdict=verdict, runs=max(base, head))
         if p > SAME.get((base + head) // 2, 0.0):
-            return Judged(verdict="same", runs=max(base, head))
+            return Judgement(verdict="same", runs=max(base, head))
         if base <= head:
             base += READINGS
         else:
@@ -239,12 +241,12 @@ class Welch:
     name: str = f"Welch p < .05, {WELCH_RUNS} interleaved runs"
 
     def prepare(self, pair: Pair) -> None:
-        """Do nothing: the history keeps its programs."""
+        """Do nothing: the history stores its programs."""
 
-    def judge(self, pair: Pair) -> Judged:
-        """Run both in turns and test."""
+    def judge(self, pair: Pair) -> Judgement:
+        """Run both alternately and test."""
         runs = Interleaved(self.launcher, pair, metric=self.metric)
-        return Judged(verdict=welch(*runs.values(WELCH_RUNS, WELCH_RUNS)), runs=WELCH_RUNS)
+        return Judgement(verdict=welch(*runs.values(WELCH_RUNS, WELCH_RUNS)), runs=WELCH_RUNS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,37 +258,37 @@ class Pinpoint:
     name: str = "Pinpoint, interleaved runs"
 
     def prepare(self, pair: Pair) -> None:
-        """Do nothing: the history keeps its programs."""
+        """Do nothing: the history stores its programs."""
 
-    def judge(self, pair: Pair) -> Judged:
-        """Run both in turns for as long as the rule wants."""
+    def judge(self, pair: Pair) -> Judgement:
+        """Run both alternately until the rule decides."""
         return pinpoint(Interleaved(self.launcher, pair, metric=self.metric))
 
 
 @dataclass(frozen=True, slots=True)
 class HyperfineWelch:
-    """hyperfine as it comes, one program after the other, and its script's Welch test. Wall time."""
+    """hyperfine with its defaults, one program after the other, and the Welch test of its script. Wall time."""
 
     tool: Hyperfine
 
     @property
     def name(self) -> str:
-        """What the method is called in the table."""
+        """The name of the method in the table."""
         return self.tool.name
 
     def prepare(self, pair: Pair) -> None:
-        """Do nothing: the history keeps its programs."""
+        """Do nothing: the history stores its programs."""
 
-    def judge(self, pair: Pair) -> Judged:
-        """Let hyperfine run both."""
+    def judge(self, pair: Pair) -> Judgement:
+        """Run both with hyperfine."""
         history = pair.history
         base, head = (" ".join(history.command(history.program(each))) for each in (pair.base, pair.head))
-        judged = self.tool.judge(base, head)
-        return Judged(verdict=judged.verdicts["wall"], runs=judged.pairs)
+        judgement = self.tool.judge(base, head)
+        return Judgement(verdict=judgement.verdicts["wall"], runs=judgement.pairs)
 
 
 def methods(launcher: Launcher, *, pairs: int, threshold: float, metric: str) -> list[Method]:
-    """Every method; hyperfine counts when it is installed and the metric is one that it measures."""
+    """Return every method; hyperfine only if it is installed and measures the metric."""
     found: list[Method] = [
         Perftrail(pairs, threshold, metric, relink=True),
         Perftrail(pairs, threshold, metric, relink=False),

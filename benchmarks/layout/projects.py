@@ -1,7 +1,7 @@
-"""The projects whose commits are measured: how each is compiled and linked, and what is timed.
+"""The projects whose commits are measured: how each is compiled and linked, and the timed command.
 
-Users fetch them; nothing of them is kept here. Every file is compiled and linked directly, without the project's own
-build system, so that all relink in the same way.
+Users fetch them; this repository contains nothing of them. Every file is compiled and linked directly, without the
+build system of the project, so all projects relink in the same way.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ eval "exec $words"
 class Project:
     """A project in C.
 
-    `sources` are the files that are compiled, with `*`, but for those in `without`; `main` is the one with `main`.
-    `paths` are taken of the project. `added` are files put beside them. `flags` and `libraries` are the compiler's.
-    `arguments` of the timed command and `shown` of one that prints all that it computes may name ``{input}``, the file
-    that `work` makes.
+    `sources` are the compiled files, with `*`, except those in `without`; `main` is the file with `main`. `paths` are
+    copied from the project, and `added` are additional files. `flags` and `libraries` are for the compiler. `arguments`
+    are those of the timed command, and `printing` those of a command that prints all results. Both may contain
+    ``{input}``, the file with the content from `work`.
     """
 
     sources: tuple[str, ...]
@@ -53,18 +53,18 @@ class Project:
     added: Mapping[str, str] = field(default_factory=dict)
     flags: str = "-O2"
     libraries: str = ""
-    shown: str = ""
+    printing: str = ""
 
     @property
     def compiler(self) -> str:
-        """The words that compile one file; the file and its object follow."""
+        """The command that compiles one file; the names of the file and its object follow."""
         return f"cc {self.flags} -ffunction-sections -w -c"
 
     @property
     def steps(self) -> tuple[str, ...]:
-        """The lines that build everything in the tree's root."""
-        left_out = "|".join(self.without)
-        skip = f"case $file in {left_out}) continue;; esac; " if left_out else ""
+        """The lines that build everything in the root of the tree."""
+        excluded = "|".join(self.without)
+        skip = f"case $file in {excluded}) continue;; esac; " if excluded else ""
         files = " ".join(self.sources)
         return (
             f'for file in {files}; do {skip}{self.compiler} "$file" -o "$(basename "$file" .c).o"; done',
@@ -79,7 +79,7 @@ class Project:
         return (self.link(before="sh {study}/link-order {layout} "),)
 
     def link(self, options: str = "", *, before: str = "") -> str:
-        """Return the line that links the objects in the tree's root."""
+        """Return the line that links the objects in the root of the tree."""
         return f"{before}cc {options} -o {PROGRAM} *.o {self.libraries}".strip().replace("  ", " ")
 
 
@@ -133,7 +133,7 @@ PROJECTS = {
         main="programs/lz4cli.c",
         flags="-O3 -Ilib -DXXH_NAMESPACE=LZ4_",
         arguments="-9 -q -f {input} /dev/null",
-        shown="-9 -q -f -c {input}",
+        printing="-9 -q -f -c {input}",
         work=_prose,
     ),
     "lua": Project(

@@ -1,1 +1,1 @@
-"""How long a report of a long history takes to write, and to open in a browser."""
+"""The time to write a report of a long history, and to open it in a browser."""

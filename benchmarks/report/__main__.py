@@ -1,10 +1,9 @@
-"""``python -m benchmarks.report``: a report of a long history, written by the command itself and opened in a browser.
+"""``python -m benchmarks.report``: the time to write a report of a long history and to open it in a browser.
 
-A store is filled with samples of a real repository's revisions; nothing is built. Then `perftrail report` is
-started several times as a process of its own, and its page opened several times in Chromium. Prints medians,
-and the CPU time beside the time that passed: on a machine that others use, only the first says what it takes.
-With ``--more 9`` the store has ten million samples. ``python -m benchmarks.store page`` makes a page of what ``--json``
-prints.
+It fills a store with samples of a real repository's revisions, without builds. Then it starts `perftrail report`
+several times in a new process, and opens its page several times in Chromium. It prints medians of the wall and the CPU
+time: on a shared machine, only the CPU time is reliable. With ``--more 9`` the store has ten million samples. ``python
+-m benchmarks.store page`` creates a page from the output of ``--json``.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from pathlib import Path
 from benchmarks.machine import database, load, measured_on
 from benchmarks.report.filling import Size, fill
 from benchmarks.report.opening import opening_seconds
-from benchmarks.report.staged import PEAK
+from benchmarks.report.stages import PEAK
 from perftrail import studyfile
 from perftrail.opening import results_database
 
@@ -32,7 +31,7 @@ GOAL_WRITTEN, GOAL_OPENED = 10.0, 2.0
 
 
 def main() -> int:
-    """Fill, write, open, print; the exit code says whether the goals were met."""
+    """Fill, write, open, print. The exit code is 0 if the goals are met."""
     options = _options()
     size = Size(
         revisions=options.revisions,
@@ -68,37 +67,37 @@ def main() -> int:
         }
         print(json.dumps(results, indent=2))
     else:
-        _tell(len(runs), medians, opened, bytes_, _data_bytes(text))
+        _print(len(runs), medians, opened, bytes_, _data_bytes(text))
     return 0 if written and opened and statistics.median(opened) < GOAL_OPENED else 1
 
 
 def _write(study: Path, report: Path, store: str | None) -> dict[str, float]:
-    """Write a report in a separate process, twice: its stages' CPU seconds and its memory, and the time that passes.
+    """Write a report twice, in separate processes: return the CPU seconds of its stages, its memory and the wall time.
 
-    What times the stages loads all modules before the second process starts, so what passes is timed without it.
+    The process that times the stages loads all modules first, so the other process measures the wall time.
     """
     where = ["--store", store] if store else []
-    asked = ["report", "-o", str(report), *where, str(study)]
-    stages: dict[str, float] = json.loads(_run("benchmarks.report.staged", asked).splitlines()[-1])
+    arguments = ["report", "-o", str(report), *where, str(study)]
+    stages: dict[str, float] = json.loads(_run("benchmarks.report.stages", arguments).splitlines()[-1])
     began = time.perf_counter()
-    _run("perftrail", asked)
+    _run("perftrail", arguments)
     return {**stages, "passed": time.perf_counter() - began}
 
 
-def _run(module: str, asked: list[str]) -> str:
-    """Run a module in a separate process, which keeps the byte code of what it loads as any does; give its errors."""
+def _run(module: str, arguments: list[str]) -> str:
+    """Run a module in a separate process, which stores byte code as usual; return its standard error."""
     usual = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    command = [sys.executable, "-m", module, *asked]
+    command = [sys.executable, "-m", module, *arguments]
     return subprocess.run(command, check=True, capture_output=True, text=True, env=usual).stderr
 
 
 def _data_bytes(text: str) -> int:
-    """How much of a page is data."""
+    """Return the number of data bytes of a page."""
     found: list[str] = re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', text, re.DOTALL)
     return sum(len(each.encode()) for each in found)
 
 
-def _tell(times: int, medians: dict[str, float], opened: list[float], page: int, data: int) -> None:
+def _print(times: int, medians: dict[str, float], opened: list[float], page: int, data: int) -> None:
     print(f"{measured_on()}; load {load()}, {times} repetitions")
     for stage, value in medians.items():
         if stage == PEAK:
@@ -118,11 +117,11 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--more", type=int, default=0, help="metrics in each invocation that are not reported"
     )
-    parser.add_argument("--times", type=int, default=5, help="how often the page is written and opened")
+    parser.add_argument("--times", type=int, default=5, help="how many times the page is written and opened")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--study", help="keep the study here, or use the one that was filled here before")
-    parser.add_argument("--store", metavar="URL", help="an empty database of a server, or the study's own")
-    parser.add_argument("--scratch", help="where to put the rest")
+    parser.add_argument("--study", help="create the study here, or use the existing one")
+    parser.add_argument("--store", metavar="URL", help="an empty database of a server, or that of the study")
+    parser.add_argument("--scratch", help="directory for other temporary files")
     parser.add_argument("--json", action="store_true")
     return parser.parse_args()
 

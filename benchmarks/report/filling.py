@@ -1,4 +1,4 @@
-"""A study of a long history with its store full of samples: a real repository, real keys, nothing built."""
+"""A study of a long history with a store full of samples: a real repository and real keys, but no builds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from sqlalchemy import insert
 
-from benchmarks.store.filling import keep_runnables
+from benchmarks.store.filling import store_runnables
 from perftrail import studyfile
 from perftrail.builds.build_runner import local_tools
 from perftrail.measure.build_workers import open_builder
@@ -42,11 +42,11 @@ if TYPE_CHECKING:
 BATCH = 20_000
 NOISE = 0.01
 CHANGES = 6
-"""So many revisions of each benchmark change it, by 5 to 15 %."""
+"""Number of revisions that change each benchmark, by 5 to 15 %."""
 
 STUDY = """\
 [study]
-title = "What became of twenty benchmarks in ten thousand revisions?"
+title = "How did twenty benchmarks change in ten thousand revisions?"
 
 [source]
 kind = "git"
@@ -70,7 +70,7 @@ metrics = {{ seconds = {{ pattern = 'took ([0-9.]+)', unit = "s" }} }}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
-    """How much a store is filled with; `more` metrics beside the one that is reported stand in each invocation."""
+    """The size of a store. Each invocation has one reported metric and `more` others."""
 
     revisions: int
     benchmarks: int
@@ -79,14 +79,14 @@ class Size:
 
     @property
     def samples(self) -> int:
-        """The values of the reported metric."""
+        """The number of values of the reported metric."""
         return self.revisions * self.benchmarks * self.invocations
 
 
 def fill(directory: Path, size: Size, *, seed: int, store: str | None = None) -> Study:
-    """Make a study below an empty directory and fill its store, as if it had been measured on this machine.
+    """Create a study in an empty directory and fill its store, as if this machine had measured it.
 
-    The store is the study's own, or an empty database of a server by its address.
+    The store is that of the study, or an empty database of a server by its address.
     """
     _commit(directory / "history", size.revisions)
     text = STUDY.format(invocations=size.invocations)
@@ -103,7 +103,7 @@ def fill(directory: Path, size: Size, *, seed: int, store: str | None = None) ->
         results.add_machine(machine)
         revisions = sources.searched_source.history()
         inputs = BuildInputs(study, NO_ERAS, sources.pins, sources.others, local_tools(starter).fingerprint)
-        _know(database, study, builder, inputs, revisions)
+        _store_builds(database, study, builder, inputs, revisions)
         rng = np.random.default_rng(seed)
         for batch in _invocations(results, size, machine.id, rng):
             results.add_all(batch)
@@ -111,7 +111,7 @@ def fill(directory: Path, size: Size, *, seed: int, store: str | None = None) ->
 
 
 def _commit(repository: Path, count: int) -> None:
-    """Make a history of so many commits that change one file each."""
+    """Create a history of `count` commits that change one file each."""
     parts = []
     for number in range(1, count + 1):
         message = f"Change number {number}: <b>&amp; more</b>"
@@ -128,10 +128,10 @@ def _commit(repository: Path, count: int) -> None:
     subprocess.run([*git, "reset", "-q", "--hard"], check=True)
 
 
-def _know(
+def _store_builds(
     database: Database, study: Study, builder: Builder, inputs: BuildInputs, revisions: Sequence[Revision]
 ) -> None:
-    """Keep a finished build of every revision, and what each benchmark on it is, by the keys of the real ones."""
+    """Store a finished build of every revision and its runnables, with real keys."""
     builds: list[dict[str, object]] = []
     measured_cells: list[Runnable] = []
     how = recipe_of(study, "plain", [])
@@ -140,14 +140,16 @@ def _know(
         key = builder.key(subject, how)
         built = Built(key=key, artefact=content_key(key), directory=f"builds/{key}/tree", seconds=1.0)
         link = builder.benchmark_build_key(built, steps=(), env={}, files=())
-        made = Prepared(built=built, out=f"builds/{key}/bench", artefact=content_key("nothing"))
-        builds += [_build(key, revision, built), _build(link, revision, made, benchmark=BENCHMARKS)]
-        measured_cells += [_stands(study, cell, made, inputs.origin(cell)) for cell in cells(study, subject)]
+        prepared = Prepared(built=built, out=f"builds/{key}/bench", artefact=content_key("nothing"))
+        builds += [_build(key, revision, built), _build(link, revision, prepared, benchmark=BENCHMARKS)]
+        measured_cells += [
+            _runnable(study, cell, prepared, inputs.origin(cell)) for cell in cells(study, subject)
+        ]
     with database.writing.begin() as connection:
         version = connection.execute(insert(schema.perftrail).values(version="filled")).inserted_primary_key
         assert version is not None
         insert_many(connection, schema.build, [{**row, "perftrail_id": version[0]} for row in builds])
-    keep_runnables(database, measured_cells)
+    store_runnables(database, measured_cells)
 
 
 BENCHMARKS = "every benchmark"
@@ -169,14 +171,14 @@ def _build(
     }
 
 
-def _stands(study: Study, cell: Cell, made: Prepared, origin: Origin) -> Runnable:
+def _runnable(study: Study, cell: Cell, prepared: Prepared, origin: Origin) -> Runnable:
     return Runnable(
-        key=runnable_key(study, cell, made),
+        key=runnable_key(study, cell, prepared),
         revision=cell.subject.revision.id,
         variant=cell.subject.variant,
         benchmark=cell.benchmark,
         point=cell.point,
-        artefact=made.artefact,
+        artefact=prepared.artefact,
         origin=origin,
     )
 
@@ -184,7 +186,7 @@ def _stands(study: Study, cell: Cell, made: Prepared, origin: Origin) -> Runnabl
 def _invocations(
     store: SqlStore, size: Size, machine: str, rng: np.random.Generator
 ) -> Iterator[list[Measurement]]:
-    """Return every invocation, in batches: levels that change now and then, and noise around them."""
+    """Return every invocation, in batches: levels with some changes, and noise."""
     levels = np.ones((size.benchmarks, size.revisions))
     for level in levels:
         for start in rng.integers(1, size.revisions, CHANGES):
@@ -195,14 +197,14 @@ def _invocations(
         values = levels[benchmark, revision] * rng.lognormal(0.0, NOISE, size.invocations)
         for ordinal, value in enumerate(values.tolist()):
             key = InvocationKey(runnable=runnable.key, machine=machine, phase="sample", ordinal=ordinal)
-            beside = {f"more-{metric}": 1.0 for metric in range(size.more)}
+            others = {f"more-{metric}": 1.0 for metric in range(size.more)}
             draw = Draw(block=f"{benchmark} {ordinal}", turn=revision, seed=1 + ordinal)
             batch.append(
                 Measurement(
                     key=key,
                     started="2025-11-21",
                     seconds=value,
-                    values={"seconds": value, **beside},
+                    values={"seconds": value, **others},
                     draw=draw,
                 )
             )

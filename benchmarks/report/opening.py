@@ -1,4 +1,4 @@
-"""How long a page takes to open in a real browser: from the navigation until all is read and the first screen drawn."""
+"""The time to open a page in a real browser: from the navigation until all is read and the first screen is drawn."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ FIRST_SCREEN_DRAWN = """() => {
 
 
 def opening_seconds(page: Path, *, chromium: str, times: int) -> list[float]:
-    """Open a page so many times, each in a fresh context of one browser."""
-    took = []
+    """Open a page repeatedly, each time in a new context of one browser; return the seconds."""
+    seconds = []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         for _ in range(times):
@@ -30,7 +30,7 @@ def opening_seconds(page: Path, *, chromium: str, times: int) -> list[float]:
             began = time.perf_counter()
             opened.goto(page.as_uri(), wait_until="commit")
             opened.wait_for_function(FIRST_SCREEN_DRAWN)
-            took.append(time.perf_counter() - began)
+            seconds.append(time.perf_counter() - began)
             context.close()
         browser.close()
-    return took
+    return seconds

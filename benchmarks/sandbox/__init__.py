@@ -1,1 +1,1 @@
-"""What the sandbox costs an invocation, and whether it changes the values of what runs in it."""
+"""The cost of the sandbox for an invocation, and its effect on measured values."""

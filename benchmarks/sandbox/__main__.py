@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.machine import measured_on
 from benchmarks.markdown import table
-from benchmarks.sandbox.pairs import Row, calibrated, take
+from benchmarks.sandbox.pairs import Row, calibrate_targets, measure_pairs
 from perftrail.measure.sandboxes import Sandboxes
 from perftrail.model.study import Sandbox
 from perftrail.model.wording import quantity
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "sandbox.md"
 BEGIN, END = "<!-- made by benchmarks.sandbox: begin -->", "<!-- made by benchmarks.sandbox: end -->"
-TO_MAKE = 30
+CREATIONS = 30
 
 
 def measure(pairs: int) -> tuple[list[Row], float]:
-    """Take all pairs; also give what making a sandbox takes, in seconds."""
+    """Measure all pairs; also return the seconds to create a sandbox."""
     with tempfile.TemporaryDirectory(dir="/var/tmp") as name, ExitStack() as stack:
         study = Path(name).resolve() / "study"
         results = study / ".perftrail"
@@ -39,23 +39,23 @@ def measure(pairs: int) -> tuple[list[Row], float]:
         outside = stack.enter_context(Launcher())
         sandboxes = Sandboxes(Sandbox(), study_directory=str(study), results=results, outside=outside.start())
         sandboxes.prepare()
-        making = []
-        for _ in range(TO_MAKE):
+        creation_seconds = []
+        for _ in range(CREATIONS):
             began = time.perf_counter()
             with sandboxes.around("run", ()):
-                making.append(time.perf_counter() - began)
+                creation_seconds.append(time.perf_counter() - began)
         inside = stack.enter_context(sandboxes.around("run", ()))
         logs = str(results / "logs")
         rows = [
             row
-            for target in calibrated(outside, program, logs=logs)
-            for row in take(outside, inside, target, pairs=pairs, logs=logs)
+            for target in calibrate_targets(outside, program, logs=logs)
+            for row in measure_pairs(outside, inside, target, pairs=pairs, logs=logs)
         ]
-    return rows, median(making)
+    return rows, median(creation_seconds)
 
 
-def shown(rows: Sequence[Row], seconds_to_make: float, *, pairs: int) -> str:
-    """Write the values for the page."""
+def page_text(rows: Sequence[Row], seconds_to_make: float, *, pairs: int) -> str:
+    """Return the values for the page."""
     units = {"peak_memory": "B", "peak_memory_tree": "B"}
     lines = [
         (
@@ -68,18 +68,18 @@ def shown(rows: Sequence[Row], seconds_to_make: float, *, pairs: int) -> str:
         for row in rows
     ]
     head = ("program", "metric", "outside", "inside / outside", f"{rows[0].ratio.confidence:.1%} interval")
-    told = f"Creating a sandbox takes {quantity(seconds_to_make, 's')} (median of {TO_MAKE})."
-    return f"{measured_on()}; {pairs} pairs of each.\n\n{table([head, *lines])}\n\n{told}\n"
+    creation = f"Creating a sandbox takes {quantity(seconds_to_make, 's')} (median of {CREATIONS})."
+    return f"{measured_on()}; {pairs} pairs of each.\n\n{table([head, *lines])}\n\n{creation}\n"
 
 
 def main() -> None:
-    """Measure, print, and with --write put the values into their page."""
+    """Measure, print, and with --write write the values into their page."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.sandbox", description=__doc__)
     parser.add_argument("--pairs", type=int, default=100)
-    parser.add_argument("--write", action="store_true", help=f"put the values into {PAGE.name}")
+    parser.add_argument("--write", action="store_true", help=f"write the values into {PAGE.name}")
     options = parser.parse_args()
     rows, seconds_to_make = measure(options.pairs)
-    text = shown(rows, seconds_to_make, pairs=options.pairs)
+    text = page_text(rows, seconds_to_make, pairs=options.pairs)
     print(text)
     if options.write:
         before, _, rest = PAGE.read_text().partition(BEGIN)

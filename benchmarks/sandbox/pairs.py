@@ -1,4 +1,4 @@
-"""Pairs of one program's starts, outside and inside a sandbox, taken in turn."""
+"""Pairs of starts of one program, alternately outside and inside a sandbox."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
     from perftrail.stats.comparison import Comparison
 
 METRICS = ("wall", "cpu", "peak_memory", "peak_memory_tree", "overhead")
-"""What is compared; the last is what a start takes beside the program's own time."""
+"""The compared metrics; the last is the time of a start beyond that of the program."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """A program: its name for the page, its words, and how long one start of it takes in seconds."""
+    """A program: its name on the page, its arguments, and the seconds of one start."""
 
     name: str
-    words: tuple[str, ...]
+    arguments: tuple[str, ...]
     seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One metric of one target: what it is outside (the median), and the ratio inside/outside."""
+    """One metric of one target: its median outside, and the ratio inside/outside."""
 
     target: str
     metric: str
@@ -40,14 +40,14 @@ class Row:
     ratio: Comparison
 
 
-def calibrated(starter: Starter, program: str, *, logs: str) -> tuple[Target, ...]:
-    """Return the targets, each with an amount of work that takes about the time it is named for."""
+def calibrate_targets(starter: Starter, program: str, *, logs: str) -> tuple[Target, ...]:
+    """Return the targets, each with an amount of work that takes about the time in its name."""
 
     def of(kind: str, probe: int, seconds: float) -> Target:
         took = sorted(_start(starter, (program, kind, str(probe)), logs).cpu_seconds for _ in range(5))
         amount = max(1, round(probe * seconds / took[2]))
         name = f"{kind}, {seconds * 1e3:.0f} ms"
-        return Target(name=name, words=(program, kind, str(amount)), seconds=seconds)
+        return Target(name=name, arguments=(program, kind, str(amount)), seconds=seconds)
 
     return (
         of("count", 10_000_000, 0.005),
@@ -57,8 +57,10 @@ def calibrated(starter: Starter, program: str, *, logs: str) -> tuple[Target, ..
     )
 
 
-def take(outside: Starter, inside: Starter, target: Target, *, pairs: int, logs: str) -> tuple[Row, ...]:
-    """Start a target so many times on both sides, the order changing with each pair (ABBA)."""
+def measure_pairs(
+    outside: Starter, inside: Starter, target: Target, *, pairs: int, logs: str
+) -> tuple[Row, ...]:
+    """Start a target outside and inside, in alternating order (ABBA); return the compared metrics."""
     found: dict[Starter, list[Mapping[str, float]]] = {outside: [], inside: []}
     for number in range(pairs + 1):
         for starter in (outside, inside) if number % 2 else (inside, outside):
@@ -88,7 +90,7 @@ def _both(
 
 def _values(starter: Starter, target: Target, logs: str) -> dict[str, float]:
     began = time.perf_counter()
-    ran = _start(starter, target.words, logs)
+    ran = _start(starter, target.arguments, logs)
     seconds = time.perf_counter() - began
     found = {
         "wall": ran.wall_seconds,
@@ -99,11 +101,11 @@ def _values(starter: Starter, target: Target, logs: str) -> dict[str, float]:
     return found if ran.tree_memory is None else {**found, "peak_memory_tree": float(ran.tree_memory.bytes)}
 
 
-def _start(starter: Starter, words: tuple[str, ...], logs: str) -> Ran:
-    """Start a program as a study's benchmark is started."""
-    log = f"{logs}/said"
+def _start(starter: Starter, arguments: tuple[str, ...], logs: str) -> Ran:
+    """Start a program like a benchmark of a study."""
+    log = f"{logs}/output"
     command = Command(
-        arguments=words,
+        arguments=arguments,
         environment={},
         directory="/",
         stdout=log,
@@ -113,5 +115,5 @@ def _start(starter: Starter, words: tuple[str, ...], logs: str) -> Ran:
     )
     ran = starter.run(command)
     if ran.ended != Exited(code=0):
-        raise RuntimeError(f"{words}: {ran.ended} {ran.refused}")
+        raise RuntimeError(f"{arguments}: {ran.ended} {ran.refused}")
     return ran

@@ -1,1 +1,1 @@
-"""How fast a store takes and gives samples, what room one needs, and that many writers lose nothing."""
+"""The speed and size of a store, and a check that parallel writers lose nothing."""

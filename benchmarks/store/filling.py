@@ -1,4 +1,4 @@
-"""Outcomes as a long study has them, to fill a store with."""
+"""Fills a store with outcomes like those of a long study."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 
 MACHINE = Machine(id="0123456789abcdef", facts={})
 INVOCATIONS = 30
-"""How often each runnable is run: the default at most."""
+"""Outcomes of each runnable: the default maximum."""
 
 BATCH = 1000
-"""How many outcomes go into one transaction when they come in bulk."""
+"""Outcomes in each transaction when they come in batches."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filled:
-    """What a store was filled with, and how long that took: each outcome by itself, and all that came in batches."""
+    """What a store was filled with, and the times: of each single outcome, and of all batches."""
 
     runnables: list[Runnable]
     outcomes: int
@@ -44,12 +44,12 @@ class Filled:
 
 
 def outcomes_of(samples: int) -> int:
-    """Return how many outcomes have so many values, all metrics together."""
+    """Return the number of outcomes that have `samples` values of all metrics."""
     return max(1, samples // len(MEASURED))
 
 
 def make_runnables(count: int) -> list[Runnable]:
-    """Return as many runnables as a long study has, each at a point of its own."""
+    """Return runnables of different revisions."""
     return [
         Runnable(
             key=content_key(number),
@@ -66,7 +66,7 @@ def make_runnables(count: int) -> list[Runnable]:
 def make_outcomes(
     runnables: Sequence[Runnable], rng: random.Random, machine: Machine = MACHINE
 ) -> Iterator[Measurement]:
-    """Give outcomes as `run` makes them: all metrics that are always measured, interleaved over runnables."""
+    """Return outcomes like those of `run`: all metrics that are always measured, interleaved over runnables."""
     for ordinal in range(INVOCATIONS):
         for runnable in runnables:
             yield Measurement(
@@ -85,14 +85,14 @@ def make_outcomes(
 
 
 def milliseconds(action: Callable[[], object]) -> float:
-    """Return how long an action takes."""
+    """Return the milliseconds that an action takes."""
     began = time.perf_counter()
     action()
     return (time.perf_counter() - began) * 1e3
 
 
-def keep_runnables(database: Database, runnables: Sequence[Runnable]) -> None:
-    """Keep what runnables stand for, all at once: a run keeps each by itself, which takes minutes of so many."""
+def store_runnables(database: Database, runnables: Sequence[Runnable]) -> None:
+    """Store many runnables at once. A run stores them one by one, which would take minutes here."""
     with database.writing.begin() as connection:
         insert_many(connection, schema.runnable, [{"key": each.key} for each in runnables])
         origins = dict.fromkeys(origin_to_json(each.origin) for each in runnables if each.origin)
@@ -115,14 +115,14 @@ def keep_runnables(database: Database, runnables: Sequence[Runnable]) -> None:
 
 
 def fill(database: Database, samples: int, *, seed: int, durable: int = 0) -> Filled:
-    """Fill a store: so many outcomes one by one, each on disk before the next, the rest in batches."""
+    """Fill a store: `durable` outcomes one by one, each on disk before the next, the rest in batches."""
     rng = random.Random(seed)
     wanted = outcomes_of(samples)
     runnables = make_runnables(-(-wanted // INVOCATIONS))
     outcomes = islice(make_outcomes(runnables, rng), wanted)
     with SqlStore(database) as store:
         store.add_machine(MACHINE)
-        keep_runnables(database, runnables)
+        store_runnables(database, runnables)
         single = []
         for outcome in islice(outcomes, durable):
             single.append(milliseconds(lambda: store.add(outcome)))  # noqa: B023 - called at once

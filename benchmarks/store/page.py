@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     Record = Mapping[str, Any]
-    """What a benchmark printed as JSON."""
+    """The JSON output of a benchmark."""
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "stores.md"
 
@@ -35,7 +35,7 @@ REPORTS = """\
 
 
 def page(results: Sequence[Record]) -> str:
-    """Return the whole page of what the benchmarks printed."""
+    """Return the whole page from the output of the benchmarks."""
     stores = [each for each in results if "durable_median_ms" in each]
     served = [each for each in results if "pages" in each]
     reports = [each for each in results if "report" in each]
@@ -56,7 +56,7 @@ def page(results: Sequence[Record]) -> str:
 
 
 def read(files: Sequence[str]) -> list[Record]:
-    """Read what the benchmarks printed into files."""
+    """Read files with the output of the benchmarks."""
     return [json.loads(Path(file).read_text(encoding="utf-8")) for file in files]
 
 
@@ -73,12 +73,12 @@ def _name(record: Record) -> str:
 
 
 def _pages(found: Sequence[Record]) -> str:
-    """Return a table with a line for each kind of page, and for each result a column of each way of asking."""
+    """Return a table with a line for each kind of page, and a column for each result and way of requesting."""
     ways = [(each, how) for each in found for how in each["pages"]]
     head = ["page", *(f"{each['database'].split()[0]}, {_short(how)}" for each, how in ways)]
     kinds = list(dict.fromkeys(kind for each, how in ways for kind in each["pages"][how]))
     return table(
-        [head, *([kind, *(_spent(each["pages"][how].get(kind)) for each, how in ways)] for kind in kinds)]
+        [head, *([kind, *(_times(each["pages"][how].get(kind)) for each, how in ways)] for kind in kinds)]
     )
 
 
@@ -86,7 +86,7 @@ def _short(how: str) -> str:
     return "during writes" if "written" in how else how
 
 
-def _spent(times: Record | None) -> str:
+def _times(times: Record | None) -> str:
     return "" if times is None else f"{times['median_ms']:.0f}, {times['p95_ms']:.0f}"
 
 

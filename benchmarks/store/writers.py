@@ -1,6 +1,6 @@
-"""Many writers into one server's database at once, each a process and a machine of its own; then each is counted.
+"""Parallel writers into the database of one server, each a separate process and machine, and the counts of their rows.
 
-What a writer puts in comes from its number alone, so that whoever counts knows what must be there.
+The outcomes of a writer depend only on its number, so the counts can be checked.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ if TYPE_CHECKING:
 WRITERS = 8
 
 ADDRESS = "PERFTRAIL_BENCHMARK_STORE"
-"""The variable by which a writer is told the address: others can read a process's arguments."""
+"""The environment variable with the address for a writer: other users can read the arguments of a process."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counted:
-    """What many writers did: `missing` and `different` are outcomes that are not there as they were put in."""
+class WriterCounts:
+    """The counts of the writers. `missing` and `different` are numbers of outcomes that are not stored as written."""
 
     writers: int
     samples: int
     outcomes: int
     missing: int
     different: int
-    unasked: int
+    unexpected: int
     seconds: float
     samples_rate: float
 
 
-def write_at_once(location: str, *, samples: int, writers: int) -> Counted:
-    """Let so many processes write so many samples together, outcome by outcome, and compare what is there."""
+def write_in_parallel(location: str, *, samples: int, writers: int) -> WriterCounts:
+    """Write `samples` with parallel processes, outcome by outcome, and compare the stored outcomes."""
     each = outcomes_of(samples // writers) + 1
     environment = os.environ | {ADDRESS: location, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     began = time.perf_counter()
@@ -59,31 +59,31 @@ def write_at_once(location: str, *, samples: int, writers: int) -> Counted:
     seconds = time.perf_counter() - began
     if any(codes):
         raise SystemExit(f"a writer failed: {codes}")
-    missing = different = unasked = 0
+    missing = different = unexpected = 0
     with open_store(location, access="read") as store:
         for number in range(writers):
             wanted = {outcome.key: outcome for outcome in outcomes_by(number, each)}
             keys = list(dict.fromkeys(key.runnable for key in wanted))
-            held = store.outcomes(keys, machine(number).id)
-            found = {outcome.key: outcome for group in held.values() for outcome in group}
+            stored = store.outcomes(keys, machine(number).id)
+            found = {outcome.key: outcome for group in stored.values() for outcome in group}
             missing += len(wanted.keys() - found.keys())
-            unasked += len(found.keys() - wanted.keys())
+            unexpected += len(found.keys() - wanted.keys())
             different += sum(found[key] != wanted[key] for key in wanted.keys() & found.keys())
     total = writers * each
-    return Counted(
+    return WriterCounts(
         writers=writers,
         samples=total * len(MEASURED),
         outcomes=total,
         missing=missing,
         different=different,
-        unasked=unasked,
+        unexpected=unexpected,
         seconds=seconds,
         samples_rate=total * len(MEASURED) / seconds,
     )
 
 
 def write(number: int, outcomes: int) -> None:
-    """Be one of the writers: put outcomes in one by one, as a run does."""
+    """Act as one of the writers: store outcomes one by one, like a run."""
     with open_shared(
         os.environ[ADDRESS], machine=machine(number).id, wait=False, on_wait=lambda _: None
     ) as store:
@@ -95,11 +95,11 @@ def write(number: int, outcomes: int) -> None:
 
 
 def machine(number: int) -> Machine:
-    """Return the machine that a writer is."""
+    """Return the machine of a writer."""
     return Machine(id=f"{number:016x}", facts={"name": f"writer {number}"})
 
 
 def outcomes_by(number: int, outcomes: int) -> Iterator[Measurement]:
-    """Return what a writer puts in."""
+    """Return the outcomes of a writer."""
     runnables = make_runnables(-(-outcomes // INVOCATIONS))
     return islice(make_outcomes(runnables, random.Random(number), machine(number)), outcomes)

@@ -1,1 +1,1 @@
-"""How often a tool calls two equal programs different, and how often it sees a real difference."""
+"""How often a tool reports a difference of two equal programs, and how often it finds a real difference."""

@@ -1,8 +1,8 @@
-"""`python -m benchmarks.verdicts`: equal programs and different ones, judged by every tool in one run.
+"""`python -m benchmarks.verdicts`: equal and different programs, compared by every tool in one run.
 
-With `--busy` (the default) one CPU is kept busy meanwhile. Each trial asks every tool in turn about the same two
-commands, so that all of them see the same machine. With `--into FILE` each trial is written there as soon as it is
-judged, and a run that was cut short goes on from what the file holds.
+With `--busy` (the default) one CPU is kept busy meanwhile. In each trial, every tool compares the same two commands, so
+all tools get the same conditions. With `--into FILE` each finished trial is stored there, and an interrupted run
+continues from the file.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 import click
 
 from benchmarks.planted import SOURCE, busy_cpu, calibrate
-from benchmarks.verdicts.counted import count
+from benchmarks.verdicts.counts import count
 from benchmarks.verdicts.ledger import Entry, Ledger
 from benchmarks.verdicts.page import PAGE, page
 from benchmarks.verdicts.tools import Tool, installed
@@ -30,10 +30,14 @@ TIMES = ("wall", "cpu")
 @click.option("--effect", "effects", multiple=True, type=float, default=(0.0, 0.05), help="True differences.")
 @click.option("--milliseconds", default=10.0, help="How long the program takes.")
 @click.option("--busy/--quiet", default=True, help="Whether a CPU is kept busy meanwhile.")
-@click.option("--most", default=150, help="At most so many pairs for perftrail.")
-@click.option("--threshold", default=None, help="The smallest change that perftrail is to see, as `0.5`.")
+@click.option("--most", default=150, help="The maximum number of pairs for perftrail.")
 @click.option(
-    "--into", type=click.Path(dir_okay=False, path_type=Path), help="Keep each trial here; go on from it."
+    "--threshold", default=None, help="The smallest change that perftrail looks for, such as `0.5`."
+)
+@click.option(
+    "--into",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Store each trial here; continue from the stored trials.",
 )
 @click.option("--write", is_flag=True, help=f"Write the page {PAGE.name}.")
 def main(
@@ -46,7 +50,7 @@ def main(
     into: Path | None,
     write: bool,
 ) -> None:
-    """Judge a program against itself and against a slower one, with every tool that is installed."""
+    """Compare a program with itself and with a slower one, with every installed tool."""
     with tempfile.TemporaryDirectory() as directory:
         program = str(Path(directory, "loop"))
         subprocess.run(["cc", "-O2", "-o", program, str(SOURCE)], check=True)
@@ -56,7 +60,7 @@ def main(
         with busy_cpu(program, wanted=busy):
             for effect in effects:
                 _campaign(program, steps, effect, trials, tools, ledger)
-    counted = [
+    counts = [
         count(entries, metric)
         for effect in effects
         for tool in tools
@@ -65,8 +69,8 @@ def main(
         if not effect or metric in TIMES
     ]
     if write:
-        PAGE.write_text(page(counted, milliseconds=milliseconds, busy=busy, most=most))
-    for row in counted:
+        PAGE.write_text(page(counts, milliseconds=milliseconds, busy=busy, most=most))
+    for row in counts:
         click.echo(
             f"{row.effect:>6.1%}  {row.tool:<26} {row.metric:<11} "
             f"right {row.right:>3}  wrong {row.wrong:>3}  undecided {row.undecided:>3}  "
@@ -82,15 +86,15 @@ def _campaign(
         for tool in tools:
             if len(ledger.of(effect, tool.name)) > number:
                 continue
-            begun = time.monotonic()
-            judged = tool.judge(first, second)
+            began = time.monotonic()
+            judgement = tool.judge(first, second)
             ledger.add(
                 Entry(
                     effect=effect,
                     tool=tool.name,
-                    verdicts=judged.verdicts,
-                    pairs=judged.pairs,
-                    seconds=time.monotonic() - begun,
+                    verdicts=judgement.verdicts,
+                    pairs=judgement.pairs,
+                    seconds=time.monotonic() - began,
                 )
             )
         sys.stderr.write(f"\r{effect:.0%}: {number + 1} of {trials} trials")

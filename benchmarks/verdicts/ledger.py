@@ -1,4 +1,4 @@
-"""What each trial said, kept as soon as it is known."""
+"""The verdicts of each trial, stored immediately."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Ledger:
         return [each for each in self._entries if (each.effect, each.tool) == (effect, tool)]
 
     def add(self, entry: Entry) -> None:
-        """Keep an entry, in the file first."""
+        """Add an entry; it is written to the file first."""
         if self._file:
             with self._file.open("a") as stream:
                 stream.write(json.dumps(asdict(entry)) + "\n")

@@ -1,4 +1,4 @@
-/* So many steps of a xorshift generator: a program whose work is a number on its command line. */
+/* Steps of a xorshift generator; the argument is their number. */
 #include <stdint.h>
 #include <stdlib.h>
 

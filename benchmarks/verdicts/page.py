@@ -11,13 +11,13 @@ from benchmarks.markdown import table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from benchmarks.verdicts.counted import Counted
+    from benchmarks.verdicts.counts import VerdictCounts
 
 PAGE = Path(__file__).parents[1] / "results" / "verdicts.md"
 
 HEAD = ("true difference", "tool", "metric", "right", "wrong", "undecided", "of", "pairs", "seconds")
 
-WORDS = """\
+TEXT = """\
 Each trial runs every tool on the same two commands. One is a program that computes for {milliseconds:g} ms.
 The other is the same program (no difference), or a program that computes longer by the true difference.
 {busy}The counts are of verdicts as the tool prints them.
@@ -35,19 +35,19 @@ with "unable to open perf event" on this machine, which has no hardware counters
 """
 
 
-def page(counted: Sequence[Counted], *, milliseconds: float, busy: bool, most: int) -> str:
+def page(counts: Sequence[VerdictCounts], *, milliseconds: float, busy: bool, most: int) -> str:
     """Return the whole page."""
-    kept_busy = "Another process keeps the other CPU busy. " if busy else ""
+    busy_text = "Another process keeps the other CPU busy. " if busy else ""
     return (
         "<!-- made by `python -m benchmarks.verdicts --write`: do not edit -->\n\n"
         "# Results of verdicts\n\n"
         f"{measured_on()}.\n\n"
-        f"{WORDS.format(milliseconds=milliseconds, busy=kept_busy, most=most)}\n"
-        f"{table([HEAD, *(_cells(row) for row in counted)])}\n"
+        f"{TEXT.format(milliseconds=milliseconds, busy=busy_text, most=most)}\n"
+        f"{table([HEAD, *(_cells(row) for row in counts)])}\n"
     )
 
 
-def _cells(row: Counted) -> tuple[str, ...]:
+def _cells(row: VerdictCounts) -> tuple[str, ...]:
     return (
         f"{row.effect:.0%}" if row.effect else "none",
         row.tool,

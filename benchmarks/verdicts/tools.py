@@ -1,4 +1,4 @@
-"""Each tool's verdict of two commands, as its own users get it."""
+"""The verdict of each tool on two commands, as its users get it."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from typing import Any, Protocol
 from scipy.stats import ttest_ind
 
 WELCH_LEVEL = 0.05
-"""What hyperfine's own script for Welch's test calls significant."""
+"""The level of significance in hyperfine's script for Welch's test."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
-    """A verdict of the second command against the first, by metric, and how many pairs of starts it took."""
+class Judgement:
+    """The verdict on the second command against the first, by metric, and the number of pairs."""
 
     verdicts: dict[str, str]
     pairs: int
@@ -31,24 +31,24 @@ class Tool(Protocol):
 
     @property
     def name(self) -> str:
-        """What the tool is called in the table."""
+        """The name of the tool in the table."""
         ...
 
-    def judge(self, first: str, second: str) -> Judged:
+    def judge(self, first: str, second: str) -> Judgement:
         """Compare two commands."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Perftrail:
-    """`perftrail measure` as it comes: wall and CPU time, at most so many pairs."""
+    """`perftrail measure` with its defaults: wall and CPU time, at most `most` pairs."""
 
     most: int = 150
     threshold: str | None = None
     name: str = "perftrail measure"
 
-    def judge(self, first: str, second: str) -> Judged:
-        """Take the verdicts from its JSON."""
+    def judge(self, first: str, second: str) -> Judgement:
+        """Return the verdicts from its JSON."""
         command = [
             sys.executable,
             "-m",
@@ -61,20 +61,20 @@ class Perftrail:
             first,
             second,
         ]
-        told = _json(command)
-        verdicts = {each["metric"]: each["verdict"] for each in told["comparison"]}
-        return Judged(verdicts=verdicts, pairs=told["results"][0]["invocations"])
+        result = _json(command)
+        verdicts = {each["metric"]: each["verdict"] for each in result["comparison"]}
+        return Judgement(verdicts=verdicts, pairs=result["results"][0]["invocations"])
 
 
 @dataclass(frozen=True, slots=True)
 class Hyperfine:
-    """hyperfine with its script's Welch test at p < .05, twelve runs of each."""
+    """hyperfine with the Welch test of its script at p < .05, twelve runs of each."""
 
     program: str = "hyperfine"
     runs: int = 12
     name: str = "hyperfine, Welch p < .05"
 
-    def judge(self, first: str, second: str) -> Judged:
+    def judge(self, first: str, second: str) -> Judgement:
         """Run both, one after the other as hyperfine does, and test the times."""
         with tempfile.TemporaryDirectory() as directory:
             file = Path(directory, "times.json")
@@ -92,26 +92,28 @@ class Hyperfine:
             ]
             subprocess.run(command, check=True, capture_output=True)
             results = json.loads(file.read_text())["results"]
-        ours, theirs = results[0]["times"], results[1]["times"]
-        p_value = float(ttest_ind(ours, theirs, equal_var=False).pvalue)
-        slower = sum(theirs) / len(theirs) > sum(ours) / len(ours)
+        before, after = results[0]["times"], results[1]["times"]
+        p_value = float(ttest_ind(before, after, equal_var=False).pvalue)
+        slower = sum(after) / len(after) > sum(before) / len(before)
         different = "slower" if slower else "faster"
-        return Judged(verdicts={"wall": different if p_value < WELCH_LEVEL else "unclear"}, pairs=self.runs)
+        return Judgement(
+            verdicts={"wall": different if p_value < WELCH_LEVEL else "unclear"}, pairs=self.runs
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Pyperf:
     """`pyperf command` of both, then `pyperf compare_to`, with its default test at 95 %.
 
-    One loop for each value: left to itself, pyperf runs this program 16 times for each value and takes 23 s a trial.
+    One loop for each value: by default, pyperf runs this program 16 times for each value and takes 23 s for a trial.
     """
 
     processes: int = 5
     values: int = 6
     name: str = "pyperf compare_to, -l 1"
 
-    def judge(self, first: str, second: str) -> Judged:
-        """Let pyperf measure and compare."""
+    def judge(self, first: str, second: str) -> Judgement:
+        """Measure and compare with pyperf."""
         with tempfile.TemporaryDirectory() as directory:
             files = [str(Path(directory, name)) for name in ("first.json", "second.json")]
             for file, command in zip(files, (first, second), strict=True):
@@ -132,13 +134,13 @@ class Pyperf:
                 ]
                 subprocess.run([sys.executable, "-m", "pyperf", *run], check=True, capture_output=True)
             compare = [sys.executable, "-m", "pyperf", "compare_to", *files]
-            told = subprocess.run(compare, check=True, capture_output=True, text=True).stdout
-        verdict = next((word for word in ("faster", "slower") if word in told), "unclear")
-        return Judged(verdicts={"wall": verdict}, pairs=self.values * self.processes)
+            output = subprocess.run(compare, check=True, capture_output=True, text=True).stdout
+        verdict = next((word for word in ("faster", "slower") if word in output), "unclear")
+        return Judgement(verdicts={"wall": verdict}, pairs=self.values * self.processes)
 
 
 def installed(most: int, threshold: str | None) -> list[Tool]:
-    """Every tool that can be asked here; pyperf counts when it is installed beside perftrail."""
+    """Return every installed tool; pyperf must be in the environment of perftrail."""
     tools: list[Tool] = [Perftrail(most, threshold)]
     if shutil.which("hyperfine"):
         tools.append(Hyperfine())

@@ -1,1 +1,1 @@
-"""How quick the dashboard's pages are over a store that is full."""
+"""The times of the dashboard's pages with a full store."""

@@ -1,11 +1,11 @@
-"""``python -m benchmarks.web``: the times of the dashboard's pages over a store of millions of samples.
+"""``python -m benchmarks.web``: the times of the dashboard's pages with a store of millions of samples.
 
-The store is that of a study with real keys and nothing built, in a file or, with ``--store``, in an empty database of a
-server. `perftrail serve` is started as a process of its own; each kind of page is options for many times in a random
-order, each time about something else, first alone and then by several at once. With ``--renew``, another process
-adds to the store all the while, and it is read anew again and again behind the pages. Times are from the first byte
-sent to the last one received; the goal is a 95th percentile of 200 ms for each. ``python -m benchmarks.store page``
-makes a page of what ``--json`` prints.
+The store is that of a study with real keys but no builds, in a file or, with ``--store``, in an empty database of a
+server. `perftrail serve` runs in a separate process. Each kind of page is requested many times in a random order, each
+time for another subject, first one by one and then in parallel. With ``--renew``, another process adds to the store
+meanwhile, and the server reads it again repeatedly. Times are from the first byte sent to the last byte received; the
+goal is a 95th percentile of 200 ms for each. ``python -m benchmarks.store page`` creates a page from the output of
+``--json``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import httpx2 as httpx
 from benchmarks.machine import database, load, measured_on
 from benchmarks.report.filling import Size, fill
 from benchmarks.store.writers import ADDRESS
-from benchmarks.web.asking import Asking, ready
+from benchmarks.web.page_times import PageRequests, ready
 from benchmarks.web.serving import serving
 from perftrail import studyfile
 from perftrail.model.measurement import InvocationKey, Measurement
@@ -41,11 +41,11 @@ if TYPE_CHECKING:
 GOAL_MS = 200.0
 ADDING_SECONDS = 0.5
 READINGS = 2
-"""So often the store is read anew while pages are options for."""
+"""Number of times that the store is read again during the requests."""
 
 
 def main() -> int:
-    """Fill, serve, ask, print; the exit code says whether the goal was met."""
+    """Fill, serve, request, print. The exit code is 0 if the goal is met."""
     if sys.argv[1:2] == ["writer"]:
         _write(os.environ[ADDRESS])
         return 0
@@ -67,27 +67,27 @@ def main() -> int:
     if options.json:
         print(json.dumps(results, indent=2))
     else:
-        _tell(results)
+        _print(results)
     kinds = [each for times in results["pages"].values() for each in times.values()]
     return int(any(each["p95_ms"] >= GOAL_MS for each in kinds))
 
 
 def _measure(directory: Path, options: argparse.Namespace) -> dict[str, Any]:
-    """Serve a study that is full, and ask."""
+    """Serve a full study, and request its pages."""
     location = results_database(studyfile.load(str(directory / "perftrail.toml")), options.store)
     where = ["--store", options.store] if options.store else []
     with (
-        serving(directory, *where, program="benchmarks.web.restless") as served,
+        serving(directory, *where, program="benchmarks.web.without_pauses") as served,
         httpx.Client(base_url=served.address, timeout=60.0) as client,
     ):
         first = ready(client)
         print(f"read in {first:.0f} s", file=sys.stderr)
-        asking = Asking(client)
-        found = {"one at a time": asking.times(options.times)}
-        found[f"{options.at_once} at once"] = asking.times(options.times, at_once=options.at_once)
+        requests = PageRequests(client)
+        found = {"one at a time": requests.times(options.times)}
+        found[f"{options.at_once} at once"] = requests.times(options.times, parallel=options.at_once)
         if options.renew:
             with _writing(location):
-                found["while the store is written and read anew"] = asking.times_while_reading(READINGS)
+                found["while the store is written and read anew"] = requests.times_while_reading(READINGS)
         peak = _peak_memory_bytes(served.process)
     return {
         "database": database(location),
@@ -100,7 +100,7 @@ def _measure(directory: Path, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _peak_memory_bytes(process: int) -> int:
-    """How much memory a process had at most so far."""
+    """Return the peak memory of a process so far."""
     status = Path(f"/proc/{process}/status").read_text()
     [peak] = (line.split()[1] for line in status.splitlines() if line.startswith("VmHWM:"))
     return int(peak) * 1024
@@ -108,7 +108,7 @@ def _peak_memory_bytes(process: int) -> int:
 
 @contextmanager
 def _writing(location: str) -> Iterator[None]:
-    """Have another process add a start to the store again and again."""
+    """Run another process that adds invocations to the store repeatedly."""
     command = [sys.executable, "-m", "benchmarks.web", "writer"]
     with subprocess.Popen(command, env=os.environ | {ADDRESS: location}) as writer:
         try:
@@ -118,7 +118,7 @@ def _writing(location: str) -> Iterator[None]:
 
 
 def _write(location: str) -> None:
-    """Be who adds, until ended."""
+    """Add invocations until terminated."""
     with open_store(location, access="write") as store:
         runnables = [each.key for each in store.runnables()]
         ordinal = int(time.time())
@@ -134,11 +134,11 @@ def _write(location: str) -> None:
             time.sleep(ADDING_SECONDS)
 
 
-def _tell(results: Mapping[str, Any]) -> None:
+def _print(results: Mapping[str, Any]) -> None:
     """Print the median and the 95th percentile of each kind of page."""
     memory = results["peak_memory_bytes"] / 2**30
     first = results["first_read_seconds"]
-    print(f"{results['measured_on']}; load {results['load']}; {results['database']}")
+    print(f"{results['taken']}; load {results['load']}; {results['database']}")
     print(f"first read in {first:.1f} s, {memory:.1f} GiB at most")
     for how, times in results["pages"].items():
         print(f"\n{how:40} {'median':>9} {'p95':>9} {'worst':>9}")
@@ -156,13 +156,13 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--revisions", type=int, default=10_000)
     parser.add_argument("--benchmarks", type=int, default=20)
     parser.add_argument("--invocations", type=int, default=5, help="of each benchmark of each revision")
-    parser.add_argument("--more", type=int, default=9, help="metrics beside the one that is shown")
-    parser.add_argument("--times", type=int, default=40, help="of each kind of page")
+    parser.add_argument("--more", type=int, default=9, help="metrics in addition to the displayed one")
+    parser.add_argument("--times", type=int, default=40, help="requests for each kind of page")
     parser.add_argument("--at-once", type=int, default=4)
-    parser.add_argument("--renew", action="store_true", help="also while the store is written")
-    parser.add_argument("--study", help="a directory to fill, or that is full already; kept")
-    parser.add_argument("--store", metavar="URL", help="an empty database of a server, or the study's own")
-    parser.add_argument("--scratch", help="where to fill a store otherwise")
+    parser.add_argument("--renew", action="store_true", help="also request while the store is written")
+    parser.add_argument("--study", help="a directory to fill, or a filled one; it stays")
+    parser.add_argument("--store", metavar="URL", help="an empty database of a server, or that of the study")
+    parser.add_argument("--scratch", help="directory for the store without --study")
     parser.add_argument("--json", action="store_true")
     return parser.parse_args()
 

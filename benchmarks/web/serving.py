@@ -1,4 +1,4 @@
-"""Starts a dashboard as a process of its own."""
+"""Starts a dashboard in a separate process."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Served:
-    """Where a dashboard listens, and its process."""
+    """The address of a dashboard, and its process."""
 
     address: str
     process: int
 
 
 @contextmanager
-def serving(directory: Path, *words: str, program: str = "perftrail") -> Iterator[Served]:
-    """Serve a study, or all below a directory, at a port that is free; `program` is the module that is the command."""
-    command = [sys.executable, "-m", program, "serve", "--port", "0", *words, str(directory)]
+def serving(directory: Path, *options: str, program: str = "perftrail") -> Iterator[Served]:
+    """Serve a study, or all below a directory, at a free port; `program` is the module of the command."""
+    command = [sys.executable, "-m", program, "serve", "--port", "0", *options, str(directory)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         try:

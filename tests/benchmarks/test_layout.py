@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from benchmarks.layout import __main__ as campaign
 from benchmarks.layout import history as histories
 from benchmarks.layout.c_source import read_source
-from benchmarks.layout.counted import Entry, rate, rows
+from benchmarks.layout.counts import Entry, rate, rows
 from benchmarks.layout.edits import KINDS, slower
 from benchmarks.layout.history import History
 from benchmarks.layout.methods import WELCH_RUNS, pinpoint, welch
@@ -25,7 +25,7 @@ from benchmarks.layout.projects import LINK_ORDER, PROJECTS, Project
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from benchmarks.layout.counted import Truth
+    from benchmarks.layout.counts import Truth
     from benchmarks.layout.methods import Floats
 
 SOURCE = r"""
@@ -67,7 +67,7 @@ int main(int count, char **words)
 """
 
 TINY = Project(
-    sources=("*.c",), main="tiny.c", arguments="{input} {input}", work=lambda: b"", shown="{input}"
+    sources=("*.c",), main="tiny.c", arguments="{input} {input}", work=lambda: b"", printing="{input}"
 )
 
 

@@ -1,4 +1,4 @@
-"""Verdicts, counted against the truth."""
+"""The counts of verdicts against the truth."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counted:
-    """One tool's verdicts on one metric at one true difference; `pairs` and `seconds` are means of a trial."""
+class VerdictCounts:
+    """The verdicts of one tool on one metric at one true difference; `pairs` and `seconds` are means of the trials."""
 
     effect: float
     tool: str
@@ -32,12 +32,12 @@ class Counted:
         return self.trials - self.right - self.wrong
 
 
-def count(entries: Sequence[Entry], metric: str) -> Counted:
-    """Count verdicts: of equal programs any difference is wrong, of different ones the other direction."""
+def count(entries: Sequence[Entry], metric: str) -> VerdictCounts:
+    """Count verdicts: any difference is wrong for equal programs, and the wrong direction for different ones."""
     verdicts = Counter(each.verdicts[metric] for each in entries)
     called = {"faster": verdicts["faster"], "slower": verdicts["slower"]}
     effect = entries[0].effect
-    return Counted(
+    return VerdictCounts(
         effect=effect,
         tool=entries[0].tool,
         metric=metric,

@@ -1,7 +1,7 @@
-"""``python -m benchmarks.report.staged …``: the command line itself, with the time of its stages on standard error.
+"""``python -m benchmarks.report.stages …``: the perftrail command, with the times of its stages on standard error.
 
-Times are of the process's own CPU, a stage's inner stages counted in it; that of the second process, which looks for
-change points and draws, is told as a whole. The last value is the peak memory of this one in bytes.
+Times are CPU times of this process; that of a stage includes its inner stages. The second process, which finds change
+points and draws, has one total time. The last value is the peak memory of this process in bytes.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 STAGES = {
-    "look the builds and cells up": "perftrail.results.measured.MeasuredHere.__init__",
+    "look up the builds and cells": "perftrail.results.measured.MeasuredHere.__init__",
     "read the samples": "perftrail.store.sql.SqlStore.samples",
-    "hand every metric out for change points": "perftrail.present.report.gathered.begin_changes",
+    "start the search for change points": "perftrail.present.report.gathered.begin_changes",
     "wait for the change points": "perftrail.results.changes.PendingChanges.outcome",
-    "gather all of that": "perftrail.present.report.report.gather",
-    "put the page together": "perftrail.present.report.report.make_report",
+    "gather all data": "perftrail.present.report.report.gather",
+    "create the page": "perftrail.present.report.report.make_report",
     "wait for the charts": "perftrail.present.html_page.Drawings.drawn",
     "write their images": "perftrail.present.html_page.write_images",
     "write the page": "perftrail.present.html_page.to_html",
 }
-"""What each stage is called, and the function that it is."""
+"""The name of each stage, and its function."""
 
 PEAK = "peak_memory_bytes"
 
 
 def main() -> None:
-    """Run perftrail with the arguments given, its stages timed."""
+    """Run perftrail with the arguments of this command, and time its stages."""
     spent = dict.fromkeys(STAGES, 0.0)
     for stage, function in STAGES.items():
         _time(function, functools.partial(_add, spent, stage))
@@ -47,8 +47,8 @@ def main() -> None:
     finally:
         used = os.times()
         spent["this process"] = used.user + used.system
-        spent["processes beside it"] = used.children_user + used.children_system
-        spent["everything"] = spent["this process"] + spent["processes beside it"]
+        spent["other processes"] = used.children_user + used.children_system
+        spent["everything"] = spent["this process"] + spent["other processes"]
         spent[PEAK] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         print(json.dumps(spent), file=sys.stderr)
 
@@ -57,8 +57,8 @@ def _add(spent: dict[str, float], stage: str, seconds: float) -> None:
     spent[stage] += seconds
 
 
-def _time(name: str, told: Callable[[float], None]) -> None:
-    """Put a function in place of one that is reached by its dotted name: the same, and its time is told."""
+def _time(name: str, on_end: Callable[[float], None]) -> None:
+    """Replace the function with this dotted name by one that also passes its CPU time to `on_end`."""
     parts = name.split(".")
     owner: object = importlib.import_module(".".join(parts[:-1] if parts[-2].islower() else parts[:-2]))
     if not parts[-2].islower():
@@ -71,7 +71,7 @@ def _time(name: str, told: Callable[[float], None]) -> None:
         try:
             return whole(*arguments, **named)
         finally:
-            told(time.process_time() - began)
+            on_end(time.process_time() - began)
 
     setattr(owner, parts[-1], timed)
 

@@ -1,4 +1,4 @@
-"""One writer into one store, and what reports and searches read of it."""
+"""One writer into one store, and the reads of reports and searches."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from perftrail.model.measurement import Runnable
 
 PART = 1000
-"""So many runnables are read at a time where all are: ten million samples at once would take gigabytes."""
+"""Runnables in each part when all are read: ten million samples at once would need gigabytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Results:
-    """What the store took and gave; rates are a second's, times in milliseconds."""
+    """The speed and size of a store; rates are per second, times in milliseconds."""
 
     samples: int
     outcomes: int
@@ -48,7 +48,7 @@ class Results:
 
 
 def measure(location: str, *, samples: int, durable: int, seed: int) -> Results:
-    """Fill a store that is not there yet, or empty, and read it again."""
+    """Fill a new or empty store, and read it again."""
     filled = fill(to_write(location), samples, seed=seed, durable=durable)
     size = count(location).size_bytes
     in_batches = filled.outcomes - len(filled.single_ms)
@@ -75,7 +75,7 @@ def measure(location: str, *, samples: int, durable: int, seed: int) -> Results:
 
 
 def read(location: str, runnables: Sequence[Runnable], rng: random.Random, samples: int) -> dict[str, float]:
-    """Time what reports and searches read: one runnable, a hundred, one metric of all, and everything."""
+    """Measure the reads of reports and searches: one runnable, a hundred, one metric of all, and everything."""
     keys = [runnable.key for runnable in runnables]
     with open_store(location, access="read") as store:
 

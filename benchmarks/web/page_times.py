@@ -1,4 +1,4 @@
-"""Asks a dashboard for each kind of page again and again, each time about something else, and takes the times."""
+"""Requests each kind of page of a dashboard repeatedly, each time for another subject, and measures the times."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ PATIENCE_SECONDS = 1800.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spent:
-    """How long a kind of page took, in milliseconds, of so many that were asked for."""
+class PageTimes:
+    """The times of one kind of page, in milliseconds, and the number of requests."""
 
     count: int
     median_ms: float
@@ -27,14 +27,14 @@ class Spent:
     worst_ms: float
 
 
-def spent(times: Sequence[float]) -> Spent:
-    """Sum some times up.
+def summarise_times(times: Sequence[float]) -> PageTimes:
+    """Return the summary of times.
 
-    >>> spent([3.0, 1.0, 2.0])
-    Spent(count=3, median_ms=2.0, p95_ms=3.0, worst_ms=3.0)
+    >>> summarise_times([3.0, 1.0, 2.0])
+    PageTimes(count=3, median_ms=2.0, p95_ms=3.0, worst_ms=3.0)
     """
     ordered = sorted(times)
-    return Spent(
+    return PageTimes(
         count=len(ordered),
         median_ms=statistics.median(ordered),
         p95_ms=ordered[-(-len(ordered) * 95 // 100) - 1],
@@ -43,7 +43,7 @@ def spent(times: Sequence[float]) -> Spent:
 
 
 def ready(client: httpx.Client) -> float:
-    """Wait until the store was read; give the seconds that took."""
+    """Wait until the store was read; return the seconds."""
     began = time.monotonic()
     while client.get("/", follow_redirects=True).headers.get("refresh"):
         if time.monotonic() - began > PATIENCE_SECONDS:
@@ -52,8 +52,8 @@ def ready(client: httpx.Client) -> float:
     return time.monotonic() - began
 
 
-class Asking:
-    """Addresses of each kind of page, each about something else every time."""
+class PageRequests:
+    """Requests for each kind of page, each time for another subject."""
 
     def __init__(self, client: httpx.Client) -> None:
         self._client = client
@@ -86,44 +86,44 @@ class Asking:
             "API: live": f"{self._api}/live",
         }
 
-    def times(self, times: int, *, at_once: int = 1) -> Mapping[str, Spent]:
-        """Ask for each kind of page so often; give how long each took."""
-        asked = [each for _ in range(times) for each in self._addresses().items()]
-        self._rng.shuffle(asked)
+    def times(self, times: int, *, parallel: int = 1) -> Mapping[str, PageTimes]:
+        """Request each kind of page `times` times; return their times."""
+        addresses = [each for _ in range(times) for each in self._addresses().items()]
+        self._rng.shuffle(addresses)
         found: dict[str, list[float]] = {}
-        with ThreadPoolExecutor(at_once) as askers:
-            for kind, milliseconds in askers.map(self._time, asked):
+        with ThreadPoolExecutor(parallel) as pool:
+            for kind, milliseconds in pool.map(self._time, addresses):
                 found.setdefault(kind, []).append(milliseconds)
-        return {kind: spent(found[kind]) for kind in self._addresses()}
+        return {kind: summarise_times(found[kind]) for kind in self._addresses()}
 
-    def times_while_reading(self, readings: int) -> Mapping[str, Spent]:
-        """Ask while the store is read anew so often, from the first to the end of the last; give how long each took."""
-        over = time.monotonic() + PATIENCE_SECONDS
+    def times_while_reading(self, readings: int) -> Mapping[str, PageTimes]:
+        """Request pages until the server has read the store `readings` more times; return their times."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
         found: dict[str, list[float]] = {}
-        before = first = self._taken()
+        before = first = self._snapshot_time()
         while readings:
             for kind, milliseconds in map(self._time, self._addresses().items()):
                 found.setdefault(kind, []).append(milliseconds)
-            if (now := self._taken()) != before:
+            if (now := self._snapshot_time()) != before:
                 before = now
                 readings -= 1
-            if time.monotonic() > over:
-                raise TimeoutError(f"the store was not read anew since {first}")
-        return {kind: spent(each) for kind, each in found.items()}
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"the store was not read again since {first}")
+        return {kind: summarise_times(each) for kind, each in found.items()}
 
-    def _taken(self) -> str:
-        """When the snapshot was taken that pages are made of now."""
+    def _snapshot_time(self) -> str:
+        """Return the time of the snapshot that the pages show now."""
         _, answer = self._get(self._api)
         taken: str = answer.json()["taken"]
         return taken
 
-    def _time(self, asked: tuple[str, str]) -> tuple[str, float]:
-        kind, address = asked
+    def _time(self, kind_and_address: tuple[str, str]) -> tuple[str, float]:
+        kind, address = kind_and_address
         milliseconds, _ = self._get(address)
         return kind, milliseconds
 
     def _get(self, address: str) -> tuple[float, httpx.Response]:
-        """Ask, again where that was too often; give the answer and how long it took."""
+        """Request a page, again after too many requests; return the milliseconds and the answer."""
         while True:
             began = time.perf_counter()
             answer = self._client.get(address)

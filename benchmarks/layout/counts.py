@@ -1,4 +1,4 @@
-"""What each comparison said, kept as soon as it is known, and counted against the truth."""
+"""The verdict of each comparison, stored immediately, and its counts against the truth."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HEAD = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One method's verdict of one pair; `runs` of each program, `layouts` and `seconds` are what the verdict took."""
+    """The verdict of one method on one pair, with its cost: `runs` of each program, `layouts` and `seconds`."""
 
     project: str
     number: int
@@ -36,7 +36,7 @@ class Entry:
 
     @property
     def differs(self) -> bool:
-        """Whether it says that the programs differ."""
+        """Whether the verdict is that the programs differ."""
         return self.verdict in ("slower", "faster")
 
 
@@ -49,27 +49,27 @@ class Ledger:
         self.entries = [Entry(**json.loads(line)) for line in lines]
 
     def has(self, project: str, number: int, truth: Truth, method: str) -> bool:
-        """Whether a method was asked about this pair already."""
+        """Whether there is a verdict of the method on this pair."""
         wanted = (project, number, truth, method)
         return any((each.project, each.number, each.truth, each.method) == wanted for each in self.entries)
 
     def add(self, entry: Entry) -> None:
-        """Keep an entry, in the file first."""
+        """Add an entry; it is written to the file first."""
         with self._file.open("a") as stream:
             stream.write(json.dumps(asdict(entry)) + "\n")
         self.entries.append(entry)
 
 
 def rows(entries: Sequence[Entry]) -> Iterator[tuple[str, ...]]:
-    """Count every method's verdicts in each project and in all: the lines of the table below `HEAD`."""
+    """Count the verdicts of every method in each project and in all: the lines of the table below `HEAD`."""
     projects = list(dict.fromkeys(each.project for each in entries))
     for method in dict.fromkeys(each.method for each in entries):
-        ours = [each for each in entries if each.method == method]
+        own = [each for each in entries if each.method == method]
         for project in projects:
-            if of_project := [each for each in ours if each.project == project]:
+            if of_project := [each for each in own if each.project == project]:
                 yield _row(project, method, of_project)
         if len(projects) > 1:
-            yield _row("all", method, ours)
+            yield _row("all", method, own)
 
 
 def _row(project: str, method: str, entries: Sequence[Entry]) -> tuple[str, ...]:
@@ -94,7 +94,7 @@ def _row(project: str, method: str, entries: Sequence[Entry]) -> tuple[str, ...]
 
 
 def rate(hits: int, of: int) -> str:
-    """Write a share with its 95 % interval by Wilson; a dash for nothing counted."""
+    """Return a share with its 95 % interval by Wilson; a dash without counts."""
     if not of:
         return "–"
     interval = binomtest(hits, of).proportion_ci(method="wilson")
