@@ -16,7 +16,7 @@ from benchmarks.markdown import table as as_table
 from benchmarks.search.histories import draw
 from benchmarks.search.rows import PLAIN
 from benchmarks.search.simulator import Machine
-from benchmarks.search.strategies.asking import question, take
+from benchmarks.search.strategies.running import perform, question
 from perftrail.search import Measure, Search
 
 if TYPE_CHECKING:
@@ -67,9 +67,9 @@ class Workers:
         )
 
     def _take(self, measures: Sequence[Measure]) -> float:
-        """Take the samples and pass them to the search; return how long they all take."""
+        """Take the samples and pass them to the search; return how long they all perform."""
         for measure in measures:
-            for observation in take(measure, self._machine, self._built):
+            for observation in perform(measure, self._machine, self._built):
                 self._search.tell(observation)
         return float(sum(len(measure.order) for measure in measures))
 

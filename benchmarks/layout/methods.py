@@ -14,7 +14,7 @@ import click
 import numpy as np
 from scipy.stats import ttest_ind
 
-from benchmarks.search.strategies.pinpoint import DIFFERENT, READINGS, SAME, smaller_p
+from benchmarks.search.strategies.pinpoint import DIFFERENT, SAME, SAMPLES, smaller_p
 from benchmarks.verdicts.tools import WELCH_LEVEL, Hyperfine
 from perftrail.model.process import Command, Exited
 
@@ -217,7 +217,7 @@ def welch(base: Floats, head: Floats) -> str:
 
 def pinpoint(runs: Runs) -> Judgement:
     """Return the verdict of Pinpoint's rule on two neighbours: ten runs each, and more until it decides."""
-    base = head = READINGS
+    base = head = SAMPLES
     while True:
         before, after = runs.values(base, head)
         p = smaller_p(before, after)
@@ -227,9 +227,9 @@ def pinpoint(runs: Runs) -> Judgement:
         if p > SAME.get((base + head) // 2, 0.0):
             return Judgement(verdict="same", runs=max(base, head))
         if base <= head:
-            base += READINGS
+            base += SAMPLES
         else:
-            head += READINGS
+            head += SAMPLES
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
-"""Compare searches over simulated histories: correct answers, builds and invocations of each.
+"""Compare searches of simulated histories: correct answers, builds and invocations of each.
 
-`python -m benchmarks.search rows` runs all cases that have a goal, `python -m benchmarks.search noise` those of noise
-that no model assumes, through the whole product, and `python -m benchmarks.search paths` real programs whose time
-depends on where they lie; see their own --help.
+`python -m benchmarks.search rows` runs all cases with a goal. `python -m benchmarks.search noise` runs cases with noise
+that no model assumes, with all of perftrail. `python -m benchmarks.search paths` runs real programs whose time depends
+on their path. See their --help.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def main() -> None:
-    """Run the trials and print what came of them."""
+    """Run the trials and print the results."""
     others = {"rows": campaign.main, "noise": noise.main, "paths": paths.main}
     if len(sys.argv) > 1 and sys.argv[1] in others:
         others[sys.argv[1]](sys.argv[2:])
@@ -58,15 +58,20 @@ def _parser() -> argparse.ArgumentParser:
     add("--layout", type=float, default=0.3, help="scatter between builds, in units of cv")
     add("--outliers", type=float, default=0.03, help="share of runs that take twice as long")
     add("--drift", type=float, nargs="?", const=0.3, default=0.0, help="random walk per run, in units of cv")
-    add("--threshold", type=float, help="smallest change worth finding [half the effect, at most 0.05]")
+    add("--threshold", type=float, help="smallest change to find [half the effect, at most 0.05]")
     add("--confidence", type=float, default=0.99)
     add("--build-cost", type=float, default=10.0, help="seconds for a build; a run takes one")
     add("--most-invocations", type=int, default=1000)
     add("--most-builds", type=int, default=80)
-    add("--changes", type=int, default=1, help="so many steps, up and down by chance")
+    add("--changes", type=int, default=1, help="number of steps, up or down at random")
     add("--signs", type=int, nargs="+", default=(), help="the direction of each step: 1 or -1")
-    add("--ramp", type=int, default=0, help="spread the change over so many revisions")
-    add("--branch", type=int, default=0, help="hide the culprit among the revisions of one merge's branch")
+    add("--ramp", type=int, default=0, help="number of revisions over which the change is spread")
+    add(
+        "--branch",
+        type=int,
+        default=0,
+        help="put the culprit into a merged branch with this number of revisions",
+    )
     add("--suspects", type=float, default=1.0, help="weight of a tenth of the revisions in a wrong prior")
     add("--relinks", action="store_true", help="builds can be linked in other layouts")
     add("--trials", type=int, default=300)
@@ -75,7 +80,7 @@ def _parser() -> argparse.ArgumentParser:
     add(
         "--only",
         action="append",
-        help="only the strategy of this name, or all whose names contain this; may be given again",
+        help="only the strategy of this name, or all whose names contain this; may be repeated",
     )
     add("--json", action="store_true")
     return parser
@@ -108,7 +113,7 @@ def _settings(options: argparse.Namespace) -> Settings:
 
 
 def _names(options: argparse.Namespace, settings: Settings) -> list[str]:
-    """Return the strategies asked for; by default the search that fits what is simulated, and all peers."""
+    """Return the chosen strategies; by default the search that fits the simulation, and all peers."""
     if not options.only:
         return [fitting(settings), *PEERS]
     exact = [name for name in STRATEGIES if name in options.only]
@@ -147,9 +152,9 @@ def _print_table(settings: Settings, summaries: Sequence[Summary], bound: float 
         table.add_column(column, justify="left" if column == "strategy" else "right")
     for row in summaries:
         claim = "" if row.claimed is None or row.held is None else f"{row.claimed:.3f}/{row.held:.3f}"
-        asking = "" if row.ask_milliseconds_median is None else f"{row.ask_milliseconds_median:.1f}"
+        ask_times = "" if row.ask_milliseconds_median is None else f"{row.ask_milliseconds_median:.1f}"
         if row.ask_milliseconds_p95 is not None:
-            asking += f" ({row.ask_milliseconds_p95:.1f})"
+            ask_times += f" ({row.ask_milliseconds_p95:.1f})"
         table.add_row(
             row.strategy,
             f"{row.correct:.1%}",
@@ -158,7 +163,7 @@ def _print_table(settings: Settings, summaries: Sequence[Summary], bound: float 
             f"{row.builds:.1f} ({row.builds_p95:.0f})",
             f"{row.invocations:.0f} ({row.invocations_p95:.0f})",
             claim,
-            asking,
+            ask_times,
         )
     Console(width=120).print(table)
 

@@ -1,4 +1,4 @@
-"""What is to be reached in a row, and whether it was."""
+"""The goals of a row, and whether they are met."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SHARE = 0.95
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reached:
-    """What was reached, in words, and whether that is the goal."""
+    """The value that was reached, as text, and whether it meets the goal."""
 
     text: str
     met: bool
@@ -26,76 +26,76 @@ class Reached:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goal:
-    """A goal in words, and what judges our summaries of a row's cells, in their order."""
+    """A goal as text, and the function that checks it on perftrail's summaries of the cells of a row."""
 
     text: str
     judge: Callable[[Sequence[Summary]], Reached]
 
 
-def interval(held: int, of: int) -> tuple[float, float]:
+def interval(hits: int, of: int) -> tuple[float, float]:
     """Return Wilson's 95 % interval of a share.
 
     >>> tuple(round(bound, 3) for bound in interval(99, 100))
     (0.946, 0.998)
     """
-    bounds = binomtest(held, of).proportion_ci(confidence_level=SHARE, method="wilson")
+    bounds = binomtest(hits, of).proportion_ci(confidence_level=SHARE, method="wilson")
     return float(bounds.low), float(bounds.high)
 
 
-def share(held: float, of: int) -> str:
-    """Say a share of so many with its interval.
+def share(part: float, of: int) -> str:
+    """Return a share of a number of trials, with its interval.
 
     >>> share(0.99, 100)
     '99.0 % [94.6, 99.8] of 100'
     """
-    low, high = interval(round(held * of), of)
-    return f"{100 * held:.1f} % [{100 * low:.1f}, {100 * high:.1f}] of {of}"
+    low, high = interval(round(part * of), of)
+    return f"{100 * part:.1f} % [{100 * low:.1f}, {100 * high:.1f}] of {of}"
 
 
-def all_right(least: float) -> Goal:
-    """Right in at least this share of the trials, in each cell."""
+def right_at_least(least: float) -> Goal:
+    """The answer is right in at least this share of the trials of each cell."""
     return _at_least(f"right ≥ {100 * least:g} %", lambda cell: cell.correct, least)
 
 
-def exact(least: float) -> Goal:
-    """One revision in at least this share, in each cell."""
+def exact_at_least(least: float) -> Goal:
+    """The answer is one revision in at least this share of the trials of each cell."""
     return _at_least(f"exact ≥ {100 * least:g} %", lambda cell: cell.exact, least)
 
 
-def told_as_ramp() -> Goal:
-    """Told as a ramp in most trials, in each cell; not a goal of the table, but told beside it."""
+def reported_as_ramp() -> Goal:
+    """The answer is a ramp in limit trials of each cell."""
     return _at_least("reported as a ramp, mostly", lambda cell: cell.exact, 0.5)
 
 
-def nobody_accused(most: float) -> Goal:
-    """Somebody accused in at most this share, in each cell."""
+def wrong_at_most(limit: float) -> Goal:
+    """A wrong revision is named in at limit this share of the trials of each cell."""
 
     def judge(cells: Sequence[Summary]) -> Reached:
         text = "; ".join(share(cell.wrongly_accused, cell.trials) for cell in cells)
-        return Reached(text=text, met=all(cell.wrongly_accused <= most for cell in cells))
+        return Reached(text=text, met=all(cell.wrongly_accused <= limit for cell in cells))
 
-    return Goal(text=f"accused ≤ {100 * most:g} %", judge=judge)
+    return Goal(text=f"accused ≤ {100 * limit:g} %", judge=judge)
 
 
-def none_said(least: float) -> Goal:
-    """That nothing changed is said in at least this share, in each cell."""
+def none_at_least(least: float) -> Goal:
+    """The answer is "none" in at least this share of the trials of each cell."""
     return _at_least(
         f"answer “none” ≥ {100 * least:g} %", lambda cell: cell.verdicts.get("none", 0) / cell.trials, least
     )
 
 
-def built_within(most: float) -> Goal:
-    """So many builds at most on average, in each cell."""
-    return _at_most(f"builds ≤ {most:g}", lambda cell: cell.builds, most, 1)
+def builds_at_most(limit: float) -> Goal:
+    """At limit this number of builds on average, in each cell."""
+    return _at_most(f"builds ≤ {limit:g}", lambda cell: cell.builds, limit, 1)
 
 
-def ran_within(most: float) -> Goal:
-    """So many runs at most on average, in each cell."""
-    return _at_most(f"runs ≤ {most:g}", lambda cell: cell.invocations, most, 0)
+def runs_at_most(limit: float) -> Goal:
+    """At limit this number of runs on average, in each cell."""
+    return _at_most(f"runs ≤ {limit:g}", lambda cell: cell.invocations, limit, 0)
 
 
-def asked_within(milliseconds: float) -> Goal:
-    """So long for an answer to "what next?" at most, in 95 of 100, in each cell."""
+def ask_at_most(milliseconds: float) -> Goal:
+    """The search chooses its next samples within this time in 95 of 100 cases, in each cell."""
     return _at_most(
         f"asked within {milliseconds:g} ms (p95)",
         lambda cell: cell.ask_milliseconds_p95 or 0.0,
@@ -104,19 +104,19 @@ def asked_within(milliseconds: float) -> Goal:
     )
 
 
-def ran_within_times(most: float) -> Goal:
-    """So many times the runs of the first cell at most in the second."""
+def run_ratio_at_most(limit: float) -> Goal:
+    """The second cell has at limit this multiple of the runs of the first."""
 
     def judge(cells: Sequence[Summary]) -> Reached:
         plain, other = (cell.invocations for cell in cells)
         text = f"{other:.0f} / {plain:.0f} = {other / plain:.2f}"
-        return Reached(text=text, met=other <= most * plain)
+        return Reached(text=text, met=other <= limit * plain)
 
-    return Goal(text=f"runs ≤ {most:g} times those without", judge=judge)
+    return Goal(text=f"runs ≤ {limit:g} times those without", judge=judge)
 
 
 def calibrated(least: float) -> Goal:
-    """Of the answers that claim the confidence asked for, at least this share right, over all cells."""
+    """At least this share of the answers with the required confidence is right, over all cells."""
 
     def judge(cells: Sequence[Summary]) -> Reached:
         claims = sum(cell.sure for cell in cells)
@@ -130,15 +130,15 @@ def calibrated(least: float) -> Goal:
 
 def _at_least(text: str, value: Callable[[Summary], float], least: float) -> Goal:
     def judge(cells: Sequence[Summary]) -> Reached:
-        told = "; ".join(share(value(cell), cell.trials) for cell in cells)
-        return Reached(text=told, met=all(value(cell) >= least for cell in cells))
+        text_reached = "; ".join(share(value(cell), cell.trials) for cell in cells)
+        return Reached(text=text_reached, met=all(value(cell) >= least for cell in cells))
 
     return Goal(text=text, judge=judge)
 
 
-def _at_most(text: str, value: Callable[[Summary], float], most: float, digits: int) -> Goal:
+def _at_most(text: str, value: Callable[[Summary], float], limit: float, digits: int) -> Goal:
     def judge(cells: Sequence[Summary]) -> Reached:
-        told = "; ".join(f"{value(cell):.{digits}f}" for cell in cells)
-        return Reached(text=told, met=all(round(value(cell), digits) <= most for cell in cells))
+        text_reached = "; ".join(f"{value(cell):.{digits}f}" for cell in cells)
+        return Reached(text=text_reached, met=all(round(value(cell), digits) <= limit for cell in cells))
 
     return Goal(text=text, judge=judge)

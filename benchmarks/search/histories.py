@@ -1,8 +1,8 @@
-"""Simulated histories: where they change, what does not build, how builds differ by chance.
+"""Simulated histories: their changes, unbuildable revisions, and random differences of builds.
 
 Steps of log(1 + effect) at revisions drawn evenly, layout ~ N(0, layout * cv) once for each build, unbuildable
-revisions in clusters of mean length 3. Both ends build; so do a merge and its parents where the culprit is
-inside one.
+revisions in clusters of mean length 3. Both ends build; so do a merge and its parents if the culprit is inside the
+merge.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ if TYPE_CHECKING:
 
 CLUSTER = 3.0
 APART = 20
-"""Several steps are at least this part of the history apart, one twentieth."""
+"""Several steps are at least one twentieth of the history apart."""
 LEAD = 20
-"""A branch begins less than so many revisions before its merge's first parent."""
+"""A branch begins less than this number of revisions before the first parent of its merge."""
 SUSPECTED = 0.1
-"""The share of revisions that a prior suspects."""
+"""The share of revisions that a prior favours."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What is simulated, and what the searches are asked.
+    """The simulation, and the parameters of the searches.
 
-    `changes` steps, up (1) or down (-1) as `signs` says, by chance where it is empty, but a single one up.
-    `ramp` spreads the one change evenly over so many revisions. `branch` hides the culprit among so many
-    revisions that one merge brings. `suspects` is the weight of a tenth of the revisions in the prior that
-    the searches are given; it says nothing about the truth, so above 1 it is a wrong prior. `relinks` lets
-    them link a build in other layouts. `jump` is how far the machine's level jumps, in units of the scatter of
-    runs, once, somewhere among the first forty runs.
+    There are `changes` steps, up (1) or down (-1) as in `signs`. Without `signs`, the direction is random, but a single
+    step is up. `ramp` is the number of revisions over which the one change is spread evenly. `branch` is the number of
+    revisions of a merged branch that contains the culprit. `suspects` is the weight of a tenth of the revisions in the
+    prior of the searches. It is independent of the truth, so above 1 the prior is wrong. With `relinks`, searches can
+    link a build in other layouts. `jump` is the size of one jump of the machine's level, in units of the scatter of
+    runs, during the first forty runs.
     """
 
     revisions: int
@@ -70,12 +70,12 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """One history, its revisions numbered: the main line from 0, then those that the merge brought.
+    """One history with numbered revisions: the main line from 0, then those of the merged branch.
 
-    `level` is the logarithm of each revision's own level, to which the layout of its build comes. `culprits`
-    are ascending; of a ramp there are as many as it has revisions. `branch` are the numbers of the merge's
-    own revisions, oldest first, `base` the revision of the main line at which it began. `weights` is the
-    prior of the main line, `None` for an even one.
+    `level` is the logarithm of the level of each revision, to which the layout of its build is added. `culprits` are
+    in ascending order; a ramp has one for each of its revisions. `branch` has the numbers of the branch's revisions,
+    oldest first, and `base` is the revision of the main line at which it began. `weights` is the prior of the main
+    line, `None` for an even one.
     """
 
     settings: Settings
@@ -103,11 +103,11 @@ def draw(settings: Settings, rng: np.random.Generator) -> History:
         culprit = int(rng.integers(settings.branch))
         base = max(0, merge - 1 - int(rng.integers(LEAD)))
         level[merge:] = settings.step
-        brought = np.where(np.arange(settings.branch) >= culprit, settings.step, 0.0)
+        branch_level = np.where(np.arange(settings.branch) >= culprit, settings.step, 0.0)
         unbuildable = _broken(settings.branch, settings.unbuildable, rng)
         broken[[merge - 1, merge]] = unbuildable[-1] = False
         branch = revisions + np.arange(settings.branch)
-        broken, level = np.append(broken, unbuildable), np.append(level, brought)
+        broken, level = np.append(broken, unbuildable), np.append(level, branch_level)
         layout = np.append(layout, rng.normal(0.0, settings.layout * settings.cv, settings.branch))
         culprits = (revisions + culprit,)
     elif settings.effect and settings.ramp:
@@ -136,7 +136,7 @@ def draw(settings: Settings, rng: np.random.Generator) -> History:
 
 
 def _broken(revisions: int, share: float, rng: np.random.Generator) -> npt.NDArray[np.bool_]:
-    """Say which revisions do not build: a share of them, in clusters."""
+    """Draw the revisions that do not build: a share of them, in clusters."""
     broken = np.zeros(revisions, dtype=np.bool_)
     if share > 0:
         enter = share / (1 - share) / CLUSTER
@@ -148,7 +148,7 @@ def _broken(revisions: int, share: float, rng: np.random.Generator) -> npt.NDArr
 
 
 def _apart(settings: Settings, rng: np.random.Generator) -> tuple[int, ...]:
-    """Draw the culprits, until they are far enough apart."""
+    """Draw culprits that are far enough apart."""
     while True:
         culprits = np.sort(rng.integers(1, settings.revisions, settings.changes))
         if settings.changes == 1 or np.diff(culprits).min() >= settings.revisions / APART:

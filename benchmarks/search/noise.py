@@ -1,9 +1,8 @@
-"""Noise that no model assumes, through the whole of `find`: `python -m benchmarks.search noise`.
+"""Noise that no model assumes, with all of `find`: `python -m benchmarks.search noise`.
 
-Each row is a kind of noise and a truth. Histories, builds and the machine are simulated, with a clock of their own;
-everything else is the product: source, builds, bench, store and search as `perftrail find` runs them. A claim is
-every answer but "unclear"; it is right when all revisions that it names hold the changes that there are, or when it
-says "none" and there is none.
+Each row is a kind of noise and a truth. Histories, builds and the machine are simulated, with a simulated clock;
+everything else is the real code: source, builds, store and search as in `perftrail find`. A claim is every answer
+except "unclear". It is right if all named revisions contain the changes, or if it is "none" and there is no change.
 """
 
 from __future__ import annotations
@@ -55,15 +54,16 @@ LEVEL_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """A truth and the noise it is measured in; sizes are relative, times are in samples.
+    """A truth and its noise; sizes are relative, times are in samples.
 
-    `change` is what each change does, up and down in turn, `changes` how many there are; `plateau` places two of them
-    at revisions 30 and 70 % along, and makes the last build the same as the first. `sigma` scatters samples, `tau`
-    layouts. `bursts` is the share of samples in neighbours' bursts of 3 to 9, `burst_size` what they cost. `jump`
-    moves the machine once, `ramp` slowly, `walk` at every sample. `tails`: degrees of freedom of t, 0 for normal.
-    `step`: the metric's own, in units of the level. `slow_share` of the new code's invocations take `slow_size`
-    longer instead of all of them. `shared_core` is the share of time in which somebody uses the core's other thread,
-    which costs `shared_size`. `warm_up` is what the first samples of a build cost more, fading.
+    `change` is the effect of each change, alternately up and down, and `changes` their number. With `plateau`, two of
+    them are at 30 and 70 % of the revisions, and the last build is equal to the first. `sigma` is the scatter of
+    samples, `tau` that of layouts. `bursts` is the share of samples in bursts of 3 to 9 by other processes, and
+    `burst_size` their cost. `jump` moves the machine's level once, `ramp` slowly, `walk` at every sample. `tails` is
+    the number of degrees of freedom of t, 0 for normal. `step` is the resolution of the metric, in units of the level.
+    With `slow_share`, that share of the new code's invocations takes `slow_size` longer instead of all of them.
+    `shared_core` is the share of time in which another process uses the other thread of the core, which costs
+    `shared_size`. `warm_up` is the additional cost of the first samples of a build, which fades.
     """
 
     name: str
@@ -155,7 +155,7 @@ ROWS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """The level of each revision as a logarithm, those that do not build, and where the changes are."""
+    """The level of each revision as a logarithm, the unbuildable revisions, and the changes."""
 
     levels: tuple[float, ...]
     unbuildable: frozenset[int]
@@ -188,7 +188,7 @@ def history_of(row: Row, rng: np.random.Generator) -> History:
 
 @dataclass
 class SimulatedMachine:
-    """Runs builds in simulated time, with the noise of a row; takes the place of an invoker."""
+    """Runs builds in simulated time, with the noise of a row; it replaces the invoker."""
 
     row: Row
     history: History
@@ -205,7 +205,7 @@ class SimulatedMachine:
         self.jumps_at = float(self.rng.uniform(10, 90))
 
     def invoke(self, start: PlannedInvocation) -> Measurement:
-        """Run once: a measurement whose wall time is drawn."""
+        """Return a measurement with a simulated wall time."""
         number = int(start.ready.cell.subject.revision.id[1:])
         seconds = LEVEL_SECONDS * math.exp(
             self.history.levels[number] + self._noise(number, start.ready.layout)
@@ -240,7 +240,7 @@ class SimulatedMachine:
         return total
 
     def _neighbours(self) -> float:
-        """Return what others cost now: bursts, the core's other thread, or a busy machine."""
+        """Return the present cost of other processes: bursts, the other thread of the core, or a busy machine."""
         row, rng = self.row, self.rng
         share, size, length = row.bursts, row.burst_size, float(rng.uniform(3, 9))
         if row.shared_core:
@@ -270,7 +270,7 @@ class SimulatedSource:
         return tuple(Revision(id=f"r{number}") for number in np.arange(self.count))
 
     def within(self, range: str) -> frozenset[str]:
-        """Return nothing: no study of these names a range."""
+        """Return nothing: these studies have no range."""
         return frozenset()
 
     def merge(self, revision: Revision) -> Merge | None:
@@ -291,37 +291,37 @@ class SimulatedSource:
 
 @dataclass
 class SimulatedBuilder:
-    """Builds in simulated time: each build takes ten seconds, each relinking one."""
+    """Builds in simulated time: a build takes ten seconds, relinking takes one."""
 
     history: History
     machine: SimulatedMachine
-    hands: int = 1
-    made: dict[str, Built | Failure] = field(default_factory=dict)
+    parallel_builds: int = 1
+    built: dict[str, Built | Failure] = field(default_factory=dict)
 
     def key(self, subject: Subject, recipe: Recipe) -> str:
-        """Name a build."""
+        """Return the key of a build."""
         return content_key(subject.revision.id, list(recipe.steps))
 
-    def make(self, subject: Subject, recipe: Recipe) -> Built | Failure:
+    def build(self, subject: Subject, recipe: Recipe) -> Built | Failure:
         """Build a revision."""
         key, number = self.key(subject, recipe), int(subject.revision.id[1:])
-        if key not in self.made:
+        if key not in self.built:
             self.machine.clock += BUILD_SECONDS
             artefact = (
                 "r0" if self.history.equal_ends and number == len(self.history.levels) - 1 else f"r{number}"
             )
-            self.made[key] = (
+            self.built[key] = (
                 Failure(stage="build", message="error", seconds=BUILD_SECONDS)
                 if number in self.history.unbuildable
                 else Built(key=key, artefact=artefact, directory=f"/builds/{artefact}", seconds=BUILD_SECONDS)
             )
-        return self.made[key]
+        return self.built[key]
 
     def begin(self, subjects: Iterable[object]) -> None:
-        """Build one at a time."""
+        """Do nothing: there are no parallel builds."""
 
     def layout_key(self, built: Built, recipe: Recipe, layout: int) -> str:
-        """Name a relinked build."""
+        """Return the key of a relinked build."""
         return content_key("layout", built.key, layout)
 
     def relink(
@@ -340,31 +340,31 @@ class SimulatedBuilder:
         }
 
     def benchmark_build_key(self, built: Built, **how: object) -> str:
-        """Name a benchmark's build."""
+        """Return the key of a benchmark build."""
         return content_key("link", built.key)
 
     def prepare(self, built: Built, **how: object) -> Prepared | Failure:
-        """Make a benchmark."""
+        """Return a benchmark build."""
         return Prepared(built=built, out=f"{built.directory}/out", artefact="")
 
-    def need(self, subjects: Iterable[object]) -> None:
-        """Keep everything."""
+    def protect(self, subjects: Iterable[object]) -> None:
+        """Do nothing: all builds stay."""
 
-    def observation(self) -> tuple[str, ...]:
-        """Say nothing."""
+    def messages(self) -> tuple[str, ...]:
+        """Return no messages."""
         return ()
 
     def confirm(self, decisive: Iterable[object] = ()) -> None:
-        """Every build is a clean one."""
+        """Do nothing: every build is clean."""
 
     def command_placeholders(self, prepared: Prepared) -> Mapping[str, str]:
-        """Return no placeholders: no command is run."""
+        """Return no placeholders: no command runs."""
         return {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What one search said and cost; `right` is `None` where it claimed nothing."""
+    """The answer and the cost of one search; `right` is `None` if the answer claims nothing."""
 
     verdict: str
     right: bool | None
@@ -377,7 +377,7 @@ class Outcome:
 
 
 def search(row: Row, seed: int) -> Outcome:
-    """Search one history of a row through the product, and judge the answer."""
+    """Search one history of a row with perftrail, and compare the answer with the truth."""
     rng = np.random.default_rng([seed, *row.name.encode()])
     history = history_of(row, rng)
     machine = SimulatedMachine(row, history, rng)
@@ -449,18 +449,18 @@ def _judge(
     )
 
 
-def _list(told: Json) -> list[Json]:
-    assert isinstance(told, list)
-    return told
+def _list(value: Json) -> list[Json]:
+    assert isinstance(value, list)
+    return value
 
 
-def _number(told: Json) -> float:
-    assert isinstance(told, int | float)
-    return told
+def _number(value: Json) -> float:
+    assert isinstance(value, int | float)
+    return value
 
 
 def _only_broken(positions: set[int], history: History) -> bool:
-    """Whether a range is as narrow as it can be: all of it but its last revision does not build."""
+    """Whether a range is as narrow as possible: all its revisions except the last do not build."""
     return positions - {max(positions)} <= history.unbuildable
 
 
@@ -478,18 +478,18 @@ HEAD = (
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Search the histories that are missing in `--into`, then print the table of all that are there."""
+    """Search the histories that are missing in `--into`, then print the table of all."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.search noise", description=__doc__)
-    parser.add_argument("--into", type=Path, help="keep each outcome in this file of JSON lines; resume")
-    parser.add_argument("--histories", type=int, default=300, help="of each row")
+    parser.add_argument("--into", type=Path, help="store each outcome in this file of JSON lines; resume")
+    parser.add_argument("--histories", type=int, default=300, help="histories of each row")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--only", action="append", default=[], help="rows whose names contain this")
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no search after so long")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="start no search after this time")
     options = parser.parse_args(arguments)
     rows = [row for row in ROWS if not options.only or any(part in row.name for part in options.only)]
     first = options.seed * 100_000
-    outcomes = _kept(options.into)
+    outcomes = _stored_outcomes(options.into)
     until = time.monotonic() + options.seconds
     missing = [
         (row, seed)
@@ -501,23 +501,23 @@ def main(arguments: Sequence[str]) -> None:
         for row, seed, outcome in pool.map(_search_until, missing, [until] * len(missing)):
             if outcome is not None:
                 outcomes[row.name, seed] = outcome
-                _keep(options.into, row, seed, outcome)
+                _store(options.into, row, seed, outcome)
     of_rows = ([found for (name, _), found in outcomes.items() if name == row.name] for row in rows)
     print(table([HEAD, *(_cells(row, found) for row, found in zip(rows, of_rows, strict=True) if found)]))
 
 
-def _search_until(asked: tuple[Row, int], until: float) -> tuple[Row, int, Outcome | None]:
-    row, seed = asked
+def _search_until(row_and_seed: tuple[Row, int], until: float) -> tuple[Row, int, Outcome | None]:
+    row, seed = row_and_seed
     return row, seed, search(row, seed) if time.monotonic() < until else None
 
 
-def _kept(file: Path | None) -> dict[tuple[str, int], Outcome]:
+def _stored_outcomes(file: Path | None) -> dict[tuple[str, int], Outcome]:
     lines = file.read_text().splitlines() if file is not None and file.exists() else []
     found = (json.loads(line) for line in lines)
     return {(each["row"], each["seed"]): Outcome(**each["outcome"]) for each in found}
 
 
-def _keep(file: Path | None, row: Row, seed: int, outcome: Outcome) -> None:
+def _store(file: Path | None, row: Row, seed: int, outcome: Outcome) -> None:
     if file is not None:
         with file.open("a") as stream:
             stream.write(json.dumps({"row": row.name, "seed": seed, "outcome": asdict(outcome)}) + "\n")

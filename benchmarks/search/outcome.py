@@ -1,4 +1,4 @@
-"""What a search reports, and how that is judged against the truth."""
+"""The report of a search, and its comparison with the truth."""
 
 from __future__ import annotations
 
@@ -10,16 +10,15 @@ if TYPE_CHECKING:
     from benchmarks.search.simulator import Machine
 
 PINNED = 10
-"""A ramp is pinned when it is told as a step on fewer revisions than this part of it, one tenth."""
+"""A ramp is pinned if it is reported as a step on fewer than a tenth of its revisions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """The answer of a strategy: candidates (none of them: it accuses nobody), and what it claims.
+    """The answer of a strategy: the candidates, which may be empty, and its claims.
 
-    All revisions are numbers as a history numbers them. `others` are the candidates of further changes, where
-    it names more than one; `ramps` the revisions of each stretch of which it says that they changed the metric
-    bit by bit.
+    All revisions are numbers of the history. `others` are the candidates of further changes, and `ramps` the revisions
+    of each reported gradual change.
     """
 
     verdict: str
@@ -31,22 +30,22 @@ class Report:
 
     @property
     def named(self) -> tuple[tuple[int, ...], ...]:
-        """The candidates of each step that it names."""
+        """The candidates of each reported step."""
         return tuple(candidates for candidates in (self.candidates, *self.others) if candidates)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """A report, judged.
+    """The comparison of a report with the truth.
 
-    `right`: each culprit is among the candidates of a change of its own and no other change is named, or
-    nothing changed and it says so. `exact`: each change has one candidate, or one and unbuildable neighbours
-    only. `accused`: some change is named without a culprit among its candidates; to name the merge that brought
-    the culprit accuses nobody. `held`: what it claims its confidence for is true: for one change that the
-    culprit is a candidate, for several and for none that all of it is right.
+    `right`: each culprit is a candidate of a separate change and no other change is named, or the answer is "none" and
+    there is no change. `exact`: each change has one candidate, or one and unbuildable neighbours only. `accused`: a
+    change is named without a culprit among its candidates; naming the merge of the culprit does not count. `held`: the
+    claim with the stated confidence is true. For one change, the culprit is a candidate; for several or none, all of
+    the answer is right.
 
-    Of a ramp, `right` is that it was not pinned on a few revisions nor denied, `exact` that it was told as a
-    ramp that covers at least half of the true one, `accused` that it was pinned.
+    For a ramp, `right` means that it was neither pinned on a few revisions nor denied, `exact` that the answer is a
+    ramp that covers at least half of the true one, and `accused` that it was pinned.
     """
 
     verdict: str
@@ -61,7 +60,7 @@ class Outcome:
 
 
 def judge(report: Report, history: History, machine: Machine) -> Outcome:
-    """Compare a report with what was simulated."""
+    """Compare a report with the simulated truth."""
     right, exact, accused = _ramp(report, history) if history.settings.ramp else _steps(report, history)
     return Outcome(
         verdict=report.verdict,
@@ -77,20 +76,20 @@ def judge(report: Report, history: History, machine: Machine) -> Outcome:
 
 
 def _steps(report: Report, history: History) -> tuple[bool, bool, bool]:
-    """Whether steps are named rightly, exactly, and whether somebody is accused."""
+    """Whether the named steps are right, whether they are exact, and whether one is wrong."""
     named, truth = report.named, set(history.culprits)
     hits = [truth.intersection(candidates) for candidates in named]
     whole = set().union(*hits) == truth and len(named) == len(truth) and all(hits)
     right = whole and not report.ramps and (bool(truth) or report.verdict == "none")
     exact = bool(named) and all(history.broken[list(candidates[:-1])].all() for candidates in named)
-    blamed = [candidates for candidates, hit in zip(named, hits, strict=True) if not hit]
-    accused = bool(report.ramps) or any(history.merge not in candidates for candidates in blamed)
+    wrong = [candidates for candidates, hit in zip(named, hits, strict=True) if not hit]
+    accused = bool(report.ramps) or any(history.merge not in candidates for candidates in wrong)
     return right, exact, accused
 
 
 def _ramp(report: Report, history: History) -> tuple[bool, bool, bool]:
-    """Whether a ramp is left unpinned, told as one, or pinned."""
+    """Whether the answer to a ramp is right, whether it is a ramp, and whether it is pinned."""
     truth = set(history.culprits)
     pinned = any(len(candidates) < len(truth) / PINNED for candidates in report.named)
-    told = any(2 * len(truth.intersection(ramp)) >= len(truth) for ramp in report.ramps)
-    return not pinned and report.verdict != "none", told, pinned
+    is_ramp = any(2 * len(truth.intersection(ramp)) >= len(truth) for ramp in report.ramps)
+    return not pinned and report.verdict != "none", is_ramp, pinned

@@ -16,7 +16,7 @@ PAGE = Path(__file__).parents[1] / "results" / "searching.md"
 BEGIN = "<!-- made by `python -m benchmarks.search rows --write`: do not edit -->"
 END = "<!-- end of what is made -->"
 
-CLOSER = (
+DETAILS = (
     "case",
     "trials",
     "exact",
@@ -31,7 +31,7 @@ CLOSER = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """One cell: its bounds in runs and in the share that is isolated (`None`: there is none), summaries, ours first."""
+    """One cell: its bounds (`None` without one) and summaries, that of perftrail first."""
 
     label: str
     bound: float | None
@@ -40,38 +40,38 @@ class Result:
 
 
 def tables(results: Sequence[tuple[Row, tuple[Result, ...]]], *, seed: int) -> str:
-    """Return the goals and what was reached, our own values, then each row with all strategies."""
-    goals, closer = [], []
+    """Return the goals with the results, the values of perftrail, then each row with all strategies."""
+    goals, details = [], []
     for row, cells in results:
-        ours = [cell.summaries[0] for cell in cells]
-        closer += [_closer(f"{row.title}: {cell.label}", cell.summaries[0]) for cell in cells]
+        own = [cell.summaries[0] for cell in cells]
+        details += [_details(f"{row.title}: {cell.label}", cell.summaries[0]) for cell in cells]
         for number, goal in enumerate(row.goals):
-            reached = goal.judge(ours)
+            reached = goal.judge(own)
             first = row.title if not number else ""
             goals.append((first, goal.text, reached.text, "yes" if reached.met else "**no**"))
     parts = [
         f"Seed {seed}. Shares have Wilson's 95 % intervals.\n",
         _markdown([("case", "goal", "reached, case by case", "met"), *goals]),
         "\n### Rows of perftrail in detail\n",
-        _markdown([CLOSER, *closer]),
+        _markdown([DETAILS, *details]),
     ]
     for row, cells in results:
         parts += [f"\n### {row.title}\n", _trials(cells), _markdown(_side_by_side(cells))]
     return "\n".join(parts)
 
 
-def write(made: str, file: Path = PAGE) -> None:
-    """Put the tables between the markers of the page; raise `ValueError` where it has none."""
+def write(tables_text: str, file: Path = PAGE) -> None:
+    """Write the tables between the markers of the page; raise `ValueError` if it has none."""
     text = file.read_text(encoding="utf-8")
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not (begin and end):
-        raise ValueError(f"{file}: no place for the tables; it needs the lines {BEGIN!r} and {END!r}")
-    file.write_text(f"{before}{BEGIN}\n\n{made}\n\n{END}{after}", encoding="utf-8")
+        raise ValueError(f"{file}: has no place for the tables; it needs the lines {BEGIN!r} and {END!r}")
+    file.write_text(f"{before}{BEGIN}\n\n{tables_text}\n\n{END}{after}", encoding="utf-8")
 
 
 def _side_by_side(cells: Sequence[Result]) -> list[tuple[str, ...]]:
-    """A line for each strategy, ours first, a column for each cell."""
+    """Return a line for each strategy, perftrail first, with a column for each cell."""
     bounds = ("–" if cell.bound is None else f"{cell.bound:.0f}" for cell in cells)
     isolated = ("–" if cell.isolated is None else f"{100 * cell.isolated:.1f} %" for cell in cells)
     lines = [
@@ -86,10 +86,10 @@ def _side_by_side(cells: Sequence[Result]) -> list[tuple[str, ...]]:
 
 
 def _trials(cells: Sequence[Result]) -> str:
-    """Say how many trials there were."""
-    ours = ", ".join(str(cell.summaries[0].trials) for cell in cells)
+    """Return the numbers of trials as text."""
+    own = ", ".join(str(cell.summaries[0].trials) for cell in cells)
     peers = ", ".join(str(summary.trials) for cell in cells for summary in cell.summaries[1:2])
-    return f"{ours} trials of perftrail, {peers} of the others.\n"
+    return f"{own} trials of perftrail, {peers} of the others.\n"
 
 
 def _values(summary: Summary) -> str:
@@ -97,8 +97,8 @@ def _values(summary: Summary) -> str:
     return f"{right:.1f} %, {accused:.1f} %, {summary.builds:,.1f}, {summary.invocations:,.0f}"
 
 
-def _closer(title: str, summary: Summary) -> tuple[str, ...]:
-    asked = summary.ask_milliseconds_median, summary.ask_milliseconds_p95
+def _details(title: str, summary: Summary) -> tuple[str, ...]:
+    ask_times = summary.ask_milliseconds_median, summary.ask_milliseconds_p95
     return (
         title,
         str(summary.trials),
@@ -107,7 +107,7 @@ def _closer(title: str, summary: Summary) -> tuple[str, ...]:
         f"{summary.invocations:.0f} ({summary.invocations_p95:.0f})",
         "–" if summary.claimed is None else f"{summary.claimed:.4f}",
         "–" if summary.held is None else f"{summary.held:.4f}",
-        "–" if None in asked else f"{asked[0]:.0f} ({asked[1]:.0f})",
+        "–" if None in ask_times else f"{ask_times[0]:.0f} ({ask_times[1]:.0f})",
         ", ".join(f"{verdict} {count}" for verdict, count in sorted(summary.verdicts.items())),
     )
 

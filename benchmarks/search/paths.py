@@ -1,8 +1,8 @@
-"""Programs whose time depends on where they lie: `python -m benchmarks.search paths`.
+"""Programs whose time depends on their path: `python -m benchmarks.search paths`.
 
-Real commits that change only a text that nothing uses, real builds, real runs. Time and pages of the program depend on
-the length and the address of its own path, as with tables keyed by file names. Any change named is wrong. With
-`--fixed` the path is not drawn (`vary_path = false`), as if each build lay where it was made.
+Real commits that change only an unused text, real builds, real runs. The time and the pages of the program depend on
+the length and the address of its path, as with tables that use file names as keys. Any named change is wrong. With
+`--fixed` the path is not random (`vary_path = false`), so each build runs at the path where it was built.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 PROGRAM = """\
-/* Allocates blocks whose sizes depend on the program's own path, and walks them in an order that does so too. */
+/* Allocates blocks whose sizes depend on the path of the program, and reads them in an order that depends on it too. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,19 +28,19 @@ PROGRAM = """\
 
 const char *volatile revision = "%03d";
 
-int main(int count, char **words)
+int main(int count, char **arguments)
 {
     uint32_t hash = 2166136261u;
     uint64_t steps = 0, sum = 0;
-    for (const char *at = words[0]; *at; at++)
+    for (const char *at = arguments[0]; *at; at++)
         hash = (hash ^ (unsigned char)*at) * 16777619u;
     for (size_t block = 0; block < 40; block++, hash = hash * 1664525u + 1013904223u) {
-        size_t bytes = 65536 + (hash ^ (uint32_t)(uintptr_t)words[0]) %% 262144;
+        size_t bytes = 65536 + (hash ^ (uint32_t)(uintptr_t)arguments[0]) %% 262144;
         char *memory = malloc(bytes);
         if (memory == NULL || count != 1)
             return 1;
         memset(memory, (int)block, bytes);
-        for (size_t at = 0; at < bytes; at += 16 + strlen(words[0]) %% 48)
+        for (size_t at = 0; at < bytes; at += 16 + strlen(arguments[0]) %% 48)
             sum += (unsigned char)memory[at], steps++;
     }
     printf("steps %%llu %%llu\\n", (unsigned long long)steps, (unsigned long long)sum);
@@ -71,24 +71,26 @@ threshold = 0.05
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Search as often as asked; print how often a change was named."""
+    """Search repeatedly; print how often a change was named."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.search paths", description=__doc__)
     parser.add_argument("--searches", type=int, default=50)
     parser.add_argument("--commits", type=int, default=12)
     parser.add_argument("--metric", default="wall", choices=("wall", "steps"))
-    parser.add_argument("--fixed", action="store_true", help="leave the path as it is")
-    asked = parser.parse_args(arguments)
+    parser.add_argument("--fixed", action="store_true", help="do not vary the path")
+    options = parser.parse_args(arguments)
     verdicts: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as directory:
-        for number in range(asked.searches):
+        for number in range(options.searches):
             search_directory = Path(directory, str(number))
             answer = _search(
-                search_directory, commits=asked.commits, metric=asked.metric, vary=not asked.fixed
+                search_directory, commits=options.commits, metric=options.metric, vary=not options.fixed
             )
             verdicts[str(answer["verdict"])] += 1
             print(f"{number + 1}: {answer['verdict']}, {answer['invocations']} runs", flush=True)
     named = sum(count for verdict, count in verdicts.items() if verdict not in {"none", "unclear"})
-    print(f"a change that does not exist was named in {named} of {asked.searches} searches; {dict(verdicts)}")
+    print(
+        f"a change that does not exist was named in {named} of {options.searches} searches; {dict(verdicts)}"
+    )
 
 
 def _search(directory: Path, *, commits: int, metric: str, vary: bool) -> dict[str, object]:

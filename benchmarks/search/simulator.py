@@ -1,4 +1,4 @@
-"""A simulated machine: what a search may do to a history, and what that takes.
+"""A simulated machine: it builds and runs the revisions of a history, and counts both.
 
 log y = level(revision) + layout(build) + e(run) + outlier + drift, with e = cv * standardised Gamma(4) (skew 1) for
 each run, a share of runs twice as slow, and a random walk of drift or one jump. Histories are drawn in `histories`.
@@ -25,7 +25,7 @@ EARLY = 40
 
 
 class _State:
-    """What all views of one machine share: the builds, the drift, the count of runs."""
+    """The state that all views of one machine share: the builds, the drift, the number of runs."""
 
     def __init__(self) -> None:
         self.built: set[int] = set()
@@ -36,9 +36,9 @@ class _State:
 
 
 class Machine:
-    """Runs benchmarks of a history and counts what that takes.
+    """Runs benchmarks of a history and counts builds and runs.
 
-    Positions are those of `ids`, the revisions that this view shows, oldest first: of the main line at first.
+    Positions are those in `ids`, the revisions of this view, oldest first. The first view is the main line.
     """
 
     def __init__(
@@ -57,37 +57,37 @@ class Machine:
 
     @property
     def revisions(self) -> int:
-        """How many revisions this view shows."""
+        """The number of revisions of this view."""
         return len(self.ids)
 
     @property
     def prior(self) -> tuple[float, ...] | None:
-        """How likely each position of the main line is taken to be the culprit; `None` where all are alike."""
+        """The prior probability of each position of the main line as the culprit; `None` if all are equal."""
         weights = self._history.weights
         return None if weights is None else tuple(weights.tolist())
 
     @property
     def builds(self) -> int:
-        """How many revisions were tried, broken ones too."""
+        """The number of revisions that were built, with failed builds."""
         return len(self._state.built)
 
     @property
     def invocations(self) -> int:
-        """How many runs there were, whichever view asked for them."""
+        """The number of runs of all views."""
         return self._state.invocations
 
     def build(self, position: int) -> bool:
-        """Try to build a revision; say whether it works."""
+        """Build a revision; return whether the build succeeds."""
         revision = int(self.ids[position])
         self._state.built.add(revision)
         return not self._history.broken[revision]
 
-    def run(self, position: int, readings: int) -> npt.NDArray[np.float64]:
+    def run(self, position: int, count: int) -> npt.NDArray[np.float64]:
         """Run a built revision; return the logarithms of its values."""
-        return self.run_each(np.full(readings, position))
+        return self.run_each(np.full(count, position))
 
     def run_each(self, positions: npt.NDArray[np.int64], *, layout: int = 0) -> npt.NDArray[np.float64]:
-        """Run built revisions one after the other, once for each entry, relinked with this seed (0: as built)."""
+        """Run built revisions one after the other, once for each entry, relinked with this seed (0: not relinked)."""
         count = len(positions)
         state, settings, rng = self._state, self.settings, self._rng
         if settings.jump and state.jumps_at is None:
@@ -115,13 +115,13 @@ class Machine:
         return self._state.layouts[revision, seed]
 
     def is_merge(self, position: int) -> bool:
-        """Whether a revision brought a branch."""
+        """Whether a revision merged the branch."""
         return int(self.ids[position]) == self._history.merge
 
     def inside(self, position: int) -> Machine:
-        """Show the inside of a merge: first parent, merge base, the branch's own revisions, the merge itself.
+        """Return a view of a merge: first parent, merge base, the revisions of the branch, and the merge.
 
-        Raise `ValueError` for a revision that is no merge.
+        Raises `ValueError` for a revision that is not a merge.
         """
         if not self.is_merge(position):
             raise ValueError(f"position {position}: not a merge")
@@ -129,7 +129,7 @@ class Machine:
         return self._view(np.concatenate([[merge - 1, self._history.base], self._history.branch, [merge]]))
 
     def line(self) -> Machine:
-        """Show all revisions in one line, a branch before the merge that brought it, as git bisect walks them."""
+        """Return a view of all revisions in one line, a branch before its merge, in the order of git bisect."""
         merge = self._history.merge
         if merge is None:
             return self

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """Shares are of all trials, but `exact_right`, of the exact answers.
+    """The values of a strategy. Shares are those of all trials, but `exact_right` is that of the exact answers.
 
-    `claimed` and `held` compare the mean claimed confidence of the answers that name candidates with the
-    share of them that are right. `sure` counts the answers, of whatever kind, that claim the confidence asked
-    for or more; `sure_held` is the share of them that are right. `None` where there is nothing to count.
+    `claimed` and `held` compare the mean claimed confidence of the answers that name candidates with the share of them
+    that are right. `sure` counts all answers that claim at least the required confidence; `sure_held` is the share of
+    them that are right. `None` means that there is nothing to count.
     """
 
     strategy: str
@@ -52,7 +52,7 @@ NAMING = frozenset({"found", "range", "several"})
 
 
 def summarise(strategy: str, outcomes: Sequence[Outcome], confidence: float) -> Summary:
-    """Sum up the outcomes of a strategy that was asked to be so confident."""
+    """Return the summary of the outcomes of a strategy with this required confidence."""
     exact = [outcome for outcome in outcomes if outcome.exact]
     claims = [outcome for outcome in outcomes if outcome.verdict in NAMING]
     confidences = [outcome.confidence for outcome in claims if outcome.confidence is not None]
@@ -85,5 +85,5 @@ def summarise(strategy: str, outcomes: Sequence[Outcome], confidence: float) -> 
     )
 
 
-def _share(held: list[bool]) -> float | None:
-    return sum(held) / len(held) if held else None
+def _share(hits: list[bool]) -> float | None:
+    return sum(hits) / len(hits) if hits else None

@@ -1,4 +1,4 @@
-"""Trials: every strategy over the same histories, in parallel."""
+"""Trials: every strategy searches the same histories, in parallel."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def run_trial(number: int, settings: Settings, seed: int, names: Sequence[str]) -> dict[str, Outcome]:
-    """Let each strategy search one history; seed and number alone decide all chance."""
+    """Search one history with each strategy; all random numbers depend only on the seed and the number."""
     history = draw(settings, np.random.default_rng([seed, number]))
     outcomes = {}
     for name in names:
@@ -35,7 +35,7 @@ def run_trial(number: int, settings: Settings, seed: int, names: Sequence[str]) 
 def run_trials(
     settings: Settings, seed: int, trials: int, names: Sequence[str] = tuple(STRATEGIES), processes: int = 1
 ) -> tuple[Summary, ...]:
-    """Run all trials and sum them up, one summary for each strategy."""
+    """Run all trials; return one summary for each strategy."""
     work = partial(run_trial, settings=settings, seed=seed, names=names)
     if processes > 1:
         with multiprocessing.get_context("spawn").Pool(processes) as pool:

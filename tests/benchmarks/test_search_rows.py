@@ -34,15 +34,15 @@ def summary(right: int, wrong: int, invocations: int = 20) -> Summary:
 
 
 def test_a_goal_is_met_only_when_every_case_meets_it() -> None:
-    goal = goals.all_right(0.9)
+    goal = goals.right_at_least(0.9)
     assert goal.judge([summary(95, 5), summary(92, 8)]).met
     assert not goal.judge([summary(95, 5), summary(88, 12)]).met
-    assert goals.nobody_accused(0.05).judge([summary(95, 5)]).met
-    assert not goals.nobody_accused(0.04).judge([summary(95, 5)]).met
+    assert goals.wrong_at_most(0.05).judge([summary(95, 5)]).met
+    assert not goals.wrong_at_most(0.04).judge([summary(95, 5)]).met
 
 
 def test_drift_is_compared_with_the_case_without() -> None:
-    goal = goals.ran_within_times(1.5)
+    goal = goals.run_ratio_at_most(1.5)
     assert goal.judge([summary(9, 1, 40), summary(9, 1, 60)]).met
     assert not goal.judge([summary(9, 1, 40), summary(9, 1, 61)]).met
 

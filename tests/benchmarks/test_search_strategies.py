@@ -48,7 +48,7 @@ def test_asv_ends_at_the_first_build_that_fails_unless_it_is_passed_over() -> No
     history.broken[len(history.broken) // 2 - 1] = True
     assert asv.find(machine).verdict == "error"
     history, machine = world(replace(CLEAR, unbuildable=0.3))
-    assert asv.passing_over(machine).verdict == "found"
+    assert asv.skipping_failed_builds(machine).verdict == "found"
 
 
 def test_asv_names_somebody_when_nothing_changed() -> None:
@@ -79,7 +79,7 @@ def test_its_p_is_small_for_samples_apart_and_large_for_samples_alike() -> None:
 
 
 def test_the_number_of_runs_by_the_truth_grows_as_the_change_shrinks() -> None:
-    ks = [bisect.readings_needed(replace(CLEAR, effect=effect, cv=0.03)) for effect in (1.0, 0.1, 0.05, 0.02)]
+    ks = [bisect.samples_needed(replace(CLEAR, effect=effect, cv=0.03)) for effect in (1.0, 0.1, 0.05, 0.02)]
     assert ks == sorted(ks)
     assert ks[0] == bisect.FEWEST
     assert all(k % 2 for k in ks)

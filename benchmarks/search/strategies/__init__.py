@@ -1,4 +1,4 @@
-"""The searches that are compared. A new one is a module with a `search(machine)`, entered here."""
+"""The compared searches. A new one is a module with a function `search(machine)`, which is listed here."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ PEERS: dict[str, Callable[[Machine], Report]] = {
     "bisect, median of 3": bisect.median_of(3),
     "bisect, median of 5": bisect.median_of(5),
     "bisect, median of 11": bisect.median_of(11),
-    "bisect, k by the truth": bisect.knowing_the_truth,
+    "bisect, k by the truth": bisect.with_known_truth,
     "asv find": asv.find,
-    "asv find, passing over": asv.passing_over,
+    "asv find, passing over": asv.skipping_failed_builds,
     "Pinpoint": pinpoint.search,
 } | ({"git_bayesect": bayesect.search} if bayesect.is_installed() else {})
 
@@ -36,7 +36,7 @@ STRATEGIES = OURS | PEERS
 
 
 def fitting(settings: Settings) -> str:
-    """Return the name of our search for what is simulated."""
+    """Return the name of perftrail's search that fits the simulation."""
     if settings.branch:
         return "perftrail inside"
     if settings.changes > 1:

@@ -1,11 +1,11 @@
 """The rule of `asv find` (airspeed-velocity/asv, `asv/commands/find.py`).
 
-Of the first, middle and last revision of the range it goes into the half with the larger rise, relative to the sum
-of all three, until two neighbours are left. A value is the median of ten readings: two rounds of up to five, what
-asv takes of something that lasts a second. It looks for regressions only, and it always names somebody.
+It compares the first, middle and last revision of the range, and continues in the half with the larger rise, relative
+to the sum of all three, until two neighbours are left. A value is the median of ten samples: asv takes two rounds of up
+to five if a sample lasts a second. It looks for regressions only, and it always names a revision.
 
-A build that fails ends it. A benchmark that gives nothing is passed over: the first moves up, the last down, the
-middle up. `passing_over` treats builds so too, which asv does not do.
+A failed build ends it. A benchmark without a value is skipped: the first moves up, the last down, the middle up.
+`skipping_failed_builds` also skips failed builds, which asv does not.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from benchmarks.search.outcome import Report
 if TYPE_CHECKING:
     from benchmarks.search.simulator import Machine
 
-READINGS = 10
+SAMPLES = 10
 
 
 class _Ended(Exception):
@@ -27,25 +27,25 @@ class _Ended(Exception):
 
 
 def find(machine: Machine) -> Report:
-    """Search as asv does."""
-    return _search(machine, survives=False)
+    """Search like asv."""
+    return _search(machine, skips_failed_builds=False)
 
 
-def passing_over(machine: Machine) -> Report:
-    """Search as asv would if a failed build were no more to it than a failed benchmark."""
-    return _search(machine, survives=True)
+def skipping_failed_builds(machine: Machine) -> Report:
+    """Search like asv, but skip failed builds like failed benchmarks."""
+    return _search(machine, skips_failed_builds=True)
 
 
-def _search(machine: Machine, *, survives: bool) -> Report:
+def _search(machine: Machine, *, skips_failed_builds: bool) -> Report:
     known: dict[int, float] = {}
 
     def measured(position: int) -> float | None:
         if not machine.build(position):
-            if survives:
+            if skips_failed_builds:
                 return None
             raise _Ended
         if position not in known:
-            known[position] = float(np.exp(np.median(machine.run(position, READINGS))))
+            known[position] = float(np.exp(np.median(machine.run(position, SAMPLES))))
         return known[position]
 
     def first_of(positions: range) -> tuple[int, float]:

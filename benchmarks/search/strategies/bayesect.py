@@ -1,8 +1,8 @@
-"""git_bayesect 1.2 (hauntsaninja/git_bayesect), the published package itself.
+"""git_bayesect 1.2 (hauntsaninja/git_bayesect), the published package.
 
-It sees pass or fail, so each run is compared with the middle of the medians of five runs of both ends, the best that
-its user could do. It works at the confidence asked for (its own default is 0.95). A revision that does not build is
-skipped, which rules it out; when it is chosen all the same, the nearest other one that may build is tried.
+It gets pass or fail, so each run is compared with the middle of the medians of five runs of both ends, which is the
+best choice of a user. It uses the required confidence (its default is 0.95). A revision that does not build is skipped,
+which excludes it as the culprit; if it is chosen again, the nearest other revision that may build is tried.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     from benchmarks.search.simulator import Machine
 
 PACKAGE = "git_bayesect"
-READINGS_AT_ENDS = 5
+SAMPLES_AT_ENDS = 5
 
 
 class _Bisector(Protocol):
-    """What is used of `git_bayesect.Bisector`. Index 0 is the newest revision; an observation is "fails"."""
+    """The used part of `git_bayesect.Bisector`. Index 0 is the newest revision; an observation is "fails"."""
 
     def record(self, index: int, observation: bool | None) -> None:
-        """Take an observation in; `None` skips the revision."""
+        """Add an observation; `None` skips the revision."""
 
     def select(self) -> int:
-        """Say which to observe next."""
+        """Return the index to observe next."""
 
     @property
     def distribution(self) -> npt.NDArray[np.float64]:
@@ -39,13 +39,13 @@ class _Bisector(Protocol):
 
 
 def is_installed() -> bool:
-    """Whether the package is there: `pip install -e '.[benchmark]'`."""
+    """Whether the package is installed: `pip install -e '.[benchmark]'`."""
     return find_spec(PACKAGE) is not None
 
 
 def search(machine: Machine) -> Report:
-    """Search with the package's own bisector."""
-    # It takes the logarithm of the weights that it set to zero.
+    """Search with the bisector of the package."""
+    # The package computes the logarithm of weights that are zero.
     with np.errstate(divide="ignore", invalid="ignore"):
         return _search(machine)
 
@@ -56,7 +56,7 @@ def _search(machine: Machine) -> Report:
     ends = []
     for end in (0, last):
         machine.build(end)
-        ends.append(float(np.median(machine.run(end, READINGS_AT_ENDS))))
+        ends.append(float(np.median(machine.run(end, SAMPLES_AT_ENDS))))
     middle, rises = sum(ends) / 2, ends[1] > ends[0]
     skipped: set[int] = set()
     while (sure := float(bisector.distribution.max())) < settings.confidence:

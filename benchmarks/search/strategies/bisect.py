@@ -1,6 +1,6 @@
 """git bisect, running each revision k times and comparing the median with the middle of the ends.
 
-It walks merges as git does: the revisions of a branch stand in line before the merge that brought them.
+Like git, it searches merges: the revisions of a branch come before their merge.
 """
 
 from __future__ import annotations
@@ -20,50 +20,50 @@ if TYPE_CHECKING:
     from benchmarks.search.simulator import Machine
 
 WRONG = 0.01
-"""How often a search that knows the truth is to go wrong, by the scatter of runs alone."""
+"""Error rate of a search that knows the truth, from the scatter of runs only."""
 
 FEWEST = 5
-"""How many readings it takes at least, so that the median passes over an outlier."""
+"""Minimum number of samples, so that the median ignores an outlier."""
 
 
-def median_of(readings: int) -> Callable[[Machine], Report]:
-    """Return the search that takes the median of so many readings of each revision."""
+def median_of(samples: int) -> Callable[[Machine], Report]:
+    """Return the search that uses the median of this number of samples of each revision."""
 
     def search(machine: Machine) -> Report:
-        return _bisect(machine.line(), readings)
+        return _bisect(machine.line(), samples)
 
     return search
 
 
-def knowing_the_truth(machine: Machine) -> Report:
-    """Bisect with as many readings as the true change and scatter ask for."""
-    return _bisect(machine.line(), readings_needed(machine.settings))
+def with_known_truth(machine: Machine) -> Report:
+    """Bisect with the number of samples that the true change and scatter need."""
+    return _bisect(machine.line(), samples_needed(machine.settings))
 
 
-def readings_needed(settings: Settings) -> int:
-    """Return the k with which a search errs in one case of a hundred by the scatter of runs.
+def samples_needed(settings: Settings) -> int:
+    """Return the k with which the scatter of runs misleads a search in one case of a hundred.
 
-    The median of k has variance pi / 2 * sigma^2 / k, is off by half the change, and is asked log2(N) times.
+    The median of k has variance pi / 2 * sigma^2 / k, must be right within half the change, and is used log2(N) times.
     Without a change the threshold counts.
     """
     change = abs(settings.step) or math.log1p(settings.threshold)
-    asked = math.log2(settings.revisions + settings.branch)
-    needed = math.pi / 2 * (NormalDist().inv_cdf(1 - WRONG / asked) * settings.cv / (change / 2)) ** 2
+    questions = math.log2(settings.revisions + settings.branch)
+    needed = math.pi / 2 * (NormalDist().inv_cdf(1 - WRONG / questions) * settings.cv / (change / 2)) ** 2
     return max(FEWEST, 2 * math.ceil((needed - 1) / 2) + 1)
 
 
-def _bisect(machine: Machine, readings: int) -> Report:
+def _bisect(machine: Machine, samples: int) -> Report:
     low, high = 0, machine.revisions - 1
     ends = []
     for end in (low, high):
         machine.build(end)
-        ends.append(float(np.median(machine.run(end, readings))))
+        ends.append(float(np.median(machine.run(end, samples))))
     middle, rises = sum(ends) / 2, ends[1] > ends[0]
     skipped: set[int] = set()
     while (position := _next(low, high, skipped)) is not None:
         if not machine.build(position):
             skipped.add(position)
-        elif (np.median(machine.run(position, readings)) > middle) == rises:
+        elif (np.median(machine.run(position, samples)) > middle) == rises:
             high = position
         else:
             low = position

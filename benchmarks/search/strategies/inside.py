@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, assert_never
 
-from benchmarks.search.strategies.asking import SettledSearch, question, report, settle
+from benchmarks.search.strategies.running import FinishedSearch, question, report, run_search
 from perftrail.search import Batch, BootSession, Budget, Built, CannotRelink, MergeSearch, Search, Unusable
 
 if TYPE_CHECKING:
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from perftrail.search import Action, Observation
 
 
-class _Listening:
-    """A search whose observations are kept, to be told to the next one."""
+class _RecordingSearch:
+    """A search that records its observations for the next one."""
 
     def __init__(self, searching: Search) -> None:
-        self.heard: list[Observation] = []
+        self.observations: list[Observation] = []
         self._searching = searching
 
     def tell(self, observation: Observation) -> None:
-        self.heard.append(observation)
+        self.observations.append(observation)
         self._searching.tell(observation)
 
     def ask(self) -> Action:
@@ -32,13 +32,13 @@ class _Listening:
 
 
 def search(machine: Machine) -> Report:
-    """Search the main line; when it names one merge, search inside, telling first what is known of its ends.
+    """Search the main line. If it names one merge, search inside it, starting with the known samples of its ends.
 
-    The confidence is that of both together.
+    The confidence is that of both searches together.
     """
-    asked = question(machine)
-    line = _Listening(Search(asked))
-    outer = settle(line, machine)
+    main_question = question(machine)
+    line = _RecordingSearch(Search(main_question))
+    outer = run_search(line, machine)
     named = [change.positions for change in outer.answer.changes]
     if len(named) != 1 or len(named[0]) != 1 or not machine.is_merge(named[0][0]):
         return report(outer, machine)
@@ -47,9 +47,10 @@ def search(machine: Machine) -> Report:
         invocations=max(0, machine.settings.most_invocations - machine.invocations),
         builds=max(0, machine.settings.most_builds - machine.builds),
     )
-    # Its own revisions, and the first parent, the merge base and the merge.
+    # The view has the revisions of the branch, the first parent, the merge base and the merge.
     inside = MergeSearch(
-        replace(asked, revisions=view.revisions, prior=None, budget=budget), branches=(view.revisions - 3,)
+        replace(main_question, revisions=view.revisions, prior=None, budget=budget),
+        branches=(view.revisions - 3,),
     )
     positions = {
         int(revision): position for position, revision in reversed(list(enumerate(view.ids.tolist())))
@@ -57,21 +58,21 @@ def search(machine: Machine) -> Report:
     known = {
         at: positions[int(machine.ids[at])] for at in range(machine.revisions) if machine.ids[at] in positions
     }
-    for observation in line.heard:
+    for observation in line.observations:
         moved = _moved(observation, known)
         if moved is not None:
             inside.tell(moved)
-    inner = settle(inside, view)
-    said = report(
-        SettledSearch(answer=inner.answer, milliseconds=outer.milliseconds + inner.milliseconds), view
+    inner = run_search(inside, view)
+    inner_report = report(
+        FinishedSearch(answer=inner.answer, milliseconds=outer.milliseconds + inner.milliseconds), view
     )
     both = outer.answer.confidence * inner.answer.confidence
-    # To have named the merge stands, whatever is found inside it.
-    return replace(said, confidence=both) if said.named else report(outer, machine)
+    # The named merge remains the answer if the search inside it finds nothing.
+    return replace(inner_report, confidence=both) if inner_report.named else report(outer, machine)
 
 
 def _moved(observation: Observation, positions: Mapping[int, int]) -> Observation | None:
-    """Return what an observation of the main line says inside the merge; what it cost is not spent again."""
+    """Return an observation of the main line for the search inside the merge, without its cost."""
     match observation:
         case Batch():
             samples = tuple(

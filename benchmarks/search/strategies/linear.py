@@ -1,4 +1,4 @@
-"""Linear scans: build and run everything, then look for the step in the means."""
+"""Linear scans: build and run everything, then find the step in the means."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ if TYPE_CHECKING:
     Floats = npt.NDArray[np.float64]
 
 
-def largest_jump(readings: int) -> Callable[[Machine], Report]:
-    """Return the scan that takes the mean of so many readings of each, and then the largest difference.
+def largest_jump(samples: int) -> Callable[[Machine], Report]:
+    """Return the scan that finds the largest difference between the means of neighbours.
 
-    Of neighbours, that is: how the seed of this project found its culprit.
+    Each mean is that of this number of samples.
     """
 
     def search(machine: Machine) -> Report:
-        works, values = _scan(machine, readings)
+        works, values = _scan(machine, samples)
         return _between(works, int(np.argmax(np.abs(np.diff(values)))))
 
     return search
 
 
-def best_split(readings: int) -> Callable[[Machine], Report]:
-    """Return the scan that takes the split of the means with the least sum of squares on both sides."""
+def best_split(samples: int) -> Callable[[Machine], Report]:
+    """Return the scan that finds the split of the means with the least sum of squares on both sides."""
 
     def search(machine: Machine) -> Report:
-        works, values = _scan(machine, readings)
+        works, values = _scan(machine, samples)
         count = len(values)
         before = np.arange(1, count)
         sums = np.cumsum(values)
@@ -45,10 +45,10 @@ def best_split(readings: int) -> Callable[[Machine], Report]:
     return search
 
 
-def _scan(machine: Machine, readings: int) -> tuple[list[int], Floats]:
-    """Measure everything that builds: positions, and the mean of the readings of each."""
+def _scan(machine: Machine, samples: int) -> tuple[list[int], Floats]:
+    """Measure all revisions that build; return their positions and the mean of the samples of each."""
     works = [position for position in range(machine.revisions) if machine.build(position)]
-    return works, machine.run_each(np.repeat(works, readings)).reshape(-1, readings).mean(axis=1)
+    return works, machine.run_each(np.repeat(works, samples)).reshape(-1, samples).mean(axis=1)
 
 
 def _between(works: list[int], number: int) -> Report:

@@ -1,11 +1,11 @@
-"""perftrail's own search: any number of changes, ramps reported as such."""
+"""perftrail's search: any number of changes, with ramps."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from benchmarks.search.strategies.asking import question, report, settle
+from benchmarks.search.strategies.running import question, report, run_search
 from perftrail.search import Search
 
 if TYPE_CHECKING:
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 def search(machine: Machine) -> Report:
     """Search the history."""
-    return report(settle(Search(question(machine)), machine), machine)
+    return report(run_search(Search(question(machine)), machine), machine)
 
 
 def thorough(machine: Machine) -> Report:
     """Search the history, also for changes that a later revision undid."""
-    return report(settle(Search(replace(question(machine), thorough=True)), machine), machine)
+    return report(run_search(Search(replace(question(machine), thorough=True)), machine), machine)

@@ -1,12 +1,12 @@
 """The rule of Pinpoint (catapult-project/catapult, `dashboard/pinpoint/models`: `job_state.py`, `compare/`).
 
-Each revision gets ten readings. Neighbours among those measured are *different* when the smaller p of the
-Mann-Whitney and the Kolmogorov-Smirnov test is at most 0.01, *the same* when it is above a threshold that falls
-with the number of readings; in between, the one with fewer readings gets ten more. Between two that differ the
-middle is measured. In the end all neighbours that still differ are told.
+Each revision gets ten samples. Measured neighbours are *different* if the smaller p of the Mann-Whitney and the
+Kolmogorov-Smirnov test is at most 0.01, and *the same* if it is above a threshold that falls with the number of
+samples. In between, the one with fewer samples gets ten more. If two differ, the revision in the middle is measured.
+At the end, all neighbours that still differ are reported.
 
-Kinder to it than the truth: it measures one middle at a time, not three, which costs fewer builds; and a build that
-fails is passed over, where the real one compares the failures too and names the revisions at which they begin and end.
+It is more favourable than the original: it measures one middle at a time, not three, which needs fewer builds. It skips
+failed builds; the original also compares the failures and names the revisions at which they begin and end.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
 
     Floats = npt.NDArray[np.float64]
 
-READINGS = 10
+SAMPLES = 10
 DIFFERENT = 0.01
 SAME = {10: 0.571, 15: 0.229, 20: 0.0859, 25: 0.0270}
-"""Above it two samples of that size are the same: the 99th percentile of p where the medians are one interquartile
-range apart, by 100,000 simulations with seed 1, as its `thresholds_performance.py` prescribes; beyond 25 readings
-it is below 0.01. One range apart is what it looks for unless told otherwise."""
+"""Above this p, two sets of this size are the same: the 99th percentile of p if the medians are one interquartile
+range apart, from 100,000 simulations with seed 1, as in its `thresholds_performance.py`; beyond 25 samples it is below
+0.01. One interquartile range is the default of the changes that it looks for."""
 MOST_BUILDS = 400
-"""It is stopped after so many, as where every pair seems to differ."""
+"""The search stops after this number of builds, for example if every pair seems to differ."""
 
 
 def search(machine: Machine) -> Report:
-    """Search as Pinpoint does."""
+    """Search like Pinpoint."""
     job = _Job(machine)
     for end in (0, machine.revisions - 1):
         machine.build(end)
@@ -58,7 +58,7 @@ def search(machine: Machine) -> Report:
 
 
 class _Job:
-    """What was measured so far."""
+    """The samples so far."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
@@ -66,12 +66,12 @@ class _Job:
         self._failed: set[int] = set()
 
     def add(self, position: int) -> None:
-        """Take ten readings of a position, its first or more."""
-        more = self._machine.run(position, READINGS)
+        """Take ten samples of a position, the first or more."""
+        more = self._machine.run(position, SAMPLES)
         self._values[position] = np.append(self._values.get(position, np.empty(0)), more)
 
     def different(self) -> list[tuple[int, int]]:
-        """Return all neighbours that differ, taking as many readings as it needs to say so."""
+        """Return all neighbours that differ; take as many samples as the rule needs."""
         positions = sorted(self._values)
         return [pair for pair in pairwise(positions) if self._differ(*pair)]
 

@@ -1,4 +1,4 @@
-"""What all our searches share: to do what they ask on a machine and tell them, and to report their answer."""
+"""Common parts of perftrail's searches: performing their actions on a machine, and reporting their answer."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ if TYPE_CHECKING:
     from perftrail.search import Action, Answer, Observation
 
 
-class Searching(Protocol):
-    """A search that is told and asked."""
+class RunnableSearch(Protocol):
+    """A search that chooses actions and gets observations."""
 
     def tell(self, observation: Observation) -> None:
-        """Take an observation in."""
+        """Add an observation."""
 
     def ask(self) -> Action:
-        """Say what to measure next, or that it is settled."""
+        """Return the samples to take next, or the answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SettledSearch:
-    """The answer of a search, and how long it took each time to say what is next."""
+class FinishedSearch:
+    """The answer of a search, and the time of each of its decisions."""
 
     answer: Answer
     milliseconds: tuple[float, ...]
 
 
 def question(machine: Machine) -> Question:
-    """Return what is asked of a search; a sample costs a second, a build `build_cost` of them."""
+    """Return the question of a search. A sample costs a second, a build `build_cost` seconds."""
     settings = machine.settings
     return Question(
         revisions=machine.revisions,
@@ -48,54 +48,54 @@ def question(machine: Machine) -> Question:
     )
 
 
-def settle(searching: Searching, machine: Machine) -> SettledSearch:
-    """Ask and tell until the search is settled."""
+def run_search(search: RunnableSearch, machine: Machine) -> FinishedSearch:
+    """Perform the actions of a search until it has an answer."""
     built: set[int] = set()
     times: list[float] = []
     while True:
         began = perf_counter()
-        action = searching.ask()
+        action = search.ask()
         times.append(1000 * (perf_counter() - began))
         if not isinstance(action, Measure):
-            return SettledSearch(answer=action.answer, milliseconds=tuple(times))
-        for observation in take(action, machine, built):
-            searching.tell(observation)
+            return FinishedSearch(answer=action.answer, milliseconds=tuple(times))
+        for observation in perform(action, machine, built):
+            search.tell(observation)
 
 
-def take(action: Measure, machine: Machine, built: set[int]) -> list[Observation]:
-    """Do what a search asks for, and return the results; adds to `built`, the positions built before.
+def perform(action: Measure, machine: Machine, built: set[int]) -> list[Observation]:
+    """Perform an action of a search, and return the observations; adds new builds to the positions in `built`.
 
-    The samples come in the order asked for, on the machine as it is then. They are not taken where a build fails.
+    The samples are taken in the requested order. They are not taken if a build fails.
     """
     cost = machine.settings.build_cost
-    told: list[Observation] = []
+    observations: list[Observation] = []
     for position in action.positions:
         if position in built:
             continue
         if not machine.build(position):
-            return [*told, Unusable(position=position, seconds=cost)]
+            return [*observations, Unusable(position=position, seconds=cost)]
         built.add(position)
-        told.append(Built(position=position, seconds=cost))
+        observations.append(Built(position=position, seconds=cost))
     values = machine.run_each(np.array(action.order), layout=action.layout).tolist()
     samples = tuple(
         Sample(position=position, value=value) for position, value in zip(action.order, values, strict=True)
     )
     batch = Batch(samples=samples, seconds=len(samples), layout=action.layout, certificate=action.certificate)
-    return [*told, batch]
+    return [*observations, batch]
 
 
-def report(settled: SettledSearch, machine: Machine) -> Report:
-    """Report an answer, its positions as the history numbers its revisions; what is unclear claims nothing."""
+def report(finished: FinishedSearch, machine: Machine) -> Report:
+    """Return the report of an answer, with revision numbers of the history. An unclear answer claims nothing."""
     changes = [
         (change.kind, tuple(machine.ids[list(change.positions)].tolist()))
-        for change in settled.answer.changes
+        for change in finished.answer.changes
     ]
     steps = [revisions for kind, revisions in changes if kind is Kind.STEP]
     return Report(
-        verdict=settled.answer.verdict.value,
+        verdict=finished.answer.verdict.value,
         candidates=steps[0] if steps else (),
         others=tuple(steps[1:]),
         ramps=tuple(revisions for kind, revisions in changes if kind is Kind.RAMP),
-        confidence=None if settled.answer.verdict is Verdict.UNCLEAR else settled.answer.confidence,
-        ask_milliseconds=settled.milliseconds,
+        confidence=None if finished.answer.verdict is Verdict.UNCLEAR else finished.answer.confidence,
+        ask_milliseconds=finished.milliseconds,
     )
