@@ -1,4 +1,4 @@
-"""A fixed amount of work: slide a window of five over 10 000 numbers. Prints the processor time it took."""
+"""A fixed amount of work: slide a window of five over 10 000 numbers. It prints the processor time."""
 
 import time
 from collections import deque

@@ -1,8 +1,8 @@
-/* The benchmark: THREADS threads format NUMBERS reals together and join them into strings of their own.
+/* The benchmark: THREADS threads together format NUMBERS reals and join them into separate strings.
 
    After the paper's mt_example, which "performs a number of float-to-string conversions and allows the user to
-   select the number of threads". Prints the time from when the first thread sets to work until the last one is done,
-   and the length of all texts. The threads wait for each other before, so that starting them does not count. */
+   select the number of threads". Prints the time from the start of the first thread's work to the end of the last one's,
+   and the length of all texts. The threads wait for each other first, so the time to start them does not count. */
 #include "numtext.h"
 
 #include <pthread.h>
@@ -16,7 +16,7 @@ enum { LINE = 2000, MOST_THREADS = 256 };
 
 struct share { long first, count, length; double begin, end; };
 
-static pthread_barrier_t all_there;
+static pthread_barrier_t start_line;
 
 static double now(void)
 {
@@ -36,14 +36,14 @@ static double number(long which)
 
 static void *work(void *argument)
 {
-    struct share *mine = argument;
-    pthread_barrier_wait(&all_there);
-    mine->begin = now();
+    struct share *own = argument;
+    pthread_barrier_wait(&start_line);
+    own->begin = now();
     char *line = numtext_take(LINE), *end = line;
     long written = 0;
-    for (long each = 0; each < mine->count; each++) {
+    for (long each = 0; each < own->count; each++) {
         char *text = numtext_take(NUMTEXT_ROOM);
-        int length = numtext_real(number(mine->first + each), text);
+        int length = numtext_real(number(own->first + each), text);
         if (end + length > line + LINE) {
             end = line;
         }
@@ -53,21 +53,21 @@ static void *work(void *argument)
         numtext_give(text, NUMTEXT_ROOM);
     }
     numtext_give(line, LINE);
-    mine->length = written;      /* once: the shares of two threads are neighbours in memory */
-    mine->end = now();
+    own->length = written;      /* once: the shares of two threads are neighbours in memory */
+    own->end = now();
     return NULL;
 }
 
-int main(int count, char **words)
+int main(int count, char **arguments)
 {
     static pthread_t thread[MOST_THREADS];
     static struct share share[MOST_THREADS];
-    long threads = count == 3 ? atol(words[1]) : 0, numbers = count == 3 ? atol(words[2]) : 0, length = 0;
+    long threads = count == 3 ? atol(arguments[1]) : 0, numbers = count == 3 ? atol(arguments[2]) : 0, length = 0;
     if (threads < 1 || threads > MOST_THREADS || numbers < threads) {
         fprintf(stderr, "mt THREADS NUMBERS\n");
         return 2;
     }
-    pthread_barrier_init(&all_there, NULL, (unsigned)threads);
+    pthread_barrier_init(&start_line, NULL, (unsigned)threads);
     for (long each = 0; each < threads; each++) {
         long first = numbers * each / threads;
         share[each] = (struct share){ .first = first, .count = numbers * (each + 1) / threads - first };

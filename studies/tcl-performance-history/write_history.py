@@ -3,9 +3,9 @@
 
     python3 write_history.py [--length N] DIRECTORY
 
-makes DIRECTORY/numtext.git and DIRECTORY/numtext.fossil anew. All text and dates are fixed, so every id is the same
-each time. The trunk has N check-ins (220). A branch that rewrites how reals are converted is merged into it; later each
-thread gets a precision setting of its own; release 1.3 has a branch that has neither. Some check-ins do not compile.
+replaces DIRECTORY/numtext.git and DIRECTORY/numtext.fossil. All text and dates are fixed, so every id is the same
+each time. The trunk has N check-ins (220). A branch that rewrites the conversion of reals is merged into it; a later
+check-in gives each thread its own precision; release 1.3 has a branch without both. Some check-ins do not compile.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LIBRARY = Path(__file__).parent / "library"
 FIRST_DAY = 1_500_000_000
 DAY = 86_400
 
-STAGES = {  # what is on top of `begin`, and what its check-in says
+STAGES = {  # the stages after `begin`, each with the message of its check-in
     "big": "Add whole numbers of any size",
     "digits": "Add the digits of a double, after Steele and White",
     "convert": "Convert reals by our own digits",
@@ -43,7 +43,7 @@ UNITS = tuple(tuple(each.split(":")) for each in SIGNS.split())
 
 @dataclass(frozen=True)
 class Library:
-    """All that differs from one check-in to the next; its tree follows from it."""
+    """All that differs between check-ins; it determines the tree."""
 
     version: str = "1.2"
     units: int = 7
@@ -54,7 +54,7 @@ class Library:
     forgotten: str = ""
 
     def tree(self) -> dict[str, str]:
-        """Every file's text."""
+        """Return the text of every file."""
         files = {name.relative_to(LIBRARY / "begin").as_posix(): name.read_text() for name in _files("begin")}
         for stage in self.stages:
             files |= {f"src/{name.name}": name.read_text() for name in _files(stage)}
@@ -76,13 +76,13 @@ def _files(stage: str) -> list[Path]:
 
 
 def case(number: int) -> str:
-    """A value that the tests are to know."""
+    """Return a value of the test cases."""
     return f"{(number * 7919 % 10_007) / 8:.3f}"
 
 
 @dataclass
 class CheckIn:
-    """One check-in: which line it is on, what it says, what it holds, from which it comes."""
+    """One check-in: its branch, its message, its content and its parents."""
 
     number: int
     line: str
@@ -93,7 +93,7 @@ class CheckIn:
 
 
 class Trail:
-    """The check-ins so far, and the tip of each line."""
+    """The check-ins so far, and the tip of each branch."""
 
     def __init__(self) -> None:
         self.check_ins: list[CheckIn] = []
@@ -102,31 +102,31 @@ class Trail:
     def add(
         self, line: str, message: str, library: Library, *merged: CheckIn, onto: CheckIn | None = None
     ) -> CheckIn:
-        """Check in on a line's tip, or begin the line on another check-in."""
+        """Check in at the tip of a branch, or start the branch at another check-in."""
         first = onto or self.tips.get(line)
         parents = tuple(each.number for each in (first, *merged) if each is not None)
-        made = CheckIn(len(self.check_ins) + 1, line, message, library, parents)
-        self.check_ins.append(made)
-        self.tips[line] = made
-        return made
+        added = CheckIn(len(self.check_ins) + 1, line, message, library, parents)
+        self.check_ins.append(added)
+        self.tips[line] = added
+        return added
 
     def work(self, line: str, turn: int) -> CheckIn:
-        """Check in a piece of ordinary work, which changes no figure of the benchmark."""
+        """Check in ordinary work, which does not change the results of the benchmark."""
         library, message = ordinary(self.tips[line].library, turn)
         return self.add(line, message, library)
 
     def release(self, line: str, version: str, following: str) -> CheckIn:
-        """Tag a release, and name the next one in the header from the next check-in on."""
+        """Tag a release; the next check-in has the next version in the header."""
         note = f"Release {version}"
         library = self.tips[line].library
-        made = self.add(line, note, replace(library, version=version, notes=(*library.notes, note)))
-        made.tags.append(f"v{version}")
-        self.add(line, f"Begin {following}", replace(made.library, version=following))
-        return made
+        added = self.add(line, note, replace(library, version=version, notes=(*library.notes, note)))
+        added.tags.append(f"v{version}")
+        self.add(line, f"Begin {following}", replace(added.library, version=following))
+        return added
 
 
 def ordinary(library: Library, turn: int) -> tuple[Library, str]:
-    """Give what a piece of ordinary work makes of the library, and what its check-in says."""
+    """Return the library after ordinary work, and the message of its check-in."""
     if turn % 5 == 2:
         at = turn // 5 % len(library.keep)
         size, keep = library.keep[at]
@@ -142,7 +142,7 @@ def ordinary(library: Library, turn: int) -> tuple[Library, str]:
 
 
 def history(length: int) -> Trail:
-    """Make the whole history: a trunk of so many check-ins, a branch that is merged, an old release's line."""
+    """Return the whole history: a trunk of `length` check-ins, a merged branch, and the branch of an old release."""
     trail = Trail()
     trail.add("trunk", "Begin numtext", Library())
     at = {name: max(2, round(length * share)) for name, share in PLACES.items()}
@@ -167,20 +167,20 @@ def history(length: int) -> Trail:
 
 
 PLACES = {"1.2": 0.24, "1.3": 0.38, "branch": 0.45, "merge": 0.62, "2.0": 0.72, "per-thread": 0.8, "2.1": 0.9}
-"""Which share of the trunk lies before each event."""
+"""The share of the trunk before each event."""
 
 BROKEN = ((0.17, 0.2), (0.5, 0.53), (0.66, 0.68))
-"""Which stretches of the trunk do not compile, as shares of it."""
+"""The ranges of the trunk that do not compile, as shares of it."""
 
 
 def event(trail: Trail, name: str, turn: int) -> None:
-    """Let one of the events in the trunk's life happen."""
+    """Add the check-ins of an event of the trunk."""
     tip = trail.tips["trunk"]
     following = {"1.2": "1.3", "1.3": "2.0", "2.0": "2.1", "2.1": "2.2"}
     if name in following:
-        made = trail.release("trunk", name, following[name])
+        added = trail.release("trunk", name, following[name])
         if name == "1.3":
-            maintain(trail, made)
+            maintain(trail, added)
     elif name == "branch":
         numerics(trail, tip, turn)
     elif name == "merge":
@@ -193,13 +193,13 @@ def event(trail: Trail, name: str, turn: int) -> None:
 
 
 def joined(trunk: Library, side: Library) -> tuple[tuple[int, int], ...]:
-    """Give the pool's classes of both: the trunk's, and the one that the branch added."""
+    """Return the pool's classes of both: those of the trunk, and the one from the branch."""
     known = dict(trunk.keep)
     return tuple(sorted((dict(side.keep) | known).items()))
 
 
 def maintain(trail: Trail, release: CheckIn) -> None:
-    """Keep release 1.3 on a line of its own: repairs alone, and two releases."""
+    """Add a separate branch of release 1.3, with repairs only and two releases."""
     library = replace(release.library, version="1.3.1")
     trail.add("release-1.3", "Begin 1.3.1", library, onto=release)
     for version, following, first in (("1.3.1", "1.3.2", 1), ("1.3.2", "1.3.3", 6)):
@@ -209,23 +209,23 @@ def maintain(trail: Trail, release: CheckIn) -> None:
 
 
 def numerics(trail: Trail, onto: CheckIn, turn: int) -> None:
-    """Rewrite how reals are converted, on a line that begins at a check-in of the trunk."""
+    """Rewrite the conversion of reals, on a branch from a check-in of the trunk."""
     library, first = replace(onto.library, forgotten=""), onto
     for number, stage in enumerate(BRANCH):
         library = replace(library, stages=(*library.stages, stage))
-        made = trail.add("numerics", STAGES[stage], library, onto=first if number == 0 else None)
+        added = trail.add("numerics", STAGES[stage], library, onto=first if number == 0 else None)
         for more in range(3):
-            made = trail.work("numerics", 1 + 5 * (turn + 4 * number + more))
-        library = made.library
+            added = trail.work("numerics", 1 + 5 * (turn + 4 * number + more))
+        library = added.library
         if stage == "digits":
-            made = trail.add("numerics", "Try signs in front", replace(library, forgotten="front.h"))
-            made = trail.add("numerics", "Leave signs as they were", library)
+            added = trail.add("numerics", "Try signs in front", replace(library, forgotten="front.h"))
+            added = trail.add("numerics", "Leave signs as they were", library)
     library = replace(library, keep=tuple(sorted((*library.keep, (128, 8)))))
     trail.add("numerics", "Keep buffers of 128 bytes for long digits", library)
 
 
 def stream(trail: Trail) -> Iterator[bytes]:
-    """Write the history as git fast-import and Fossil import read it."""
+    """Return the history as input of git fast-import and fossil import."""
     for each in trail.check_ins:
         yield f"commit refs/heads/{each.line}\nmark :{each.number}\n".encode()
         yield f"committer {signed(each)}\n".encode()
@@ -242,7 +242,7 @@ def stream(trail: Trail) -> Iterator[bytes]:
 
 
 def signed(check_in: CheckIn) -> str:
-    """Say who checked in, and when: a day later each time."""
+    """Return the author and the date of a check-in: a day later each time."""
     return f"Ada Writer <ada@example.invalid> {FIRST_DAY + check_in.number * DAY} +0000"
 
 
@@ -252,15 +252,15 @@ def _data(text: str) -> bytes:
 
 
 def write(directory: Path, length: int) -> None:
-    """Write both repositories, each in place of the one that was there."""
+    """Write both repositories; they replace existing ones."""
     directory.mkdir(parents=True, exist_ok=True)
     content = b"".join(stream(history(length)))
     with tempfile.TemporaryDirectory(dir=directory) as scratch:
         for name in ("numtext.git", "numtext.fossil"):
-            made, place = Path(scratch) / name, directory / name
+            new, final = Path(scratch) / name, directory / name
             if name == "numtext.git":
-                _run("git", "init", "-q", "--bare", "-b", "trunk", str(made), home=scratch)
-                _run("git", "-C", str(made), "fast-import", "--quiet", home=scratch, read=content)
+                _run("git", "init", "-q", "--bare", "-b", "trunk", str(new), home=scratch)
+                _run("git", "-C", str(new), "fast-import", "--quiet", home=scratch, read=content)
             else:
                 _run(
                     "fossil",
@@ -268,24 +268,24 @@ def write(directory: Path, length: int) -> None:
                     "--git",
                     "--rename-master",
                     "trunk",
-                    str(made),
+                    str(new),
                     home=scratch,
                     read=content,
                 )
-            if place.exists():
-                place.rename(Path(scratch) / f"old-{name}")
-            made.rename(place)
+            if final.exists():
+                final.rename(Path(scratch) / f"old-{name}")
+            new.rename(final)
 
 
-def _run(*words: str, home: str, read: bytes = b"") -> None:
+def _run(*command: str, home: str, read: bytes = b"") -> None:
     environment = {"PATH": os.environ["PATH"], "HOME": home, "USER": "study", "GIT_CONFIG_NOSYSTEM": "1"}
-    done = subprocess.run(words, input=read, env=environment, capture_output=True, check=False)
+    done = subprocess.run(command, input=read, env=environment, capture_output=True, check=False)
     if done.returncode != 0:
-        raise SystemExit(f"{' '.join(words)}: {done.stderr.decode(errors='replace').strip()}")
+        raise SystemExit(f"{' '.join(command)}: {done.stderr.decode(errors='replace').strip()}")
 
 
 def main() -> None:
-    """Read the command line, write both."""
+    """Read the command line and write both repositories."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -295,7 +295,7 @@ def main() -> None:
     parser.add_argument("directory", type=Path)
     options = parser.parse_args()
     if options.length < 30:
-        parser.error("--length: 30 or more, so that each event has a place")
+        parser.error("--length: 30 or more, so that each event has a check-in")
     write(options.directory, options.length)
 
 

@@ -1,8 +1,8 @@
-# bench.tcl ?-match GLOB? ?-iterations MOST? FILE ...: runs files of benchmarks in the form of tclbench, in this
-# interpreter, and prints what tclbench's runbench.tcl prints with `-output list`: microseconds that an iteration took.
+# bench.tcl ?-match GLOB? ?-iterations MOST? FILE ...: runs files of benchmarks in the format of tclbench, in this
+# interpreter, and prints the same as tclbench's runbench.tcl with `-output list`: microseconds per iteration.
 #
-# A wrong answer, an error in a benchmark and a pattern that matches none end it with exit code 1: nothing is timed
-# that did not do its work. Unlike tclbench it neither scales iterations nor starts other interpreters.
+# It exits with 1 after a wrong answer, an error in a benchmark, or a pattern without a match, so only correct benchmarks
+# have times. Unlike tclbench, it neither scales iterations nor starts other interpreters.
 
 array set BENCH {MATCH * ITERS 1000 THREADED 0 ERRORS 1}
 set BENCH(INTERP) [info nameofexecutable]
@@ -25,7 +25,7 @@ proc bench {args} {
     }
     if {![string match $BENCH(MATCH) $name]} { return }
     uplevel #0 $script(pre)
-    # The first time compiles what it calls, and shows whether it is right.
+    # The first run compiles the procedures, and its answer is checked.
     set code [catch {uplevel #0 $script(body)} answer]
     if {$code == 666} {
         lappend found [list $name $answer]
@@ -39,7 +39,7 @@ proc bench {args} {
     uplevel #0 $script(post)
 }
 
-# A name for a file that a benchmark may write, unlike any other.
+# Returns a unique name of a file that a benchmark may write.
 proc bench_tmpfile {} {
     global BENCH env
     set directory [expr {[info exists env(TMPDIR)] ? $env(TMPDIR) : "/tmp"}]
@@ -61,7 +61,7 @@ while {[llength $argv]} {
 }
 foreach file $files { source $file }
 if {![llength $found]} {
-    puts stderr "bench.tcl: no benchmark of [join $files {, }] is called $BENCH(MATCH)"
+    puts stderr "bench.tcl: no benchmark of [join $files {, }] matches $BENCH(MATCH)"
     exit 1
 }
 

@@ -1,7 +1,7 @@
-/* shell SCRIPT ?ARGUMENT ...?: a tclsh with one command more, for which Tcl's Thread package is needed otherwise:
+/* shell SCRIPT ?ARGUMENT ...?: a tclsh with one more command, which replaces Tcl's Thread package:
  *
- *     threads COUNT SCRIPT    evaluate SCRIPT in COUNT new threads at once, each in an interpreter of its own without
- *                             Tcl's script library; gives the list of their results, and fails where one of them does
+ *     threads COUNT SCRIPT    evaluate SCRIPT in COUNT new threads in parallel, each in a separate interpreter without
+ *                             Tcl's script library; returns the list of their results, and fails if one of them fails
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,13 +12,13 @@ enum { MOST_THREADS = 1000 };
 typedef struct {
     Tcl_ThreadId id;
     const char *script;
-    char *result; /* its own copy: a thread's objects end with the thread */
+    char *result; /* a copy: the objects of a thread end with the thread */
     int failed;
 } Worker;
 
-static Tcl_ThreadCreateType work(ClientData given)
+static Tcl_ThreadCreateType work(ClientData data)
 {
-    Worker *worker = given;
+    Worker *worker = data;
     Tcl_Interp *interp = Tcl_CreateInterp();
     worker->failed = Tcl_EvalEx(interp, worker->script, -1, TCL_EVAL_GLOBAL) != TCL_OK;
     worker->result = strdup(Tcl_GetStringResult(interp));
@@ -27,15 +27,15 @@ static Tcl_ThreadCreateType work(ClientData given)
     TCL_THREAD_CREATE_RETURN;
 }
 
-static int threads(ClientData unused, Tcl_Interp *interp, int count, Tcl_Obj *const words[])
+static int threads(ClientData unused, Tcl_Interp *interp, int count, Tcl_Obj *const arguments[])
 {
     int wanted, started = 0, failed = 0;
     (void)unused;
     if (count != 3) {
-        Tcl_WrongNumArgs(interp, 1, words, "count script");
+        Tcl_WrongNumArgs(interp, 1, arguments, "count script");
         return TCL_ERROR;
     }
-    if (Tcl_GetIntFromObj(interp, words[1], &wanted) != TCL_OK)
+    if (Tcl_GetIntFromObj(interp, arguments[1], &wanted) != TCL_OK)
         return TCL_ERROR;
     if (wanted < 1 || wanted > MOST_THREADS) {
         Tcl_SetObjResult(interp, Tcl_ObjPrintf("from 1 to %d threads, not %d", MOST_THREADS, wanted));
@@ -43,7 +43,7 @@ static int threads(ClientData unused, Tcl_Interp *interp, int count, Tcl_Obj *co
     }
     Worker *workers = calloc((size_t)wanted, sizeof *workers);
     for (; workers && started < wanted; started++) {
-        workers[started].script = Tcl_GetString(words[2]);
+        workers[started].script = Tcl_GetString(arguments[2]);
         if (Tcl_CreateThread(&workers[started].id, work, &workers[started], TCL_THREAD_STACK_DEFAULT,
                              TCL_THREAD_JOINABLE) != TCL_OK)
             break;
@@ -69,8 +69,8 @@ static int begin(Tcl_Interp *interp)
     return Tcl_Init(interp);
 }
 
-int main(int count, char **words)
+int main(int count, char **arguments)
 {
-    Tcl_Main(count, words, begin);
-    return 1; /* Tcl_Main does not come back */
+    Tcl_Main(count, arguments, begin);
+    return 1; /* Tcl_Main does not return */
 }

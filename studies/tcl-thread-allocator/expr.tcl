@@ -1,5 +1,5 @@
-# A small benchmark of expr: integers, reals, lists, strings, and expressions compiled anew. Each result is a new
-# object, so that the allocator of objects is what it asks most of. It gives one number, which is always the same.
+# A small benchmark of expr: integers, reals, lists, strings, and newly compiled expressions. Each result is a new object,
+# so it uses mostly the allocator of objects. Its result is one number, which is always the same.
 
 proc integers {n} {
     set sum 0

@@ -1,11 +1,11 @@
 #!/bin/sh
-# Makes OCaml 4.06.0 from its source in $1, and with it the programs on the threads of its byte code machine (own.ml)
-# and on tramp ($2).
+# Builds OCaml 4.06.0 from its source in $1, then the programs with the threads of its byte code machine (own.ml) and with
+# tramp ($2).
 set -eu
 here=$(dirname "$0")
 (
   cd "$1"
-  # The release does not link as it is: it forgot a module. The options make it go with today's C compiler.
+  # The release does not link, because a module is missing. The options are for present-day C compilers.
   sed -i 's|$(LIB)/char.cmo|$(LIB)/char.cmo $(LIB)/uchar.cmo|' otherlibs/threads/Makefile
   ./configure -cc "gcc -fcommon" -aspp "gcc -c" -no-debugger -no-ocamldoc -no-graph
   make coldstart

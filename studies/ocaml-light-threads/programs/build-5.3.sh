@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes OCaml 5.3.0 from its source in $1, and with it the programs on effects (own.ml) and on tramp ($2).
+# Builds OCaml 5.3.0 from its source in $1, then the programs with effects (own.ml) and with tramp ($2).
 set -eu
 here=$(dirname "$0")
 (

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Compiles every program with one implementation of the threads: build.sh STYLE OWN MAILBOX INTO.
-# The compilers with their options are $BYTE and $NATIVE; an empty one is left out.
+# $BYTE and $NATIVE are the compilers with their options; an empty one is skipped.
 set -eu
 here=$(dirname "$0")
 mkdir -p "$4"

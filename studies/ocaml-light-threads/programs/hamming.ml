@@ -1,6 +1,6 @@
 (* Numbers 2^a 3^b 5^c by their exponents; `rank` orders them, equal numbers have equal ranks.
 
-   No big integers: what is measured is the threads, and one of the compilers has none. *)
+   No big integers, because the study measures threads, and one of the compilers has no big integers. *)
 
 type t = { rank : float; twos : int; threes : int; fives : int }
 

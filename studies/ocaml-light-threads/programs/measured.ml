@@ -1,12 +1,12 @@
-(* What a program is told, and what it says at its end. *)
+(* The arguments of a program, and its output at the end. *)
 
 let size = int_of_string Sys.argv.(1)
 let only_set_up = Array.length Sys.argv > 2 && Sys.argv.(2) = "-d"
 
-(* How many threads were made: Light.spawn counts them. *)
+(* The number of created threads: Light.spawn counts them. *)
 let threads = ref 0
 
-(* OCaml 5 adds its heaps up when a cycle of the collector ends, so one is ended there, after the clock was read. *)
+(* OCaml 5 sums its heaps at the end of a cycle of the collector, so this ends one, after reading the clock. *)
 let top_heap_words () =
   if Sys.ocaml_version.[0] = '5' then Gc.major ();
   (Gc.quick_stat ()).Gc.top_heap_words

@@ -1,5 +1,5 @@
-(* The triangle that `sorter` is made of. Column by column the largest value is carried to the end; the other
-   wires go on into the next, shorter column. *)
+(* The triangle of comparators of `sorter`. Each column moves the largest value to the end; the other wires go into the
+   next, shorter column. *)
 
 let values n =
   let state = ref 42 in
@@ -7,8 +7,8 @@ let values n =
       state := ((!state * 1103515245) + 12345) land 0x7fffffff;
       !state lsr 8 mod 100000)
 
-(* Gives the wires that go in and those that come out; `comparator low high` of two wires in and two out is
-   started for each crossing. *)
+(* Returns the input wires and the output wires; starts `comparator` with two input and two output wires for each
+   crossing. *)
 let triangle n ~comparator =
   let outputs = Array.init n (fun _ -> Light.make ()) in
   let rec columns wires =
@@ -28,7 +28,7 @@ let triangle n ~comparator =
   columns inputs;
   (inputs, outputs)
 
-(* Refuses what is not in order. *)
+(* Fails if the values are not sorted. *)
 let answer sorted =
   Array.iteri (fun i v -> if i > 0 && sorted.(i - 1) > v then failwith "not sorted") sorted;
   Array.fold_left (fun sum v -> ((sum * 31) + v) land 0xffffffffffff) 7 sorted

@@ -1,8 +1,8 @@
 /* Does every thread see a new precision after it was written? THREADS threads read while one writes WRITES times.
 
-   A reader notes how many writes had ended before it asks and how many had begun after it was answered: the digits it
-   got must be those of a write between the two. In between, all threads meet a few times at a barrier after a write,
-   and each must have just that one. Prints how many answers were stale; exits 1 when any was. */
+   A reader reads the number of ended writes before its conversion, and that of begun writes after it: its digits must be
+   those of a write between the two. First, all threads meet repeatedly at a barrier after a write, and each must see
+   exactly that write. Prints the number of stale answers; exits with 1 if there is any. */
 #include "numtext.h"
 
 #include <pthread.h>
@@ -64,11 +64,11 @@ static void write_next(void)
     ended = write;
 }
 
-int main(int count, char **words)
+int main(int count, char **arguments)
 {
     static pthread_t thread[MOST_THREADS];
-    int threads = count == 3 ? atoi(words[1]) : 0;
-    long writes = count == 3 ? atol(words[2]) : 0;
+    int threads = count == 3 ? atoi(arguments[1]) : 0;
+    long writes = count == 3 ? atol(arguments[2]) : 0;
     if (threads < 1 || threads > MOST_THREADS || writes < MEETINGS) {
         fprintf(stderr, "sees THREADS WRITES\n");
         return 2;

@@ -1,11 +1,11 @@
-(* First class continuations, re-made: `stack.c` copies the whole stack of the byte code machine away and back.
+(* First class continuations: `stack.c` copies the whole stack of the byte code machine into the heap and back.
 
-   Both go through the one call in `switch`: a stack that is put back was copied while that call stood on top of it,
-   so that the machine goes on with what it finds there. *)
+   Both use the one call in `switch`: a restored stack was copied during that call, so the machine continues correctly
+   after it. *)
 
 type stack
 
-(* What a switch gives: a stack that was just copied, or the value that somebody put back one of before with. *)
+(* The result of a switch: a stack that was just copied, or the value with which an earlier one was restored. *)
 type arrival = Copied of stack | Back of Obj.t
 
 external switch_stacks : Obj.t -> arrival = "light_switch_stacks"

@@ -1,5 +1,5 @@
-/* Copies the stack of OCaml 4's byte code machine into the heap and back. Knows that machine's inside, so it is for
-   byte code of OCaml 4.07 to 4.13 alone. */
+/* Copies the stack of OCaml 4's byte code machine into the heap and back. It depends on the internals of that machine,
+   so it works only for byte code of OCaml 4.07 to 4.13. */
 
 #define CAML_NAME_SPACE
 #define CAML_INTERNALS
@@ -12,7 +12,7 @@
 
 enum { SPARE_WORDS = 1024 };
 
-/* A copy is a block: where the innermost exception handler stands, counted from the stack's end, then the words. */
+/* A copy is a block: the position of the innermost exception handler from the end of the stack, then the words. */
 static value copied(void) {
     mlsize_t words = Caml_state->stack_high - Caml_state->extern_sp;
     value handler = Val_long(Caml_state->stack_high - Caml_state->trapsp);
@@ -38,7 +38,7 @@ static void put_back(value copy) {
     Caml_state->trapsp = Caml_state->stack_high - Long_val(Field(copy, 0));
 }
 
-/* A number: gives Copied of the stack as it is. A pair (stack, arrival): puts that stack back and gives the arrival. */
+/* For a number, returns Copied of the present stack. For a pair (stack, arrival), restores the stack, returns arrival. */
 value light_switch_stacks(value request) {
     if (Is_block(request)) {
         value arrival = Field(request, 1);

@@ -1,4 +1,4 @@
-(* The continuation monad: a thread is a function of what comes after it. *)
+(* The continuation monad: a thread is a function of its continuation. *)
 
 type 'a io = ('a -> unit) -> unit
 type act = unit io

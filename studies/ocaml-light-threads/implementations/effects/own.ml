@@ -1,4 +1,4 @@
-(* OCaml 5: waiting is an effect, and its handler gets the rest of the thread, a stack of its own. *)
+(* OCaml 5: waiting is an effect; its handler receives the rest of the thread, which is a separate stack. *)
 
 open Effect
 open Effect.Deep

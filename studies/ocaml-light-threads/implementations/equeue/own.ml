@@ -1,5 +1,5 @@
 (* Ocamlnet's event queue: a thread that waits is an event handler that accepts one event and ends. Each event is
-   offered to every handler in turn. Events of one queue have one type, so what they carry is untyped inside. *)
+   offered to every handler in turn. Events of one queue have one type, so their values are untyped inside. *)
 
 type act = unit
 type 'a io = ('a -> unit) -> unit

@@ -1,4 +1,4 @@
-(* Lwt, the library that came of the promise monad. *)
+(* Lwt, the library that developed from the promise monad. *)
 
 type 'a io = 'a Lwt.t
 type act = unit Lwt.t

@@ -1,5 +1,5 @@
-(* The promise monad, our own: what is not there yet is a cell that those who wait for it leave a function with.
-   A promise that turned out to be another one points to it, so that loops need no more room with each turn. *)
+(* The promise monad, our code: a missing value is a cell with the functions of the waiting threads. A promise that
+   becomes another promise points to it, so loops need constant memory. *)
 
 type 'a state = Kept of 'a | Open of ('a -> unit) list | Same of 'a io
 and 'a io = { mutable state : 'a state }
@@ -25,7 +25,7 @@ let keep promise value =
       List.iter (fun next -> next value) waiting
   | Kept _ | Same _ -> failwith "kept twice"
 
-(* Makes `outer`, which was given away already, the same as what turned out to be its content. *)
+(* Makes `outer`, which other threads may already have, equal to the promise that is its content. *)
 let become outer inner =
   let outer = found outer and inner = found inner in
   match (inner.state, outer.state) with

@@ -24,7 +24,7 @@ let start () =
   done;
   Mutex.unlock lock
 
-(* The thread that stops all waits for the program's end, as every other does. *)
+(* The thread that stops the program waits for its end, like every other. *)
 let stop () =
   Mutex.lock lock;
   over := true;

@@ -1,4 +1,4 @@
-(* Trampolined style: an operation is called with what comes next, and the rest of a thread is a closure in a queue. *)
+(* Trampolined style: each operation receives its continuation, and the rest of a thread is a closure in a queue. *)
 
 type act = unit
 type 'a io = ('a -> unit) -> unit
