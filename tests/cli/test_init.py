@@ -31,7 +31,7 @@ def test_what_init_writes_is_checked_built_and_started(project: Project, tmp_pat
     tried = perftrail("check", "--try", "1", "--json", cwd=repository.path)
     assert tried.returncode == 0, tried.stdout + tried.stderr
     report = json.loads(tried.stdout)
-    assert (report["built"], report["started"], report["tried"]) == (1, 1, [commits[-1]])
+    assert (report["built"], report["usable"], report["tried"]) == (1, 1, [commits[-1]])
 
 
 def test_init_says_what_was_found_and_the_next_command(tmp_path: Path) -> None:

@@ -152,7 +152,7 @@ def test_the_lines_that_init_writes_relink_and_what_they_make_differs_and_runs(
     tried = perftrail("check", "--try", "1", "--json", cwd=repository.path)
     assert tried.returncode == 0, tried.stdout + tried.stderr
     report = json.loads(tried.stdout)
-    assert (report["built"], report["started"], report["relinked"]) == (1, 1, 1), report["failures"]
+    assert (report["built"], report["usable"], report["relinked"]) == (1, 1, 1), report["failures"]
     assert "relink has no effect" not in tried.stderr
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -11,13 +12,14 @@ from perftrail.measure.events import RelinkedWithoutEffect
 from perftrail.measure.failure_groups import without_details
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.measurement import Quiet
-from perftrail.model.process import Exited
+from perftrail.model.process import Ended, Exited, TimedOut
 from perftrail.model.recipe import Build
-from perftrail.model.study import Invocations, MeasurePolicy
+from perftrail.model.study import FindPolicy, Invocations, MeasurePolicy, Study
 from perftrail.model.subject import Revision
+from perftrail.present.plan import print_attempt
 from perftrail.results.selection import Selection
 from perftrail.store.memory import MemoryStore
-from perftrail.verbs.check import Attempt, spread, without_quiet_wait
+from perftrail.verbs.check import Attempt, AttemptReport, spread, without_quiet_wait
 from perftrail.verbs.run import Run
 from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter, number_of
 from tests.measure.fake_session import a_session, a_study, drain
@@ -48,7 +50,7 @@ def test_only_that_many_are_built_and_each_is_started_once(tmp_path: Path) -> No
     _, report = drain(Attempt(session, ALL, count=3).events())
     assert builder.made == ["r0", "r50", "r100"]
     assert [number_of(arguments) for arguments in starter.started] == [0, 50, 100]
-    assert (len(report.tried), report.built, report.started, report.failure_groups) == (3, 3, 3, ())
+    assert (len(report.tried), report.built, report.usable, report.failure_groups) == (3, 3, 3, ())
     assert report.useful
 
 
@@ -75,7 +77,7 @@ def test_a_relink_that_fails_is_a_trouble_of_its_own_stage(tmp_path: Path) -> No
         RELINKING, tmp_path, source=source, starter=FakeStarter(seconds=steady), builder=builder
     )
     _, report = drain(Attempt(session, ALL, count=3).events())
-    assert (report.built, report.started, report.relinked) == (3, 3, 0)
+    assert (report.built, report.usable, report.relinked) == (3, 3, 0)
     [advised] = report.failure_groups
     assert advised.group.failure.stage == "relink"
     assert report.useful
@@ -88,7 +90,7 @@ def test_a_relinked_program_that_does_not_start_is_a_trouble(tmp_path: Path) -> 
     )
     session = a_session(RELINKING, tmp_path, source=source, starter=starter)
     _, report = drain(Attempt(session, ALL, count=1).events())
-    assert (report.started, report.relinked) == (1, 0)
+    assert (report.usable, report.relinked) == (1, 0)
     [advised] = report.failure_groups
     assert advised.group.failure.message == "exit code 5"
 
@@ -131,7 +133,7 @@ def test_failures_that_say_the_same_are_one_trouble(tmp_path: Path) -> None:
     )
     session = a_session(a_study(), tmp_path, source=source, starter=starter, builder=builder)
     _, report = drain(Attempt(session, ALL, count=5).events())
-    assert (report.built, report.started) == (2, 1)
+    assert (report.built, report.usable) == (2, 1)
     built, crashed = (advised.group for advised in report.failure_groups)
     assert (built.failure.stage, len(built.subjects), built.oldest) == ("build", 3, False)
     assert (crashed.failure.stage, [str(each) for each in crashed.subjects]) == ("crash", ["r3"])
@@ -207,3 +209,70 @@ def test_trying_waits_for_quiet_only_where_a_start_counts() -> None:
 )
 def test_lines_are_alike_but_for_places_numbers_and_ids(one: str, other: str, *, same: bool) -> None:
     assert (without_details(one) == without_details(other)) is same
+
+
+def printed(study: Study, report: AttemptReport, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    print_attempt(study, report, repeat=())
+    return capsys.readouterr().out.splitlines()
+
+
+def test_the_first_run_of_each_benchmark_is_shown_with_its_unit_and_the_time_of_a_search(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    benchmarks = {
+        "one": Benchmark(command="{build}/one {size}", parameters={"size": (1, 2)}),
+        "two": Benchmark(command="{build}/two"),
+    }
+    study = a_study(benchmarks=benchmarks, find=FindPolicy(metric=("two.wall",)))
+    session = a_session(
+        study, tmp_path, source=FakeSource(64), starter=FakeStarter(seconds=steady, noise=0.0)
+    )
+    _, report = drain(Attempt(session, ALL, count=2).events())
+    lines = printed(study, report, capsys)
+    assert lines[:3] == [
+        "2 of 2 built (100%), 2 of them started",
+        "first run    r63 one size=1: wall 100 ms",
+        "first run    r63 two: wall 100 ms",
+    ]
+    assert lines[3].endswith("; 64 revisions with perftrail run")
+    assert re.fullmatch(r" {13}\S.* s to \S.* s for most searches with perftrail find", lines[4])
+    assert report.as_json()["first_runs"][1] == {
+        "benchmark": "two",
+        "revision": "r63",
+        "variant": "plain",
+        "parameters": {},
+        "metrics": {"wall": {"value": 0.1, "unit": "s"}},
+    }
+
+
+def test_if_nothing_is_built_the_line_of_the_study_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, study = FakeSource(2), a_study()
+    builder = FakeBuilder(source, broken={"r0", "r1"})
+    session = a_session(study, tmp_path, source=source, starter=FakeStarter(seconds=steady), builder=builder)
+    _, report = drain(Attempt(session, ALL, count=2).events())
+    lines = printed(study, report, capsys)
+    assert lines[0] == "nothing was built: all 2 builds failed"
+    assert lines[-1] == (
+        f"Next: correct {study.file}:1 (build.steps), or install what the build lacks, then perftrail check --try 1"
+    )
+    assert not any("time left" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("ended", "next_"),
+    [
+        (Exited(code=1), "correct {file}:1 (benchmark.work.command), then"),
+        (TimedOut(), "raise the limit, {file}:1 (benchmark.work.timeout), then"),
+    ],
+)
+def test_if_nothing_runs_the_line_of_the_benchmark_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], ended: Ended, next_: str
+) -> None:
+    starter, study = FakeStarter(seconds=steady, ended=lambda _: ended), a_study()
+    session = a_session(study, tmp_path, source=FakeSource(2), starter=starter)
+    _, report = drain(Attempt(session, ALL, count=2).events())
+    lines = printed(study, report, capsys)
+    assert lines[0] == "2 of 2 built (100%), none of them started"
+    assert lines[-1] == f"Next: {next_.format(file=study.file)} perftrail check --try 1"

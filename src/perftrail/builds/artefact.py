@@ -217,6 +217,14 @@ def content_of(root: Path, globs: Sequence[str] | None, *, keys: Sequence[str]) 
     )
 
 
+def output_files(root: Path, globs: Sequence[str], *, most: int) -> tuple[str, ...]:
+    """Return the files below `root` that globs match, sorted, the first `most` at most; none if `root` is not here."""
+    if not root.is_dir():
+        return ()
+    wanted = re.compile("|".join(map(_pattern, globs)))
+    return tuple(sorted(name for name in _files(root) if wanted.fullmatch(name))[:most])
+
+
 def has_linked_files(root: Path, globs: Sequence[str] | None) -> bool:
     """Return whether a file below `root` that globs match, or any file, is an ELF program or shared object."""
     wanted = None if globs is None else re.compile("|".join(map(_pattern, globs)))

@@ -182,12 +182,17 @@ def _faulty_key(
     own: KeyPath = ("benchmark", benchmark)
     if failure.stage == "metric":
         return (*own, "metrics", failure.message.partition(":")[0])
-    if failure.stage == "link" and study.benchmarks[benchmark].build:
-        return (*own, "build")
+    if failure.stage in _LIMITS:
+        return (*own, _LIMITS[failure.stage])
     prefix = study.variants[subject.variant].run.prefix
     if failure.stage == "start" and prefix and prefix[0] in failure.message:
         return ("variants", subject.variant, "run", "prefix")
-    return (*own, "command")
+    is_link = failure.stage == "link" and study.benchmarks[benchmark].build
+    return (*own, "build" if is_link else "command")
+
+
+_LIMITS: Mapping[Stage, str] = {"timeout": "timeout", "memory": "memory_limit"}
+"""The keys of the limits that a benchmark can exceed."""
 
 
 def _faulty_recipe_key(failure: Failure, study: Study, subject: Subject, eras: Sequence[Era]) -> KeyPath:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perftrail.model.wording import counted, duration, escaped
+from perftrail.model.wording import counted, duration, escaped, quantity
 from perftrail.present.failures import left_out_words, remedy_lines, trouble_lines
 from perftrail.present.speech import after
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from perftrail.model.recipe import Variant
     from perftrail.model.study import Study
     from perftrail.results.outlook import Span
-    from perftrail.verbs.check import AttemptReport, StudyPlan
+    from perftrail.verbs.check import AttemptReport, FirstRun, StudyPlan
     from perftrail.verbs.init.start import FirstStudy
 
 LONGEST_LINE = 1000
@@ -26,17 +26,14 @@ TRIED_FIRST = 5
 """Number of revisions worth trying before the first build."""
 
 _REMEDIES: Mapping[Stage, str] = {
-    "checkout": "fix [source], or the repository, then ",
-    "build": "fix [build], or install what it lacks, then ",
-    "link": "fix the benchmark's build, then ",
-    "relink": "fix the lines of relink, then ",
-    "start": "fix the benchmark's command, then ",
-    "crash": "fix the benchmark's command, then ",
-    "timeout": "raise the benchmark's timeout, then ",
-    "memory": "raise the benchmark's memory_limit, then ",
-    "metric": "fix the benchmark's metrics, then ",
+    "checkout": "correct {line}, or the repository, then ",
+    "build": "correct {line}, or install what the build lacks, then ",
+    "timeout": "raise the limit, {line}, then ",
+    "memory": "raise the limit, {line}, then ",
 }
 """First remedy if nothing could be started, by the most frequent stage of failure."""
+
+_CORRECT = "correct {line}, then "
 
 
 def print_survey(study: Study, plan: StudyPlan, *, repeat: Sequence[str]) -> None:
@@ -71,22 +68,48 @@ def print_survey(study: Study, plan: StudyPlan, *, repeat: Sequence[str]) -> Non
 
 def print_attempt(study: Study, report: AttemptReport, *, repeat: Sequence[str]) -> None:
     """Print the share of usable revisions, what the failures have in common, and the time."""
-    tried, started = len(report.tried), report.started
-    share = f"{report.built} of {tried} built ({report.built / tried:.0%}), {started} of them started"
-    if report.relinked is not None:
-        share = f"{share}, {report.relinked} of these relinked"
-    click.echo(click.style(share, bold=True))
+    click.echo(click.style(_tried(report), bold=True))
     for advised in report.failure_groups:
         for line in trouble_lines(advised.group):
             click.echo(line)
         if advised.group.failed_range is not None:
             for line in remedy_lines(advised.group.failed_range, advised.remedies):
                 click.echo(line)
-    click.echo(f"{'time left':<12} {_time(report.plan)}; {counted(len(report.plan.revisions), 'revision')}")
-    if report.useful:
-        _next(study, repeat)
-    else:
-        _say_next("check --try 1", repeat, first=_REMEDIES[report.failure_groups[0].group.failure.stage])
+    if report.outputs:
+        _row("outputs", ", ".join(report.outputs))
+    for run in report.first_runs:
+        _row("first run", _first_run(run))
+    if not report.useful:
+        top = report.failure_groups[0]
+        remedy = _REMEDIES.get(top.group.failure.stage, _CORRECT)
+        _say_next("check --try 1", repeat, first=remedy.format(line=top.study_line))
+        return
+    revisions = counted(len(report.plan.revisions), "revision")
+    _row("time left", f"{_time(report.plan)}; {revisions}{' with perftrail run' * bool(report.find_seconds)}")
+    if report.find_seconds is not None:
+        least, most = duration(report.find_seconds.least), duration(report.find_seconds.most)
+        _row("", f"{least if least == most else f'{least} to {most}'} for most searches with perftrail find")
+    _next(study, repeat)
+
+
+def _tried(report: AttemptReport) -> str:
+    """Return the numbers of subjects that were built, ran, and were relinked."""
+    tried, usable = len(report.tried), report.usable
+    if not report.built:
+        return f"nothing was built: {'the build' if tried == 1 else f'all {tried} builds'} failed"
+    share = (
+        f"{report.built} of {tried} built ({report.built / tried:.0%}), {usable or 'none'} of them started"
+    )
+    return share if report.relinked is None else f"{share}, {report.relinked or 'none'} of these relinked"
+
+
+def _first_run(run: FirstRun) -> str:
+    values = ", ".join(f"{name} {quantity(value, run.units[name])}" for name, value in run.values.items())
+    return f"{run.cell}: {values}"
+
+
+def _row(name: str, text: str) -> None:
+    click.echo(f"{name:<12} {escaped(text, longest=LONGEST_LINE)}")
 
 
 def print_first_study(begun: FirstStudy) -> None:

@@ -6,14 +6,17 @@ a few revisions, and groups their failures.
 
 from __future__ import annotations
 
+import math
 import statistics
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypedDict
 
+from perftrail.builds.artefact import output_files
 from perftrail.builds.relinking import missing_linker
 from perftrail.errors import UsageError
 from perftrail.measure.events import HistoryRead, Skipped
-from perftrail.measure.failure_groups import FailureGroupJson, group_failures, remedies
+from perftrail.measure.failure_groups import FailureGroupJson, group_failures, remedies, study_line
 from perftrail.measure.invocation_runner import RunnableOutcomes
 from perftrail.measure.sources import SkippedRevisionJson, skips_json
 from perftrail.model.build import Built, Failure
@@ -21,8 +24,10 @@ from perftrail.model.measurement import FailedInvocation, Quiet, Runnable
 from perftrail.model.plan import cells, same_everywhere, subjects
 from perftrail.model.source import NO_PINS, PinsJson
 from perftrail.model.subject import Subject
+from perftrail.model.target import shown_metrics
 from perftrail.model.wording import likely_unit, quoted
 from perftrail.results.outlook import Outlook, Span
+from perftrail.results.rows import units_of
 from perftrail.studyfile.reading import mistake
 
 if TYPE_CHECKING:
@@ -92,18 +97,41 @@ class StudyPlanJson(PinsJson):
 class GroupWithRemediesJson(FailureGroupJson):
     """Subjects that fail for one reason, and possible remedies."""
 
+    study_line: Annotated[str, "the line of the study file that the failure is about: FILE:LINE (KEY)"]
     remedies: Annotated[list[str], "lines of a study file"]
+
+
+class ValueJson(TypedDict):
+    """A value and its unit."""
+
+    value: float
+    unit: str
+
+
+class FirstRunJson(TypedDict):
+    """The first run of a benchmark that was measured, of the newest revision that works."""
+
+    benchmark: str
+    revision: str
+    variant: str
+    parameters: dict[str, int | float | str]
+    metrics: dict[str, ValueJson]
 
 
 class AttemptReportJson(TypedDict):
     """Results of trying a few revisions."""
 
-    tried: list[str]
-    subjects: int
-    built: int
-    started: int
-    relinked: Annotated[int | None, "builds that were relinked and then started; null: no recipe relinks"]
+    tried: Annotated[list[str], "revisions that were built"]
+    subjects: Annotated[int, "number of tried combinations of revision and variant"]
+    built: Annotated[int, "subjects that were built"]
+    usable: Annotated[int, "subjects that were built and ran at least one benchmark"]
+    relinked: Annotated[int | None, "subjects that were relinked and then ran; null: no recipe relinks"]
+    outputs: Annotated[list[str], "first output files of the newest revision that was built"]
+    first_runs: list[FirstRunJson]
     failures: list[GroupWithRemediesJson]
+    find_seconds: Annotated[
+        SecondsJson | None, "likely time of find; null: the study names no metric, or nothing ran"
+    ]
     plan: StudyPlanJson
 
 
@@ -159,12 +187,14 @@ class StudyPlan:
                 "left_least": int(self.left.least),
                 "left_most": int(self.left.most),
             },
-            "seconds": None
-            if self.seconds is None
-            else {"least": round(self.seconds.least, 1), "most": round(self.seconds.most, 1)},
+            "seconds": _seconds_json(self.seconds),
             "unseen_points": self.unseen,
             "warnings": list(self.warnings),
         }
+
+
+def _seconds_json(span: Span | None) -> SecondsJson | None:
+    return None if span is None else {"least": round(span.least, 1), "most": round(span.most, 1)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -316,30 +346,71 @@ class GroupWithRemedies:
 
     group: FailureGroup
     remedies: tuple[Remedy, ...]
+    study_line: str
 
     def as_json(self) -> GroupWithRemediesJson:
         """Return the group as `check --try --json` prints it, each remedy as lines of a study file."""
-        return {**self.group.as_json(), "remedies": ["\n".join(each.lines) for each in self.remedies]}
+        return {
+            **self.group.as_json(),
+            "remedies": ["\n".join(each.lines) for each in self.remedies],
+            "study_line": self.study_line,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstRun:
+    """A benchmark's first measured run: its cell, and the metrics that tables show, with their units."""
+
+    cell: Cell
+    values: Mapping[str, float]
+    units: Mapping[str, str]
+
+    def as_json(self) -> FirstRunJson:
+        """Return the run as `check --try --json` prints it."""
+        return {
+            "benchmark": self.cell.benchmark,
+            "revision": self.cell.subject.revision.id,
+            "variant": self.cell.subject.variant,
+            "parameters": dict(self.cell.point.values),
+            "metrics": {
+                name: {"value": value, "unit": self.units[name]} for name, value in self.values.items()
+            },
+        }
+
+
+MOST_OUTPUTS = 5
+"""Largest number of output files that `check --try` names."""
+
+FIND_BUILDS = (2, 6)
+"""Builds of most searches beyond log2 of the number of revisions: benchmarks/results/searching.md."""
+
+FIND_INVOCATIONS = (28, 120)
+"""Invocations of most searches of one metric: benchmarks/results/searching.md."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptReport:
-    """The result of `check --try`: numbers of subjects, failures, and the updated plan.
+    """The result of `check --try`: numbers of subjects, failures, first runs, and the updated plan.
 
-    `relinked` counts subjects that were relinked and then started; `None` if no recipe relinks.
+    `usable` counts subjects that were built and ran a benchmark, `relinked` those that were relinked and then ran;
+    `None` if no recipe relinks. `outputs` are output files of the newest build. `find_seconds` is the likely time of
+    a search.
     """
 
     plan: StudyPlan
     tried: tuple[Subject, ...]
     built: int
-    started: int
+    usable: int
     failure_groups: tuple[GroupWithRemedies, ...]
     relinked: int | None = None
+    outputs: tuple[str, ...] = ()
+    first_runs: tuple[FirstRun, ...] = ()
+    find_seconds: Span | None = None
 
     @property
     def useful(self) -> bool:
-        """Whether at least one subject was built and started."""
-        return self.started > 0
+        """Whether at least one subject was built and ran."""
+        return self.usable > 0
 
     def as_json(self) -> AttemptReportJson:
         """Return the report as `check --try --json` prints it."""
@@ -347,9 +418,12 @@ class AttemptReport:
             "tried": list(dict.fromkeys(subject.revision.id for subject in self.tried)),
             "subjects": len(self.tried),
             "built": self.built,
-            "started": self.started,
+            "usable": self.usable,
             "relinked": self.relinked,
+            "outputs": list(self.outputs),
+            "first_runs": [run.as_json() for run in self.first_runs],
             "failures": [group.as_json() for group in self.failure_groups],
+            "find_seconds": _seconds_json(self.find_seconds),
             "plan": self.plan.as_json(),
         }
 
@@ -364,11 +438,14 @@ class Attempt:
         self._session = session
         self._selection = selection
         self._count = count
-        self._built: set[Subject] = set()
+        self._built: dict[Subject, Built] = {}
         self._started: set[Subject] = set()
         self._relinked: set[Subject] = set()
         self._can_relink = False
         self._failures: dict[Subject, Failure] = {}
+        self._failed_benchmarks: dict[Subject, str] = {}
+        self._first_runs: dict[str, FirstRun] = {}
+        self._invocation_seconds: list[float] = []
 
     def events(self) -> Generator[Event, None, AttemptReport]:
         """Try the revisions; yield events and return the report. Raises `UsageError` if nothing is selected."""
@@ -386,14 +463,49 @@ class Attempt:
             plan=study_plan(self._session, self._selection),
             tried=tried,
             built=len(self._built),
-            started=len(self._started),
+            usable=len(self._started),
             failure_groups=tuple(map(self._with_remedies, group_failures(tried, self._failures))),
             relinked=len(self._relinked) if self._can_relink else None,
+            outputs=self._outputs(),
+            first_runs=tuple(self._first_runs.values()),
+            find_seconds=self._find_seconds(len(revisions)),
         )
 
     def _with_remedies(self, group: FailureGroup) -> GroupWithRemedies:
-        recipe = self._session.subject_builder.build_inputs.recipe(group.subjects[0])
-        return GroupWithRemedies(group=group, remedies=remedies(group, recipe))
+        first, inputs = group.subjects[0], self._session.subject_builder.build_inputs
+        return GroupWithRemedies(
+            group=group,
+            remedies=remedies(group, inputs.recipe(first)),
+            study_line=study_line(
+                group.failure,
+                self._session.study,
+                self._failed_benchmarks.get(first),
+                first,
+                inputs.eras_of(first),
+            ),
+        )
+
+    def _outputs(self) -> tuple[str, ...]:
+        """Return output files of the newest build, if the recipe names outputs."""
+        if not self._built:
+            return ()
+        subject = next(reversed(self._built))
+        globs = self._session.subject_builder.build_inputs.recipe(subject).outputs
+        root = Path(self._built[subject].directory)
+        return output_files(root, globs, most=MOST_OUTPUTS) if globs else ()
+
+    def _find_seconds(self, revisions: int) -> Span | None:
+        """Return the time that most searches of this many revisions take; `None` if the study names no metric."""
+        metrics = len(self._session.study.find.metric)
+        if not (metrics and self._invocation_seconds):
+            return None
+        build = statistics.median(each.seconds for each in self._built.values())
+        run = statistics.median(self._invocation_seconds)
+        least, most = (
+            min(revisions, math.log2(revisions) + builds) * build + runs * metrics * run
+            for builds, runs in zip(FIND_BUILDS, FIND_INVOCATIONS, strict=True)
+        )
+        return Span(least=least, most=most)
 
     def _chosen(self, revisions: Sequence[Revision]) -> tuple[Subject, ...]:
         variants = self._session.study.variants
@@ -422,13 +534,21 @@ class Attempt:
     def _try(self, subject: Subject) -> Generator[Event, None, None]:
         built = yield from self._session.subject_builder.build(subject)
         if isinstance(built, Built):
-            self._built.add(subject)
+            self._built[subject] = built
         for cell in self._first_cells(subject):
             failure = yield from self._start(cell)
             if failure is None:
                 self._started.add(subject)
             else:
-                self._failures.setdefault(subject, failure)
+                self._fail(cell, failure, is_built=isinstance(built, Built))
+
+    def _fail(self, cell: Cell, failure: Failure, *, is_built: bool = True) -> None:
+        """Record the first failure of a subject, and its benchmark if the subject is built."""
+        if cell.subject in self._failures:
+            return
+        self._failures[cell.subject] = failure
+        if is_built:
+            self._failed_benchmarks[cell.subject] = cell.benchmark
 
     def _relink(self, cells: Sequence[Cell], layouts: Sequence[int]) -> Generator[Event, None, None]:
         """Relink the started cells in other orders, and start each once; no sample is stored."""
@@ -448,7 +568,7 @@ class Attempt:
                     result = runner.invoker.observe(ready, f"layout-{layout}", lambda command: command).result
                     failure = result if isinstance(result, Failure) else None
                 if failure is not None:
-                    self._failures.setdefault(cell.subject, failure)
+                    self._fail(cell, failure)
                     return
         self._relinked.add(wanted[0].subject)
 
@@ -458,7 +578,17 @@ class Attempt:
             return ready
         phase: Phase = "warmup" if self._session.study.measure.warmups else "sample"
         outcome = yield from self._session.runner.outcome(ready, phase, 0)
-        return outcome.failure if isinstance(outcome, FailedInvocation) else None
+        if isinstance(outcome, FailedInvocation):
+            return outcome.failure
+        self._invocation_seconds.append(outcome.seconds)
+        study, name = self._session.study, cell.benchmark
+        shown = [metric for metric in shown_metrics(study, name) if metric in outcome.values]
+        self._first_runs[name] = FirstRun(
+            cell=cell,
+            values={metric: outcome.values[metric] for metric in shown},
+            units=units_of(study.benchmarks[name], shown),
+        )
+        return None
 
 
 def without_quiet_wait(study: Study) -> Study:
