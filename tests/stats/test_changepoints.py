@@ -184,7 +184,7 @@ def test_the_correlation_of_neighbours_is_reported_with_its_interval() -> None:
             for seed in range(20)
         ]
         assert sum(each is not None and each.low <= correlation <= each.high for each in found) >= 18
-        sure = sum(each is not None and each.sure for each in found)
+        sure = sum(each is not None and each.is_certain for each in found)
         assert sure == 20 if correlation else sure <= 1
 
 
@@ -196,7 +196,7 @@ def test_steps_are_not_taken_for_correlation() -> None:
     steps = {40: 0.1, 80: -0.15, 120: 0.1, 160: 0.08}
     found = changes_of(by_columns(correlated(200, 0.0, 1, steps=steps)))
     assert found.correlation is not None
-    assert not found.correlation.sure
+    assert not found.correlation.is_certain
     assert [point.position for point in found.points] == pytest.approx(list(steps), abs=3)
 
 

@@ -166,16 +166,18 @@ class Loop:
                 yield self._record_step(visit, sampler, dict.fromkeys(visit.names, observation))
                 yield from self._stop_if_all_fail(sampler)
                 return
-        taken = yield from sampler.take(measure, self._journal.next_step)
-        if isinstance(taken, CannotRelink):
-            yield BuilderMessage(text=f"relinking failed, so perftrail draws no more layouts: {taken.reason}")
-            self._search.tell(taken, sampler.targets)
+        measured = yield from sampler.take(measure, self._journal.next_step)
+        if isinstance(measured, CannotRelink):
+            yield BuilderMessage(
+                text=f"relinking failed, so perftrail draws no more layouts: {measured.reason}"
+            )
+            self._search.tell(measured, sampler.targets)
             return
-        self._search.tell_batch(taken.batches)
-        for name, unusable in taken.unusable.items():
+        self._search.tell_batch(measured.batches)
+        for name, unusable in measured.unusable.items():
             for each in unusable:
                 self._search.tell(each, (name,))
-        yield self._record_step(visit, sampler, taken.batches)
+        yield self._record_step(visit, sampler, measured.batches)
         yield from self._stop_if_all_fail(sampler)
 
     def _report_build(self, sampler: Sampler, observation: Built | Unusable) -> None:

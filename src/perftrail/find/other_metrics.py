@@ -86,10 +86,10 @@ def also_changed(
             metric=metric, point=point, unit=declared.unit, better=declared.better, effect=effect
         )
         found.append((value, changed))
-    sure = _holm([value for value, _ in found])
+    rejected = _holm([value for value, _ in found])
     named = [
         each
-        for (_, each), holds in zip(found, sure, strict=True)
+        for (_, each), holds in zip(found, rejected, strict=True)
         if holds and abs(math.log(each.effect.value)) >= math.log1p(LEAST)
     ]
     return tuple(sorted(named, key=lambda each: -abs(math.log(each.effect.value))))
@@ -131,9 +131,9 @@ def _p_value(differences: Floats) -> float:
 
 def _holm(values: Sequence[float]) -> list[bool]:
     """Return which hypotheses are rejected at the family-wise error rate."""
-    sure = [False] * len(values)
+    rejected = [False] * len(values)
     for rank, number in enumerate(sorted(range(len(values)), key=values.__getitem__)):
         if values[number] > FAMILY_ERROR / (len(values) - rank):
             break
-        sure[number] = True
-    return sure
+        rejected[number] = True
+    return rejected

@@ -101,7 +101,7 @@ class Sampler:
         self.discarded = 0
         self.noisy = 0
         self.blocks: list[Block] = []
-        self._taken: list[tuple[tuple[str, ...], Mapping[str, Batch]]] = []
+        self._measured_batches: list[tuple[tuple[str, ...], Mapping[str, Batch]]] = []
 
     def usable(self, target: str) -> frozenset[int]:
         """Return the positions with samples of a target, or with the artefact of such a position."""
@@ -126,7 +126,7 @@ class Sampler:
 
         They cost nothing, and are not blocks of a certificate.
         """
-        for ids, batches in self._taken:
+        for ids, batches in self._measured_batches:
             samples = tuple(
                 replace(sample, position=positions[id_])
                 for id_, sample in zip(ids, batches[target].samples, strict=True)
@@ -243,8 +243,8 @@ class Sampler:
         self._runner.withdraw()
         if measure.certificate:
             self.blocks.append(_block(found))
-        taken = {name: [self._read(name, *each) for each in found] for name in self.targets}
-        self.noisy += max(sum(sample.noisy for sample in samples) for samples in taken.values())
+        samples_by_target = {name: [self._read(name, *each) for each in found] for name in self.targets}
+        self.noisy += max(sum(sample.noisy for sample in samples) for samples in samples_by_target.values())
         batches = {
             name: Batch(
                 samples=tuple(samples),
@@ -253,9 +253,9 @@ class Sampler:
                 relink_seconds=relink_seconds,
                 certificate=measure.certificate,
             )
-            for name, samples in taken.items()
+            for name, samples in samples_by_target.items()
         }
-        self._taken.append((tuple(self.revisions[position].id for position, _ in found), batches))
+        self._measured_batches.append((tuple(self.revisions[position].id for position, _ in found), batches))
         ran = {position for position, _ in found}
         return BatchValues(
             batches=batches,

@@ -156,13 +156,13 @@ class StepWords:
         name = visit.names[0]
         if alone:
             believed = Believed(after=beliefs[name] if name in shown else None, before=self._before.get(name))
-            said = words(observation[name], about, sampler, name, believed, noise=noise)
+            text = words(observation[name], about, sampler, name, believed, noise=noise)
         else:
-            said = words_of_several(observation, about, sampler, beliefs, self._before)
+            text = words_of_several(observation, about, sampler, beliefs, self._before)
         self._before = dict(beliefs)
         purpose = self._purpose(visit, sampler, [beliefs[each] for each in observation])
         self._after_block = visit.measure.certificate
-        return said, purpose
+        return text, purpose
 
     def _noise(self, batch: Batch | None) -> str | None:
         """Return the remark about noisy samples of a batch: `None` for their number."""

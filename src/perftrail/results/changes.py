@@ -162,7 +162,7 @@ class PendingChanges:
             correlated=tuple(
                 CorrelatedSeries(row=list(each.along.values())[-1], correlation=changes.correlation)
                 for each, changes in found
-                if changes.correlation is not None and changes.correlation.sure
+                if changes.correlation is not None and changes.correlation.is_certain
             ),
         )
 

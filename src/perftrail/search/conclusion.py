@@ -286,15 +286,15 @@ def _outliers_among(question: Question, evidence: Evidence, side: range) -> list
     usual = float(np.median(medians))
     found: list[tuple[bool, Outlier] | None] = []
     for build, level in zip(builds, medians, strict=True):
-        away = likely_levels(evidence.all_samples(build)) - usual
-        one_side = bool((away > 0).all() or (away < 0).all())
+        distances = likely_levels(evidence.all_samples(build)) - usual
+        one_side = bool((distances > 0).all() or (distances < 0).all())
         is_outlier = (
             evidence.count(build) >= LEAST_SAMPLES
             and one_side
-            and np.abs(away).min() >= question.threshold_log
+            and np.abs(distances).min() >= question.threshold_log
         )
         outlier = Outlier(position=build, level=float(np.exp(level)), usual=float(np.exp(usual)))
-        found.append((bool(away[0] > 0), outlier) if is_outlier else None)
+        found.append((bool(distances[0] > 0), outlier) if is_outlier else None)
     return [each[1] for each in _without_edges(found) if each is not None]
 
 

@@ -394,12 +394,15 @@ class Evidence:
             for recorded, values in zip(self._batches, references, strict=True)
         ]
         usual = _usual_drift([values for values in offsets if len(values)], sigma)
-        moved = [
+        machine_offsets = [
             _offset(values, neighbours, sigma=sigma, usual=usual) if len(values) else None
             for values, neighbours in zip(offsets, _neighbours(offsets), strict=True)
         ]
-        self._calm = bool(moved) and moved[-1] is not None and abs(moved[-1]) <= LARGE * sigma
-        batch_offsets = [self._batch_offset(at, moved, offsets, sigma) for at in range(len(offsets))]
+        latest = machine_offsets[-1] if machine_offsets else None
+        self._calm = latest is not None and abs(latest) <= LARGE * sigma
+        batch_offsets = [
+            self._batch_offset(at, machine_offsets, offsets, sigma) for at in range(len(offsets))
+        ]
         corrections = [
             None if offset is None else levels.get(recorded.session, first) - first + offset
             for recorded, offset in zip(self._batches, batch_offsets, strict=True)
@@ -424,30 +427,34 @@ class Evidence:
                 and recorded.batch.certificate
                 and not self._reference_samples(recorded)
             ):
-                apart: dict[int, list[float]] = {}
+                offsets_by_build: dict[int, list[float]] = {}
                 for build, value in recorded.values:
                     if (build, recorded.batch.layout) in levels:
-                        apart.setdefault(build, []).append(value - levels[build, recorded.batch.layout])
-                offsets = [median(values) for values in apart.values()]
+                        offsets_by_build.setdefault(build, []).append(
+                            value - levels[build, recorded.batch.layout]
+                        )
+                offsets = [median(values) for values in offsets_by_build.values()]
                 agreed = [each for each in offsets if abs(each - median(offsets)) <= LARGE * sigma]
                 if len(agreed) > max(1, len(offsets) // 2):
                     found[at] = sum(agreed) / len(agreed)
         return found
 
     def _batch_offset(
-        self, at: int, moved: Sequence[float | None], offsets: Sequence[Floats], sigma: float
+        self, at: int, machine_offsets: Sequence[float | None], offsets: Sequence[Floats], sigma: float
     ) -> float | None:
         """Return a batch's offset; without a reference, the mean of its neighbours' offsets if these agree.
 
         A certificate's block without the reference is corrected by its own builds, see `_with_blocks`.
         """
         if len(offsets[at]) or self._batches[at].batch.certificate:
-            return moved[at]
+            return machine_offsets[at]
         session = self._batches[at].session
         near = [
-            moved[other]
+            machine_offsets[other]
             for other in (at - 1, at + 1)
-            if 0 <= other < len(moved) and self._batches[other].session == session and len(offsets[other])
+            if 0 <= other < len(machine_offsets)
+            and self._batches[other].session == session
+            and len(offsets[other])
         ]
         known = [offset for offset in near if offset is not None]
         if not known or len(known) < len(near) or max(known) - min(known) > LARGE * sigma:

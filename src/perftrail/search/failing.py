@@ -342,6 +342,6 @@ def mean(rates: Floats, weights: Floats) -> float:
 
 def entropy(rates: Floats) -> Floats:
     """Return the entropy of outcomes that fail at these rates, in bits."""
-    sure = np.clip(rates, 1e-12, 1 - 1e-12)
-    bits: Floats = -sure * np.log2(sure) - (1 - sure) * np.log2(1 - sure)
+    clipped = np.clip(rates, 1e-12, 1 - 1e-12)
+    bits: Floats = -clipped * np.log2(clipped) - (1 - clipped) * np.log2(1 - clipped)
     return bits

@@ -206,8 +206,8 @@ class Likelihoods:
         self.lattice = lattice
         self.grid = grid
         self._sigmas, self._taus = grid.sigmas, grid.taus
-        apart = lattice.nodes[:, None] - lattice.nodes[None, :]
-        self._kernels = [_kernel(apart, float(tau), lattice.weights) for tau in self._taus]
+        distances = lattice.nodes[:, None] - lattice.nodes[None, :]
+        self._kernels = [_kernel(distances, float(tau), lattice.weights) for tau in self._taus]
         self._known: dict[tuple[bytes, float], Floats] = {}
 
     def fits(self, lattice: Lattice, grid: Grid) -> bool:
@@ -259,9 +259,9 @@ class Likelihoods:
         return together.reshape(-1, *together.shape[2:])
 
 
-def _kernel(apart: Floats, width: float, weights: Floats) -> Floats:
+def _kernel(distances: Floats, width: float, weights: Floats) -> Floats:
     """Return the weights of levels b in the density at m, (b, m): a normal kernel around m."""
-    kernel = np.exp(-0.5 * (apart / width) ** 2) * weights[:, None]
+    kernel = np.exp(-0.5 * (distances / width) ** 2) * weights[:, None]
     # A kernel narrower than the nodes' distance stays complete; the part beyond the lattice is lost.
     whole = np.maximum(kernel.sum(axis=0), width * math.sqrt(2 * math.pi))
     scaled: Floats = kernel / whole[None, :]

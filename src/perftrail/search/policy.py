@@ -90,20 +90,20 @@ class Breakage:
         """Return P(every untried position strictly between two tried ones is unusable)."""
         inside = (self._positions >= low) & (self._positions <= high)
         positions, unusable = self._positions[inside], self._unusable[inside]
-        apart = np.diff(positions)
+        distances = np.diff(positions)
         stays = _turns_bad(_LAMBDA[:, None], np.True_)
         begins = _turns_bad(_LAMBDA[:, None], unusable[None, :-1])
         ends = np.where(unusable[None, 1:], stays, 1 - stays)
-        path = begins * stays ** np.maximum(apart - 2, 0)[None, :] * ends
-        into = _turns_bad(_fading(apart), unusable[None, :-1])
+        path = begins * stays ** np.maximum(distances - 2, 0)[None, :] * ends
+        into = _turns_bad(_fading(distances), unusable[None, :-1])
         any_way = np.where(unusable[None, 1:], into, 1 - into)
-        chance = np.where(apart[None, :] > 1, path / np.maximum(any_way, 1e-300), 1.0)
+        chance = np.where(distances[None, :] > 1, path / np.maximum(any_way, 1e-300), 1.0)
         return float(self._weight @ chance.prod(axis=1))
 
 
-def _fading(apart: npt.NDArray[np.int64]) -> Floats:
+def _fading(distances: npt.NDArray[np.int64]) -> Floats:
     """Return ``lambda^d`` for each lambda of the grid and each distance."""
-    faded: Floats = np.exp(_FALL[:, None] * apart[None, :])
+    faded: Floats = np.exp(_FALL[:, None] * distances[None, :])
     return faded
 
 
@@ -145,11 +145,11 @@ class CostModel:
         if self._distance is None or len(log) < _LEAST_BUILDS + 1:
             return None
         distances = np.array([self._distance[position] for position, _ in log])
-        apart, seconds = np.abs(np.diff(distances)), np.array([cost for _, cost in log[1:]])
-        if np.ptp(apart) <= 0:
+        changes, seconds = np.abs(np.diff(distances)), np.array([cost for _, cost in log[1:]])
+        if np.ptp(changes) <= 0:
             return None
         # The mean is a weak prior, so that two different builds alone do not determine a slope.
-        rows = np.column_stack([np.append(np.ones(len(apart)), 1.0), np.append(apart, apart.mean())])
+        rows = np.column_stack([np.append(np.ones(len(changes)), 1.0), np.append(changes, changes.mean())])
         (start, rate), *_ = np.linalg.lstsq(rows, np.append(seconds, seconds.mean()), rcond=None)
         return (float(start), float(rate)) if start >= 0 and rate >= 0 else None
 
@@ -413,9 +413,9 @@ def _predicted(
         counts.append(len(values))
         medians.append(float(np.median(values)))
     count, median = np.array(counts)[:, None], np.array(medians)[:, None]
-    away = np.abs(median - level) / np.sqrt(variance + scatter / count)
-    from_samples = np.where((away > STRANGE) & (count <= 2), 0.0, count / scatter)
-    from_side = np.where((away > ODD) & (count > 2), 0.0, 1 / variance)
+    distances = np.abs(median - level) / np.sqrt(variance + scatter / count)
+    from_samples = np.where((distances > STRANGE) & (count <= 2), 0.0, count / scatter)
+    from_side = np.where((distances > ODD) & (count > 2), 0.0, 1 / variance)
     precision = from_side + from_samples
     return (level * from_side + median * from_samples) / precision, 1 / precision
 

@@ -444,12 +444,12 @@ class _Chain:
             variance = max(((high - low) / 2) ** 2, usual / 1600)
             plain = 1.0 - float(weight @ part[:, HALVED].sum(axis=1))
             values = np.concatenate([self._values[at] for at in segment])
-            apart = max(float(values.var()), usual)
+            wide_variance = max(float(values.var()), usual)
             rows.append(
                 (
                     plain * level + (1 - plain) * float(values.mean()),
-                    plain * variance + (1 - plain) * apart / len(values),
-                    plain * usual + (1 - plain) * apart,
+                    plain * variance + (1 - plain) * wide_variance / len(values),
+                    plain * usual + (1 - plain) * wide_variance,
                 )
             )
         means, variances, scatters = np.array(rows).T

@@ -116,11 +116,13 @@ class Ramp:
         if len(candidates) == 0:
             return None
         mean, variance = self.level(candidates)
-        away = _square_distance_from_steps(posterior, candidates, mean)
+        squares = _square_distance_from_steps(posterior, candidates, mean)
         counts = np.array([evidence.count(position) for position in candidates.tolist()])
         scatter, layout = posterior.sigma**2, posterior.tau**2
-        gain = away / (2 * (layout + variance + scatter / (counts + SAMPLES)))
-        gain -= np.where(counts > 0, away / (2 * (layout + variance + scatter / np.maximum(counts, 1))), 0.0)
+        gain = squares / (2 * (layout + variance + scatter / (counts + SAMPLES)))
+        gain -= np.where(
+            counts > 0, squares / (2 * (layout + variance + scatter / np.maximum(counts, 1))), 0.0
+        )
         seconds = (
             np.where(counts > 0, 0.0, evidence.seconds_per_build) + SAMPLES * evidence.seconds_per_sample
         )
@@ -188,8 +190,8 @@ def _square_distance_from_steps(posterior: Posterior, positions: Indices, mean: 
     bounds.append(np.zeros(len(positions)))
     levels = [float(changes[0].before.mean[0]), *(float(change.after.mean[-1]) for change in changes)]
     share = np.maximum(np.array(bounds[:-1]) - np.array(bounds[1:]), 0.0)
-    apart: Floats = (share * (np.array(levels)[:, None] - mean[None, :]) ** 2).sum(axis=0)
-    return apart
+    squares: Floats = (share * (np.array(levels)[:, None] - mean[None, :]) ** 2).sum(axis=0)
+    return squares
 
 
 def _logs_of_builds(lattice: Lattice, levels: Floats, part: Floats, before: Floats, after: Floats) -> Floats:
@@ -224,9 +226,9 @@ def _possible_ramps(positions: Indices) -> tuple[Floats, Floats, Floats]:
     low, high = int(positions[0]), int(positions[-1])
     knots = positions.astype(np.float64)
     while len(knots) < _KNOTS:
-        apart = np.diff(knots)
-        widest = int(np.argmax(apart))
-        if apart[widest] < 2:
+        widths = np.diff(knots)
+        widest = int(np.argmax(widths))
+        if widths[widest] < 2:
             break
         knots = np.insert(knots, widest + 1, round((knots[widest] + knots[widest + 1]) / 2))
     if len(knots) > _KNOTS:

@@ -486,8 +486,8 @@ class Search:
     def _sample_longest_range(self) -> Measure | None:
         """Return a build near the middle of the longest range without a measured revision, while it is too long."""
         positions = self._evidence.positions
-        apart = np.diff(positions)
-        for gap in np.argsort(-apart, kind="stable").tolist():
+        lengths = np.diff(positions)
+        for gap in np.argsort(-lengths, kind="stable").tolist():
             low, high = positions[gap], positions[gap + 1]
             if high - low <= max(1, self.question.revisions // SPREAD):
                 break

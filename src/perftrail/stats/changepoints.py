@@ -430,8 +430,8 @@ class _Series:
         before, after = self._sides(first, split, last)
         low, high = max(first, split - REACH), min(last, split + REACH)
         garbage = self._levels.garbage[low:high] * GARBAGE_DENSITY
-        away = self._levels.values[low:high] - np.array([[before.level], [after.level]])
-        found = log_likelihoods(away / self._levels.errors[low:high], garbage)
+        distances = self._levels.values[low:high] - np.array([[before.level], [after.level]])
+        found = log_likelihoods(distances / self._levels.errors[low:high], garbage)
         weights = np.cumsum(found[0] - found[1])[:-1] / self._inflation(first, split, last)
         weights += np.log(np.diff(self._levels.positions[low:high]))
         posterior = np.exp(weights - weights.max())

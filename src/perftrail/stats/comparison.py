@@ -452,11 +452,11 @@ def signed_rank_p(differences: Floats) -> float:
 
     Doubled mid-ranks are whole numbers, and the distribution of their sum is symmetric.
     """
-    moved = differences[differences != 0.0]
-    if len(moved) == 0:
+    nonzero = differences[differences != 0.0]
+    if len(nonzero) == 0:
         return 1.0
-    doubled = np.rint(2.0 * _mid_ranks(np.abs(moved))).astype(np.int64)
-    above = int(doubled[moved > 0.0].sum())
+    doubled = np.rint(2.0 * _mid_ranks(np.abs(nonzero))).astype(np.int64)
+    above = int(doubled[nonzero > 0.0].sum())
     fewer = min(above, int(doubled.sum()) - above)
     return min(1.0, 2.0 * float(_at_most(doubled)[fewer]))
 
@@ -583,6 +583,6 @@ def layout_noise(neighbours: Sequence[Sequence[float]]) -> LayoutNoise | None:
     known = [each for each in neighbours if len(each) >= LEAST_PAIRS]
     if len(known) < LEAST_NEIGHBOURS:
         return None
-    apart = TO_SIGMA * statistics.median(abs(statistics.fmean(each)) for each in known)
+    distance = TO_SIGMA * statistics.median(abs(statistics.fmean(each)) for each in known)
     sampling = statistics.median(statistics.variance(each) / len(each) for each in known)
-    return LayoutNoise(value=max(0.0, (apart**2 - sampling) / 2.0) ** 0.5, builds=len(known))
+    return LayoutNoise(value=max(0.0, (distance**2 - sampling) / 2.0) ** 0.5, builds=len(known))

@@ -149,12 +149,12 @@ def crossings(first: Curve, second: Curve) -> CurveComparison | None:
     xs, at, other_at = xs[usable], at[usable], other_at[usable]
     if len(xs) == 0:
         return None
-    away = second.logs[other_at] - first.logs[at]
+    differences = second.logs[other_at] - first.logs[at]
     errors = np.sqrt(_variance(first)[at] + _variance(second)[other_at])
     bound = NormalDist().inv_cdf(1.0 - ERROR / 2.0 / len(xs))
-    signs = np.where(np.abs(away) > bound * errors, np.sign(away), 0.0).astype(np.int64)
+    signs = np.where(np.abs(differences) > bound * errors, np.sign(differences), 0.0).astype(np.int64)
     return CurveComparison(
-        ranges=_ranges(xs, away, signs), crossings=_crossings(np.log(xs), away, errors, signs)
+        ranges=_ranges(xs, differences, signs), crossings=_crossings(np.log(xs), differences, errors, signs)
     )
 
 
@@ -170,31 +170,31 @@ def _variance(curve: Curve) -> Floats:
     return summed
 
 
-def _ranges(xs: Floats, away: Floats, signs: npt.NDArray[np.int64]) -> tuple[CurveRange, ...]:
+def _ranges(xs: Floats, differences: Floats, signs: npt.NDArray[np.int64]) -> tuple[CurveRange, ...]:
     cuts = [0, *(np.flatnonzero(np.diff(signs)) + 1).tolist(), len(signs)]
     return tuple(
         CurveRange(
             first=float(xs[start]),
             last=float(xs[end - 1]),
             lower={1: 0, -1: 1, 0: None}[int(signs[start])],
-            ratio=math.exp(float(away[start:end].mean())),
+            ratio=math.exp(float(differences[start:end].mean())),
         )
         for start, end in pairwise(cuts)
     )
 
 
 def _crossings(
-    logs: Floats, away: Floats, errors: Floats, signs: npt.NDArray[np.int64]
+    logs: Floats, differences: Floats, errors: Floats, signs: npt.NDArray[np.int64]
 ) -> tuple[Crossing, ...]:
-    sure = np.flatnonzero(signs)
+    clear = np.flatnonzero(signs)
     return tuple(
         _crossing(
             logs[start : end + 1],
-            away[start : end + 1] * -signs[start],
+            differences[start : end + 1] * -signs[start],
             errors[start : end + 1],
             int(signs[end]),
         )
-        for start, end in pairwise(sure.tolist())
+        for start, end in pairwise(clear.tolist())
         if signs[start] != signs[end]
     )
 

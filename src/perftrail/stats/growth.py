@@ -149,9 +149,9 @@ def _evidence(curve: Curve, shape: Shape, nodes: Floats) -> tuple[Floats, Floats
     shapes = every[:, : len(curve)]
     variances = curve.errors**2 + MODEL_ERROR**2
     weights = 1.0 / variances
-    away = curve.logs - shapes
-    level = away @ weights / weights.sum()
-    chi_squares = ((away - level[:, None]) ** 2) @ weights
+    distances = curve.logs - shapes
+    level = distances @ weights / weights.sum()
+    chi_squares = ((distances - level[:, None]) ** 2) @ weights
     freedom = (len(curve) if curve.effective_points is None else curve.effective_points) - 1 + TRUST
     found = -freedom / 2.0 * np.log(TRUST + chi_squares)
     if curve.beyond is not None:

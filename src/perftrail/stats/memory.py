@@ -78,9 +78,9 @@ def per_unit(curve: Curve, *, resolution: float = 0.0) -> PerUnit | None:
         return None
     values, quantum = np.exp(curve.logs), find_quantum(curve, resolution=resolution)
     variances = (values * np.hypot(curve.errors, MODEL_ERROR)) ** 2 + _steps(values, quantum)
-    slope, base, variance, away = _line(curve.xs, values, variances)
+    slope, base, variance, residuals = _line(curve.xs, values, variances)
     freedom = len(curve) - 2
-    scale = max(1.0, float((away**2 / variances).sum()) / freedom)
+    scale = max(1.0, float((residuals**2 / variances).sum()) / freedom)
     half = float(stdtrit(freedom, 0.975)) * math.sqrt(variance * scale)
     return PerUnit(
         value=slope,
@@ -99,16 +99,16 @@ def find_quantum(curve: Curve, *, resolution: float = 0.0) -> Quantum | None:
     `resolution` is the possible error of each value, in the metric's unit.
     """
     values = np.sort(np.exp(curve.logs))
-    off = max(resolution, float(np.median(values * curve.errors)), 1e-6 * float(values[-1]))
-    groups = np.split(values, np.flatnonzero(np.diff(values) > 2.0 * off) + 1)
+    error = max(resolution, float(np.median(values * curve.errors)), 1e-6 * float(values[-1]))
+    groups = np.split(values, np.flatnonzero(np.diff(values) > 2.0 * error) + 1)
     levels = np.array([group.mean() for group in groups])
     if len(levels) - 1 < FEWEST_STEPS or all(len(group) == 1 for group in groups[1:]):
         return None
     for factor in sorted(FACTORS, reverse=True):
         steps = np.log(levels[1:] / levels[:-1]) / math.log(factor)
-        if _whole(steps, 2.0 * off / float(levels[0]) / math.log(factor), most=3.0):
+        if _whole(steps, 2.0 * error / float(levels[0]) / math.log(factor), most=3.0):
             return Quantum(factor=factor)
-    chunk = _chunk(np.diff(levels), off)
+    chunk = _chunk(np.diff(levels), error)
     return None if chunk is None else Quantum(chunk=chunk)
 
 
@@ -117,20 +117,24 @@ def _whole(steps: Floats, tolerance: float, *, most: float) -> bool:
     tolerance = max(tolerance, 1e-3)
     if tolerance >= 0.25 or not 0.5 < steps.min() <= steps.max() < most + 0.5:
         return False
-    away = float(np.abs(steps - np.rint(steps)).max())
-    return away <= tolerance and (2.0 * tolerance) ** len(steps) <= CHANCE / len(FACTORS)
+    largest_miss = float(np.abs(steps - np.rint(steps)).max())
+    return largest_miss <= tolerance and (2.0 * tolerance) ** len(steps) <= CHANCE / len(FACTORS)
 
 
-def _chunk(steps: Floats, off: float) -> float | None:
+def _chunk(steps: Floats, error: float) -> float | None:
     """Return the largest chunk that divides every step, where the smallest step has one to three chunks."""
     least = float(steps.min())
     for parts in (1, 2, 3):
         chunk = least / parts
         counts = np.rint(steps / chunk)
         chunk = float((steps * counts).sum() / (counts**2).sum())
-        tolerance = max(2.0 * off / chunk, 1e-3)
-        away = float(np.abs(steps / chunk - counts).max())
-        if tolerance < 0.25 and away <= tolerance and (2.0 * tolerance) ** (len(steps) - 1) <= CHANCE / 3:
+        tolerance = max(2.0 * error / chunk, 1e-3)
+        largest_miss = float(np.abs(steps / chunk - counts).max())
+        if (
+            tolerance < 0.25
+            and largest_miss <= tolerance
+            and (2.0 * tolerance) ** (len(steps) - 1) <= CHANCE / 3
+        ):
             return chunk
     return None
 
@@ -167,11 +171,11 @@ def _bent(xs: Floats, values: Floats, variances: Floats) -> bool:
     weights = 1.0 / np.sqrt(variances)
     design = np.stack([np.ones(len(xs)), scaled, scaled**2], axis=1) * weights[:, None]
     found = np.linalg.lstsq(design, values * weights, rcond=None)[0]
-    away = values * weights - design @ found
-    scale = max(1.0, float(away @ away) / freedom)
+    residuals = values * weights - design @ found
+    scale = max(1.0, float(residuals @ residuals) / freedom)
     error = math.sqrt(scale * float(np.linalg.pinv(design.T @ design)[2, 2]))
-    surely = abs(float(found[2])) > float(stdtrit(freedom, 0.995)) * error
-    return surely and abs(float(found[2])) / 4.0 > 0.05 * float(np.ptp(values))
+    significant = abs(float(found[2])) > float(stdtrit(freedom, 0.995)) * error
+    return significant and abs(float(found[2])) / 4.0 > 0.05 * float(np.ptp(values))
 
 
 BLOCKS = 16

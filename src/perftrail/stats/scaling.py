@@ -393,9 +393,11 @@ def _points(times: Mapping[int, Sequence[float]]) -> _Points:
 
 def _clipped(logs: Mapping[int, Floats]) -> dict[int, Floats]:
     """Clip outliers, so that one sample does not move the mean. A quiet count uses the common scatter."""
-    off = {count: np.abs(values - np.median(values)) for count, values in logs.items()}
-    common = float(np.median(np.concatenate(list(off.values())))) if off else 0.0
-    reaches = {count: CLIPPED * 1.4826 * max(common, float(np.median(each))) for count, each in off.items()}
+    deviations = {count: np.abs(values - np.median(values)) for count, values in logs.items()}
+    common = float(np.median(np.concatenate(list(deviations.values())))) if deviations else 0.0
+    reaches = {
+        count: CLIPPED * 1.4826 * max(common, float(np.median(each))) for count, each in deviations.items()
+    }
     return {
         count: np.clip(values, np.median(values) - reaches[count], np.median(values) + reaches[count])
         for count, values in logs.items()
@@ -428,12 +430,12 @@ def _solve(points: _Points, columns: Floats) -> _Solved:
     normal = (design * weights[:, None]).T @ design
     covariance: Floats = np.asarray(np.linalg.pinv(normal, hermitian=True), dtype=np.float64)
     values = covariance @ (design * weights[:, None]).sum(axis=0)
-    off = 1.0 - design @ values
+    residuals = 1.0 - design @ values
     return _Solved(
         values=values,
         covariance=covariance,
-        left=float((weights * off**2).sum()),
-        misses=float(np.abs(off).max()),
+        left=float((weights * residuals**2).sum()),
+        misses=float(np.abs(residuals).max()),
     )
 
 
@@ -453,10 +455,10 @@ def _fit(points: _Points, law: Law) -> Fit:
     spare = len(points.counts) - law.parameters
     excess = solved.left / spare
     lack_of_fit = float(fdtrc(spare, points.freedom, excess))
-    off = lack_of_fit <= LACK_OF_FIT_LEVEL
+    lacks_fit = lack_of_fit <= LACK_OF_FIT_LEVEL
     # Points off the curve scatter more than their samples. Then only their distances measure the error.
-    bound = float(stdtrit(spare if off else points.freedom, 1.0 - LEVEL / 2.0))
-    covariance = solved.covariance * (excess if off else 1.0) * bound**2
+    bound = float(stdtrit(spare if lacks_fit else points.freedom, 1.0 - LEVEL / 2.0))
+    covariance = solved.covariance * (excess if lacks_fit else 1.0) * bound**2
     c0 = np.eye(law.parameters)[0]
     c1 = np.eye(law.parameters)[1]
     contention = _fieller_ratio(solved.values, covariance, c1, c0)
@@ -465,7 +467,7 @@ def _fit(points: _Points, law: Law) -> Fit:
         c2 = np.eye(3)[2]
         coherency = _fieller_ratio(solved.values, covariance, c2, c0)
         peak = _peak(_fieller_ratio(solved.values, covariance, c0 - c1, c2), coherency)
-    reason = _reason_to_reject(contention, coherency, misses=solved.misses, off=off)
+    reason = _reason_to_reject(contention, coherency, misses=solved.misses, lacks_fit=lacks_fit)
     return Fit(
         law=law,
         single_thread_time=float(solved.values[0]),
@@ -479,8 +481,10 @@ def _fit(points: _Points, law: Law) -> Fit:
     )
 
 
-def _reason_to_reject(contention: Parameter, coherency: Parameter | None, *, misses: float, off: bool) -> str:
-    if off and misses > NEAR:
+def _reason_to_reject(
+    contention: Parameter, coherency: Parameter | None, *, misses: float, lacks_fit: bool
+) -> str:
+    if lacks_fit and misses > NEAR:
         return (
             f"the points are not on the curve: one is {misses * 100.0:.0f} % off, more than its samples vary"
         )

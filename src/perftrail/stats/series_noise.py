@@ -112,7 +112,7 @@ class Correlation:
     high: float
 
     @property
-    def sure(self) -> bool:
+    def is_certain(self) -> bool:
         """Whether the interval excludes independent neighbours."""
         return self.low > 0.0
 
@@ -251,13 +251,13 @@ def garbage(count: int) -> float:
     return 1.0 - clean + ODD_BUILDS
 
 
-def log_likelihoods(away: Floats, garbage: Floats) -> Floats:
+def log_likelihoods(distances: Floats, garbage: Floats) -> Floats:
     """Return log likelihoods, relative to the peak, for distances from the level in standard deviations.
 
     With probability `garbage`, a value has the density of the peak at any distance. So one value cannot
     lower the likelihood by more than the logarithm of that probability (Huber 1964).
     """
-    found: Floats = np.log((1.0 - garbage) * np.exp(-0.5 * away**2) + garbage)
+    found: Floats = np.log((1.0 - garbage) * np.exp(-0.5 * distances**2) + garbage)
     return found
 
 
@@ -339,7 +339,7 @@ def _medians(values: Floats, counts: Whole) -> Floats:
     """Return the median of each owner's values, for owners with values. `values` is sorted by owner."""
     firsts, middles = np.cumsum(counts) - counts, np.empty(len(counts))
     for count in np.unique(counts[counts > 0]).tolist():
-        those = np.flatnonzero(counts == count)
-        ordered = np.sort(values[firsts[those, None] + np.arange(count)], axis=1)
-        middles[those] = (ordered[:, (count - 1) // 2] + ordered[:, count // 2]) / 2.0
+        owners = np.flatnonzero(counts == count)
+        ordered = np.sort(values[firsts[owners, None] + np.arange(count)], axis=1)
+        middles[owners] = (ordered[:, (count - 1) // 2] + ordered[:, count // 2]) / 2.0
     return middles[counts > 0]

@@ -1,6 +1,7 @@
 """Study files: reading, validation, JSON Schema and reference.
 
 - `reading`: load a study from its file.
+- `syntax`: read TOML, and report every syntax mistake.
 - `structure`: convert TOML data to the model.
 - `problems`: collect mistakes with their lines.
 - `rules`: check values against each other.
