@@ -243,6 +243,18 @@ def test_a_certificate_says_how_many_times_as_much_the_new_builds_values_scatter
     assert certificate.summary().spread == pytest.approx(5.0, rel=0.4)
 
 
+def test_a_difference_of_scatter_is_seldom_claimed_if_there_is_none() -> None:
+    """The ratio of two estimates exceeds 2 in about a third of these cases."""
+    rng = np.random.default_rng(4)
+    claimed = 0
+    for _ in range(200):
+        certificate = Certificate((0, 4, 5, 9), direction=1, level=0.005, threshold=0.05, scale=0.01)
+        for _ in range(8):
+            certificate.tell({4: rng.normal(0, 0.01), 5: 0.1 + rng.normal(0, 0.01)})
+        claimed += certificate.summary().spread is not None
+    assert claimed <= 8
+
+
 def test_a_small_change_is_known_to_be_small() -> None:
     certificate = taken((0.0, 0.0, 0.02, 0.02), seed=1, sigma=0.004)
     assert certificate.state is State.CONFIRMED

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from perftrail.stats.comparison import STAKES, Bounds, bounds, centre, current_log_wealth, log_wealth
+from perftrail.stats.ratios import compare_unpaired
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -61,6 +62,10 @@ EXACT_BLOCKS = 3
 EXACT_SPREAD = 0.1
 """A counted metric decides if its values scatter by less than this share of the difference."""
 
+FEWEST_FOR_SPREAD = 6
+SPREAD_ERROR = 0.01
+"""Probability to claim that two builds' samples scatter differently if they do not."""
+
 
 class State(StrEnum):
     """Status of a claim after the blocks so far."""
@@ -85,7 +90,7 @@ class Summary:
     are equal: if they differ by the threshold). `layouts` counts the drawn layouts, 1 if the builds were
     measured as linked. `is_only_change`: no other change of the threshold, or of half the claimed change, is left
     between the ends; `possible` is the largest one that is not excluded, as a ratio minus one. `spread` is the ratio of
-    the later build's spread to the earlier's, `None` with too few values.
+    the later build's spread to the earlier's, `None` unless they certainly differ.
     """
 
     blocks: int
@@ -361,12 +366,20 @@ class Certificate:
         return pace * 2 * MOST_BLOCKS < math.log(len(STAKES) / self.level)
 
     def _spread_ratio(self) -> float | None:
-        """Return the ratio of the later build's spread to the earlier's; `None` with too few values."""
+        """Return the ratio of the later build's spread to the earlier's; `None` unless they certainly differ.
+
+        The ratio of two estimated spreads exceeds 2 by chance in a third of cases with six values each. So the
+        distances of the values from their median are compared by the rank-sum test.
+        """
         one, other = (np.array(self._values[build]) for build in self.inner)
-        if self.inner[0] == self.inner[1] or min(len(one), len(other)) < 6:
+        if self.inner[0] == self.inner[1] or min(len(one), len(other)) < FEWEST_FOR_SPREAD:
             return None
-        before, after = (float(np.median(np.abs(each - np.median(each)))) for each in (one, other))
-        return after / before if before > 0 else None
+        before, after = (np.abs(each - np.median(each)) for each in (one, other))
+        before, after = before[before > 0.0], after[after > 0.0]
+        if not len(before) or not len(after):
+            return None
+        found = compare_unpaired(before.tolist(), after.tolist(), level=SPREAD_ERROR)
+        return found.effect if found.low > 1.0 or found.high < 1.0 else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
