@@ -23,6 +23,7 @@ from perftrail.present.gate import (
     machine,
     marker,
     marks,
+    next_command,
     reach,
     strip,
     sureness,
@@ -424,3 +425,104 @@ def test_levels_agree_with_the_printed_change(base: float, ratio: float) -> None
     assert f"{exact:.{digits}f}" == printed.removeprefix("+")
     assert levels_words(compared)[0] in to_plain(gate(compared))
     assert levels_words(compared)[1] in to_markdown(gate(compared))
+
+
+def noisy(least: float, **of: object) -> Row:
+    """Return an unclear row whose pairs detect changes of `least` and more."""
+    found = row(1.0, Verdict.UNCLEAR, **of)
+    assert found.comparison is not None
+    return replace(found, comparison=replace(found.comparison, minimum_detectable=least))
+
+
+def test_a_gate_says_which_change_it_could_miss_and_what_it_needs() -> None:
+    """The detectable change falls with the square root of the number of pairs: 2 % needs 4 times those of 4 %."""
+    assert headline(gate(noisy(0.0404))) == (
+        "gate passed: no change is certain, 1 of 1 unclear; could miss a 2 % change; needs about 60 more pairs"
+    )
+    several = headline(gate(noisy(0.0404), noisy(3.0, name="cpu")))
+    assert "needs about 60 more pairs for the steadiest metric, more than 1,000 for the noisiest" in several
+    assert "could miss" not in headline(gate(noisy(0.02)))
+    command = next_command(gate(noisy(0.0404), noisy(3.0, name="cpu")))
+    assert command is not None
+    assert command.command == "perftrail compare aaaaaaaaaa bbbbbbbbbb --max-pairs 80"
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (gate(row(1.2, Verdict.SLOWER)), "worse by 2 % or more: 1 metric of 1, so exit code 3"),
+        (
+            gate(row(1.0, Verdict.UNCLEAR)),
+            "--fail-on slower fails on a metric that is certainly worse by 2 % or more",
+        ),
+        (gate(row(1.0, Verdict.UNCLEAR)), ": none, so exit code 0"),
+        (gate(row(1.0, Verdict.UNCLEAR), fail_on="unclear"), "fails on an unclear metric"),
+        (
+            gate(row(0.5, Verdict.FASTER), fail_on="any"),
+            "certainly differs by 2 % or more: 1 metric of 1, so exit code 3",
+        ),
+        (
+            gate(row(1.2, Verdict.SLOWER), fail_on="never"),
+            "--fail-on never: exit code 0 whatever the verdict",
+        ),
+        (gate(failed_sides=(lost("head"),)), "exit code 1, because the head fails where the base works"),
+        (gate(), "exit code 1, because there is no verdict"),
+    ],
+)
+def test_every_form_states_the_policy_and_the_exit_code(
+    found: Gate, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    print_gate(found)
+    for text in (capsys.readouterr().out, to_plain(found), to_markdown(found).replace("\\", "")):
+        assert said in " ".join(text.split())
+    data = found.as_json()
+    assert data["exit_code"] == found.exit_code
+
+
+def test_a_failure_names_the_line_of_the_study_and_the_log(capsys: pytest.CaptureFixture[str]) -> None:
+    failed = replace(lost("head"), study_line="perftrail.toml:7 (build.steps)")
+    found = gate(failed_sides=(failed,))
+    print_gate(found)
+    [mark] = marks(found, file="perftrail.toml")
+    for text in (
+        capsys.readouterr().out,
+        to_plain(found),
+        to_markdown(found).replace("\\", ""),
+        to_junit(found),
+        mark,
+    ):
+        assert "perftrail.toml:7 (build.steps)" in text.replace("%3A", ":")
+        assert "/log" in text
+    assert found.as_json()["failures"][0]["study_line"] == "perftrail.toml:7 (build.steps)"
+
+
+def test_noisy_and_discarded_pairs_are_named_by_metric() -> None:
+    rows = (
+        replace(row(1.0, Verdict.SAME), noisy=3, discarded=2),
+        replace(row(1.0, Verdict.SAME, name="cpu"), noisy=1, discarded=2),
+        row(1.0, Verdict.SAME, name="cost"),
+    )
+    said = to_plain(gate(*rows))
+    assert "noisy pairs are used: 3 pairs of work.wall[size=one], 1 pair of work.cpu[size=one]" in said
+    assert "because of other load: 2 pairs of work.wall[size=one], work.cpu[size=one]" in said
+    assert "2 pairs of each metric" in to_plain(gate(*rows[:2]))
+
+
+def test_layouts_are_named_only_where_they_can_explain_a_difference() -> None:
+    def said(found: Row) -> bool:
+        return "memory layouts" in to_plain(gate(found))
+
+    counts = row(1.2, Verdict.SLOWER)
+    assert counts.comparison is not None
+    counts = replace(counts, comparison=replace(counts.comparison, low=1.2, high=1.2))
+    assert said(row(1.2, Verdict.SLOWER))
+    assert not said(row(1.6, Verdict.SLOWER))
+    assert not said(row(0.6, Verdict.FASTER))
+    assert not said(counts)
+
+
+def test_markdown_has_the_next_command() -> None:
+    text = to_markdown(gate(row(1.2, Verdict.SLOWER)))
+    assert "Next: find the culprit:" in text
+    assert "perftrail find --range aaaaaaaaaa..bbbbbbbbbb" in text
+    assert "--max-pairs 80" in to_markdown(gate(noisy(0.0404)))

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from perftrail.model.program import layout_words
+from perftrail.model.program import layout_words, layouts_explain
 from perftrail.model.wording import change, counted, escaped, number, percent, quantity
 from perftrail.present.console import output, plain_table
 from perftrail.present.failures import failure_words
 from perftrail.present.sentence import revision_name
-from perftrail.present.speech import capitalised, change_words, interval_words
+from perftrail.present.speech import capitalised, change_words, interval_words, pairs_by_metric
 from perftrail.stats.retained_gain import Share
 from perftrail.verbs.backport.result import Role
 
@@ -306,14 +306,17 @@ def _notes(report: BackportReport, shown: Sequence[MetricResult]) -> Iterator[st
         capitalised(layout_words(linked=result.linked))
         for result in report.metrics
         if result.basis == "builds"
+        and any(
+            layouts_explain(found.effect, found.low, found.high)
+            for found in (result.patched_against_old, result.fixed_against_old)
+            if result.judged(found) in ("better", "worse") and found is not None
+        )
     )
-    discarded = max((result.discarded for result in report.metrics), default=0)
-    if discarded:
-        yield f"Discarded and repeated {counted(discarded, 'noisy pair')}"
-    noisy = max((result.noisy for result in report.metrics), default=0)
-    if noisy:
+    if discarded := pairs_by_metric([(_name(result), result.discarded) for result in report.metrics]):
+        yield f"Discarded and repeated because of other load: {discarded}"
+    if noisy := pairs_by_metric([(_name(result), result.noisy) for result in report.metrics]):
         yield (
-            f"The machine was always busy: used {counted(noisy, 'noisy pair')} "
+            f"The machine was always busy, so noisy pairs are used: {noisy} "
             "(perftrail doctor shows the processes)"
         )
     counts = [result.replicates for result in report.metrics if result.replicates]

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 import statistics
 import xml.etree.ElementTree as ET  # only written here
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perftrail.model.build import content_key
-from perftrail.model.program import layout_words
+from perftrail.model.program import layout_words, layouts_explain
 from perftrail.model.recipe import PLAIN
 from perftrail.model.wording import change, counted, decimals, escaped, levels, percent, quantity
 from perftrail.present.html_page import fenced, inert
-from perftrail.present.speech import capitalised, interval_words
+from perftrail.present.speech import capitalised, interval_words, pairs_by_metric
 from perftrail.stats.comparison import Verdict
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def _compared(gate: Gate) -> str:
         what = f"{len(worse)} of {every} worse" if worse else f"{len(better)} of {every} better"
         return f"{what}: {', '.join(parts[:MOST_TOLD])}{more}"
     if unclear:
-        return f"no change is certain, {unclear} of {every} unclear; {seen(gate)}"
+        return f"no change is certain, {unclear} of {every} unclear; {could_miss(gate) or seen(gate)}"
     if all(row.one_build for row in gate.rows):
         return "the same: the builds are equal"
     return f"the same to within {percent(gate.threshold)}, {every} of {every}"
@@ -105,7 +106,17 @@ def effect(row: Row) -> str:
         return f"× {interval_words(found.effect, found.low, found.high)}"
     low, value, high = ((each - 1.0) * 100.0 for each in (found.low, found.effect, found.high))
     digits = min(2, decimals(value, low, high))
-    return f"{value:+.{digits}f} % [{low:+.{digits}f}, {high:+.{digits}f}]"
+    return f"{_signed(value, digits)} % [{_signed(low, digits)}, {_signed(high, digits)}]"
+
+
+def _signed(value: float, digits: int) -> str:
+    """Return a number with its sign; zero has none.
+
+    >>> _signed(-0.3, 0), _signed(1.25, 1), _signed(-1.0, 0)
+    ('0', '+1.2', '-1')
+    """
+    text = f"{value:+.{digits}f}"
+    return text if float(text) else text[1:]
 
 
 def _size(found: Comparison, ratio: float) -> str:
@@ -115,7 +126,7 @@ def _size(found: Comparison, ratio: float) -> str:
     if found.effect >= 2.0 or found.effect <= 0.5:
         return f"{ratio:.{decimals(found.effect, found.low, found.high)}f}"
     low, value, high = ((each - 1.0) * 100.0 for each in (found.low, found.effect, found.high))
-    return f"{(ratio - 1.0) * 100.0:+.{min(2, decimals(value, low, high))}f}"
+    return _signed((ratio - 1.0) * 100.0, min(2, decimals(value, low, high)))
 
 
 def levels_words(row: Row) -> tuple[str, str]:
@@ -181,6 +192,110 @@ def seen(gate: Gate) -> str:
     return f"a change of {span} would have been detected, depending on the metric"
 
 
+MOST_PAIRS = 1000
+"""More pairs than this are not a remedy: the metric is too noisy here."""
+
+
+def could_miss(gate: Gate) -> str:
+    """Return that a change of the threshold could be missed, and how many more pairs would detect it; else empty."""
+    more = sorted(gate.more_pairs(row) for row in gate.rows if gate.could_miss(row))
+    if not more:
+        return ""
+    least, most = (
+        _rounded(pairs) if pairs <= MOST_PAIRS else f"more than {MOST_PAIRS:,}"
+        for pairs in (more[0], more[-1])
+    )
+    count = (
+        f"{least} more pairs"
+        if least == most
+        else f"{least} more pairs for the steadiest metric, {most} for the noisiest"
+    )
+    about = "" if least.startswith("more") else "about "
+    return f"could miss a {percent(gate.threshold)} change; needs {about}{count}"
+
+
+def _rounded(pairs: int) -> str:
+    """Return an estimated count with one digit, or two below a hundred."""
+    size = 10 ** max(0, len(str(pairs)) - (2 if pairs < 200 else 1))
+    return f"{math.ceil(pairs / size) * size:,}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NextCommand:
+    """The next useful command: hostile text, quoted for a shell; and its purpose in a verb phrase."""
+
+    command: str
+    purpose: str
+
+
+def next_command(gate: Gate) -> NextCommand | None:
+    """Return the command that settles or explains the answer; `None` if there is nothing left to do.
+
+    It finds the culprit of a change, or shows what differs between two neighbouring revisions. For unclear metrics it
+    measures more pairs.
+    """
+    if gate.verdict in (Verdict.SLOWER, Verdict.FASTER):
+        if gate.head.parents[:1] == (gate.base.id,):
+            return NextCommand(
+                command=f"perftrail explain {gate.head.short}",
+                purpose="show what changed; its parent is the base",
+            )
+        return (
+            NextCommand(command=gate.find_command, purpose="find the culprit") if gate.find_command else None
+        )
+    pairs = max((row.pairs for row in gate.rows), default=0)
+    if gate.verdict is Verdict.UNCLEAR and gate.repeat and pairs:
+        command = _with_pairs(gate.repeat, _pairs_to_try(gate, pairs))
+        return NextCommand(command=command, purpose="measure more pairs")
+    return None
+
+
+def _pairs_to_try(gate: Gate, pairs: int) -> int:
+    """Return a maximum of pairs that detects the threshold in each unclear metric, or in the steadiest.
+
+    It is twice the present one if that is no remedy.
+    """
+    totals = sorted(row.pairs + gate.more_pairs(row) for row in gate.rows if gate.could_miss(row))
+    if not totals or totals[0] > MOST_PAIRS:
+        return 2 * pairs
+    return max(pairs + 1, totals[-1] if totals[-1] <= MOST_PAIRS else totals[0])
+
+
+def _with_pairs(command: str, pairs: int) -> str:
+    """Return a command with this maximum of pairs, instead of the present one.
+
+    >>> _with_pairs("perftrail compare a b --max-pairs 9 --budget 1min", 18)
+    'perftrail compare a b --budget 1min --max-pairs 18'
+    """
+    words = shlex.split(command)
+    while "--max-pairs" in words:
+        at = words.index("--max-pairs")
+        del words[at : at + 2]
+    return shlex.join([*words, "--max-pairs", str(pairs)])
+
+
+FAILS = {
+    "slower": "a metric that is certainly worse by {} or more",
+    "unclear": "an unclear metric, and a metric that is certainly worse by {} or more",
+    "any": "an unclear metric, and a metric that certainly differs by {} or more",
+}
+"""What fails a gate, by policy."""
+
+
+def policy(gate: Gate) -> str:
+    """Return which policy applies, and the exit code with its reason."""
+    option = f"--fail-on {gate.fail_on}"
+    if gate.exit_code == 1:
+        broken = "the head fails where the base works" if gate.broken else "there is no verdict"
+        return f"{option}: exit code 1, because {broken}"
+    if gate.fail_on == "never":
+        return f"{option}: exit code 0 whatever the verdict"
+    fails = FAILS[gate.fail_on].format(percent(gate.threshold))
+    count = len(gate.tripped)
+    found = f"{counted(count, 'metric')} of {len(gate.rows)}" if count else "none"
+    return f"{option} fails on {fails}: {found}, so exit code {gate.exit_code}"
+
+
 def sureness(gate: Gate) -> str:
     """Return how certain the verdicts are, and the minimum detectable change."""
     compared = sum(row.comparison is not None for row in gate.rows)
@@ -233,16 +348,23 @@ def lost(each: FailedSide) -> str:
     """Return why a side cannot be measured, in a line."""
     lines = each.failure.message.strip().splitlines()
     where = f"{each.side} {each.location}".strip()
-    return f"{where}: {each.failure.stage}: {lines[0] if lines else ''}"
+    return f"{where}: {each.failure.stage}: {lines[0] if lines else ''}{location(each)}"
+
+
+def location(each: FailedSide) -> str:
+    """Return in parentheses the line of the study file that a failure is about, and its log."""
+    parts = [each.study_line, f"log: {each.failure.log}" if each.failure.log else ""]
+    known = "; ".join(part for part in parts if part)
+    return f" ({known})" if known else ""
 
 
 def limits(gate: Gate) -> Iterator[str]:
     """Yield the limits of the answer."""
     yield from _builds_or_layouts(gate)
-    if discarded := max((row.discarded for row in gate.rows), default=0):
-        yield f"{counted(discarded, 'pair')} discarded and repeated because of other load"
-    if noisy := max((row.noisy for row in gate.rows), default=0):
-        yield f"the machine was always busy: used {counted(noisy, 'noisy pair')}"
+    if discarded := pairs_by_metric([(name(row), row.discarded) for row in gate.rows]):
+        yield f"discarded and repeated because of other load: {discarded}"
+    if noisy := pairs_by_metric([(name(row), row.noisy) for row in gate.rows]):
+        yield f"the machine was always busy, so noisy pairs are used: {noisy}"
     small = [row for row in gate.rows if row.verdict is Verdict.SLOWER and not gate.is_worth(row)]
     if small:
         worse, least = counted(len(small), "worse metric"), percent(gate.threshold)
@@ -252,7 +374,12 @@ def limits(gate: Gate) -> Iterator[str]:
 
 def _builds_or_layouts(gate: Gate) -> Iterator[str]:
     """Yield what a sure difference of two builds does not prove, and how to prove it."""
-    parts = [row for row in gate.rows if row.basis == "builds"]
+    parts = [
+        row
+        for row in gate.rows
+        if row.basis == "builds"
+        if (found := row.comparison) is not None and layouts_explain(found.effect, found.low, found.high)
+    ]
     if not parts:
         return
     noise = gate.layout_noise
@@ -294,13 +421,14 @@ def _markdown_lines(gate: Gate) -> Iterator[str]:
     yield from _rows(gate)
     yield from _lost(gate)
     yield ""
+    yield f"- Gate: {inert(policy(gate))}"
     yield f"- How sure: {inert(sureness(gate))}"
     yield f"- Measured: {inert(effort(gate))}"
     yield f"- Machine: {inert(machine(gate))}"
     yield from (f"- {inert(capitalised(text))}" for text in limits(gate))
+    if (found := next_command(gate)) is not None:
+        yield from _command(f"Next: {found.purpose}", found.command)
     yield from _command("To repeat it", gate.repeat)
-    if gate.verdict in (Verdict.SLOWER, Verdict.FASTER):
-        yield from _command("To find the culprit", gate.find_command)
 
 
 def _rows(gate: Gate) -> Iterator[str]:
@@ -388,6 +516,7 @@ def _lines(gate: Gate) -> Iterator[str]:
         )
         yield "  ".join([f"{row.word}{'!' if gate.trips(row) else ''}".ljust(8), *filter(None, parts)])
     yield from (f"failed    {lost(each)}" for each in gate.failed_sides)
+    yield f"gate {policy(gate)}"
     yield f"sure {sureness(gate)}"
     yield f"measured {effort(gate)}"
     yield f"machine {machine(gate)}"
@@ -414,7 +543,8 @@ def marks(gate: Gate, *, file: str) -> Iterator[str]:
     for row in gate.tripped[:MOST]:
         yield _error(file, f"{name(row)} is {row.word}", f"{name(row)}: {effect(row)}")
     for failed in gate.broken[: max(0, MOST - len(gate.tripped))]:
-        yield _error(file, f"{failed.title} is broken", f"{failed.failure.stage}: {failed.failure.message}")
+        message = f"{failed.failure.stage}: {failed.failure.message}{location(failed)}"
+        yield _error(file, f"{failed.title} is broken", message)
     if gate.exit_code == 1 and not gate.broken:
         yield _error(file, "no answer", headline(gate))
 
@@ -460,7 +590,8 @@ def _errors(gate: Gate) -> dict[str, list[_Error]]:
     """Return problems without a verdict by suite: what the head broke, else that there is no answer."""
     found: dict[str, list[_Error]] = {}
     for each in gate.broken:
-        result = _Error(case=each.title, kind=each.failure.stage, message=each.failure.message)
+        message = f"{each.failure.message}{location(each)}"
+        result = _Error(case=each.title, kind=each.failure.stage, message=message)
         found.setdefault(each.benchmark or "build", []).append(result)
     if gate.exit_code == 1 and not found:
         why = [lost(each) for each in gate.failed_sides]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -26,6 +25,8 @@ from perftrail.present.gate import (
     levels_words,
     limits,
     name,
+    next_command,
+    policy,
     reach,
     revision,
     strip,
@@ -194,45 +195,21 @@ def print_gate(gate: Gate) -> None:
         console.print(_table(gate))
         console.print()
     for lost in gate.failed_sides[:MOST_LOST]:
-        why = failure_words(lost.failure)
-        console.print(Text(f"{f'{lost.side} {escaped(lost.location)}'.strip()}: {why}", style="yellow"))
+        where, line = f"{lost.side} {escaped(lost.location)}".strip(), escaped(lost.study_line)
+        why = f"{failure_words(lost.failure)}{f'; see {line}' if line else ''}"
+        console.print(Text(f"{where}: {why}", style="yellow"))
     if len(gate.failed_sides) > MOST_LOST:
         console.print(
             Text(f"and {len(gate.failed_sides) - MOST_LOST} more; --json names all", style="yellow")
         )
+    console.print(Text(policy(gate)))
     console.print(Text(capitalised(sureness(gate))))
     console.print(Text(f"{capitalised(effort(gate))}; machine {escaped(gate.machine.id)}"))
     for text in limits(gate):
         console.print(Text(escaped(capitalised(text), longest=LONGEST)))
-    if gate.verdict in (Verdict.SLOWER, Verdict.FASTER):
-        console.print(Text(f"Next: {next_command(gate)}", style="dim"))
-    elif (
-        gate.verdict is Verdict.UNCLEAR
-        and gate.repeat
-        and (pairs := max((row.pairs for row in gate.rows), default=0))
-    ):
-        more = _with_pairs(gate.repeat, 2 * pairs)
-        console.print(Text(f"Next: {escaped(more, longest=LONGEST)}    measure more pairs", style="dim"))
-
-
-def _with_pairs(command: str, pairs: int) -> str:
-    """Return a command with this maximum of pairs, instead of the present one.
-
-    >>> _with_pairs("perftrail compare a b --max-pairs 9 --budget 1min", 18)
-    'perftrail compare a b --budget 1min --max-pairs 18'
-    """
-    words = shlex.split(command)
-    while "--max-pairs" in words:
-        at = words.index("--max-pairs")
-        del words[at : at + 2]
-    return shlex.join([*words, "--max-pairs", str(pairs)])
-
-
-def next_command(gate: Gate) -> str:
-    """Return the command that finds the culprit; for two neighbouring revisions, the one that shows what differs."""
-    if gate.head.parents[:1] == (gate.base.id,):
-        return f"perftrail explain {escaped(gate.head.short)}    show what changed; its parent is the base"
-    return f"{escaped(gate.find_command, longest=LONGEST)}    find the culprit"
+    if (found := next_command(gate)) is not None:
+        words = f"Next: {escaped(found.command, longest=LONGEST)}    {found.purpose}"
+        console.print(Text(words, style="dim"))
 
 
 MOST_COMPARISONS = 5

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 from perftrail.find.other_metrics import AlsoChanged
 from perftrail.model.benchmark import Point
+from perftrail.model.program import layouts_explain
 from perftrail.model.recipe import PLAIN
 from perftrail.model.subject import Revision
 from perftrail.model.target import WORKS
@@ -155,7 +156,10 @@ def certificate_words(found: ChangeFound | AnswerFound) -> tuple[str, ...]:
         return ()
     limits: tuple[str, ...] = ()
     if isinstance(found, ChangeFound):
-        factor = 1.0 if found.effect is None else found.effect.value
+        effect = found.effect
+        factor = 1.0 if effect is None else effect.value
+        if effect is not None and not layouts_explain(effect.value, effect.low, effect.high):
+            factor = math.inf
         limits = words.reservations(found.certificate, factor, linked=found.linked)
     return (words.certified(found.certificate), *limits)
 

@@ -101,8 +101,8 @@ def levels_words(before: float, after: float, unit: str, *, low: float, high: fl
 
     >>> levels_words(0.0387, 0.05, "s", low=1.25, high=1.33)
     'before 38.7 ms, after 50.0 ms'
-    >>> levels_words(0.155, 0.16, "s", low=1.0321, high=1.0324)
-    'before 155.0 ms, after 160.0 ms'
+    >>> levels_words(0.1552, 0.16, "s", low=1.0308, high=1.0311)
+    'before 155.2 ms, after 160.0 ms'
     """
 
     def shown(ratio: float) -> str:
@@ -115,6 +115,29 @@ def levels_words(before: float, after: float, unit: str, *, low: float, high: fl
 def step_words(words: str, purpose: str) -> str:
     """Return a step of a search, live or stored: what was done and what it showed, and why it was done."""
     return f"{words} ({purpose})" if purpose else words
+
+
+MOST_METRICS = 3
+
+
+def pairs_by_metric(counts: Sequence[tuple[str, int]]) -> str:
+    """Return how many pairs of which metrics, the largest count first; empty if all are zero.
+
+    >>> pairs_by_metric([("wall", 2), ("cpu", 0), ("cost", 2)]), pairs_by_metric([("wall", 1), ("cpu", 1)])
+    ('2 pairs of wall, cost', '1 pair of each metric')
+    """
+    named: dict[int, list[str]] = {}
+    for metric, count in counts:
+        if count:
+            named.setdefault(count, []).append(metric)
+    parts = []
+    for count in sorted(named, reverse=True):
+        names = named[count]
+        if len(names) == len(counts) > 1:
+            return f"{counted(count, 'pair')} of each metric"
+        more = f" and {len(names) - MOST_METRICS} more" if len(names) > MOST_METRICS else ""
+        parts.append(f"{counted(count, 'pair')} of {', '.join(names[:MOST_METRICS])}{more}")
+    return ", ".join(parts)
 
 
 def after(words: Sequence[str]) -> str:

@@ -171,13 +171,17 @@ def levels_of_ratio(base: Estimate, head: Estimate, *, ratio: float) -> Levels:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailedSide:
-    """A side that failed to build or to run: where in the study, and why."""
+    """A side that failed to build or to run: where, and why.
+
+    `study_line` is the line of the study file that the failure is about: ``perftrail.toml:7 (build.steps)``.
+    """
 
     side: SideName
     variant: str
     benchmark: str
     point: str
     failure: Failure
+    study_line: str = ""
 
     @property
     def location(self) -> str:
@@ -236,6 +240,11 @@ class GateRowJson(TypedDict):
         float | None,
         "the relative change that this number of pairs detects with a probability of 80 %; null: too few pairs",
     ]
+    more_pairs: Annotated[
+        int | None,
+        "about this number of further pairs would detect a change of the threshold; null: a change of the threshold is"
+        " not missed, or there are too few pairs",
+    ]
     pairs: Annotated[int, "number of pairs; with several pairs to a layout, their mean counts as one"]
     noisy: Annotated[int, "noisy pairs among these, on a machine that was busy all the time"]
     discarded: Annotated[int, "noisy pairs that others replaced"]
@@ -244,7 +253,7 @@ class GateRowJson(TypedDict):
         Literal["", "builds", "layouts"],
         "builds: these two builds differ; layouts: the change differs over newly linked layouts; empty: unclear",
     ]
-    seconds: Annotated[float, "time of its invocations"]
+    seconds: Annotated[float, "seconds that its invocations took"]
     one_build: Annotated[bool, "whether both revisions have the same build"]
     note: Annotated[str, "why there is no value"]
 
@@ -259,6 +268,7 @@ class GateFailureJson(TypedDict):
     stage: Stage
     message: str
     log: str
+    study_line: Annotated[str, "the line and key of the study file that the failure is about"]
 
 
 class LayoutNoiseJson(TypedDict):
@@ -274,6 +284,9 @@ class GateJson(TypedDict):
     verdict: Annotated[Verdict, "the most important one: slower, unclear, faster, same"]
     tripped: bool
     fail_on: FailOn
+    exit_code: Annotated[
+        int, "3: the gate failed; 1: no answer, or the head fails where the base works; else 0"
+    ]
     study: str
     base: GateRevisionJson
     head: GateRevisionJson
@@ -283,7 +296,7 @@ class GateJson(TypedDict):
     failures: list[GateFailureJson]
     invocations: Annotated[int, "invocations that the values come from"]
     fresh: Annotated[int, "invocations of this comparison"]
-    seconds: float
+    seconds: Annotated[float, "seconds from the first build to the answer"]
     machine: str
     layout_noise: Annotated[
         LayoutNoiseJson | None,
@@ -342,6 +355,26 @@ class Gate:
             case "any":
                 return row.verdict is Verdict.UNCLEAR or (row.verdict is not Verdict.SAME and worth)
 
+    def could_miss(self, row: Row) -> bool:
+        """Whether a change as large as the threshold could be missed: the row is unclear, and its noise hides it."""
+        found = row.comparison
+        return (
+            row.verdict is Verdict.UNCLEAR
+            and found is not None
+            and found.minimum_detectable is not None
+            and found.minimum_detectable > self.threshold * (1.0 + EXACT)
+        )
+
+    def more_pairs(self, row: Row) -> int:
+        """Return about how many more pairs of a row would detect a change of the threshold, with this noise.
+
+        The minimum detectable change falls with the square root of the number of pairs.
+        """
+        assert row.comparison is not None
+        assert row.comparison.minimum_detectable is not None
+        ratio = math.log1p(row.comparison.minimum_detectable) / math.log1p(self.threshold)
+        return max(1, math.ceil(row.pairs * (ratio**2 - 1.0)))
+
     def is_worth(self, row: Row) -> bool:
         """Whether a row's change is sure to reach the threshold."""
         return row.least >= math.log1p(self.threshold) - EXACT
@@ -388,6 +421,7 @@ class Gate:
             "verdict": self.verdict,
             "tripped": bool(self.tripped),
             "fail_on": self.fail_on,
+            "exit_code": self.exit_code,
             "study": self.title,
             "base": _revision(self.base),
             "head": _revision(self.head),
@@ -403,6 +437,7 @@ class Gate:
                     "stage": each.failure.stage,
                     "message": each.failure.message,
                     "log": each.failure.log,
+                    "study_line": each.study_line,
                 }
                 for each in self.failed_sides
             ],
@@ -441,6 +476,7 @@ class Gate:
             "verdict": row.verdict,
             "trips": self.trips(row),
             "minimum_detectable": None if found is None else found.minimum_detectable,
+            "more_pairs": self.more_pairs(row) if self.could_miss(row) else None,
             "pairs": row.pairs,
             "noisy": row.noisy,
             "discarded": row.discarded,

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from typing import TYPE_CHECKING, assert_never
 
-from perftrail.model.program import layout_words
+from perftrail.model.program import LARGEST_LAYOUT_EFFECT, layout_words
 from perftrail.model.wording import counted, duration, percent
 from perftrail.search.answer import Verdict
 from perftrail.search.evidence import Batch, BootSession, Built, CannotRelink, Unusable
@@ -132,10 +132,6 @@ def certified(summary: Summary) -> str:
     blocks = f"{counted(summary.blocks, 'block')} ({counted(summary.invocations, 'run')})"
     over = f" over {summary.layouts} layouts" if summary.layouts > 1 else ""
     return f"certified in {blocks}{over}, error probability at most {_percent(summary.error)}"
-
-
-LARGEST_LAYOUT_EFFECT = 1.5
-"""Memory layouts are not named as the cause of a larger factor: measured layouts differed by at most 13 % (Go)."""
 
 
 def reservations(summary: Summary, factor: float = 1.0, *, linked: bool = True) -> tuple[str, ...]:

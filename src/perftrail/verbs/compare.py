@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from perftrail.errors import StudyError, UsageError
 from perftrail.measure.events import HistoryRead, now
+from perftrail.measure.failure_groups import study_line
 from perftrail.measure.pairs import (
     Clock,
     Comparisons,
@@ -65,6 +66,7 @@ class ComparedBenchmark:
         clock: Clock,
     ) -> None:
         needed = {point for target in targets for point in target.points}
+        self._session = session
         self.pairs = InterleavedPairs(
             session,
             {side: [ready for ready in each if ready.cell.point in needed] for side, each in readies.items()},
@@ -111,6 +113,7 @@ class ComparedBenchmark:
                 benchmark=self.pairs.benchmark,
                 point=str(each.ready.cell.point),
                 failure=each.failure,
+                study_line=failed_line(self._session, each.ready.cell, each.failure, self.pairs.benchmark),
             )
             for each in self.pairs.broken()
         )
@@ -151,6 +154,12 @@ class ComparedBenchmark:
             seconds=self._outcomes.seconds(target),
             ratios=tuple(math.exp(after - before) for before, after in zip(base, head, strict=True)),
         )
+
+
+def failed_line(session: Session, cell: Cell, failure: Failure, benchmark: str | None) -> str:
+    """Return the line of the study file that a failure is about; `benchmark` is `None` if the recipe failed."""
+    eras = session.subject_builder.build_inputs.eras_of(cell.subject)
+    return study_line(failure, session.study, benchmark, cell.subject, eras)
 
 
 def _differs(found: ComparedReplicates[SideName] | None, rule: Rule) -> bool:
@@ -358,7 +367,12 @@ class Compare:
             if isinstance(ready, Failure):
                 benchmark = cell.benchmark if ready.stage == "link" else ""
                 failed = FailedSide(
-                    side=side, variant=subject.variant, benchmark=benchmark, point="", failure=ready
+                    side=side,
+                    variant=subject.variant,
+                    benchmark=benchmark,
+                    point="",
+                    failure=ready,
+                    study_line=failed_line(self._session, cell, ready, benchmark or None),
                 )
                 self._failures.setdefault((side, subject.variant, benchmark), failed)
             else:

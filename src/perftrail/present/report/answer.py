@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from perftrail.charts.posterior import Believed, belief
 from perftrail.find.answer import noisy_words
-from perftrail.model.program import layout_words
+from perftrail.model.program import layout_words, layouts_explain
 from perftrail.model.wording import change as relative
 from perftrail.model.wording import (
     counted,
@@ -97,8 +97,14 @@ def difference(gathered: Gathered, compared: Sequence[SideBySide], *, notes: tup
 
 
 def _of_builds(gathered: Gathered, best: SideBySide) -> tuple[str, ...]:
-    """Return a note that a difference of two revisions is one of two builds; empty for variants."""
+    """Return a note that a difference of two revisions is one of two builds; empty for variants.
+
+    It is also empty if memory layouts cannot explain the difference.
+    """
+    found = best.comparison
     if len(gathered.variants) > 1 or not best.interleaved:
+        return ()
+    if not layouts_explain(found.effect, found.low, found.high):
         return ()
     linked = gathered.is_linked(best.benchmark)
     return (f"{capitalised(layout_words(linked=linked))}.",)
