@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 PROMISES = {
     "power_failures": "after a power failure, the store opens and has every acknowledged sample",
     "fuzz_launcher": "no input of the launcher crashes it or has undefined behaviour",
+    "fuzz_parsers": "whatever a file or a message contains, perftrail reads it or refuses it with an error of its own",
     "static_analysis": "the analysers of two compilers find nothing in the C code",
     "faults": "after a failed system call, no acknowledged sample is lost and the next command resumes",
     "kills": "after a kill at any system call, no invocation is lost or stored twice, and the answer is the same",

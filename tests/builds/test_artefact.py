@@ -151,3 +151,13 @@ def test_a_large_file_is_hashed_piece_by_piece_with_what_lies_across_them(
     assert content_of(tmp_path, None, keys=["thekey"]) == whole
     assert whole.names_build
     assert not content_of(tmp_path, None, keys=["nokey"]).names_build
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_an_object_whose_section_table_is_out_of_reach_counts_as_it_is(wide: bool) -> None:
+    header = bytearray(64)
+    header[:6] = b"\x7fELF" + bytes([2 if wide else 1, 1])
+    struct.pack_into("<Q" if wide else "<I", header, 40 if wide else 32, (1 << (64 if wide else 32)) - 1)
+    struct.pack_into("<HHH", header, 58 if wide else 46, 64, 3, 0)
+    assert without_debug_information(bytes(header)) == header
+    assert artefact.loader_texts(bytes(header)) == header

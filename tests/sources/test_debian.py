@@ -216,3 +216,9 @@ def test_two_versions_compare_as_dpkg_compares_them(one: str, other: str) -> Non
     said = "lt" if first < second else "eq" if first == second else "gt"
     compared = subprocess.run(["dpkg", "--compare-versions", one, said, other], check=False)
     assert compared.returncode == 0, (one, said, other)
+
+
+@pytest.mark.parametrize("written", ["1.0-" + "9" * 5000, "9" * 5000])
+def test_an_absurdly_long_version_is_not_a_version(written: str) -> None:
+    with pytest.raises(SourceError, match="is not a version of a Debian package"):
+        DebianVersion.read(written)

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from perftrail.errors import SourceError
-from perftrail.sources.packages.registry import SemanticVersion
+from perftrail.sources.packages.registry import SemanticVersion, is_semantic_version
 
 STANDARD = [
     "1.0.0-alpha", "1.0.0-alpha.1", "1.0.0-alpha.beta", "1.0.0-beta", "1.0.0-beta.2", "1.0.0-beta.11",
@@ -29,5 +29,12 @@ def test_an_end_of_a_range_may_leave_out_zeros(written: str) -> None:
 
 @pytest.mark.parametrize("written", ["", "latest", "1.2.3.4", "1..2", "^1.0.0", "1.0.0-", "٣.0.0"])
 def test_what_is_no_version_is_refused(written: str) -> None:
+    with pytest.raises(SourceError, match="is not a version number"):
+        SemanticVersion.read(written)
+
+
+@pytest.mark.parametrize("written", [f"1.0.0-{'9' * 5000}", f"1.0.0+{'a' * 300}", f"{'1' * 30}.0.0"])
+def test_absurdly_long_versions_of_a_registry_are_not_versions(written: str) -> None:
+    assert not is_semantic_version(written)
     with pytest.raises(SourceError, match="is not a version number"):
         SemanticVersion.read(written)

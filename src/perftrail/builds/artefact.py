@@ -74,6 +74,10 @@ class _Layout:
     pointer: tuple[int, int]
 
 
+_UNREADABLE = (struct.error, IndexError, OverflowError)
+"""Errors for headers that lead out of the file, also further than Python can count."""
+
+
 def without_debug_information(content: bytes) -> bytes:
     """Return the relevant content of a program, object or archive; other files unchanged.
 
@@ -92,7 +96,7 @@ def loader_texts(content: bytes) -> bytes:
     """
     try:
         sections = _layout(content).sections
-    except (struct.error, IndexError):
+    except _UNREADABLE:
         return content
     return b"\n".join(content[each.start : each.end] for each in sections if each.name in _LOADER)
 
@@ -116,7 +120,7 @@ def _archive(content: bytes) -> bytes:
 def _object(content: bytes) -> bytes:
     try:
         layout = _layout(content)
-    except (struct.error, IndexError):
+    except _UNREADABLE:
         return content
     kept = [section for section in layout.sections if not section.left_out]
     parts = [b"%s%r" % (section.name, section.facts) for section in kept]

@@ -103,74 +103,86 @@ def read_answer(line: bytes) -> Mapping[str, Any]:
     """Parse one line of the launcher; raises `LauncherError` for a line outside the protocol."""
     try:
         answer = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise LauncherError(
             f"launcher — answered {line[:200]!r}, which is not JSON; please report it"
         ) from error
     if not isinstance(answer, dict) or "event" not in answer:
-        raise LauncherError(
-            f"launcher — answered {line[:200]!r}, which is not its protocol; please report it"
-        )
+        raise _unlike_protocol(answer)
     return answer
+
+
+_OUTSIDE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""Errors of code that reads fields which an answer lacks, or which have other types."""
+
+
+def _unlike_protocol(answer: object) -> LauncherError:
+    shown = json.dumps(answer)[:200]
+    return LauncherError(f"launcher — answered {shown!r}, which is not its protocol; please report it")
 
 
 def read_hello(answer: Mapping[str, Any]) -> Capabilities:
     """Parse the launcher's first line; raises `LauncherError` for another version of the protocol."""
-    if answer["event"] != "hello" or answer["protocol"] != PROTOCOL:
+    if answer["event"] != "hello" or answer.get("protocol") != PROTOCOL:
         raise LauncherError(
             f"launcher — uses protocol {answer.get('protocol')!r}, but perftrail needs {PROTOCOL}; "
             "the executable and the package have different versions: reinstall perftrail"
         )
-    cgroup = answer["cgroup"]
-    return Capabilities(
-        version=answer["version"],
-        pid=answer["pid"],
-        server_pid=answer["server_pid"],
-        libc=answer["libc"],
-        linking=answer["linking"],
-        own_peak_bytes=answer["own_peak_bytes"],
-        clock_resolution_seconds=answer["clock_resolution_ns"] / NANOSECONDS,
-        memory_cgroup=cgroup["memory"],
-        cpu_cgroup=cgroup["cpu"],
-        kill_cgroup=cgroup["kill"],
-        cgroup_paths=tuple(cgroup["paths"]),
-    )
+    try:
+        return Capabilities(
+            version=answer["version"],
+            pid=answer["pid"],
+            server_pid=answer["server_pid"],
+            libc=answer["libc"],
+            linking=answer["linking"],
+            own_peak_bytes=answer["own_peak_bytes"],
+            clock_resolution_seconds=answer["clock_resolution_ns"] / NANOSECONDS,
+            memory_cgroup=answer["cgroup"]["memory"],
+            cpu_cgroup=answer["cgroup"]["cpu"],
+            kill_cgroup=answer["cgroup"]["kill"],
+            cgroup_paths=tuple(answer["cgroup"]["paths"]),
+        )
+    except _OUTSIDE as error:
+        raise _unlike_protocol(answer) from error
 
 
 def read_result(answer: Mapping[str, Any], *, id: str) -> Ran:
     """Parse the answer to a job; raises `LauncherError` if the launcher refused it or had to give up."""
     if answer["event"] == "error" and answer.get("fatal"):
-        raise LauncherError(f"launcher — gave the job up: {answer['message']}")
+        raise LauncherError(f"launcher — gave the job up: {answer.get('message')}")
     if answer["event"] == "error":
-        raise LauncherError(f"launcher — refused the job: {answer['message']}")
-    if answer["event"] != "result" or answer["id"] != id:
+        raise LauncherError(f"launcher — refused the job: {answer.get('message')}")
+    if answer["event"] != "result" or answer.get("id") != id:
         raise LauncherError(
             f"launcher — answered job {answer.get('id')!r} instead of {id!r}; please report it"
         )
-    return Ran(
-        ended=_ended(answer),
-        prepared_at=answer["pre_ns"] / NANOSECONDS,
-        started_at=answer["exec_ns"] / NANOSECONDS,
-        ended_at=answer["end_ns"] / NANOSECONDS,
-        tree_ended_at=answer["tree_end_ns"] / NANOSECONDS,
-        wall_seconds=answer["wall_ns"] / NANOSECONDS,
-        cpu_seconds=answer["cpu_ns"] / NANOSECONDS,
-        user_seconds=answer["user_ns"] / NANOSECONDS,
-        system_seconds=answer["system_ns"] / NANOSECONDS,
-        max_rss_bytes=answer["max_rss_bytes"],
-        voluntary_switches=answer["voluntary_switches"],
-        involuntary_switches=answer["involuntary_switches"],
-        minor_faults=answer["minor_faults"],
-        major_faults=answer["major_faults"],
-        orphans=Orphans(**answer["orphans"]),
-        stdout_truncated=answer["stdout_truncated"],
-        stderr_truncated=answer["stderr_truncated"],
-        tree_memory=_tree_memory(answer["peak_memory_tree"]),
-        tree_cpu=_tree_cpu(answer["cpu_tree"]),
-        memory_limit_method=answer["memory_limit_method"],
-        counters=answer.get("counters") or {},
-        refused_processes=answer.get("refused_processes", 0),
-    )
+    try:
+        return Ran(
+            ended=_ended(answer),
+            prepared_at=answer["pre_ns"] / NANOSECONDS,
+            started_at=answer["exec_ns"] / NANOSECONDS,
+            ended_at=answer["end_ns"] / NANOSECONDS,
+            tree_ended_at=answer["tree_end_ns"] / NANOSECONDS,
+            wall_seconds=answer["wall_ns"] / NANOSECONDS,
+            cpu_seconds=answer["cpu_ns"] / NANOSECONDS,
+            user_seconds=answer["user_ns"] / NANOSECONDS,
+            system_seconds=answer["system_ns"] / NANOSECONDS,
+            max_rss_bytes=answer["max_rss_bytes"],
+            voluntary_switches=answer["voluntary_switches"],
+            involuntary_switches=answer["involuntary_switches"],
+            minor_faults=answer["minor_faults"],
+            major_faults=answer["major_faults"],
+            orphans=Orphans(**answer["orphans"]),
+            stdout_truncated=answer["stdout_truncated"],
+            stderr_truncated=answer["stderr_truncated"],
+            tree_memory=_tree_memory(answer["peak_memory_tree"]),
+            tree_cpu=_tree_cpu(answer["cpu_tree"]),
+            memory_limit_method=answer["memory_limit_method"],
+            counters=answer.get("counters") or {},
+            refused_processes=answer.get("refused_processes", 0),
+        )
+    except _OUTSIDE as error:
+        raise _unlike_protocol(answer) from error
 
 
 def _ended(answer: Mapping[str, Any]) -> Ended:

@@ -249,13 +249,18 @@ def _revision_at(history: Lineage, tip: str, date: str, *, edge: Edge) -> str:
     return line[count - 1][0] if count else ""
 
 
-def version_key(tag: str) -> list[tuple[int, str]]:
-    """Return a key that sorts tags as versions: numbers by size.
+def version_key(tag: str) -> list[tuple[int, str, str]]:
+    """Return a key that sorts tags as versions: numbers by size, of any length.
 
     >>> sorted(["v1.10", "v1.9"], key=version_key)
     ['v1.9', 'v1.10']
     """
-    return [(int(part) if part.isdecimal() else -1, part) for part in re.split(r"(\d+)", tag)]
+    parts = re.split(r"(\d+)", tag)
+    digits = (part.lstrip("0") if part.isdecimal() else None for part in parts)
+    return [
+        (-1, "", part) if each is None else (len(each), each, part)
+        for each, part in zip(digits, parts, strict=True)
+    ]
 
 
 def last_tags(tags: Iterable[tuple[str, str]]) -> dict[str, str]:

@@ -13,7 +13,7 @@ import pytest
 
 from perftrail.errors import LauncherError
 from perftrail.model.process import Command, Exited
-from perftrail.process.protocol import job_line, read_answer, read_hello, read_result
+from perftrail.process.protocol import PROTOCOL, job_line, read_answer, read_hello, read_result
 
 if TYPE_CHECKING:
     from perftrail.process.launcher import Launcher
@@ -217,7 +217,7 @@ def test_a_job_line_contains_every_choice() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("line", [b"no json", b"[]", b"{}", b'{"event"'])
+@pytest.mark.parametrize("line", [b"no json", b"[]", b"{}", b'{"event"', b"[" * 100_000])
 def test_an_answer_that_is_not_of_the_protocol_is_an_error(line: bytes) -> None:
     with pytest.raises(LauncherError, match="please report it"):
         read_answer(line)
@@ -226,6 +226,17 @@ def test_an_answer_that_is_not_of_the_protocol_is_an_error(line: bytes) -> None:
 def test_a_launcher_of_another_version_is_refused_with_the_remedy() -> None:
     with pytest.raises(LauncherError, match="reinstall"):
         read_hello({"event": "hello", "protocol": 99})
+
+
+@pytest.mark.parametrize("more", [{}, {"ended": 3}, {"ended": {"how": "exited"}, "cancelled": False}])
+def test_a_result_without_its_fields_is_an_error(more: dict[str, object]) -> None:
+    with pytest.raises(LauncherError, match="which is not its protocol; please report it"):
+        read_result({"event": "result", "id": "1", **more}, id="1")
+
+
+def test_a_hello_without_its_fields_is_an_error() -> None:
+    with pytest.raises(LauncherError, match="which is not its protocol; please report it"):
+        read_hello({"event": "hello", "protocol": PROTOCOL, "cgroup": []})
 
 
 def test_the_answer_to_another_job_is_an_error() -> None:

@@ -64,7 +64,7 @@ class DebianVersion:
     @classmethod
     def read(cls, text: str) -> DebianVersion:
         """Parse a version. Raises `SourceError` for an invalid one."""
-        found = _VERSION.fullmatch(text)
+        found = _VERSION.fullmatch(text) if len(text) <= _LONGEST_VERSION else None
         if found is None:
             raise SourceError(f"range: {quoted(text)} is not a version of a Debian package such as 1.4.2-1")
         return cls(int(found["epoch"] or 0), _parts(found["upstream"]), _parts(found["revision"] or ""))

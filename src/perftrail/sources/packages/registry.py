@@ -80,7 +80,13 @@ _VERSION = re.compile(
     r"(?:-(?P<prerelease>[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?(?:\+(?P<build>[0-9A-Za-z.-]+))?",
     re.ASCII,
 )
-_WHOLE = re.compile(r"\d+\.\d+\.\d+(?:-[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?(?:\+[0-9A-Za-z.-]+)?", re.ASCII)
+_WHOLE = re.compile(
+    r"\d{1,20}\.\d{1,20}\.\d{1,20}(?:-[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?(?:\+[0-9A-Za-z.-]+)?", re.ASCII
+)
+
+
+_LONGEST_VERSION = 256
+"""Longest version that registries accept."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -100,7 +106,7 @@ class SemanticVersion:
     @classmethod
     def read(cls, text: str) -> SemanticVersion:
         """Parse a version; missing parts at its end are zero. Raises `SourceError`."""
-        found = _VERSION.fullmatch(text)
+        found = _VERSION.fullmatch(text) if len(text) <= _LONGEST_VERSION else None
         if found is None:
             raise SourceError(f"range: {quoted(text)} is not a version number such as 1.4.2 or 2.0.0-rc.1")
         parts = (found["prerelease"] or "").split(".") if found["prerelease"] else []
@@ -127,7 +133,7 @@ def is_semantic_version(text: str) -> bool:
     >>> [is_semantic_version(text) for text in ("1.0.0-rc.1+x", "1.0", "latest", "1.0.0 --registry=x")]
     [True, False, False, False]
     """
-    return _WHOLE.fullmatch(text) is not None
+    return len(text) <= _LONGEST_VERSION and _WHOLE.fullmatch(text) is not None
 
 
 class SemanticRegistry(ABC):
