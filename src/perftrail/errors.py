@@ -72,11 +72,12 @@ class StudyError(PerftrailError):
 class SourceError(PerftrailError):
     """A history cannot be read: for example a missing repository, an unknown range, or a missing tool.
 
-    `key` is the study's key that causes it, if that is known.
+    `key` is the study's key that causes it, if that is known. `range` is the range of a command that causes it.
     """
 
     exit_code = 2
     key: tuple[str, ...] = ()
+    range: str = ""
 
 
 class CheckoutFailed(SourceError):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from perftrail.measure.events import BuildFinished, HistoryRead, Stepped
+from perftrail.measure.events import BuildFinished, HistoryRead, Progress, Stepped
 from perftrail.model.build import Failure
 from perftrail.model.subject import Revision, Subject
 from perftrail.present.console import Watcher
@@ -90,3 +90,59 @@ def test_stored_steps_are_counted(
     with Watcher() as watcher:
         watcher.follow(steps())
     assert capsys.readouterr().err.splitlines() == said
+
+
+def test_a_pipe_gets_a_line_of_progress_after_a_pause_and_none_is_lost(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    now = [0.0]
+
+    def steps() -> Generator[Event, None, None]:
+        for number in range(9):
+            now[0] += 2.0
+            yield Stepped(number=number, words="ran a block", purpose=f"block {number}, 1 min left")
+
+    with Watcher(clock=lambda: now[0]) as watcher:
+        watcher.follow(steps())
+    assert capsys.readouterr().err.splitlines() == [
+        "  0  ran a block (block 0, 1 min left)",
+        "and 2 more such steps",
+        "  3  ran a block (block 3, 1 min left)",
+        "and 2 more such steps",
+        "  6  ran a block (block 6, 1 min left)",
+        "and 2 more such steps",
+    ]
+
+
+def test_a_search_for_several_metrics_prints_progress_and_counts_its_steps(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    now = [0.0]
+
+    def steps() -> Generator[Event, None, None]:
+        for number in range(1, 8):
+            now[0] += 2.0
+            yield Stepped(number=number, words=f"measured r{number}", purpose="for wall", metrics=3)
+
+    with Watcher(clock=lambda: now[0]) as watcher:
+        watcher.follow(steps())
+    assert capsys.readouterr().err.splitlines() == [
+        "step 3: measured r3 (for wall)",
+        "step 6: measured r6 (for wall)",
+        "7 steps; perftrail show --search prints each",
+    ]
+
+
+def test_a_run_in_a_pipe_prints_its_progress_with_the_time_left(capsys: pytest.CaptureFixture[str]) -> None:
+    now = [0.0]
+
+    def run() -> Generator[Event, None, None]:
+        for done in range(1, 5):
+            now[0] += 3.0
+            yield Progress(
+                done=done, left_least=4 - done, left_most=4 - done, seconds_least=3.0, seconds_most=3.0
+            )
+
+    with Watcher(clock=lambda: now[0]) as watcher:
+        watcher.follow(run())
+    assert capsys.readouterr().err.splitlines() == ["2 invocations done, 3.0 s left"]

@@ -38,3 +38,24 @@ def test_the_suggested_command_is_complete_and_continues_the_search(tmp_path: Pa
     assert full.stdout.startswith(f"found: {made[CHANGED][:10]} ")
     assert "continues after 1 stored step" in full.stderr
     assert "\nNew: " in full.stdout
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ("{1}..{0}", 'is backwards; write "{0}..{1}"'),
+        ("{0}..nowhere", 'no revision "nowhere"'),
+        ("{0}", 'is not a range; write "OLD..NEW"'),
+    ],
+)
+def test_a_mistake_in_a_range_names_where_the_range_comes_from(tmp_path: Path, given: str, why: str) -> None:
+    repository = Repository(tmp_path / "repository")
+    made = [repository.commit(program(100), subject=f"change {number}") for number in range(2)]
+    study = write(tmp_path / "study", repository)
+    said = perftrail("find", study, "--range", given.format(*made), expect=2).stderr
+    assert said.splitlines()[-1].startswith(f"--range {given.format(*made)}: {why.format(*made)}"), said
+    line = f'range = "{made[0]}..nowhere"'
+    study = write(tmp_path / "study", repository, source=line)
+    number = study.read_text().splitlines().index(line) + 1
+    said = perftrail("find", study, expect=2).stderr
+    assert f'{study}:{number}: source.range: no revision "nowhere"' in said

@@ -27,6 +27,7 @@ from perftrail.present.finding import (
     broken_ranges,
     headline,
     inside_words,
+    print_table,
     table_headline,
     two_sided,
     unchanged,
@@ -36,6 +37,7 @@ from perftrail.present.sentence import change_found, headline_of, levels_of, sto
 from perftrail.search.question import Budget
 from perftrail.store.memory import MemoryStore
 from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter, number_of
+from tests.fakes.watcher import NOISY, FakeWatcher
 from tests.measure.fake_session import a_session, a_study, drain
 
 STUDY = a_study()
@@ -140,7 +142,7 @@ def test_works_finds_where_it_began_to_fail(tmp_path: Path) -> None:
     assert answer.answer.changes[0].positions == (37,)
     assert headline(answer).startswith("found: r37 “change 37” began to fail (crash), probability 99")
     assert levels_of(change_found(answer, 0)).startswith("the program works with probability 99")
-    assert unusable_words(answer).startswith("Failed:")
+    assert unusable_words(answer, answer.unusable).startswith("Failed:")
     assert answer.builds <= 12
 
 
@@ -294,3 +296,28 @@ def test_a_budget_of_seconds_is_one_for_the_whole_walk(tmp_path: Path) -> None:
     assert isinstance(table, FindTable)
     assert any("budget" in answer.answer.reason for answer in table.answers)
     assert 150 <= table.seconds < 200
+
+
+def test_the_table_of_several_metrics_prints_failures_and_noise_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = FakeSource(30)
+    table = ask(
+        a_session(
+            TWO,
+            tmp_path,
+            source=source,
+            starter=FakeStarter(seconds=lambda arguments: 0.1 if number_of(arguments) < 17 else 0.14),
+            builder=FakeBuilder(source, broken=["r14", "r15", "r16"]),
+            watcher=FakeWatcher.seeing(*[NOISY] * 4),
+        ),
+        tuple(resolve(TWO, f"{name}.wall") for name in ("one", "two")),
+    )
+    assert isinstance(table, FindTable)
+    print_table(table)
+    lines = capsys.readouterr().out.splitlines()
+    (broken,) = [line for line in lines if line.startswith("Broken (build): ")]
+    assert "usable again at r17" in broken
+    assert lines.count("Unusable revisions:") == 1
+    (noise,) = [line for line in lines if "noisy sample" in line and "iscarded" in line]
+    assert re.fullmatch(r"Discarded and repeated \d noisy samples?\.", noise)

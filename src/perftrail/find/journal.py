@@ -345,6 +345,7 @@ class Journal:
         belief: Mapping[str, Json],
         words: str,
         purpose: str = "",
+        metrics: int = 1,
     ) -> Stepped:
         """Record a step, and return its event."""
         boot = self.boot
@@ -365,7 +366,14 @@ class Journal:
                 words=words,
             ),
         )
-        return Stepped(number=self._number, words=words, purpose=purpose, belief=belief, resumed=resumed)
+        return Stepped(
+            number=self._number,
+            words=words,
+            purpose=purpose,
+            belief=belief,
+            resumed=resumed,
+            metrics=metrics,
+        )
 
     def end(self, answer: Mapping[str, Json]) -> None:
         """Record the answer."""

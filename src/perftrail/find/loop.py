@@ -264,6 +264,7 @@ class Loop:
             belief=({} if self._part else plain[name]) if alone else plain,
             words=words,
             purpose=purpose,
+            metrics=len(self._sampler_of),
         )
 
     def _stop_if_all_fail(self, sampler: Sampler) -> Generator[Event, None, None]:

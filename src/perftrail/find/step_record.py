@@ -14,7 +14,7 @@ from perftrail.search.answer import Purpose
 from perftrail.search.words import claim_progress, step
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from perftrail.find.sampler import Sampler
     from perftrail.model.json_data import Json
@@ -160,7 +160,9 @@ class StepWords:
         else:
             text = words_of_several(observation, about, sampler, beliefs, self._before)
         self._before = dict(beliefs)
-        purpose = self._purpose(visit, sampler, [beliefs[each] for each in observation])
+        purpose = self._purpose(visit, sampler, beliefs[name])
+        if not alone:
+            purpose = f"{purpose}, for {name}" if purpose else f"for {name}"
         self._after_block = visit.measure.certificate
         return text, purpose
 
@@ -176,19 +178,17 @@ class StepWords:
             return f"{counted(noisy, 'noisy sample')}; the answer counts further ones"
         return ""
 
-    def _purpose(self, visit: Visit, sampler: Sampler, beliefs: Iterable[Belief | None]) -> str:
-        """Return why a step was taken, and how far the certificate that takes longest is."""
+    def _purpose(self, visit: Visit, sampler: Sampler, belief: Belief | None) -> str:
+        """Return why a metric asked for a step, and how far its certificate is."""
         measure = visit.measure
         if not measure.certificate:
             # One change of mind has one reason: the steps that follow only narrow the change down, as at first.
             known = measure.purpose is Purpose.UNSETTLED and not self._after_block
             return "" if known else str(measure.purpose)
-        claims = [each.claim for each in beliefs if each is not None and each.claim is not None]
-        if not claims:
+        if belief is None or belief.claim is None:
             return "the last block of this certificate"
-        longest = max(claims, key=lambda each: math.inf if each.blocks_left is None else each.blocks_left[1])
         cost = (min(self._costs), max(self._costs)) if self._costs else None
-        return claim_progress(longest, lambda at: sampler.revisions[at].short, seconds=cost)
+        return claim_progress(belief.claim, lambda at: sampler.revisions[at].short, seconds=cost)
 
 
 def words(

@@ -144,12 +144,13 @@ class Stepped:
     """A search performed a step. `belief` is its state after the step; `resumed` marks a step read from the store.
 
     `purpose` is why the search took the step, and how far a certificate is. It is empty for a step that narrows a
-    change down.
+    change down. `metrics` is the number of metrics that the search is about.
     """
 
     number: int
     words: str
     purpose: str = ""
+    metrics: int = 1
     belief: Mapping[str, Json] = field(default_factory=dict)
     resumed: bool = False
 

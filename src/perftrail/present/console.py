@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from typing import TYPE_CHECKING, TextIO, assert_never
 
 from rich.console import Console
@@ -37,7 +38,7 @@ from perftrail.present.validity import outdated_words
 from perftrail.store import Holder, ServerBack, ServerUnreachable
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Generator, Iterable, Sequence
+    from collections.abc import Callable, Collection, Generator, Iterable, Sequence
     from types import TracebackType
     from typing import TypeVar
 
@@ -56,6 +57,9 @@ WARNING = "yellow"
 
 SAME_STEPS = "such step"
 
+PAUSE = 5.0
+"""Seconds without a line after which a file or a pipe gets a line of progress; a terminal has a status line instead."""
+
 FEW = 3
 """Number of similar lines in a row that are printed; further ones are counted."""
 
@@ -66,11 +70,14 @@ UNBOUNDED = 1000
 class Watcher:
     """Prints a workflow's events as they come, and returns its result.
 
-    Everything goes to stderr, so that stdout has only data. Only a terminal has a status line.
+    Everything goes to stderr, so that stdout has only data. Only a terminal has a status line; elsewhere, a line of
+    progress is printed if there was no line for `PAUSE` seconds of the `clock`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._console = errors()
+        self._clock = clock
+        self._printed = clock()
         self._status: Status | None = None
         self._remaining = ""
         self._printed_before: set[str] = set()
@@ -78,6 +85,7 @@ class Watcher:
         self._last_step = ""
         self._stored_steps = 0
         self._new_steps = 0
+        self._counted_steps = 0
 
     def __enter__(self) -> Watcher:
         if sys.stderr.isatty() and not settings.quiet:
@@ -89,6 +97,9 @@ class Watcher:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._end_similar()
+        if self._counted_steps:
+            steps = counted(self._counted_steps, "step")
+            self._print_now(f"{steps}; perftrail show --search prints each", style="dim")
         self._end_stored("and {}" if self._new_steps else "{}, no new step")
         if self._status is not None:
             self._status.stop()
@@ -139,7 +150,7 @@ class Watcher:
             case HistoryRead() | Skipped() | Outdated():
                 self._known(event)
             case BuildStarted():
-                self._show_status(f"building {event.subject}")
+                self._show_progress(f"building {event.subject}")
             case BuildFinished():
                 self._build_finished(event)
             case BuilderMessage():
@@ -175,7 +186,14 @@ class Watcher:
             return
         self._end_stored("continues after {}")
         self._new_steps += not event.resumed
+        if event.metrics > 1 and not settings.verbose:
+            self._counted_steps += 1
+            self._show_progress(f"step {event.number}: {words}")
+            return
         if event.words == self._last_step and not settings.verbose:
+            if self._due():
+                self._print_now(f"{event.number:>3}  {words}")
+                return
             self._similar = (SAME_STEPS, max(FEW, self._similar[1]) + 1)
             self._show_status(f"step {event.number}: {words}")
             return
@@ -266,6 +284,8 @@ class Watcher:
         span = least if event.left_least == event.left_most else f"{least} to {most}"
         more = " or more" if event.unseen else ""
         self._remaining = f" · {event.done} invocations done, {span}{more} left" if event.left_most else ""
+        if event.left_most and self._status is None and not settings.verbose:
+            self._show_progress(f"{event.done} invocations done, {span}{more} left")
 
     def _show_status(self, text: str) -> None:
         if settings.verbose:
@@ -273,11 +293,24 @@ class Watcher:
         elif self._status is not None:
             self._status.update(Text(text))
 
+    def _show_progress(self, text: str) -> None:
+        """Show progress: in the status line of a terminal, elsewhere as a line, if there was none for a while."""
+        if self._due():
+            self._print_now(text, style="dim")
+        else:
+            self._show_status(text)
+
+    def _due(self) -> bool:
+        """Whether a file or a pipe needs a line of progress now."""
+        waited = self._clock() - self._printed
+        return self._status is None and not settings.verbose and waited >= PAUSE
+
     def _print_now(self, text: str, *, style: str = "") -> None:
         self._end_similar()
         self._print(text, style=style)
 
     def _print(self, text: str, *, style: str) -> None:
+        self._printed = self._clock()
         if style == WARNING or not settings.quiet:
             self._console.print(Text(text, style=style))
 

@@ -36,7 +36,7 @@ from perftrail.search.question import BUILDS_SPENT, INVOCATIONS_SPENT, TIME_SPEN
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from perftrail.find.answer import FindAnswer, InsideMerge
+    from perftrail.find.answer import FindAnswer, InsideMerge, UnusableRevision
     from perftrail.measure.invocation_runner import Disagreement
     from perftrail.model.source import Pins
     from perftrail.search import Change
@@ -139,17 +139,18 @@ def note_words(answer: FindAnswer, change: Change) -> str:
     return f"its message mentions performance ({escaped(word)}): “{escaped(revision.summary)}”"
 
 
-def unusable_words(answer: FindAnswer) -> str:
+def unusable_words(answer: FindAnswer | FindTable, unusable: Sequence[UnusableRevision]) -> str:
     """Return the unusable revisions, by cause."""
     failures = {
         Subject(revision=each.revision, variant=PLAIN): each.failure
-        for each in sorted(answer.unusable, key=lambda each: answer.revisions.index(each.revision))
+        for each in sorted(unusable, key=lambda each: answer.revisions.index(each.revision))
     }
     failure_groups = group_failures(tuple(failures), failures)
     lines = [f"  {line}" for group in failure_groups[:MOST_NAMED] for line in trouble_lines(group)]
     if len(failure_groups) > MOST_NAMED:
         lines.append(f"  and {counted(len(failure_groups) - MOST_NAMED, 'more cause')}; --json names all")
-    heading = "Failed:" if isinstance(answer.target, Working) else "Unusable revisions:"
+    works = not isinstance(answer, FindTable) and isinstance(answer.target, Working)
+    heading = "Failed:" if works else "Unusable revisions:"
     return "\n".join([heading, *lines])
 
 
@@ -177,12 +178,16 @@ def print_table(table: FindTable) -> None:
             console.print(Text(f"  {line}"))
     for line in unchanged(table):
         console.print(Text(line))
+    for line in table_doubts(table):
+        console.print(Text(line, style="yellow"))
     console.print()
     console.print(Text(cost_words(table)))
-    for line in dict.fromkeys(
-        line for answer in table.answers for line in (*reboot_words(answer), *answer.priors)
-    ):
+    notes = (line for answer in table.answers for line in (*reboot_words(answer), *answer.priors))
+    for line in dict.fromkeys((*table_noise_words(table), *notes)):
         console.print(Text(f"{capitalised(line)}."))
+    unusable = {each.revision.id: each for answer in table.answers for each in answer.unusable}
+    if unusable:
+        console.print(Text(unusable_words(table, tuple(unusable.values()))))
 
 
 def table_headline(table: FindTable) -> str:
@@ -209,6 +214,32 @@ def unchanged(table: FindTable) -> Iterator[str]:
     for answer in table.answers:
         if answer.unclear:
             yield f"Unclear: {answer.name}: {answer.answer.reason}"
+
+
+def table_doubts(table: FindTable) -> Iterator[str]:
+    """Yield likely changes, outliers and broken ranges of all metrics; what concerns several metrics once."""
+    metrics: dict[str, list[str]] = {}
+    for answer in table.answers:
+        for line in (*answer_found(answer).doubts, *outlier_words(answer)):
+            yield f"{answer.name}: {line}"
+        for line in broken_ranges(answer):
+            metrics.setdefault(line, []).append(answer.name)
+    for line, names in metrics.items():
+        some = "" if len(names) == len(table.answers) else f" (for {listed(names, 'and')})"
+        yield f"{line}{some}"
+
+
+def table_noise_words(table: FindTable) -> Iterator[str]:
+    """Yield how the noisy samples of a search for several metrics were treated; invocations count once."""
+    groups = {
+        (each.target.benchmark, each.target.variant, getattr(each.target, "points", ())): each
+        for each in table.answers
+    }
+    discarded = sum(each.discarded for each in groups.values())
+    if discarded:
+        yield f"discarded and repeated {counted(discarded, 'noisy sample')}"
+    none = any(each.answer.verdict == "none" for each in table.answers)
+    yield from noisy_words(sum(each.noisy for each in groups.values()), none=none)
 
 
 def _row(answer: FindAnswer, number: int, *, named: bool) -> tuple[str, ...]:
@@ -333,7 +364,7 @@ def _print_answer(answer: FindAnswer) -> None:
     for line in (*noise_words(answer), *reboot_words(answer), *answer.priors):
         console.print(Text(f"{capitalised(line)}."))
     if answer.unusable:
-        console.print(Text(unusable_words(answer)))
+        console.print(Text(unusable_words(answer, answer.unusable)))
     console.print(Text(f"Why it ended: {answer.answer.reason}."))
 
 

@@ -21,7 +21,7 @@ from perftrail.model.build import content_key
 from perftrail.model.subject import Revision
 from perftrail.model.wording import duration, quoted
 from perftrail.sources.client import LONG_SECONDS
-from perftrail.sources.ranges import EVERYTHING, parse_range
+from perftrail.sources.ranges import EVERYTHING, parse_range, range_errors
 from perftrail.sources.unpacking import unpack
 
 if TYPE_CHECKING:
@@ -143,8 +143,8 @@ class ArchiveSource:
 
     def history(self, range: str | None = None) -> tuple[Revision, ...]:
         """Return the versions of a range, both ends included; each has the previous one as parent."""
-        text = self._table.range if range is None else range
-        first, last = self._ends(text)
+        with range_errors(range, of_study=self._table.range):
+            first, last = self._ends(self._table.range if range is None else range)
         return tuple(
             Revision(
                 id=version,

@@ -7,6 +7,7 @@ ordered by version, but never before their ancestors. Labels are read from the f
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, time
 from typing import TYPE_CHECKING, Literal, Protocol, assert_never
@@ -16,7 +17,7 @@ from perftrail.model.source import Ends, Newest, Span, Tagged, read_span
 from perftrail.model.wording import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from perftrail.model.source import Source as SourceTable
     from perftrail.model.subject import Revision
@@ -141,17 +142,27 @@ class SelectedRange:
     remark: str = ""
 
 
+@contextmanager
+def range_errors(range: str | None, *, of_study: str) -> Iterator[None]:
+    """Say with each `SourceError` whether the range of a command caused it, or that of the study."""
+    try:
+        yield
+    except SourceError as error:
+        if range is not None:
+            error.range = range
+        elif of_study:
+            error.key = ("range",)
+        raise
+
+
 def select_revisions(history: Lineage, table: SourceTable, range: str | None) -> SelectedRange:
     """Return the ids of a range, by default the study's.
 
     The two ends of a range are part of it. If the first is not an ancestor of the other, the range begins at their
     common ancestor. Raises `SourceError` with the remedy if it is empty; for the study's range, with its key.
     """
-    try:
+    with range_errors(range, of_study=table.range):
         return _select(history, table, range)
-    except SourceError as error:
-        error.key = ("range",) if range is None and table.range else ()
-        raise
 
 
 def _select(history: Lineage, table: SourceTable, range: str | None) -> SelectedRange:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypedDict
 
@@ -20,7 +21,8 @@ from perftrail.cli.options import (
     source_options,
     study_argument,
 )
-from perftrail.errors import UsageError
+from perftrail.errors import SourceError, UsageError
+from perftrail.model.wording import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -105,14 +107,22 @@ def command(
         raise UsageError("--all and --metric exclude each other; use one of them")
     loaded = options.apply_to(sources.load(study))
     request = _request(loaded, () if everything else metrics or loaded.find.metric, **overrides)
-    answer = options.run(
-        loaded,
-        lambda session: retry_stale_builds(
-            session.subject_builder, lambda: Find(replace(session, keep_going=keep_going), request).events()
-        ),
-        jobs=jobs,
-        engine=engine,
-    )
+    try:
+        answer = options.run(
+            loaded,
+            lambda session: retry_stale_builds(
+                session.subject_builder,
+                lambda: Find(replace(session, keep_going=keep_going), request).events(),
+            ),
+            jobs=jobs,
+            engine=engine,
+        )
+    except SourceError as error:
+        if not error.range:
+            raise
+        why = str(error).removeprefix(f"{loaded.searched_source.location}: ")
+        why = why.removeprefix(f"range {quoted(error.range)}: ")
+        raise UsageError(f"--range {shlex.quote(error.range)}: {why}") from error
     if as_json:
         print_json("find", answer.as_json())
     else:
@@ -142,7 +152,7 @@ def _request(study: Study, metrics: Sequence[str], **overrides: Unpack[FindOptio
     """Return the request from options and study file. Raises `UsageError` for invalid values."""
     from perftrail.find.answer import FindRequest
     from perftrail.model.target import TargetError, resolve_goal
-    from perftrail.model.wording import parse_duration, quoted, suggestion
+    from perftrail.model.wording import parse_duration, suggestion
     from perftrail.search.question import Budget
 
     policy = study.find

@@ -12,7 +12,7 @@ from perftrail.model.subject import Revision
 from perftrail.model.wording import quoted
 from perftrail.ports import CachedSource
 from perftrail.sources.packages import open_registry
-from perftrail.sources.ranges import EVERYTHING, parse_range
+from perftrail.sources.ranges import EVERYTHING, parse_range, range_errors
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,9 +43,8 @@ class ReleaseSource:
             self._registry.update()
             self._all = None
 
-    def history(self, range: str | None = None) -> tuple[Revision, ...]:
-        """Return the releases of a range, both ends included; each has the previous one as parent."""
-        text = self._table.range if range is None else range
+    def _selected(self, text: str) -> tuple[Sequence[Release], list[int]]:
+        """Return all wanted releases, and the indices of those in a range."""
         ends = parse_range(text) if text else EVERYTHING
         old, new = self._end(ends.old), self._end(ends.new)
         if old is not None and new is not None and new < old:
@@ -56,6 +55,13 @@ class ReleaseSource:
             raise SourceError(
                 f"{self._table.location}: the range has no release; set prereleases or yanked to include more"
             )
+        return releases, indices
+
+    def history(self, range: str | None = None) -> tuple[Revision, ...]:
+        """Return the releases of a range, both ends included; each has the previous one as parent."""
+        self._wanted()  # an error of the registry is not one of the range
+        with range_errors(range, of_study=self._table.range):
+            releases, indices = self._selected(self._table.range if range is None else range)
         return tuple(
             Revision(
                 id=releases[number].id,
