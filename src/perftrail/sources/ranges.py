@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, assert_never
 
 from perftrail.errors import SourceError
 from perftrail.model.source import Ends, Newest, Span, Tagged, read_span
-from perftrail.model.wording import quoted
+from perftrail.model.wording import escaped, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -143,7 +143,7 @@ class SelectedRange:
 
 
 @contextmanager
-def range_errors(range: str | None, *, of_study: str) -> Iterator[None]:
+def range_errors(range: str | None, *, of_study: str | None) -> Iterator[None]:
     """Say with each `SourceError` whether the range of a command caused it, or that of the study."""
     try:
         yield
@@ -241,7 +241,9 @@ def _first_revision(history: Lineage, ends: Ends, *, old: str, new: str) -> str:
     upto = ends.new or new[:10]
     where = f"{history.location}: range {quoted(f'{ends.old}..{upto}')}"
     if new in ancestors:
-        raise SourceError(f"{where}: is backwards; write {quoted(f'{upto}..{ends.old}')}")
+        # The remedy is complete: two full ids are longer than a quoted text.
+        right = f"{escaped(upto, longest=None)}..{escaped(ends.old, longest=None)}"
+        raise SourceError(f'{where}: is backwards; write "{right}"')
     if not ancestors:
         raise SourceError(f"{where}: its ends have no history in common; choose both on one branch")
     return ancestors[0]

@@ -43,7 +43,7 @@ class ReleaseSource:
             self._registry.update()
             self._all = None
 
-    def _selected(self, text: str) -> tuple[Sequence[Release], list[int]]:
+    def _selected(self, text: str | None) -> tuple[Sequence[Release], list[int]]:
         """Return all wanted releases, and the indices of those in a range."""
         ends = parse_range(text) if text else EVERYTHING
         old, new = self._end(ends.old), self._end(ends.new)
