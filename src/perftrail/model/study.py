@@ -120,7 +120,7 @@ class FindPolicy:
     budget_seconds: Annotated[
         float | None,
         Key(
-            "Longest time of new building and measuring of one command.",
+            "Longest time that one command spends on new builds and measurements.",
             name="budget",
             form="duration",
             above=0,
