@@ -587,7 +587,7 @@ class Comparisons(Generic[Side]):
         )
 
     def settled(self, target: Target, rule: Rule, *, one: Side, other: Side) -> bool:
-        """Whether the result is final: the verdict is, or there is no ratio after one analysis.
+        """Whether the result is final: a final verdict, or no ratio after one analysis.
 
         A metric that is never above zero has no ratio.
         """

@@ -299,7 +299,7 @@ def choose_program(programs: Sequence[Program], name: str) -> Program | None:
 
 
 def program_benchmark(tree: Tree, program: Program, *, option: str | None = None) -> BenchmarkDraft:
-    """Return a benchmark that runs a built program; one that is no benchmark gets an option like --version.
+    """Return a benchmark that runs a built program; one that is not a benchmark gets an option like --version.
 
     `option` is that option, by default one that the program's sources contain.
     """
