@@ -155,7 +155,7 @@ class Ledger:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._fresh: dict[tuple[str, str], float] = {}
+        self._seconds_of_new_builds: dict[tuple[str, str], float] = {}
         self._timed: set[str] = set()
         self.invocations: set[InvocationKey] = set()
         self.attempted: set[str] = set()
@@ -167,13 +167,13 @@ class Ledger:
     @property
     def done(self) -> tuple[int, int]:
         """Builds and invocations that this process performed, without those known before."""
-        return (len(self._fresh), self._session.runner.started)
+        return (len(self._seconds_of_new_builds), self._session.runner.started)
 
     @property
     def new(self) -> Work:
         """The builds, invocations and seconds of the search that this process performed."""
         return Work(
-            builds=len(self.attempted & {revision for revision, _ in self._fresh}),
+            builds=len(self.attempted & {revision for revision, _ in self._seconds_of_new_builds}),
             invocations=self._new_invocations,
             seconds=self._new_seconds,
         )
@@ -249,7 +249,9 @@ class Ledger:
                 result: Result = stop.value
                 return result
             if isinstance(event, BuildFinished) and not event.known and not _existed(event.outcome):
-                self._fresh[event.subject.revision.id, event.subject.variant] = event.outcome.seconds
+                self._seconds_of_new_builds[event.subject.revision.id, event.subject.variant] = (
+                    event.outcome.seconds
+                )
             yield event
 
     def count_build(self, revision: Revision, variant: str, seconds: float) -> None:
@@ -258,7 +260,7 @@ class Ledger:
         if name not in self._timed:
             self._timed.add(name)
             self.seconds += seconds
-            self._new_seconds += self._fresh.get((revision.id, variant), 0.0)
+            self._new_seconds += self._seconds_of_new_builds.get((revision.id, variant), 0.0)
 
 
 class Journal:
@@ -310,7 +312,7 @@ class Journal:
         """Return the budgets to try for the next step, until one gives the recorded step; the last is `given`.
 
         Repeating a recorded step costs nothing, so that no limit applies to it. But a search that had reached
-        a limit of builds asked for other steps. A time limit is one of new work: stored results cost no time.
+        a limit of builds asked for other steps. A time limit applies to new work only: stored results cost no time.
         """
         if given.seconds is not None:
             stored = self._ledger.seconds - self._ledger.new.seconds
