@@ -1,4 +1,4 @@
-"""Run campaigns and print their table: ``python -m campaign [NAME …] [--seconds N] [--seed N] [--json]``.
+"""Run campaigns and print their table: ``python -m campaign [NAME …] [--seconds N] [--seed N] [--json] [--progress]``.
 
 Exits with 1 if a campaign found a loss.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import logging
 import sys
 import time
 from typing import TYPE_CHECKING
@@ -37,7 +38,10 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=180.0, help="time for each campaign [default: 180]")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.add_argument("--progress", action="store_true", help="print trials and losses as they happen")
     arguments = parser.parse_args()
+    logging.basicConfig(format="%(asctime)s %(message)s", datefmt="%H:%M:%S", stream=sys.stderr)
+    logging.getLogger("campaign").setLevel(logging.INFO if arguments.progress else logging.WARNING)
     if unknown := set(arguments.names) - set(PROMISES):
         parser.error(f"no campaign {', '.join(sorted(unknown))}; there are {', '.join(PROMISES)}")
     results: dict[str, Result] = {}

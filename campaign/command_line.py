@@ -78,11 +78,12 @@ def run(arguments: Sequence[str], directory: Path, *, strace: Sequence[str] = ()
         )
 
 
-def calls(arguments: Sequence[str], directory: Path, names: Sequence[str]) -> tuple[Call, ...]:
-    """Run a command line and return its system calls on files and sockets below a directory, and all without a file."""
+def calls(arguments: Sequence[str], directory: Path, names: Sequence[str]) -> tuple[tuple[Call, ...], Ended]:
+    """Run a command line; return its calls on files below a directory, on sockets and without a file, and its end."""
     with tempfile.NamedTemporaryFile("r", errors="replace") as log:
-        run(arguments, directory, strace=("-y", "-s", "0", "-o", log.name, "-e", f"trace={','.join(names)}"))
-        return tuple(_relevant(log.read().splitlines(), str(directory)))
+        options = ("-y", "-s", "0", "-o", log.name, "-e", f"trace={','.join(names)}")
+        ended = run(arguments, directory, strace=options)
+        return tuple(_relevant(log.read().splitlines(), str(directory))), ended
 
 
 def _relevant(lines: Sequence[str], directory: str) -> list[Call]:

@@ -8,6 +8,8 @@ from campaign import Result
 from campaign.interruptions import interrupt
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from campaign.command_line import Call
 
 ERRORS = {
@@ -15,19 +17,26 @@ ERRORS = {
     "pwrite64": ("ENOSPC", "EIO", "EDQUOT"),
     "fsync": ("EIO", "ENOSPC"),
     "fdatasync": ("EIO", "ENOSPC"),
+    "syncfs": ("EIO", "ENOSPC"),
     "ftruncate": ("EIO",),
     "rename": ("ENOSPC", "EIO"),
+    "renameat": ("ENOSPC", "EIO"),
+    "link": ("ENOSPC",),
+    "symlink": ("ENOSPC", "EDQUOT"),
     "unlink": ("EIO",),
+    "unlinkat": ("EIO",),
+    "rmdir": ("EIO",),
     "mkdir": ("ENOSPC", "EDQUOT"),
+    "mkdirat": ("ENOSPC", "EDQUOT"),
     "openat": ("EMFILE", "ENOSPC", "EIO"),
     "pread64": ("EIO",),
 }
 """The errors of each call, one after the other."""
 
 
-def run(seconds: float, seed: int) -> Result:
-    """Let random calls fail for a time; see `campaign.interruptions`."""
-    return interrupt(tuple(ERRORS), _fail, seconds=seconds, seed=seed, may_print=True)
+def run(seconds: float, seed: int, *, only: Sequence[str] = ()) -> Result:
+    """Let random calls fail for a time, `only` of some operations; see `campaign.interruptions`."""
+    return interrupt(tuple(ERRORS), _fail, seconds=seconds, seed=seed, only=only)
 
 
 def _fail(call: Call) -> str:

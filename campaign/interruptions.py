@@ -1,109 +1,218 @@
 """Interrupt commands at one system call each, and check what they leave.
 
-Each trial is a fresh study, a command that strace interrupts at one call, and the same command again. No sample that
-was stored after the interruption may be missing or different at the end, none may be stored twice, no traceback may be
-printed, the second command must end well, `find` must give its usual answer, and the program may have started at most
-once more than it has samples.
+Each trial is a fresh copy of a prepared study, a command that strace interrupts at one call, and the same command
+again. No sample that was stored after the interruption may be missing or different at the end, none may be stored
+twice, no traceback may be printed, and the second command must end well. Each scenario also compares its result with
+one that was not interrupted. Only calls that were really interrupted count as trials.
 """
 
 from __future__ import annotations
 
-import json
+import logging
+import multiprocessing
+import os
 import random
 import shutil
+import signal
 import tempfile
 import time
-from collections import Counter
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from campaign import Result, command_line
-from campaign.scenarios import SCENARIOS, invocations, prepare, starts, write_study
+from campaign.scenarios import SCENARIOS, invocations, prepare, write_study
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from multiprocessing.connection import Connection
 
-    from campaign.command_line import Call, Ended
+    from campaign.command_line import Call
     from campaign.scenarios import Scenario
+
+logger = logging.getLogger("campaign")
+
+IN_MEMORY = Path("/dev/shm")
+"""File system in memory: what a sync costs on a disk is not what these campaigns test."""
+
+GOLDEN = 0.6180339887498949
+"""Steps of this share of a run visit all of it evenly, whenever they end."""
+
+TRIALS_BETWEEN_MESSAGES = 25
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A scenario before its command, the same after it, and the calls of the command."""
+
+    scenario: Scenario
+    before: Path
+    after: Path
+    calls: tuple[Call, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What to interrupt: the names of the calls, strace's expression for one, which are wanted, and until when.
+
+    `ends` is a time of `time.monotonic`.
+    """
+
+    names: Sequence[str]
+    injection: Callable[[Call], str]
+    is_wanted: Callable[[Call], bool]
+    seed: int
+    ends: float
 
 
 def interrupt(
-    names: Sequence[str], injection: Callable[[Call], str], *, seconds: float, seed: int, may_print: bool
+    names: Sequence[str],
+    injection: Callable[[Call], str],
+    *,
+    seconds: float,
+    seed: int,
+    is_wanted: Callable[[Call], bool] = lambda _: True,
+    only: Sequence[str] = (),
 ) -> Result:
-    """Interrupt every scenario at random calls until the time is over; each call at most once.
+    """Interrupt every scenario at calls spread over its run until the time is over; each call at most once.
 
-    `injection` returns strace's expression for a call. With `may_print`, an interrupted command may print an error.
+    `injection` returns strace's expression for a call; `is_wanted` leaves calls out. `only` names scenarios; default:
+    all, each in a process. With the time for it, every call is interrupted.
     """
     if shutil.which("strace") is None:
         return Result(trials=0, notes=("not run: strace is not installed (Debian: strace)",))
     command_line.import_all()
-    with tempfile.TemporaryDirectory(prefix="campaign-") as temporary:
-        root = Path(temporary)
-        write_study(root / "template")
-        points = [(scenario, call) for scenario in SCENARIOS for call in _calls(scenario, root, names)]
-        possible = Counter(scenario.name for scenario, _ in points)
-        random.Random(seed).shuffle(points)
-        end = time.monotonic() + seconds
-        done: Counter[str] = Counter()
-        losses: list[str] = []
-        for number, (scenario, call) in enumerate(points):
-            if time.monotonic() > end:
-                break
-            done[scenario.name] += 1
-            directory = root / f"trial-{number}"
-            losses += _trial(
-                scenario, call, injection(call), root / "template", directory, may_print=may_print
-            )
-            shutil.rmtree(directory, ignore_errors=True)
-    notes = tuple(f"{name}: {done[name]} of {possible[name]} calls" for name in possible)
-    return Result(trials=done.total(), losses=tuple(losses), notes=notes)
-
-
-def _calls(scenario: Scenario, root: Path, names: Sequence[str]) -> Sequence[Call]:
-    directory = root / f"calls-{scenario.name}"
-    prepare(scenario, root / "template", directory)
-    return command_line.calls(scenario.command, directory, names)
-
-
-def _trial(
-    scenario: Scenario, call: Call, injection: str, template: Path, directory: Path, *, may_print: bool
-) -> Iterator[str]:
-    """Yield what was lost in one trial."""
-    prepare(scenario, template, directory)
-    where = f"{scenario.name}, {injection} ({call.text})"
-    trace = f"trace={call.name}"
-    first = command_line.run(
-        scenario.command, directory, strace=("-o", "/dev/null", "-e", trace, "-e", injection)
+    plan = Plan(
+        names=names, injection=injection, is_wanted=is_wanted, seed=seed, ends=time.monotonic() + seconds
     )
-    store = directory / scenario.store
+    context = multiprocessing.get_context("fork")
+    processes = []
+    for scenario in SCENARIOS:
+        if only and scenario.name not in only:
+            continue
+        receiver, sender = context.Pipe(duplex=False)
+        process = context.Process(target=_send_result, args=(scenario, plan, sender))
+        process.start()
+        sender.close()
+        processes.append((scenario, process, receiver))
+    results = []
+    for scenario, process, receiver in processes:
+        try:
+            results.append(receiver.recv())
+        except EOFError:
+            results.append(Result(trials=0, losses=(f"{scenario.name}: the campaign itself ended",)))
+        process.join()
+    return Result(
+        trials=sum(each.trials for each in results),
+        losses=tuple(loss for each in results for loss in each.losses),
+        notes=tuple(note for each in results for note in each.notes),
+    )
+
+
+def _send_result(scenario: Scenario, plan: Plan, sender: Connection) -> None:
+    sender.send(_interrupt_scenario(scenario, plan))
+
+
+def _interrupt_scenario(scenario: Scenario, plan: Plan) -> Result:
+    """Interrupt one scenario until the time is over, at least once."""
+    with _temporary_root() as root:
+        write_study(root / "template")
+        prepared = _prepared(scenario, root, plan)
+        done, losses = 0, list[str]()
+        for call in spread(prepared.calls, plan.seed):
+            if done and time.monotonic() > plan.ends:
+                break
+            found = list(_trial(prepared, call, plan.injection(call), root / "study"))
+            if found == [NOT_REACHED]:
+                continue
+            done += 1
+            losses += found
+            for loss in found:
+                logger.info("loss: %s", loss)
+            if done % TRIALS_BETWEEN_MESSAGES == 0:
+                logger.info(
+                    "%s: %d of %d calls, %d losses", scenario.name, done, len(prepared.calls), len(losses)
+                )
+    note = f"{scenario.name}: {done} of {len(prepared.calls)} calls, {len(losses)} losses"
+    return Result(trials=done, losses=tuple(losses), notes=(note,))
+
+
+@contextmanager
+def _temporary_root() -> Iterator[Path]:
+    """Yield a directory for all studies; clones in the user's cache are in the study, too, so that each is fresh."""
+    before = os.environ.get("XDG_CACHE_HOME")
+    with tempfile.TemporaryDirectory(
+        prefix="campaign-", dir=IN_MEMORY if os.access(IN_MEMORY, os.W_OK) else None
+    ) as temporary:
+        os.environ["XDG_CACHE_HOME"] = f"{temporary}/study/cache"
+        try:
+            yield Path(temporary)
+        finally:
+            if before is None:
+                del os.environ["XDG_CACHE_HOME"]
+            else:
+                os.environ["XDG_CACHE_HOME"] = before
+
+
+def _prepared(scenario: Scenario, root: Path, plan: Plan) -> Prepared:
+    """Prepare a scenario at the path of the trials, which builds and stores contain."""
+    study, before, after = root / "study", root / f"{scenario.name}-before", root / f"{scenario.name}-after"
+    prepare(scenario, root / "template", study)
+    shutil.copytree(study, before, symlinks=True)
+    found, ended = command_line.calls(scenario.command, study, plan.names)
+    if ended.code:
+        raise RuntimeError(f"{scenario.name}: exit {ended.code}: {ended.stderr}")
+    study.rename(after)
+    calls = tuple(call for call in found if plan.is_wanted(call))
+    logger.info("%s: %d calls", scenario.name, len(calls))
+    return Prepared(scenario=scenario, before=before, after=after, calls=calls)
+
+
+def spread(calls: Sequence[Call], seed: int) -> list[Call]:
+    """Return the calls in an order that visits all of the run evenly."""
+    offset = random.Random(seed).random()
+    order = sorted(range(len(calls)), key=lambda number: (number * GOLDEN + offset) % 1.0)
+    return [calls[number] for number in order]
+
+
+NOT_REACHED = "the call was not reached"
+
+
+def _trial(prepared: Prepared, call: Call, injection: str, study: Path) -> Iterator[str]:
+    """Yield what was lost in one trial, or `NOT_REACHED`."""
+    scenario = prepared.scenario
+    shutil.copytree(prepared.before, study, symlinks=True)
     try:
-        kept = dict(invocations(store))
-        second = command_line.run(scenario.command, directory)
-        if second.code and scenario.name in ("restore", "backup") and store.exists():
-            # A finished copy is never overwritten.
-            second = command_line.run(("store", "stats", "--store", scenario.store), directory)
-        stored = invocations(store)
+        yield from _interrupted(prepared, call, injection, study)
     except Exception as error:  # any error is a loss that is named
-        yield f"{where}: {type(error).__name__}: {error}"
+        yield f"{scenario.name}, {injection} ({call.text}): {type(error).__name__}: {error}"
+    finally:
+        shutil.rmtree(study)
+
+
+def _interrupted(prepared: Prepared, call: Call, injection: str, study: Path) -> Iterator[str]:
+    scenario = prepared.scenario
+    where = f"{scenario.name}, {injection} ({call.text})"
+    log = study.with_name("trace")
+    first = command_line.run(
+        scenario.command, study, strace=("-o", str(log), "-e", f"trace={call.name}", "-e", injection)
+    )
+    is_kill = "signal=KILL" in injection
+    if first.code != -signal.SIGKILL if is_kill else "INJECTED" not in log.read_text():
+        yield NOT_REACHED
         return
+    store = study / scenario.store
+    kept = dict(invocations(store))
+    second = command_line.run(scenario.command, study)
     for ended in (first, second):
         if "Traceback" in ended.stderr:
             yield f"{where}: traceback: {ended.stderr.strip().splitlines()[-1]}"
-    if first.stderr and not may_print and "Error" in first.stderr:
-        yield f"{where}: {first.stderr.strip()[-200:]}"
-    if second.code:
+    if second.code and not (scenario.once and store.exists()):
         yield f"{where}: the second command exits with {second.code}: {second.stderr.strip()[-200:]}"
         return
+    stored = invocations(store)
     if lost := [key for key, values in kept.items() if stored.get(key) != values]:
         yield f"{where}: {len(lost)} stored invocations are lost"
-    if scenario.name == "run" and len(stored) != len({key[0] for key in stored}) * 3:
-        yield f"{where}: {len(stored)} invocations at the end"
-    if scenario.name in ("run", "find") and starts(directory) > len(stored) + 1:
-        yield f"{where}: {starts(directory)} starts for {len(stored)} invocations"
-    if scenario.name == "find" and (wrong := _wrong_answer(second)):
+    for wrong in scenario.finished(study, second, prepared.after):
         yield f"{where}: {wrong}"
-
-
-def _wrong_answer(ended: Ended) -> str:
-    changes = json.loads(ended.stdout)["changes"]
-    return "" if len(changes) == 1 and len(changes[0]["revisions"]) == 1 else f"{len(changes)} changes"

@@ -8,6 +8,8 @@ from campaign import Result
 from campaign.interruptions import interrupt
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from campaign.command_line import Call
 
 NAMES = (
@@ -15,21 +17,35 @@ NAMES = (
     "pwrite64",
     "fsync",
     "fdatasync",
+    "syncfs",
     "ftruncate",
     "rename",
+    "renameat",
+    "link",
+    "symlink",
     "unlink",
+    "unlinkat",
+    "rmdir",
     "mkdir",
+    "mkdirat",
     "openat",
+    "clone",
     "clone3",
     "vfork",
     "sendmsg",
-    "recvmsg",
+    "sendto",
 )
+"""Calls that change files, start processes or start an invocation: between any two of them, nothing changes."""
 
 
-def run(seconds: float, seed: int) -> Result:
-    """Kill commands at random calls for a time; see `campaign.interruptions`."""
-    return interrupt(NAMES, _kill, seconds=seconds, seed=seed, may_print=False)
+def run(seconds: float, seed: int, *, only: Sequence[str] = ()) -> Result:
+    """Kill commands at their calls for a time, `only` of some operations; see `campaign.interruptions`."""
+    return interrupt(NAMES, _kill, seconds=seconds, seed=seed, is_wanted=_changes, only=only)
+
+
+def _changes(call: Call) -> bool:
+    """Whether a call changes anything: opening a file to read it does not."""
+    return call.name != "openat" or "O_CREAT" in call.text or "O_TRUNC" in call.text
 
 
 def _kill(call: Call) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -146,3 +147,30 @@ def test_a_study_of_samples_has_no_recipe(tmp_path: Path, capsys: pytest.Capture
     )
     assert perftrail("show", str(tmp_path)) == 2
     assert '4: source.format: no format "hyperfin"; did you mean "hyperfine"?' in capsys.readouterr().err
+
+
+def test_an_import_that_was_killed_while_it_wrote_can_be_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names, study = nightly(tmp_path), tmp_path / "study"
+    whole, written = Path.write_bytes, []
+
+    def die_in_the_second(path: Path, content: bytes) -> int:
+        written.append(path)
+        if len(written) < 2:
+            return whole(path, content)
+        whole(path, content[: len(content) // 2])
+        os._exit(9)
+
+    process = os.fork()
+    if process == 0:
+        monkeypatch.setattr(Path, "write_bytes", die_in_the_second)
+        try:
+            perftrail("import", *names, "-o", str(study))
+        finally:
+            os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 9
+    assert perftrail("import", *names, "-o", str(study)) == 0
+    assert {path.name for path in study.iterdir()} == {"perftrail.toml", "samples"}
+    for name in names:
+        assert (study / "samples" / Path(name).name).read_bytes() == Path(name).read_bytes()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, TypedDict
 
 from perftrail import studyfile
 from perftrail.errors import UsageError
+from perftrail.file_tree import claimed_directory, remove_left_over, sync_file_system
 from perftrail.formats import files_in
 from perftrail.model.exchange import SUMMARY
 from perftrail.model.wording import counted
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 
 SAMPLES = "samples"
 """Name of a study's directory for result files."""
+
+UNFINISHED = ".import-"
+"""Prefix of the directory of files that are being written."""
 
 
 class ImportedJson(TypedDict):
@@ -105,22 +109,30 @@ def import_files(
     text = _study_text(title or f"Samples in {directory.absolute().name}", format)
     new = {directory / SAMPLES / name: content for name, content in contents.items()}
     added = tuple(name for name in contents if not (directory / SAMPLES / name).exists())
-    with _written({**new, study_file: text.encode()}):
+    with _written({**new, study_file: text.encode()}, directory):
         return imported_content(studyfile.load(str(directory)), added=added)
 
 
 @contextmanager
-def _written(files: Mapping[Path, bytes]) -> Iterator[None]:
-    """Write the missing files; if the following code fails, remove them again with their directories."""
+def _written(files: Mapping[Path, bytes], study: Path) -> Iterator[None]:
+    """Write the missing files of a study; if the following code fails, remove them again with their directories.
+
+    Each file appears at its path with all of its content, so that an interrupted import can be repeated.
+    """
+    missing = {path: content for path, content in files.items() if not path.exists()}
     with ExitStack() as undo:
-        for path, content in files.items():
-            if path.exists():
-                continue
-            for directory in reversed([each for each in path.parents if not each.exists()]):
-                directory.mkdir()
-                undo.callback(_remove_empty, directory)
-            undo.callback(path.unlink, missing_ok=True)
-            path.write_bytes(content)
+        for directory in dict.fromkeys((study, *(path.parent for path in missing))):
+            for each in reversed([each for each in (directory, *directory.parents) if not each.exists()]):
+                each.mkdir()
+                undo.callback(_remove_empty, each)
+        remove_left_over(UNFINISHED, below=study)
+        with claimed_directory(UNFINISHED, below=study) as unfinished:
+            for number, content in enumerate(missing.values()):
+                (unfinished / str(number)).write_bytes(content)
+            sync_file_system(unfinished)
+            for number, path in enumerate(missing):
+                (unfinished / str(number)).rename(path)
+                undo.callback(path.unlink, missing_ok=True)
         yield
         undo.pop_all()
 
