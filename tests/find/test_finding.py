@@ -183,6 +183,13 @@ def test_a_program_that_no_revision_builds_is_refused_before_anything_is_built(
     assert not builder.made
 
 
+def test_ends_that_are_the_same_build_exclude_a_change_of_any_size(tmp_path: Path) -> None:
+    source = FakeSource(20, same_as={"r19": "r0"})
+    session = a_session(STUDY, tmp_path, source=source, starter=FakeStarter(seconds=lambda _: 0.1))
+    answer = one(session, (resolve(STUDY, "wall"),))
+    assert re.fullmatch(r"none: no revision changed wall, probability .*", headline(answer))
+
+
 def test_a_program_that_its_environment_names_is_searched() -> None:
     benchmark = Benchmark(command="python -m timeit", env={"PYTHONPATH": "{build}"})
     assert same_everywhere(a_study(benchmarks={"work": benchmark}), "work", "plain") == ""

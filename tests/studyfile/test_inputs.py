@@ -72,6 +72,30 @@ def test_a_standard_input_elsewhere_stays_as_it_is(tmp_path: Path, path: str) ->
     assert found.benchmarks["it"].stdin == path
 
 
+def test_a_standard_input_in_the_home_directory_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "input.txt").touch()
+    found = read(tmp_path, study('command = "true"', 'stdin = "~/input.txt"'))
+    assert found.benchmarks["it"].stdin == str(tmp_path / "input.txt")
+    assert complaints(tmp_path, study('command = "true"', 'stdin = "~/output.txt"')) == [
+        f'perftrail.toml:11: benchmark.it.stdin: no such file: "{tmp_path}/output.txt"; {REMEDY}'.replace(
+            f"{tmp_path}/", ""
+        )
+    ]
+
+
+def test_a_home_directory_that_no_shell_expands_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", "/home/ann")
+    assert complaints(tmp_path, study('command = "wc ~/input.txt"')) == [
+        'perftrail.toml:10: benchmark.it.command: only a shell expands "~/input.txt"; write /home/ann/input.txt'
+    ]
+    assert not complaints(tmp_path, study('command = "wc ~/input.txt"', "shell = true"))
+
+
 def test_a_standard_input_is_a_file(tmp_path: Path) -> None:
     (said,) = complaints(tmp_path, study('command = "cat {size}"', 'stdin = "repository"'))
     assert said == (

@@ -82,7 +82,10 @@ rebuild = false
             'overlay = { "../x" = "a" }',
             'overlay."../x": "../x" may leave the study\'s directory; write it without ".."',
         ),
-        ('overlay = { "/x" = "a" }', 'overlay."/x": "/x" is not relative to the study\'s directory'),
+        (
+            'overlay = { "/x" = "a" }',
+            'overlay."/x": "/x" is not below the study\'s directory; copy the file into it',
+        ),
         (
             'overlay = { "compat/fcntl.h" = "../a" }',
             'overlay."compat/fcntl.h": "../a" may leave the revision\'s root; write it without ".."',

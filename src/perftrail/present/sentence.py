@@ -449,8 +449,8 @@ def _nothing(answer: AnswerFound) -> str:
     if answer.verdict == "none" and not math.isfinite(least):
         return f"no revision is known to have changed {answer.metric}"
     if answer.verdict == "none":
-        size = percent(least)
-        return f"no revision changed {answer.metric} by {size} or more, probability {probability(answer.confidence)}"
+        size = f" by {percent(least)} or more" if least > 0.0 else ""
+        return f"no revision changed {answer.metric}{size}, probability {probability(answer.confidence)}"
     detected = f"; a change of {percent(least)} would have been detected" if math.isfinite(least) else ""
     return f"whether {answer.metric} changed{detected}"
 

@@ -185,8 +185,10 @@ def _study(document: Document, file: Path) -> Study:
 
 
 def _with_own_input(benchmark: Benchmark) -> Benchmark:
-    """Return a benchmark whose relative `stdin` is below the study's directory."""
+    """Return a benchmark whose relative `stdin` is below the study's directory, and ``~/`` the user's home."""
     stdin = benchmark.stdin or ""
+    if stdin.startswith("~/"):
+        return replace(benchmark, stdin=str(Path(stdin).expanduser()))
     first = {name: str(values[0]) for name, values in benchmark.parameters.items() if values}
     if not stdin.strip() or fill(stdin, first).startswith(("/", "{")):
         return benchmark

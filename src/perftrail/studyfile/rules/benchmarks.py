@@ -69,6 +69,9 @@ def check_inputs(study: Study, benchmark: Benchmark, path: KeyPath, problems: Pr
     words = _filled(study, benchmark, lambda variant: _read_by(study, benchmark, variant))
     if wrong := _missing(study, words, is_created, a_directory=True):
         problems.add(command, wrong)
+    if not benchmark.shell:
+        for word in [word for word in split_command(benchmark.command) if word.startswith("~/")][:1]:
+            problems.add(command, f"only a shell expands {quoted(word)}; write {Path(word).expanduser()}")
     near = _filled(study, benchmark, lambda variant: _relative_words(study, benchmark, variant))
     for word in [word for word in near if Path(study.directory, word).is_file()][:1]:
         problems.add(

@@ -55,6 +55,8 @@ def check_repairs(
 
 
 def _file_wrong(file: str, study: Path) -> str | None:
+    if file.startswith(("/", "~")):
+        return f"{quoted(file)} is not below the study's directory; copy the file into it"
     if wrong := inside_wrong(file, of="the study's directory"):
         return wrong
     path = study / file
