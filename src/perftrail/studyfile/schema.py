@@ -171,8 +171,8 @@ awk. In shell lines, perftrail quotes the values.
 | paths in `build` and `relink` of a benchmark | a separate directory of that benchmark build |
 | paths in `command` | an empty directory, new for each invocation: name files by `{build}`, `{out}` or `{study}` |
 
-`location`, `stdin` and `sandbox.readable` may begin with `~/`, the home directory. Elsewhere only a shell expands it: in
-`steps`, `relink` and `build`, and in `command` with `shell = true`.
+`location`, `stdin` and `sandbox.readable` may begin with `~/`, the home directory. Elsewhere only a shell expands it:
+in `steps`, `relink` and `build`, and in `command` with `shell = true`.
 """
 
 _WRITTEN_FORMS = {
