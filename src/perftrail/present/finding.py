@@ -239,7 +239,7 @@ def table_noise_words(table: FindTable) -> Iterator[str]:
     if discarded:
         yield f"discarded and repeated {counted(discarded, 'noisy sample')}"
     none = any(each.answer.verdict == "none" for each in table.answers)
-    yield from noisy_words(sum(each.noisy for each in groups.values()), none=none)
+    yield from noisy_words(sum(each.noisy for each in groups.values()), no_change=none)
 
 
 def _row(answer: FindAnswer, number: int, *, named: bool) -> tuple[str, ...]:
