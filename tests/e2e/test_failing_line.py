@@ -91,3 +91,31 @@ def test_the_line_of_the_table_that_sets_the_failing_step_is_named(
     said = " ".join(perftrail("find", study, *options, expect=1).stderr.split())
     expected = line_with(study, new.splitlines()[-1])
     assert f"/perftrail.toml:{expected} ({key}), then test it with" in said, said
+
+
+def test_each_failed_revision_has_its_log_and_the_line_of_its_recipe(tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "repository")
+    made = [
+        repository.commit(
+            program(
+                100 if number < 6 else 150,
+                name=f"{number}",
+                build="echo no such header >&2; exit 1" if number in (4, 5) else "",
+            ),
+            subject=f"Commit {number}",
+        )
+        for number in range(9)
+    ]
+    study = write(tmp_path / "study", repository)
+    where = f"{study.name}:{line_with(study, 'steps = ')} (build.steps)"
+    told = perftrail("find", study).stdout
+    _, _, list_ = told.partition("\nUnusable revisions:\n")
+    lines = list_.splitlines()
+    assert lines[0].startswith("  2 failed at build: ")
+    assert f"      see {where}" in lines
+    logs = {line.split()[0]: line.partition("  log: ")[2] for line in lines if "  log: " in line}
+    assert sorted(logs) == sorted(each[:10] for each in made[4:6])
+    assert all("no such header" in Path(log).read_text() for log in logs.values())
+    assert len(set(logs.values())) == 2
+    built = perftrail("build", made[4], study, expect=1).stdout
+    assert f"\nstudy        {where}\n" in built

@@ -207,10 +207,14 @@ class FindTableJson(PinsJson):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnusableRevision:
-    """A revision that was tried, without a usable sample, and the reason."""
+    """A revision that was tried, without a usable sample, and the reason.
+
+    `study_line` is the line of the study to look at, for example ``perftrail.toml:7 (build.steps)``; empty if unknown.
+    """
 
     revision: Revision
     failure: Failure
+    study_line: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,11 +11,12 @@ from perftrail.find.answer import FindAnswer, FindTable, UnusableRevision
 from perftrail.find.failing import RevisionTester, find_broken_ranges
 from perftrail.find.inside import InsideMerges
 from perftrail.find.journal import Journal, Ledger, other_machines
-from perftrail.find.loop import Loop, decisive_subjects, included_positions, prior_from_samples
+from perftrail.find.loop import BUILD_STAGES, Loop, decisive_subjects, included_positions, prior_from_samples
 from perftrail.find.other_metrics import also_changed
 from perftrail.find.priors import RevisionPriors, path_priors, with_measured, with_notes
 from perftrail.find.sampler import Sampler
 from perftrail.measure.events import HistoryRead, Skipped, now
+from perftrail.measure.failure_groups import study_line
 from perftrail.model.build import Built, content_key
 from perftrail.model.json_data import json_of
 from perftrail.model.measurement import seed_of
@@ -210,7 +211,7 @@ class Find:
             target=sampler.targets[name],
             revisions=self._revisions,
             builds=len(self._ledger.attempted),
-            unusable=self._unusable(failures),
+            unusable=self._unusable(failures, sampler.variant, sampler.benchmark),
             invocations=len(self._ledger.invocations),
             seconds=self._ledger.seconds,
             new=self._ledger.new,
@@ -234,6 +235,7 @@ class Find:
         included = included_positions(self._revisions, wanted)
         prior = included.weights(self._prior.weights)
         tester = RevisionTester(self._session, working, wanted, self._ledger)
+        benchmark, *_ = benchmarks = tuple(dict.fromkeys(name for name, _ in working.benchmark_points))
         search = FailureSearch(self._request.question(len(wanted), prior=prior))
         for attempts in tester.stored_attempts(before=self._first_started):
             search.tell(attempts)
@@ -243,7 +245,11 @@ class Find:
             target=working,
             revisions=self._revisions,
             builds=len(self._ledger.attempted),
-            unusable=self._unusable({included.positions[at]: why for at, why in tester.failures.items()}),
+            unusable=self._unusable(
+                {included.positions[at]: why for at, why in tester.failures.items()},
+                working.variant,
+                benchmark if len(benchmarks) == 1 else None,
+            ),
             invocations=len(self._ledger.invocations),
             seconds=self._ledger.seconds,
             new=self._ledger.new,
@@ -253,11 +259,26 @@ class Find:
             with_notes="notes" in self._request.priors,
         )
 
-    def _unusable(self, failures: Mapping[int, Failure]) -> tuple[UnusableRevision, ...]:
+    def _unusable(
+        self, failures: Mapping[int, Failure], variant: str, benchmark: str | None
+    ) -> tuple[UnusableRevision, ...]:
+        """Return the unusable revisions; `benchmark` is the failed one, `None` if it is unknown."""
         return tuple(
-            UnusableRevision(revision=self._revisions[position], failure=failure)
+            UnusableRevision(
+                revision=self._revisions[position],
+                failure=failure,
+                study_line=self._study_line(self._revisions[position], failure, variant, benchmark),
+            )
             for position, failure in failures.items()
         )
+
+    def _study_line(self, revision: Revision, failure: Failure, variant: str, benchmark: str | None) -> str:
+        """Return the line of the study that a failure is about; empty if it is unknown."""
+        if failure.stage == "skipped" or (benchmark is None and failure.stage not in BUILD_STAGES):
+            return ""
+        subject = Subject(revision=revision, variant=variant)
+        eras = self._session.subject_builder.build_inputs.eras_of(subject)
+        return study_line(failure, self._session.study, benchmark, subject, eras)
 
     def _prior_weights(self) -> RevisionPriors:
         """Return the prior from touched paths and messages; store path distances for incremental builds."""

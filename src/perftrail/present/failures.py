@@ -10,12 +10,13 @@ from perftrail.model.wording import escaped
 from perftrail.present.speech import first_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from perftrail.measure.failure_groups import FailedRange, FailureGroup, Remedy
     from perftrail.measure.session import Missing
     from perftrail.measure.sources import SkippedRevisions
     from perftrail.model.build import Failure
+    from perftrail.model.subject import Subject
 
 LONGEST_LINE = 300
 LONGEST_PATH = 4200
@@ -24,13 +25,23 @@ MOST_MORE = 2
 """Number of excerpt lines after the first."""
 
 
-def trouble_lines(group: FailureGroup) -> Iterator[str]:
-    """Return one cause of several failures: their number, the log excerpt, the subjects, and the first log."""
+def trouble_lines(group: FailureGroup, *, logs: Mapping[Subject, str] | None = None) -> Iterator[str]:
+    """Return one cause of several failures: their number, the log excerpt, the subjects, and the first log.
+
+    With the `logs` of all subjects, each of the first subjects has a line with its log.
+    """
     count = len(group.subjects)
     what = "skipped" if group.failure.stage == "skipped" else f"failed at {group.failure.stage}"
     yield _line(f"{count} {what}: {group.line}")
     for line in further_lines(group.failure):
         yield f"    {line}"
+    if logs is not None:
+        for subject in group.subjects[:MOST_NAMED]:
+            log = f"  log: {logs[subject]}" if logs[subject] else ""
+            yield f"    {_line(str(subject))}{escaped(log, longest=LONGEST_PATH)}"
+        if count > MOST_NAMED:
+            yield f"    and {count - MOST_NAMED} more; --json names all"
+        return
     names = ", ".join(str(subject) for subject in group.subjects[:MOST_NAMED])
     more = f" and {count - MOST_NAMED} more" if count > MOST_NAMED else ""
     log = f"; log: {group.failure.log}" if group.failure.log else ""

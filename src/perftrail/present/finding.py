@@ -140,13 +140,20 @@ def note_words(answer: FindAnswer, change: Change) -> str:
 
 
 def unusable_words(answer: FindAnswer | FindTable, unusable: Sequence[UnusableRevision]) -> str:
-    """Return the unusable revisions, by cause."""
-    failures = {
-        Subject(revision=each.revision, variant=PLAIN): each.failure
+    """Return the unusable revisions, by cause: each with its log, and the line of the study to look at."""
+    known = {
+        Subject(revision=each.revision, variant=PLAIN): each
         for each in sorted(unusable, key=lambda each: answer.revisions.index(each.revision))
     }
+    failures = {subject: each.failure for subject, each in known.items()}
+    logs = {subject: failure.log for subject, failure in failures.items()}
     failure_groups = group_failures(tuple(failures), failures)
-    lines = [f"  {line}" for group in failure_groups[:MOST_NAMED] for line in trouble_lines(group)]
+    lines: list[str] = []
+    for group in failure_groups[:MOST_NAMED]:
+        lines += (f"  {line}" for line in trouble_lines(group, logs=logs))
+        causes = dict.fromkeys(known[subject].study_line for subject in group.subjects)
+        if named := [escaped(cause, longest=LONGEST_LINE) for cause in causes if cause]:
+            lines.append(f"      see {listed(named, 'and')}")
     if len(failure_groups) > MOST_NAMED:
         lines.append(f"  and {counted(len(failure_groups) - MOST_NAMED, 'more cause')}; --json names all")
     works = not isinstance(answer, FindTable) and isinstance(answer.target, Working)

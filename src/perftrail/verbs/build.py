@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, TypedDict
 from perftrail.errors import UsageError
 from perftrail.file_tree import remove_tree, try_exclusive_lock
 from perftrail.measure.events import BuildFinished
+from perftrail.measure.failure_groups import study_line
 from perftrail.model.build import Built, Failure, Stage
 from perftrail.model.recipe import PLAIN
 from perftrail.model.subject import Subject
@@ -60,7 +61,8 @@ class BuildReportJson(TypedDict):
 class BuildReport:
     """Outcome of building one subject. `known`: the outcome was stored; nothing was built.
 
-    `skipped` is the reason why all other commands skip the revision; empty if they do not.
+    `skipped` is the reason why all other commands skip the revision; empty if they do not. `study_line` is the line of
+    the study that a failure is about, for example ``perftrail.toml:7 (build.steps)``; empty for a successful build.
     """
 
     subject: Subject
@@ -68,6 +70,7 @@ class BuildReport:
     outcome: Built | Failure
     known: bool
     skipped: str
+    study_line: str = ""
 
     def as_json(self) -> BuildReportJson:
         """Return the report as `build --json` prints it."""
@@ -109,12 +112,16 @@ def build(session: Session, name: str, *, variant: str | None) -> Generator[Even
             known = event.known
         else:
             yield event
+    eras = subject_builder.build_inputs.eras_of(subject)
     return BuildReport(
         subject=subject,
         recipe=subject_builder.build_inputs.recipe(subject),
         outcome=outcome,
         known=known,
         skipped=left_out[0].reason if left_out else "",
+        study_line=study_line(outcome, session.study, None, subject, eras)
+        if isinstance(outcome, Failure)
+        else "",
     )
 
 

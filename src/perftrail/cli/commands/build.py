@@ -126,6 +126,8 @@ def print_build(report: BuildReport, *, repeat: Sequence[str]) -> None:
             console.print(Text(f"  {line}"))
         lines = []
     lines.append(("log", outcome.log))
+    if report.study_line:
+        lines.append(("study", report.study_line))
     if report.skipped:
         lines.append(
             ("skipped", f"{escaped(report.skipped, longest=LONGEST_STEP)}; other commands skip this revision")
