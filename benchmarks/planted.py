@@ -14,7 +14,7 @@ CALIBRATION_STEPS = 20_000_000
 
 
 def calibrate(program: str, milliseconds: float) -> int:
-    """Return the number of steps that take so many milliseconds on this machine, from the fastest of several runs."""
+    """Return the number of steps that take `milliseconds` on this machine, from the fastest of several runs."""
     fastest = min(_seconds([program, str(CALIBRATION_STEPS)]) for _ in range(7))
     return round(CALIBRATION_STEPS * milliseconds / 1000.0 / fastest)
 

@@ -8,7 +8,7 @@
 
 enum {
     EVENT_CHILD = 1,  /* some child may have ended */
-    EVENT_CANCEL = 2, /* the client wants the running job killed */
+    EVENT_CANCEL = 2, /* the client requests the end of the running job */
     EVENT_GONE = 4,   /* the client or the guard ended: kill the job and exit */
 };
 

@@ -1,4 +1,4 @@
-/* Lines from the client: any length up to a cap, kept across reads. */
+/* Lines from the client: any length up to a cap, buffered across reads. */
 #ifndef PERFTRAIL_INPUT_H
 #define PERFTRAIL_INPUT_H
 

@@ -1,4 +1,4 @@
-/* What runs inside and outside: counts, opens files, or touches memory, so many times. */
+/* The program that runs inside and outside: it counts, opens files, or touches memory; the amount is an argument. */
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -87,7 +87,7 @@ def _measure(directory: Path, options: argparse.Namespace) -> dict[str, Any]:
         found[f"{options.at_once} at once"] = requests.times(options.times, parallel=options.at_once)
         if options.renew:
             with _writing(location):
-                found["while the store is written and read anew"] = requests.times_while_reading(READINGS)
+                found["while the store is written and read again"] = requests.times_while_reading(READINGS)
         peak = _peak_memory_bytes(served.process)
     return {
         "database": database(location),

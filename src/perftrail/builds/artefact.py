@@ -122,8 +122,8 @@ def _object(content: bytes) -> bytes:
         layout = _layout(content)
     except _UNREADABLE:
         return content
-    kept = [section for section in layout.sections if not section.left_out]
-    parts = [b"%s%r" % (section.name, section.facts) for section in kept]
+    included = [section for section in layout.sections if not section.left_out]
+    parts = [b"%s%r" % (section.name, section.facts) for section in included]
     at = 0
     for start, end, wanted in _ranges(layout):
         parts.append(content[at:start].strip(b"\0"))  # padding between sections, of arbitrary length

@@ -415,15 +415,15 @@ class ReusedTrees:
     def _keep(self, content: Content, tree: Path, home: Path, *, digits: int) -> str:
         """Copy outputs to the directory of their digest, unless it exists; link the subject to it."""
         name = content.digest[:digits]
-        kept = self._builds / "artefacts" / name
+        stored = self._builds / "artefacts" / name
         with exclusive_lock(self._builds / "locks" / "artefacts.lock"):
-            if not kept.is_dir():
-                temporary = kept.with_name(f"{name}.{uuid.uuid4().hex}")
+            if not stored.is_dir():
+                temporary = stored.with_name(f"{name}.{uuid.uuid4().hex}")
                 for each in content.parts:
                     target = temporary / "tree" / each
                     target.parent.mkdir(parents=True, exist_ok=True)
                     shutil.copy2(tree / each, target, follow_symlinks=False)
-                publish(temporary, kept)
+                publish(temporary, stored)
             remove_tree(home)
             home.mkdir(parents=True)
             (home / "tree").symlink_to(f"../artefacts/{name}/tree")

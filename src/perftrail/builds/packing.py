@@ -56,21 +56,21 @@ def unpack(packed: bytes, root: Path) -> None:
 def unpack_logs(packed: bytes, root: Path, *, below: str) -> None:
     """Unpack only files of the directory `below` in `root`. Raises `ClusterError` for other content."""
 
-    def kept(member: tarfile.TarInfo, destination: str) -> tarfile.TarInfo:
+    def select_member(member: tarfile.TarInfo, destination: str) -> tarfile.TarInfo:
         parts = Path(member.name).parts
         if parts[:1] != (below,) or ".." in parts or not member.isfile():
             raise ClusterError(f"{member.name}: a worker sent this as a log, but it is not one")
         return tarfile.tar_filter(member, destination)
 
-    _extract(packed, root, kept)
+    _extract(packed, root, select_member)
 
 
 def _extract(
-    packed: bytes, root: Path, kept: Callable[[tarfile.TarInfo, str], tarfile.TarInfo | None]
+    packed: bytes, root: Path, select_member: Callable[[tarfile.TarInfo, str], tarfile.TarInfo | None]
 ) -> None:
     try:
         with tarfile.open(fileobj=io.BytesIO(packed), mode="r:gz") as archive:
-            archive.extractall(root, filter=kept)  # noqa: S202 - each filter ends in tarfile's own
+            archive.extractall(root, filter=select_member)  # noqa: S202 - each filter ends in tarfile's own
     except (tarfile.TarError, EOFError, zlib.error) as error:
         raise ClusterError(
             f"files from another machine cannot be unpacked: {error}; use the same perftrail version on all machines"

@@ -118,7 +118,7 @@ BOUNDED = {
     "distributed.admin.system-monitor.log-length": 60,
     "distributed.admin.low-level-log-length": 100,
 }
-"""Dask's own records of itself are shorter: by default, they grow for an hour, and nobody reads them."""
+"""Dask's own records of itself are shorter: by default, they grow for an hour, and perftrail does not read them."""
 
 
 def bound_memory() -> None:

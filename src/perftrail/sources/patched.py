@@ -114,17 +114,17 @@ class PlainPatches:
         home = Path(workplace)
         home.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="try-", dir=home) as scratch:
-            file, tree, kept = Path(scratch) / "given.patch", Path(scratch) / _TREE, home / _TREE
+            file, tree, stored = Path(scratch) / "given.patch", Path(scratch) / _TREE, home / _TREE
             file.write_bytes(text)
             changes = changes_of(self._git, file)
             self._source.materialise(onto, str(tree), f"{scratch}/log")
             result = self._git.run("apply", "--whitespace=nowarn", "--", str(file), repository=tree)
             if result.failed:
-                existed = kept.exists()
+                existed = stored.exists()
                 obstacles = apply_partially(self._git, file, tree)
                 if not existed:
-                    tree.rename(kept)
-                return Conflict(obstacles=obstacles, directory=str(kept), kept=existed)
+                    tree.rename(stored)
+                return Conflict(obstacles=obstacles, directory=str(stored), kept=existed)
         if not any(home.iterdir()):
             home.rmdir()
         return Patch(text=text, files=changes)

@@ -79,7 +79,7 @@ def database(engine: Engine, *, where: str) -> Database:
 
     @contextmanager
     def translated(location: str) -> Iterator[None]:
-        """Translate errors, and refuse a removed file: SQLite would write to it, and nobody could read it."""
+        """Translate errors, and refuse a removed file: SQLite would write to it, and the data would be lost."""
         if opened is not None and _file_id(where) != opened:
             raise StoreError(
                 f"{location}: was removed or replaced while perftrail used it; later samples would be lost. "

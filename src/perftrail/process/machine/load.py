@@ -94,7 +94,7 @@ LONGEST_GAP_SECONDS = 0.1
 """After a longer pause between two readings, builds of perftrail could count as foreign load."""
 
 REMEMBERED_SECONDS = 2.0
-"""Age of the oldest reading that is kept."""
+"""Age of the oldest reading that is stored."""
 
 BUSIEST_SECONDS = 0.3
 """Time for which `Watch.busiest` observes the processes."""

@@ -140,7 +140,7 @@ def _power(root: Path) -> str:
     """Return the power supply: ``battery``, ``mains``, or an empty text without a battery."""
     supplies = sorted((root / "sys/class/power_supply").glob("*"))
     batteries = [supply for supply in supplies if text_of(supply / "type") == "Battery"]
-    # Mice and keyboards have batteries of their own, with the scope "Device".
+    # Mice and keyboards have their own batteries, with the scope "Device".
     batteries = [supply for supply in batteries if text_of(supply / "scope") != "Device"]
     if not batteries:
         return ""

@@ -285,17 +285,17 @@ class FossilChanges:
         patterns = [posixpath.normpath(path) for path in paths]
         names = [name for (name,) in self._copy.rows(_FILE_NAMES) if _matches(name, patterns)]
         changing = {id_ for id_, _ in self._copy.rows_about(names, _CHANGED)}
-        kept = [id_ for id_ in ids if id_ in changing]
+        remaining = [id_ for id_ in ids if id_ in changing]
         if not every_parent:
-            return kept
-        pairs = [(parent, id_) for id_ in kept for parent in graph.parents(id_)[1:]]
+            return remaining
+        pairs = [(parent, id_) for id_ in remaining for parent in graph.parents(id_)[1:]]
         different = self._trees.different(pairs)
         equal = {
             id_
             for (_, id_), found in different.items()
             if not any(_matches(path, patterns) for path in found)
         }
-        return [id_ for id_ in kept if id_ not in equal]
+        return [id_ for id_ in remaining if id_ not in equal]
 
     def labels(self, graph: Graph, ids: Iterable[str], label: Label) -> Mapping[str, str]:
         """Return the label of each check-in from the label's file; each version of the file is read once."""

@@ -61,11 +61,11 @@ class FossilPatches(PlainPatches):
             attempt = _Attempt(self._own_git, self._fossil, Path(scratch))
             outcome = attempt.cherry_pick(parent, fix, onto)
             if isinstance(outcome, Conflict):
-                kept = home / _TREE
-                existed = kept.exists()
+                stored = home / _TREE
+                existed = stored.exists()
                 if not existed:
-                    attempt.tree.rename(kept)
-                outcome = replace(outcome, directory=str(kept), kept=existed)
+                    attempt.tree.rename(stored)
+                outcome = replace(outcome, directory=str(stored), kept=existed)
         if not any(home.iterdir()):
             home.rmdir()
         return outcome

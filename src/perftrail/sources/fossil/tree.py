@@ -101,8 +101,8 @@ class FossilTrees:
         """Return statements that name the excluded files among all that ever existed."""
         if without not in self._left_out:
             names = [name for (name,) in self._copy.rows(_NAMES)]
-            kept = set(_unmatched(without, names))
-            out = [name for name in names if name not in kept]
+            included = set(_unmatched(without, names))
+            out = [name for name in names if name not in included]
             parts = (out[start : start + _NAME_BATCH] for start in range(0, len(out), _NAME_BATCH))
             texts = (literal(json.dumps(part, ensure_ascii=False)) for part in parts)
             self._left_out[without] = _LEAVING_OUT + "".join(

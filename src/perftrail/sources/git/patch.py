@@ -320,16 +320,16 @@ class GitPatches:
         forget_removed_worktrees(self._mirror)
         home.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="try-", dir=home) as scratch:
-            tree, kept = Path(scratch) / _TREE, home / _TREE
+            tree, stored = Path(scratch) / _TREE, home / _TREE
             add_worktree(self._mirror, commit, str(tree), f"{scratch}/log")
             outcome = attempt(Path(scratch))
             if isinstance(outcome, Conflict):
-                existed = kept.exists()
+                existed = stored.exists()
                 if not existed:
                     self._git.run(
-                        "worktree", "move", "--", str(tree), str(kept), repository=self._mirror.path
+                        "worktree", "move", "--", str(tree), str(stored), repository=self._mirror.path
                     )
-                outcome = replace(outcome, directory=str(kept), kept=existed)
+                outcome = replace(outcome, directory=str(stored), kept=existed)
         if not any(home.iterdir()):
             home.rmdir()
         return outcome

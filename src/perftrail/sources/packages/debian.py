@@ -339,17 +339,17 @@ class DebianSources:
     def write_release(self, id: str, directory: Path, log: str) -> None:
         """Let apt download a version once, check it, and let dpkg-source unpack and patch it."""
         sha256 = self._description(id)
-        kept = self._cache / sha256
+        stored = self._cache / sha256
         with exclusive_lock(self._cache.with_name(f"{self._cache.name}.lock")):
-            if not kept.is_dir():
-                self._download(id, sha256, kept, log)
-        (description,) = kept.glob("*.dsc")
+            if not stored.is_dir():
+                self._download(id, sha256, stored, log)
+        (description,) = stored.glob("*.dsc")
         result = self._apt.client.run(
             [
                 find_program("dpkg-source"), "--no-copy", "--require-strong-checksums",
                 "--extract", str(description.absolute()), str(directory.absolute()),
             ],
-            directory=kept, timeout_seconds=LONG_SECONDS, log=log,
+            directory=stored, timeout_seconds=LONG_SECONDS, log=log,
         )  # fmt: skip
         if result.failed:
             raise CheckoutFailed(
@@ -357,7 +357,7 @@ class DebianSources:
             )
         set_same_date(directory)
 
-    def _download(self, id: str, sha256: str, kept: Path, log: str) -> None:
+    def _download(self, id: str, sha256: str, stored: Path, log: str) -> None:
         spec = f"{self.package.name}={id}"
         with tempfile.TemporaryDirectory(dir=self._cache, prefix="making-") as scratch:
             made = Path(scratch).absolute() / "made"
@@ -379,7 +379,7 @@ class DebianSources:
             found = list(made.glob("*.dsc"))
             if len(found) != 1 or hashlib.sha256(found[0].read_bytes()).hexdigest() != sha256:
                 raise CheckoutFailed(f"{spec}: the files that apt fetched do not have the archive's checksum")
-            publish(made, kept)
+            publish(made, stored)
 
     @cached_property
     def _apt(self) -> Apt:

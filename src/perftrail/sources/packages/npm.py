@@ -56,20 +56,20 @@ class NpmPackages(SemanticRegistry):
     def write_release(self, id: str, directory: Path, log: str) -> None:
         """Let npm download a release once, check it, and unpack it; none of its scripts run."""
         checksum = self._checksum(id)
-        kept = self._cache / f"{checksum.digest.hex()}.tgz"
+        stored = self._cache / f"{checksum.digest.hex()}.tgz"
         with exclusive_lock(self._cache.with_name(f"{self._cache.name}.lock")):
-            if not kept.is_file():
-                self._pack(id, checksum, kept, log)
+            if not stored.is_file():
+                self._pack(id, checksum, stored, log)
         with Path(log).open("a", encoding="utf-8", errors="replace") as file:
             print(f"$ unpack {self.package.name}@{id} into {directory}", file=file)
-            print(f"{unpack(kept, directory)} files", file=file)
+            print(f"{unpack(stored, directory)} files", file=file)
 
     def _published(self) -> Iterator[tuple[str, bool, str]]:
         versions, times = self._listed
         for id in versions:
             yield id, bool(self._described.get(id, {}).get("deprecated")), str(times.get(id) or "")
 
-    def _pack(self, id: str, checksum: _Checksum, kept: Path, log: str) -> None:
+    def _pack(self, id: str, checksum: _Checksum, stored: Path, log: str) -> None:
         with tempfile.TemporaryDirectory(dir=self._cache, prefix="making-") as scratch:
             spec = f"{self.package.name}@{id}"
             result = self._run(
@@ -82,7 +82,7 @@ class NpmPackages(SemanticRegistry):
                 raise CheckoutFailed(
                     f"{spec}: the archive that npm fetched does not have the registry's checksum"
                 )
-            publish(made[0], kept)
+            publish(made[0], stored)
 
     @cached_property
     def _listed(self) -> tuple[Sequence[str], Mapping[str, Any]]:

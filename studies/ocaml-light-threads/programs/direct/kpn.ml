@@ -1,4 +1,4 @@
-(* Hamming numbers in order, from a Kahn network: three multiply what comes by 2, 3 and 5, two merge it again. *)
+(* Hamming numbers in order, from a Kahn network: three threads multiply by 2, 3 and 5, two merge the results. *)
 
 open Light
 

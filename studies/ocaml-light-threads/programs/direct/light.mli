@@ -1,8 +1,8 @@
-(* What light weight threads offer to a program in direct style: `put` and `take` return when they are done. *)
+(* The interface of light weight threads for programs in direct style: `put` and `take` return when they are done. *)
 
 val spawn : (unit -> unit) -> unit
 
-(* Runs the threads until one of them stops all. *)
+(* Runs the threads until one of them stops the program. *)
 val start : unit -> unit
 val stop : unit -> unit
 

@@ -1,5 +1,5 @@
 
-(* Mvars of those that are told what comes next: `wait` makes a waiter of it, `wake` has a waiter go on later. *)
+(* Mvars for continuations: `wait` makes a waiter from a continuation, `wake` continues a waiter later. *)
 type 'a cell = Empty | Full of 'a | Reader of 'a waiter | Writer of 'a * 'a * unit waiter
 type 'a mvar = { mutable cell : 'a cell }
 

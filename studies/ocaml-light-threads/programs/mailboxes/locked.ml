@@ -1,5 +1,5 @@
 
-(* Mvars of threads that anything may interrupt: a lock and a condition each. *)
+(* Mvars for threads that can be interrupted anywhere, each with a lock and a condition. *)
 type 'a mvar = { lock : Mutex.t; changed : Condition.t; mutable value : 'a option }
 
 let make () = { lock = Mutex.create (); changed = Condition.create (); value = None }

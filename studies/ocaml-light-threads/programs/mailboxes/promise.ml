@@ -1,5 +1,5 @@
 
-(* Mvars of those that give promises: `wait` makes one with its waiter, `wake` has it kept later. *)
+(* Mvars for promises: `wait` makes a promise and its waiter, `wake` fulfils it later. *)
 type 'a cell = Empty | Full of 'a | Reader of 'a waiter | Writer of 'a * 'a * unit waiter
 type 'a mvar = { mutable cell : 'a cell }
 

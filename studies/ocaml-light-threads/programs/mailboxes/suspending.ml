@@ -1,5 +1,5 @@
 
-(* Mvars of those that can stop a thread where it stands: `suspend` gives its waiter away, `wake` has it go on later. *)
+(* Mvars for threads that can be suspended anywhere: `suspend` passes on the waiter, `wake` continues it later. *)
 type 'a cell = Empty | Full of 'a | Reader of 'a waiter | Writer of 'a * 'a * unit waiter
 type 'a mvar = { mutable cell : 'a cell }
 

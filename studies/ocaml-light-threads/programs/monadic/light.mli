@@ -1,5 +1,5 @@
-(* What light weight threads offer to a program in indirect style: it says what comes after an operation that may
-   have to wait. *)
+(* The interface of light weight threads for programs in indirect style: operations that may wait receive their
+   continuation. *)
 
 type 'a io
 type act
@@ -10,7 +10,7 @@ val ( >>= ) : 'a io -> ('a -> act) -> act
 val fin : act
 val spawn : (unit -> act) -> unit
 
-(* Runs the threads until one of them stops all. *)
+(* Runs the threads until one of them stops the program. *)
 val start : unit -> unit
 val stop : unit -> act
 

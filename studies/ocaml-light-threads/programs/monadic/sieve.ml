@@ -1,5 +1,5 @@
-(* Prime numbers: each that is found gets a thread that lets through what it does not divide. Ends with the first
-   prime that is not below the size. *)
+(* Prime numbers: each has a thread that passes on the numbers that it does not divide. Ends with the first prime that is
+   not below the size. *)
 
 open Light
 

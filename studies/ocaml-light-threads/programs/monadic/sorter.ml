@@ -1,4 +1,4 @@
-(* A list sorted by a network with a thread for each comparator; with -d the network is only set up. *)
+(* A list sorted by a network with a thread for each comparator; with -d it only creates the network. *)
 
 open Light
 
