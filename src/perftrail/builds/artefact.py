@@ -61,7 +61,7 @@ class _Section:
     end: int
 
     @property
-    def left_out(self) -> bool:
+    def is_excluded(self) -> bool:
         return self.name == _BUILD_ID or (not self.loaded and _DEBUG.match(self.name) is not None)
 
 
@@ -122,7 +122,7 @@ def _object(content: bytes) -> bytes:
         layout = _layout(content)
     except _UNREADABLE:
         return content
-    included = [section for section in layout.sections if not section.left_out]
+    included = [section for section in layout.sections if not section.is_excluded]
     parts = [b"%s%r" % (section.name, section.facts) for section in included]
     at = 0
     for start, end, wanted in _ranges(layout):
@@ -135,7 +135,7 @@ def _object(content: bytes) -> bytes:
 
 def _ranges(layout: _Layout) -> list[tuple[int, int, bool]]:
     """Return the start and end of everything that the headers describe, in file order, and whether it is relevant."""
-    sections = [(section.start, section.end, not section.left_out) for section in layout.sections]
+    sections = [(section.start, section.end, not section.is_excluded) for section in layout.sections]
     return sorted([*sections, (*layout.table, False), (*layout.pointer, False)])
 
 

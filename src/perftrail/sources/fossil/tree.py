@@ -33,12 +33,12 @@ _KIND = "replace(coalesce(perm, ''), 'w', '')"
 _CONTENTS = """
 SELECT json_array(n.value, (SELECT lower(hex(sha3(group_concat(
     filename || char(0) || uuid || char(0) || {kind}, char(10)))))
-    FROM (SELECT * FROM files_of_checkin(n.value) WHERE filename NOT IN left_out ORDER BY filename)),
+    FROM (SELECT * FROM files_of_checkin(n.value) WHERE filename NOT IN excluded_file ORDER BY filename)),
     (SELECT hex(content(uuid)) FROM files_of_checkin(n.value) WHERE filename = '.fossil-settings/manifest'))
 FROM json_each({names}) n
 """.replace("{kind}", _KIND)
-_LEAVING_OUT = "CREATE TEMP TABLE left_out (name TEXT PRIMARY KEY);\n"
-_LEFT_OUT = "INSERT INTO left_out SELECT value FROM json_each({names});\n"
+_CREATE_EXCLUDED = "CREATE TEMP TABLE excluded_file (name TEXT PRIMARY KEY);\n"
+_INSERT_EXCLUDED = "INSERT INTO excluded_file SELECT value FROM json_each({names});\n"
 _NAMES = "SELECT json_array(name) FROM filename ORDER BY name"
 _NAME_BATCH = 1000
 _SETTING = "SELECT json_array(value) FROM config WHERE name = 'manifest'"
@@ -80,7 +80,7 @@ class FossilTrees:
     def __init__(self, copy: FossilCopy) -> None:
         self._copy = copy
         self._contents: dict[tuple[str, tuple[str, ...]], str] = {}
-        self._left_out: dict[tuple[str, ...], str] = {(): _LEAVING_OUT}
+        self._exclusions: dict[tuple[str, ...], str] = {(): _CREATE_EXCLUDED}
         self._setting: str | None = None
 
     def content(self, id_: str, *, also: Sequence[str], without: tuple[str, ...] = ()) -> str:
@@ -91,24 +91,24 @@ class FossilTrees:
         if (id_, without) not in self._contents:
             more = (each for each in also if (each, without) not in self._contents)
             wanted = list(dict.fromkeys([id_, *more]))
-            leaving_out = self._leaving_out(without)
-            for each, files, setting in self._copy.rows_about(wanted, leaving_out + _CONTENTS):
+            exclusion = self._exclusion_statements(without)
+            for each, files, setting in self._copy.rows_about(wanted, exclusion + _CONTENTS):
                 added = _unmatched(without, _manifest_files(_text(setting) or self._repository_setting()))
                 self._contents[each, without] = content_key(files, each if added else "")
         return self._contents[id_, without]
 
-    def _leaving_out(self, without: tuple[str, ...]) -> str:
+    def _exclusion_statements(self, without: tuple[str, ...]) -> str:
         """Return statements that name the excluded files among all that ever existed."""
-        if without not in self._left_out:
+        if without not in self._exclusions:
             names = [name for (name,) in self._copy.rows(_NAMES)]
             included = set(_unmatched(without, names))
-            out = [name for name in names if name not in included]
-            parts = (out[start : start + _NAME_BATCH] for start in range(0, len(out), _NAME_BATCH))
+            excluded = [name for name in names if name not in included]
+            parts = (excluded[start : start + _NAME_BATCH] for start in range(0, len(excluded), _NAME_BATCH))
             texts = (literal(json.dumps(part, ensure_ascii=False)) for part in parts)
-            self._left_out[without] = _LEAVING_OUT + "".join(
-                _LEFT_OUT.replace("{names}", each) for each in texts
+            self._exclusions[without] = _CREATE_EXCLUDED + "".join(
+                _INSERT_EXCLUDED.replace("{names}", each) for each in texts
             )
-        return self._left_out[without]
+        return self._exclusions[without]
 
     def different(self, pairs: Sequence[tuple[str, str]]) -> Mapping[tuple[str, str], tuple[str, ...]]:
         """Return the files in which the trees of each pair of check-ins differ."""
