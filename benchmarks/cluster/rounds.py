@@ -67,7 +67,7 @@ class Workers:
         )
 
     def _take(self, measures: Sequence[Measure]) -> float:
-        """Take the samples and pass them to the search; return how long they all perform."""
+        """Take the samples and pass them to the search; return how long they all take."""
         for measure in measures:
             for observation in perform(measure, self._machine, self._built):
                 self._search.tell(observation)
