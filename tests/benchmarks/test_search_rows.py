@@ -59,7 +59,7 @@ def test_every_case_names_a_strategy_that_there_is() -> None:
 
 
 def test_an_unknown_row_is_reported_with_the_known_ones() -> None:
-    with pytest.raises(ValueError, match="no row 'larg'; there are large, small"):
+    with pytest.raises(ValueError, match="no row 'larg'; the names are large, small"):
         chosen(["larg"])
 
 
