@@ -16,6 +16,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import traceback
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -121,6 +122,8 @@ def _become(arguments: Sequence[str], directory: Path, out: Path, err: Path, *, 
         runpy.run_module("perftrail", run_name="__main__", alter_sys=True)
     except SystemExit as ended:
         code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+    except BaseException:
+        traceback.print_exc()
     finally:
         sys.stdout.flush()
         sys.stderr.flush()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import keyword
 import os
@@ -112,6 +113,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except BrokenPipeError:
         sys.stderr.close()
         code = 0
+    except OSError as error:
+        if error.errno not in MACHINE_ERRORS:
+            raise
+        code = _machine_failed(error)
     sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -123,6 +128,28 @@ def keep_to_one_thread() -> None:
     """
     if THREADS not in os.environ:
         os.putenv(THREADS, "1")
+
+
+MACHINE_ERRORS = {
+    errno.ENOSPC: "free disk space",
+    errno.EDQUOT: "free disk space, or raise your quota",
+    errno.EIO: "check the disk",
+    errno.EROFS: "make the file system writable",
+    errno.EMFILE: "raise the limit of open files (ulimit -n)",
+    errno.ENFILE: "close programs with many open files",
+    errno.ENOMEM: "free memory",
+}
+"""Errors of the machine, not of perftrail, with their remedy. Any command may meet them at any file."""
+
+
+def _machine_failed(error: OSError) -> int:
+    from perftrail.model.wording import escaped
+
+    where = f"{os.fsdecode(error.filename)}: " if error.filename else ""
+    remedy = MACHINE_ERRORS[error.errno or 0]
+    text = f"{where}{error.strerror}; {remedy}, then repeat the command: everything that was stored is kept"
+    click.echo(escaped(text, longest=None), err=True)
+    return 1
 
 
 def _interrupted() -> int:
