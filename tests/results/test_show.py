@@ -21,6 +21,7 @@ from perftrail.present.growth import print_growth
 from perftrail.present.report.gathered import gather
 from perftrail.present.report.report import make_report
 from perftrail.present.scaling import print_scalings
+from perftrail.present.tables import print_rows
 from perftrail.results.changes import FEW, revisions_to_describe
 from perftrail.results.growth import growth_along
 from perftrail.results.scaling import processors
@@ -28,7 +29,7 @@ from perftrail.results.selection import Selection
 from perftrail.results.show import show
 from perftrail.stats.growth import Order
 from perftrail.verbs.run import Run
-from tests.fakes.subject_builder import FakeSource, FakeStarter
+from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter
 from tests.measure.fake_session import MACHINE, a_session, a_study, drain
 
 if TYPE_CHECKING:
@@ -226,3 +227,28 @@ def test_the_metrics_that_find_searches_are_shown(tmp_path: Path) -> None:
     assert {row.metric for row in show(session).rows} == {"cpu", "peak_memory"}
     assert {row.metric for row in show(session, metrics=["wall"]).rows} == {"wall"}
     assert {row.metric for row in gather(session, tmp_path).rows} >= {"cpu", "peak_memory"}
+
+
+def test_json_has_the_messages_and_marks_of_equal_builds_that_the_table_has(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = FakeSource(3, same_as={"r1": "r0"})
+    session = a_session(
+        a_study(measure=MeasurePolicy(invocations=Invocations(least=3, most=3), warmups=0)),
+        tmp_path,
+        source=source,
+        starter=FakeStarter(seconds=lambda _: 0.1),
+        builder=FakeBuilder(source),
+    )
+    drain(Run(session, Selection()).events())
+    shown = show(session)
+    rows = shown.as_json()
+    assert {(row["revision"], row["message"], row["same_build_as"]) for row in rows} == {
+        ("r0", "change 0", None),
+        ("r1", "change 1", "r0"),
+        ("r2", "change 2", None),
+    }
+    print_rows(shown.rows)
+    told = capsys.readouterr().out
+    assert "same build as r0" in told
+    assert all(row["message"] in told for row in rows)

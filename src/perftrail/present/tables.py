@@ -22,6 +22,7 @@ from perftrail.present.report.words import correlation_words, row_value, size_wo
 from perftrail.present.sentence import headline_of, revision_name, stored_answers
 from perftrail.present.speech import effect_words, interval_words, sentence, step_words
 from perftrail.results.claims import ClaimVerdict
+from perftrail.results.show import equal_builds
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -163,7 +164,7 @@ NARROWEST = 24
 
 def _print_history(rows: Sequence[Row], chosen: Sequence[Row | int]) -> None:
     """Print the chosen rows: each revision's message in the last column, on a narrow terminal above its rows."""
-    console, equal = output(), _equal_builds(rows)
+    console, equal = output(), equal_builds(rows)
     texts = {id(row): _row_texts(row, equal.get(id(row))) for row in rows}
     names = ("revision", "variant", "benchmark", "point", "metric", "median [95 % interval]", "n", "notes")
     shown = [name for name in names if _needed(name, texts.values())]
@@ -234,22 +235,6 @@ def _print_below_messages(
             part.add_row("", *(Text(texts[id(each)][name]) for name in shown))
     if part.row_count:
         console.print(part)
-
-
-def _equal_builds(rows: Sequence[Row]) -> dict[int, Revision]:
-    """Return, for each row by its id, the first of the neighbouring revisions with the same build, if it is another.
-
-    Neighbours are the measured revisions before and after in the row's series.
-    """
-    first: dict[tuple[str, SeriesKey], Row] = {}
-    found: dict[int, Revision] = {}
-    for row in rows:
-        before = first.get(_series(row))
-        if before is not None and row.runnables and before.runnables == row.runnables:
-            found[id(row)] = before.subject.revision
-        else:
-            first[_series(row)] = row
-    return found
 
 
 def print_notes(notes: Sequence[str]) -> None:

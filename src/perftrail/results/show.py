@@ -37,6 +37,10 @@ class RankedChangeJson(HistoryChangeJson):
 class ShownRowJson(RowJson, PinsJson):
     """A row, with the change and the fits that belong to it."""
 
+    message: Annotated[str, "the first line of the revision's message"]
+    same_build_as: Annotated[
+        str | None, "the first of the neighbouring revisions with the same build, whose samples these are"
+    ]
     change: RankedChangeJson | None
     correlation: Annotated[ValueWithIntervalJson | None, "of neighbouring samples"]
     growth: list[GrowthAtRowJson]
@@ -116,10 +120,13 @@ class Shown:
         }
         shifted = {shift.row: shift.as_json() for shift in self.by_benchmark}
         scaled = {each.row_key: each for each in thread_scalings(self.view, measured=self.measured).found}
+        equal = equal_builds(self.rows)
         return [
             {
                 **row.as_json(),
                 **self.pins.as_json(),
+                "message": row.subject.revision.summary,
+                "same_build_as": first.id if (first := equal.get(id(row))) is not None else None,
                 "change": begun.get(row),
                 "correlation": alike.get(row),
                 "growth": self.growths.as_json(row),
@@ -130,6 +137,23 @@ class Shown:
             }
             for row in self.rows
         ]
+
+
+def equal_builds(rows: Sequence[Row]) -> dict[int, Revision]:
+    """Return, for each row by its id, the first of the neighbouring revisions with the same build, if it is another.
+
+    Neighbours are the measured revisions before and after in the row's series: a metric of a variant at a point.
+    """
+    first: dict[tuple[object, ...], Row] = {}
+    found: dict[int, Revision] = {}
+    for row in rows:
+        series = (row.subject.variant, row.benchmark, row.point, row.metric)
+        before = first.get(series)
+        if before is not None and row.runnables and before.runnables == row.runnables:
+            found[id(row)] = before.subject.revision
+        else:
+            first[series] = row
+    return found
 
 
 @gc_disabled()
