@@ -33,6 +33,7 @@ from perftrail.present.gate import (
     to_plain,
 )
 from perftrail.present.gate_output import print_gate
+from perftrail.present.report.comparisons import compared_sections
 from perftrail.results.gate import (
     ComparedMetric,
     FailedSide,
@@ -526,3 +527,13 @@ def test_markdown_has_the_next_command() -> None:
     assert "Next: find the culprit:" in text
     assert "perftrail find --range aaaaaaaaaa..bbbbbbbbbb" in text
     assert "--max-pairs 80" in to_markdown(gate(noisy(0.0404)))
+
+
+def test_intervals_state_their_confidence(capsys: pytest.CaptureFixture[str]) -> None:
+    """A report also has 95 % intervals of the same change from other samples."""
+    found = gate(row(1.2, Verdict.SLOWER), confidence=0.95)
+    print_gate(found)
+    assert "change [95 % interval]" in capsys.readouterr().out
+    assert "change [95 % interval]" in to_markdown(found).replace("\\", "")
+    [section] = compared_sections([found])
+    assert "change [95 % interval]" in section.tables[0].head

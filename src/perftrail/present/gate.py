@@ -129,6 +129,11 @@ def _size(found: Comparison, ratio: float) -> str:
     return _signed((ratio - 1.0) * 100.0, min(2, decimals(value, low, high)))
 
 
+def change_title(gate: Gate) -> str:
+    """Return the title of a column of changes, with the confidence of all its intervals together."""
+    return f"change [{percent(gate.confidence)} interval]"
+
+
 def levels_words(row: Row) -> tuple[str, str]:
     """Return the levels of base and head with their unit, with the digits that agree with the printed change."""
     unit, found = row.metric.unit, row.comparison
@@ -393,7 +398,6 @@ def _builds_or_layouts(gate: Gate) -> Iterator[str]:
 SIGNS = {Verdict.SLOWER: "🔴", Verdict.FASTER: "🟢", Verdict.UNCLEAR: "⚪", Verdict.SAME: "⚫"}
 """Signs, always printed together with the verdict's word."""
 
-HEAD = ("", "metric", "base", "head", "change", "chart", "verdict")
 MOST_ROWS, MOST_FOLDED = 100, 60
 """Maximum number of changed rows, and of folded rows of each verdict. A comment can have 65,536 letters."""
 
@@ -450,7 +454,8 @@ def _rows(gate: Gate) -> Iterator[str]:
 
 def _table(gate: Gate, rows: Sequence[Row], ends: float, *, left: int) -> Iterator[str]:
     yield ""
-    yield f"| {' | '.join(HEAD)} |"
+    head = ("", "metric", "base", "head", change_title(gate), "chart", "verdict")
+    yield f"| {' | '.join(map(inert, head))} |"
     yield "| --- | :--- | ---: | ---: | :--- | :---: | :--- |"
     for row in rows:
         cells = (

@@ -19,6 +19,7 @@ from perftrail.model.wording import counted, escaped
 from perftrail.present.console import output, plain_table
 from perftrail.present.failures import failure_words
 from perftrail.present.gate import (
+    change_title,
     effect,
     effort,
     headline,
@@ -218,6 +219,10 @@ MOST_COMPARISONS = 5
 def print_comparisons(comparisons: Sequence[Gate]) -> None:
     """Print the answer of each of the latest stored comparisons in a line."""
     console = output()
+    if comparisons:
+        console.print(
+            Text("\nComparisons in interleaved pairs, with intervals that hold together:", style="bold")
+        )
     for gate in comparisons[:MOST_COMPARISONS]:
         ends = f"{escaped(gate.head.short)} compared with {escaped(gate.base.short)}"
         console.print(Text(f"{ends}: {escaped(headline(gate), longest=LONGEST)}"))
@@ -227,7 +232,7 @@ def print_comparisons(comparisons: Sequence[Gate]) -> None:
 
 
 def _table(gate: Gate) -> Table:
-    table = plain_table(("metric", "base", "head", "change", "", "verdict"), right=("base", "head"))
+    table = plain_table(("metric", "base", "head", change_title(gate), "", "verdict"), right=("base", "head"))
     ends = reach(gate)
     for row in gate.rows:
         style = STYLES[row.verdict]

@@ -10,6 +10,7 @@ from perftrail.charts.comparison import Against, against
 from perftrail.charts.frame import Palette
 from perftrail.model.wording import escaped
 from perftrail.present.gate import (
+    change_title,
     effect,
     effort,
     headline,
@@ -89,7 +90,7 @@ def compared_sections(comparisons: Sequence[Gate]) -> Iterator[Section]:
             tables=(
                 Table(
                     name=f"compared-{number}",
-                    head=("metric", "base", "head", "change", "pairs", "verdict"),
+                    head=("metric", "base", "head", change_title(gate), "pairs", "verdict"),
                     rows=tuple(
                         (
                             escaped(name(row)),
