@@ -7,7 +7,7 @@ from perftrail.charts.curve import CurvePoint, GivenUp, Labels, curve, speed_up
 from perftrail.charts.frame import Chart, HistoryPoint, Palette
 from perftrail.charts.heatmap import Cell, heat
 from perftrail.charts.history import Events, Gap, Mark, history
-from perftrail.charts.posterior import Believed, belief
+from perftrail.charts.posterior import BelievedStep, belief
 from perftrail.charts.samples import samples
 
 HOSTILE = "</script><img src=x onerror=alert(1)>'\"\\ {{7*7}} \u202e"
@@ -51,9 +51,9 @@ def examples() -> dict[str, Chart]:
         steps=(Mark(position=0, word="1"), Mark(position=5, word="2")),
     )
     believed = [
-        Believed(number=1, position=0, words="measured", changed=(), no_change=0.0),
-        Believed(number=2, position=5, words=HOSTILE, changed=((0, 0.0), (5, 0.98)), no_change=0.02),
-        Believed(number=3, position=3, words="m", changed=((0, 0.0), (3, 0.9), (5, 1.0)), no_change=0.0),
+        BelievedStep(number=1, position=0, words="measured", changed=(), no_change=0.0),
+        BelievedStep(number=2, position=5, words=HOSTILE, changed=((0, 0.0), (5, 0.98)), no_change=0.02),
+        BelievedStep(number=3, position=3, words="m", changed=((0, 0.0), (3, 0.9), (5, 1.0)), no_change=0.0),
     ]
     compared = [
         Against(

@@ -85,13 +85,13 @@ def test_the_dashboard_has_the_same_sentence_and_interval(study: Path) -> None:
     assert taken.page.verdict.sentence.removesuffix(".").casefold() == said.casefold()
     assert taken.gathered is not None
     old, new = (Subject(revision=each, variant="plain") for each in taken.gathered.revisions)
-    found = {each.metric: each.beside for each in compare_two(taken.gathered, taken.rows_of, old, new)}
+    found = {each.metric: each.side_by_side for each in compare_two(taken.gathered, taken.rows_of, old, new)}
     for row in stored["comparisons"]:
         if row["effect"] is None:
             continue
-        [beside] = [each for name, each in found.items() if each and row["name"] in name]
-        assert beside.comparison.effect == row["effect"]["value"]
-        assert (beside.comparison.low, beside.comparison.high) == (
+        [side_by_side] = [each for name, each in found.items() if each and row["name"] in name]
+        assert side_by_side.comparison.effect == row["effect"]["value"]
+        assert (side_by_side.comparison.low, side_by_side.comparison.high) == (
             row["effect"]["low"],
             row["effect"]["high"],
         )

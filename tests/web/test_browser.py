@@ -165,8 +165,8 @@ def test_a_person_says_what_becomes_of_a_regression(address: str, browser: Brows
         article.get_by_label("Your name").fill("Ann <b>")
         article.get_by_label("Note").fill("It is the table.")
         article.get_by_role("button", name="Save").click()
-        page.wait_for_selector(".said")
-        assert "Ann <b>" in page.inner_text(".said")
+        page.wait_for_selector(".note-text")
+        assert "Ann <b>" in page.inner_text(".note-text")
         assert page.locator("article .pill").first.inner_text() == "acknowledged"
 
 

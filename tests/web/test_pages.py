@@ -227,25 +227,25 @@ def test_no_browser_shows_a_page_with_an_older_script(client: Client) -> None:
 def test_a_study_that_can_be_read_no_more_is_shown_as_it_was_and_says_so(
     hostile: Hostile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("SHORTEST_REST_SECONDS", "REST", "TROUBLE_SECONDS", "LOOK_SECONDS"):
+    for name in ("SHORTEST_PAUSE_SECONDS", "PAUSE_FACTOR", "TROUBLE_SECONDS", "LOOK_SECONDS"):
         monkeypatch.setattr(f"perftrail.web.studies.{name}", 0.1)
     shutil.copytree(hostile.root / "beta", tmp_path / "beta")
     file = tmp_path / "beta" / "perftrail.toml"
     known, text = studyfile.load(str(file)), file.read_text()
     with served(tmp_path) as client:
         page = client.page("/s/beta").text
-        assert "cannot read the study any more" not in page
+        assert "can no longer read the study" not in page
         file.write_text(f"{text}\n<b>")
         start_again(known)
         page = until_page(
             client,
             "/s/beta",
-            said="perftrail cannot read the study any more. This page shows its last state.",
+            said="perftrail can no longer read the study. This page shows its last state.",
         )
         assert "&lt;b&gt;" in page
         assert "Content of the store" in page
         file.write_text(text)
-        until_page(client, "/s/beta", unsaid="cannot read the study any more")
+        until_page(client, "/s/beta", unsaid="can no longer read the study")
 
 
 def until_page(client: Client, path: str, *, said: str = "", unsaid: str = "\0") -> str:

@@ -150,7 +150,7 @@ def test_a_browser_that_goes_leaves_no_work_behind(here: Listening) -> None:
         assert b"x-accel-buffering: no" in told
         assert b"no-transform" in told
         assert served_study.watchers == 1
-    until(lambda: served_study.watchers == 0 and served_study._looking is None)
+    until(lambda: served_study.watchers == 0 and served_study._look_task is None)
 
 
 def test_who_asks_only_for_the_head_of_what_has_no_end_is_answered(port: int) -> None:

@@ -52,14 +52,14 @@ def against(
     reference: str,
     palette: Palette,
     dots: str = "pairs",
-    taken: str = "measured as interleaved pairs",
+    method: str = "measured as interleaved pairs",
 ) -> Chart:
     """Return the chart of each subject against the reference: 1 is equal, less is left.
 
-    The dots are ratios of `dots`; `taken` describes how these were measured.
+    `dots` names the values whose ratios are drawn as dots; `method` describes how these were measured.
     """
-    row: Spec = {"field": "row", "type": "nominal", "title": None, "sort": [each.row for each in rows]}
-    along: Spec = {
+    y_axis: Spec = {"field": "row", "type": "nominal", "title": None, "sort": [each.row for each in rows]}
+    x_axis: Spec = {
         "field": "value",
         "type": "quantitative",
         "title": f"times that of {reference}",
@@ -67,14 +67,14 @@ def against(
         "axis": {"format": ".3~g", "tickCount": 6, "labelOverlap": True},
     }
     colour = {**palette.encoding(palette.ordered(each.subject for each in rows)), "legend": None}
-    encoding: Spec = {"y": row, "x": along, "color": colour}
+    encoding: Spec = {"y": y_axis, "x": x_axis, "color": colour}
     many = any(len(each.ratios) > MOST_DOTS for each in rows)
     thinned = f" At most {MOST_DOTS} dots are drawn, evenly spaced in the order of size." if many else ""
     return Chart(
         name=name,
         title=title,
         caption=(
-            f"Dots are ratios of {dots} to {reference}, {taken}; the diamond is the effect with its "
+            f"Dots are ratios of {dots} to {reference}, {method}; the diamond is the effect with its "
             f"interval. 1 is equal.{thinned}"
         ),
         spec=drawing(
@@ -82,10 +82,10 @@ def against(
                 {
                     "data": {"values": [{"value": 1}]},
                     "mark": {"type": "rule", "color": MUTED, "strokeDash": [4, 4]},
-                    "encoding": {"x": along},
+                    "encoding": {"x": x_axis},
                 },
                 _pairs(rows, encoding),
-                *_effects(rows, encoding, low={**along, "field": "low"}),
+                *_effects(rows, encoding, low={**x_axis, "field": "low"}),
             ],
             height=STEP * len(rows),
         ),

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 POWERS = (2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 
-MOST_WORDS = 3
-"""With more given-up points, labels would overlap; then only the table and tooltips show the reasons."""
+MOST_REASONS = 3
+"""Largest number of given-up points with a label: more labels would overlap."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,9 +70,9 @@ def curve(
     )
     top = max(reached, default=1.0)
     shown = palette.ordered([*(point.subject for point in points), *(each.subject for each in given_up)])
-    along = _along([*(point.at for point in points), *(each.at for each in given_up)], labels.axis)
+    x_axis = _along([*(point.at for point in points), *(each.at for each in given_up)], labels.axis)
     values: list[Json] = [_drawn(point, measured.divisor) for point in points]
-    lost: list[Json] = [
+    missing: list[Json] = [
         {
             "at": each.at,
             "subject": each.subject,
@@ -81,13 +81,13 @@ def curve(
         }
         for each in given_up
     ]
-    layers = [*_curves(values, along, measured, palette, shown)]
-    if lost:
-        layers += _limits(lost, along, measured, palette, shown)
+    layers = [*_curves(values, x_axis, measured, palette, shown)]
+    if missing:
+        layers += _limits(missing, x_axis, measured, palette, shown)
     caption = "Medians with their 95 % intervals."
-    if lost:
-        why = "; the table says why" if len(lost) > MOST_WORDS else ""
-        caption += f" Crosses are points that were given up, at their limit{why}."
+    if missing:
+        reference_to_table = "; the table says why" if len(missing) > MOST_REASONS else ""
+        caption += f" Crosses are points that were given up, at their limit{reference_to_table}."
     return Chart(
         name=labels.name,
         title=labels.title,
@@ -100,30 +100,31 @@ def speed_up(points: Sequence[CurvePoint], *, labels: Labels, palette: Palette) 
     """Return the chart of each subject's speed-up relative to its first point, with the ideal line.
 
     The first point is the smallest positive one: zero threads have no ideal. The interval of a ratio combines the
-    farthest ends of two intervals, so it is wider than 95 %.
+    farthest ends of two 95 % intervals, so its confidence is higher.
     """
     subjects = palette.ordered(point.subject for point in points)
     ratios = [ratio for subject in subjects for ratio in _ratios(points, subject)]
     shown = palette.ordered(ratio.subject for ratio in ratios)
     xs = sorted({ratio.at for ratio in ratios})
-    along = _along(xs, labels.axis)
+    x_axis = _along(xs, labels.axis)
     ideal: list[Json] = [{"at": at, "value": at / xs[0]} for at in xs]
     measured = measured_axis(f"times as fast as at {labels.axis} = {xs[0]:g}", "", [1.0])
     line: Spec = {
         "data": {"values": ideal},
         "mark": {"type": "line", "color": MUTED, "strokeDash": [4, 4]},
-        "encoding": {"x": along, "y": {"field": "value", **measured.spec(zero=True)}},
+        "encoding": {"x": x_axis, "y": {"field": "value", **measured.spec(zero=True)}},
     }
     values: list[Json] = [_drawn(ratio, 1.0) for ratio in ratios]
     return Chart(
         name=labels.name,
         title=labels.title,
         caption=f"Dashed grey: the ideal, speed-up proportional to {labels.axis}. Bars are conservative intervals.",
-        spec=drawing([line, *_curves(values, along, measured, palette, shown, zero=True)]),
+        spec=drawing([line, *_curves(values, x_axis, measured, palette, shown, zero=True)]),
     )
 
 
 def _ratios(points: Sequence[CurvePoint], subject: str) -> list[CurvePoint]:
+    """Return the speed-up of a subject at each of its points; empty with fewer than two points."""
     counted = (point for point in points if point.subject == subject and point.at > 0)
     own = sorted(counted, key=lambda point: point.at)
     if len(own) < 2 or any(point.low <= 0.0 for point in own):
@@ -143,6 +144,7 @@ def _ratios(points: Sequence[CurvePoint], subject: str) -> list[CurvePoint]:
 
 
 def _drawn(point: CurvePoint, divisor: float) -> Spec:
+    """Return a point as a row of the chart's data."""
     return {
         "at": point.at,
         "subject": point.subject,
@@ -168,12 +170,18 @@ def _along(xs: Sequence[float], name: str) -> Spec:
 
 
 def _curves(
-    values: list[Json], along: Spec, measured: Axis, palette: Palette, shown: list[str], *, zero: bool = False
+    values: list[Json],
+    x_axis: Spec,
+    measured: Axis,
+    palette: Palette,
+    shown: list[str],
+    *,
+    zero: bool = False,
 ) -> list[Spec]:
     """Return intervals, lines and points, in the subjects' colours, dashes and shapes."""
-    height: Spec = {"field": "value", **measured.spec(zero=zero)}
+    y_axis: Spec = {"field": "value", **measured.spec(zero=zero)}
     colour = palette.encoding(shown)
-    under: list[Json] = [
+    tooltips: list[Json] = [
         tooltip("subject", "subject"),
         number("at", "at"),
         *interval("median"),
@@ -185,44 +193,46 @@ def _curves(
         {
             "data": data,
             "mark": {"type": "rule", "strokeWidth": 2, "opacity": 0.75},
-            "encoding": {"x": along, "y": bounds, "y2": {"field": "high"}, "color": colour},
+            "encoding": {"x": x_axis, "y": bounds, "y2": {"field": "high"}, "color": colour},
         },
         {
             "data": data,
             "mark": {"type": "line", "strokeWidth": 1.5},
-            "encoding": {"x": along, "y": height, "color": colour, "strokeDash": palette.dashes(shown)},
+            "encoding": {"x": x_axis, "y": y_axis, "color": colour, "strokeDash": palette.dashes(shown)},
         },
         {
             "data": data,
             "mark": {"type": "point", "filled": True, "size": 55, "opacity": 1},
             "encoding": {
-                "x": along,
-                "y": height,
+                "x": x_axis,
+                "y": y_axis,
                 "color": colour,
                 "shape": palette.shapes(shown),
-                "tooltip": under,
+                "tooltip": tooltips,
             },
         },
     ]
 
 
-def _limits(lost: list[Json], along: Spec, measured: Axis, palette: Palette, shown: list[str]) -> list[Spec]:
+def _limits(
+    missing: list[Json], x_axis: Spec, measured: Axis, palette: Palette, shown: list[str]
+) -> list[Spec]:
     encoding: Spec = {
-        "x": along,
+        "x": x_axis,
         "y": {"field": "value", **measured.spec()},
         "color": palette.encoding(shown),
     }
-    under: list[Json] = [tooltip("subject", "subject"), number("at", "at"), tooltip("why", "given up")]
+    tooltips: list[Json] = [tooltip("subject", "subject"), number("at", "at"), tooltip("why", "given up")]
     crosses: Spec = {
-        "data": {"values": lost},
+        "data": {"values": missing},
         "mark": {"type": "point", "shape": "M-1,-1L1,1M-1,1L1,-1", "size": 90, "strokeWidth": 2},
-        "encoding": {**encoding, "tooltip": under},
+        "encoding": {**encoding, "tooltip": tooltips},
     }
-    if len(lost) > MOST_WORDS:
+    if len(missing) > MOST_REASONS:
         return [crosses]
-    words: Spec = {
-        "data": {"values": lost},
+    reasons: Spec = {
+        "data": {"values": missing},
         "mark": {"type": "text", "dy": -12, "align": "center", "fontStyle": "italic", "limit": 120},
         "encoding": {**encoding, "text": {"field": "why", "type": "nominal"}},
     }
-    return [crosses, words]
+    return [crosses, reasons]

@@ -18,16 +18,16 @@ from perftrail.model.wording import scale
 
 Spec = dict[str, Json]
 Theme = Literal["light", "dark"]
-Kept = TypeVar("Kept")
+Item = TypeVar("Item")
 
 WIDTH, HEIGHT = 680, 300
-"""Size in pixels, without axes; a page replaces the width."""
+"""Default size of a chart in pixels, without axes; a page sets another width."""
 
 MOST_DOTS = 60
 """Largest number of dots of one row."""
 
 DECADES = 20.0
-"""From this ratio of the largest to the smallest value on, an axis is logarithmic."""
+"""Smallest ratio of the largest to the smallest value for a logarithmic axis."""
 
 MUTED = "#808590"
 """Colour of marks without a subject: ideal lines, limits, releases. Readable on white and on black."""
@@ -115,9 +115,10 @@ def tooltip(field: str, title: str) -> Spec:
     return {"field": field, "type": "nominal", "title": title}
 
 
-def number(field: str, title: str, form: str = "") -> Spec:
-    """Return a tooltip line with a number, in a d3 format if given."""
-    return {"field": field, "type": "quantitative", "title": title, **({"format": form} if form else {})}
+def number(field: str, title: str, number_format: str = "") -> Spec:
+    """Return a tooltip line with a number, in an optional format of d3."""
+    formatted: Spec = {"format": number_format} if number_format else {}
+    return {"field": field, "type": "quantitative", "title": title, **formatted}
 
 
 def interval(middle: str) -> list[Json]:
@@ -178,11 +179,11 @@ def config(theme: Theme) -> Spec:
     }
 
 
-def evenly(all_of: Sequence[Kept], most: int) -> Sequence[Kept]:
+def evenly(items: Sequence[Item], most: int) -> Sequence[Item]:
     """Return at most `most` items, evenly spaced, including the first and the last."""
-    if len(all_of) <= most:
-        return all_of
-    return [all_of[round(number * (len(all_of) - 1) / (most - 1))] for number in range(most)]
+    if len(items) <= most:
+        return items
+    return [items[round(number * (len(items) - 1) / (most - 1))] for number in range(most)]
 
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#808590")
@@ -197,7 +198,7 @@ DIVERGING = ("#0072B2", "#f4f4f2", "#D55E00")
 
 @dataclass(frozen=True, slots=True)
 class Palette:
-    """The subjects in their order. An unknown name uses the colour of the first."""
+    """Colours, shapes and dashes of the subjects by their order. An unknown name gets those of the first."""
 
     names: tuple[str, ...]
 
@@ -222,14 +223,14 @@ class Palette:
     def shapes(self, shown: Sequence[str]) -> Spec:
         """Return the shape channel, which also separates names of equal colour."""
         numbers = [self._number(name) for name in shown]
-        return self._second(shown, [SHAPES[(at + at // len(COLOURS)) % len(SHAPES)] for at in numbers])
+        return self._channel(shown, [SHAPES[(at + at // len(COLOURS)) % len(SHAPES)] for at in numbers])
 
     def dashes(self, shown: Sequence[str]) -> Spec:
         """Return the dash channel of lines."""
         dashes = [list(DASHES[self._number(name) % len(DASHES)]) for name in shown]
-        return self._second(shown, [*dashes])
+        return self._channel(shown, [*dashes])
 
-    def _second(self, shown: Sequence[str], chosen: list[object]) -> Spec:
+    def _channel(self, shown: Sequence[str], chosen: list[object]) -> Spec:
         channel: Spec = {
             "field": "subject",
             "type": "nominal",
@@ -251,7 +252,7 @@ MOST = 400
 class HistoryPoint:
     """A value at a position of the history, or the median and range of neighbours up to `last`.
 
-    `of` is the number of revisions. Do not modify: it is not frozen only because frozen values take longer to create.
+    `of` is the number of revisions. Do not modify a point: it is not frozen only because that would take longer.
     """
 
     position: int
@@ -280,12 +281,12 @@ def thinned(points: Sequence[HistoryPoint], most: int = MOST) -> list[HistoryPoi
     width = -(-(max(point.last for point in points) + 1) * len(subjects) // most)
     ordered = sorted(points, key=lambda point: (point.subject, point.position))
     return [
-        _together(list(group))
+        _combined(list(group))
         for _, group in groupby(ordered, key=lambda point: (point.subject, point.position // width))
     ]
 
 
-def _together(points: list[HistoryPoint]) -> HistoryPoint:
+def _combined(points: list[HistoryPoint]) -> HistoryPoint:
     first, last = points[0], points[-1]
     if first is last:
         return first

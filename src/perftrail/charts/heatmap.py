@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 STEP = 20
 STRONGEST = 2.0
-"""Ratio (or its inverse) from which a colour is full."""
+"""Smallest ratio (or its inverse) with the full colour."""
 
 MOST_ROWS = 150
 """Largest number of rows; those with the largest differences are drawn."""
@@ -30,7 +30,9 @@ Standing = Literal["differs", "same", "unclear"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """A subject's value over the reference's, with its interval; `None` if it is missing, then `why` is the reason.
+    """The ratio of a subject's value to the reference's, with its interval.
+
+    `ratio` is `None` if it is missing; `why` is then the reason.
 
     `whole`: the row summarises all rows below it.
     """
@@ -64,20 +66,20 @@ def heat(cells: Sequence[Cell], *, reference: str, name: str, left_out: int = 0)
         "y": {"field": "row", "type": "nominal", "title": None, "sort": [*rows], "axis": {"grid": False}},
     }
     known = [_values(cell, intervals=len(columns) <= FEW_COLUMNS) for cell in cells if cell.ratio is not None]
-    lost: list[Json] = [
+    missing: list[Json] = [
         {"row": cell.row, "column": cell.column, "words": cell.why or "–"}
         for cell in cells
         if cell.ratio is None
     ]
-    beyond = f" Only the table has the {left_out} rows with the smallest differences." if left_out else ""
+    omitted = f" Only the table has the {left_out} rows with the smallest differences." if left_out else ""
     return Chart(
         name=name,
         title=f"Every benchmark, times {reference}",
         caption=(
             f"Times {reference}: blue is less, red is more, full colour from half or twice on. Pale is the same. "
-            f"Cells without colour and with a question mark have no clear difference.{beyond}"
+            f"Cells without colour and with a question mark have no clear difference.{omitted}"
         ),
-        spec=drawing(_layers(known, lost, encoding), height=STEP * len(rows)),
+        spec=drawing(_layers(known, missing, encoding), height=STEP * len(rows)),
     )
 
 
@@ -100,7 +102,7 @@ def _values(cell: Cell, *, intervals: bool) -> dict[str, Json]:
     }
 
 
-def _layers(known: Sequence[dict[str, Json]], lost: list[Json], encoding: Spec) -> list[Spec]:
+def _layers(known: Sequence[dict[str, Json]], missing: list[Json], encoding: Spec) -> list[Spec]:
     """Return cells by their certainty, a line above summary rows, and text for missing cells."""
     sure: list[Json] = [each for each in known if each["standing"] != "unclear"]
     unclear: list[Json] = [each for each in known if each["standing"] == "unclear"]
@@ -120,10 +122,10 @@ def _layers(known: Sequence[dict[str, Json]], lost: list[Json], encoding: Spec) 
         *_written(sure, encoding, colour=_ON_COLOUR),
         *_written(unclear, encoding, colour={"value": MUTED}),
     ]
-    if lost:
+    if missing:
         found.append(
             {
-                "data": {"values": lost},
+                "data": {"values": missing},
                 "mark": {"type": "text", "fontStyle": "italic", "limit": 90},
                 "encoding": {**encoding, "text": {"field": "words", "type": "nominal"}},
             }
@@ -133,7 +135,7 @@ def _layers(known: Sequence[dict[str, Json]], lost: list[Json], encoding: Spec) 
 
 def _squares(values: list[Json], encoding: Spec, mark: Spec, **channels: Json) -> Spec:
     """Return a square for each cell, with its tooltip."""
-    under: list[Json] = [
+    tooltips: list[Json] = [
         tooltip("row", "benchmark"),
         tooltip("column", "subject"),
         number("ratio", "times", FOUR),
@@ -144,7 +146,7 @@ def _squares(values: list[Json], encoding: Spec, mark: Spec, **channels: Json) -
     return {
         "data": {"values": values},
         "mark": {"type": "rect", **mark},
-        "encoding": {**encoding, **channels, "tooltip": under},
+        "encoding": {**encoding, **channels, "tooltip": tooltips},
     }
 
 

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 MOST_RELEASES, LONGEST = 10, 24
 
-PLACE = "scale('x', datum.position)"
+X_PIXELS = "scale('x', datum.position)"
 """Position of a mark in the visible part of the history, in pixels from the left, as a Vega expression."""
 
-RIGHT_HALF = f"{PLACE} > width / 2"
+RIGHT_HALF = f"{X_PIXELS} > width / 2"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,7 +159,7 @@ def changes(events: Events) -> list[Spec]:
                 "align": {"expr": f"{RIGHT_HALF} ? 'right' : 'left'"},
                 "dx": {"expr": f"{RIGHT_HALF} ? -6 : 6"},
                 "dy": {"expr": "-datum.rise"},
-                "limit": {"expr": f"min(260, max({PLACE}, width - {PLACE}))"},
+                "limit": {"expr": f"min(260, max({X_PIXELS}, width - {X_PIXELS}))"},
                 "baseline": "bottom",
                 "color": FOUND,
                 "fontWeight": "bold",
@@ -180,9 +180,9 @@ LETTER, LINE, MOST_LINES = 7, 14, 3
 
 
 def label_rises(marks: Sequence[Mark], length: int) -> list[int | None]:
-    """Return how many pixels each label of a change rises, so that no two overlap; `None` for no label.
+    """Return the height of each label of a change in pixels, so that no two overlap; `None` for no label.
 
-    A label that does not fit is left out: its line still shows it under the pointer, and the table has it.
+    A label that does not fit is omitted: the tooltip of its line and the table have it.
 
     >>> label_rises([Mark(position=10, word="aaaaaaaaaa"), Mark(position=12, word="bbbbbbbbbb")], 100)
     [0, 14]
@@ -263,12 +263,12 @@ def history(points: Sequence[HistoryPoint], events: Events, *, labels: Labels, p
         *_steps(numbered, events.length, measured),
         *failed(events),
     ]
-    thin = len(drawn) < len(points)
+    is_thinned = len(drawn) < len(points)
     return Chart(
         name=labels.name,
         title=labels.title,
-        caption=_caption(events, thin=thin),
-        spec=drawing(layers, usermeta={"divisor": measured.divisor, "thinned": thin}),
+        caption=_caption(events, is_thinned=is_thinned),
+        spec=drawing(layers, usermeta={"divisor": measured.divisor, "thinned": is_thinned}),
     )
 
 
@@ -310,8 +310,8 @@ def plain(point: HistoryPoint, divisor: float) -> Spec:
 def _series(
     values: list[Json], measured: Axis, length: int, palette: Palette, shown: list[str]
 ) -> list[Spec]:
-    colour, along = palette.encoding(shown), along_axis(length)
-    under: list[Json] = [
+    colour, x_axis = palette.encoding(shown), along_axis(length)
+    tooltips: list[Json] = [
         tooltip("revision", "revision"),
         tooltip("subject", "variant"),
         *interval("median"),
@@ -322,7 +322,7 @@ def _series(
             "data": {"name": POINTS, "values": values},
             "mark": {"type": "rule", "strokeWidth": 2, "opacity": 0.6},
             "encoding": {
-                "x": along,
+                "x": x_axis,
                 "y": {"field": "low", **measured.spec()},
                 "y2": {"field": "high"},
                 "color": colour,
@@ -332,11 +332,11 @@ def _series(
             "data": {"name": POINTS},
             "mark": {"type": "point", "filled": True, "opacity": 1, "size": 40},
             "encoding": {
-                "x": along,
+                "x": x_axis,
                 "y": {"field": "value", **measured.spec()},
                 "color": colour,
                 "shape": palette.shapes(shown),
-                "tooltip": under,
+                "tooltip": tooltips,
             },
         },
     ]
@@ -381,9 +381,9 @@ def _steps(numbered: Sequence[tuple[Mark, float]], length: int, measured: Axis) 
     ]
 
 
-def _caption(events: Events, *, thin: bool) -> str:
+def _caption(events: Events, *, is_thinned: bool) -> str:
     together = "Neighbouring revisions are combined: their median, and the range of their intervals"
-    parts = [together if thin else "Medians with their 95 % intervals"]
+    parts = [together if is_thinned else "Medians with their 95 % intervals"]
     if events.changes:
         parts.append("vertical lines are changes")
     if events.releases:

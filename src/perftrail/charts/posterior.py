@@ -21,7 +21,7 @@ SHADES = ("#dce9f5", "#0b3c6f")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Believed:
+class BelievedStep:
     """A step: its position, a description, P(changed at or before) by position, and P(nothing changed).
 
     `changed` ascends in position; it is empty without a belief.
@@ -34,10 +34,10 @@ class Believed:
     no_change: float
 
 
-def belief(steps: Sequence[Believed], *, length: int, culprits: Sequence[int] = ()) -> Chart:
+def belief(steps: Sequence[BelievedStep], *, length: int, culprits: Sequence[int] = ()) -> Chart:
     """Return the chart of the belief, the first step on top."""
-    along, count = along_axis(length), max((step.number for step in steps), default=1)
-    down: Spec = {
+    x_axis, count = along_axis(length), max((step.number for step in steps), default=1)
+    y_axis: Spec = {
         "field": "step",
         "type": "quantitative",
         "title": "step of the search",
@@ -52,22 +52,22 @@ def belief(steps: Sequence[Believed], *, length: int, culprits: Sequence[int] = 
             "the change. White is unlikely."
         ),
         spec=drawing(
-            [_bands(steps, along, down), _dots(steps, along, down), *_rules(culprits, along)],
+            [_bands(steps, x_axis, y_axis), _dots(steps, x_axis, y_axis), *_rules(culprits, x_axis)],
             height=max(140, min(440, 12 * count)),
         ),
     )
 
 
-def _bands(steps: Sequence[Believed], along: Spec, down: Spec) -> Spec:
+def _bands(steps: Sequence[BelievedStep], x_axis: Spec, y_axis: Spec) -> Spec:
     """Return the ranges of each step, the darker the likelier."""
-    grey_ranges: list[Json] = [stretch for step in steps for stretch in _stretches(step)]
+    bands: list[Json] = [band for step in steps for band in _bands_of(step)]
     return {
-        "data": {"values": grey_ranges},
+        "data": {"values": bands},
         "mark": {"type": "rect"},
         "encoding": {
-            "x": along,
+            "x": x_axis,
             "x2": {"field": "end"},
-            "y": {**down, "field": "top"},
+            "y": {**y_axis, "field": "top"},
             "y2": {"field": "bottom"},
             "color": {
                 "field": "probability",
@@ -85,21 +85,21 @@ def _bands(steps: Sequence[Believed], along: Spec, down: Spec) -> Spec:
     }
 
 
-def _dots(steps: Sequence[Believed], along: Spec, down: Spec) -> Spec:
+def _dots(steps: Sequence[BelievedStep], x_axis: Spec, y_axis: Spec) -> Spec:
     """Return the measured position of each step, if any."""
-    taken: list[Json] = [
+    measured: list[Json] = [
         {"position": step.position, "step": step.number, "words": step.words}
         for step in steps
         if step.position is not None
     ]
     return {
-        "data": {"values": taken},
+        "data": {"values": measured},
         "mark": {"type": "point", "filled": True, "size": 30, "fill": "white", "stroke": MUTED, "opacity": 1},
-        "encoding": {"x": along, "y": down, "tooltip": [tooltip("words", "step")]},
+        "encoding": {"x": x_axis, "y": y_axis, "tooltip": [tooltip("words", "step")]},
     }
 
 
-def _rules(culprits: Sequence[int], along: Spec) -> list[Spec]:
+def _rules(culprits: Sequence[int], x_axis: Spec) -> list[Spec]:
     """Return a line through all steps at each culprit."""
     if not culprits:
         return []
@@ -108,13 +108,13 @@ def _rules(culprits: Sequence[int], along: Spec) -> list[Spec]:
         {
             "data": {"values": values},
             "mark": {"type": "rule", "color": FOUND, "strokeDash": [4, 3]},
-            "encoding": {"x": along},
+            "encoding": {"x": x_axis},
         }
     ]
 
 
-def _stretches(step: Believed) -> list[Spec]:
-    """Return the ranges between built revisions that may contain the change, as bands of one step."""
+def _bands_of(step: BelievedStep) -> list[Spec]:
+    """Return the bands of one step: the ranges between built revisions that may contain the change."""
     found: list[Spec] = []
     total = step.changed[-1][1] if step.changed else 0.0
     share = (1.0 - step.no_change) / total if total > 0.0 else 0.0

@@ -1,4 +1,4 @@
-"""Help of every command: what it does, its options, the common options, two examples and its documentation."""
+"""Help of every command: its purpose, its options, the common options, two examples and its documentation."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ PAGES = {
     "build": "how-to/old-revisions.md",
     "worker": "how-to/many-machines.md",
 }
-"""The page of docs/ about each command."""
+"""The page in docs/ about each command."""
 
 
 class Command(click.Command):

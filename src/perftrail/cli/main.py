@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 GROUPS = {
     "Start": {
         "init": "Write a first study of a program.",
-        "check": "Validate a study; show what it would measure, and how long that takes.",
+        "check": "Validate a study; show what it would measure, and the time.",
         "doctor": "Show what disturbs measurements on this machine; fix it temporarily.",
     },
     "Measure": {
@@ -29,14 +29,14 @@ GROUPS = {
         "run": "Build and measure everything that the plan still needs.",
         "find": "Find the revision that changed a metric.",
         "compare": "Compare two revisions in interleaved pairs; a gate for CI.",
-        "watch": "Measure new revisions as they come; notify of changes.",
+        "watch": "Measure each new revision of a branch; notify of changes.",
     },
     "Understand": {
         "show": "Show medians and changes, or the steps of a search.",
         "report": "Write a page with the answer, its charts and its evidence.",
         "serve": "Show studies in a browser, also while they are measured.",
-        "explain": "Show what differs between a revision and the one before it.",
-        "backport": "Apply a change to an old revision; measure what it gains and costs.",
+        "explain": "Show what differs between a revision and its parent.",
+        "backport": "Apply a change to an old revision; measure its gain and costs.",
     },
     "Data": {
         "export": "Write samples in the format of another tool.",
@@ -48,7 +48,7 @@ GROUPS = {
         "worker": "Build and measure for clients of a cluster.",
     },
 }
-"""Every command in its group, with its line in --help: so --help imports no command."""
+"""Every command in its group, with its line in --help. So --help imports no command."""
 
 COMMANDS = {name: line for group in GROUPS.values() for name, line in group.items()}
 
@@ -62,7 +62,7 @@ class LazyGroup(click.Group):
     """A group that imports a command's module on request."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """Return the commands in the order of a user's work."""
+        """Return the commands in the order in which users need them."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:

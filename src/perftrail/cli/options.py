@@ -143,7 +143,7 @@ def with_sandbox(study: Study, sandbox: bool | None) -> Study:
 
 
 def load_study(path: str | None, *, to_read: bool = False) -> Study:
-    """Load a study, by default the nearest one; `to_read`: only stored samples are needed."""
+    """Load a study, by default the nearest one. With `to_read`, only its stored samples are needed."""
     from perftrail import studyfile
 
     if path is None:
@@ -157,7 +157,7 @@ def load_study(path: str | None, *, to_read: bool = False) -> Study:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceOptions:
-    """Options about sources: the one whose history is used, and ``SOURCE=REVISION`` for pinned ones."""
+    """Options about sources: the source whose history is used, and ``SOURCE=REVISION`` for pinned ones."""
 
     along: str | None
     at: tuple[str, ...]
@@ -225,7 +225,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionOptions:
-    """How a command builds and measures: location of results, waiting for the lock, and what to retry.
+    """Options of a command that builds and measures: location of results, waiting for the lock, retries.
 
     `sandbox` overrides the study unless it is `None`.
     """
@@ -313,7 +313,7 @@ GRACE_SECONDS = 2.0
 
 
 class Stop:
-    """A request to stop, which remains valid even if Python loses the signal's exception in a callback."""
+    """A request to stop. It remains valid even if Python loses the signal's exception in a callback."""
 
     def __init__(self) -> None:
         self._requested = False
@@ -348,7 +348,7 @@ class Stop:
 
 @contextmanager
 def stopped_like_ctrl_c() -> Iterator[Stop]:
-    """Treat SIGTERM as Ctrl-C in the block; yield the request that it checks between its steps."""
+    """Treat SIGTERM as Ctrl-C in the block; yield the `Stop` that the block checks between its steps."""
     stop = Stop()
     with _signal_handlers(dict.fromkeys(STOP_SIGNALS, stop.handle)):
         yield stop

@@ -1,7 +1,7 @@
 """A study in Python: its tables and charts, computed when they are requested.
 
-`ShownChart` is a chart in a notebook: interactive if possible, else a still image. Samples go from the store's
-columns to an Arrow table's, all at once.
+`ShownChart` is a chart in a notebook: interactive if possible, else a static image. Samples are read from the store as
+columns, and become columns of an Arrow table without a Python object for each row.
 """
 
 from __future__ import annotations
@@ -88,19 +88,19 @@ def samples_table(
     study: Study, known: MeasuredCells, columns: SampleColumns, *, machine: str, about: Mapping[str, str]
 ) -> pa.Table:
     """Return the samples of a study's cells, by cell in the order of the history, by invocation, by metric."""
-    taken = _rows(study, known, columns)
+    selected = _rows(study, known, columns)
     arrays = {
-        **_of_cells(study, known, taken),
-        **_of_invocations(columns, pa.array(columns.invocation[taken.value])),
-        **_of_values(study, known, columns, taken),
-        "machine": _named(np.zeros(len(taken.cell), np.int32), [machine]),
+        **_of_cells(study, known, selected),
+        **_of_invocations(columns, pa.array(columns.invocation[selected.value])),
+        **_of_values(study, known, columns, selected),
+        "machine": _named(np.zeros(len(selected.cell), np.int32), [machine]),
     }
     return table(with_parameters(SAMPLES, study), arrays, study, about)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Rows:
-    """The rows of the table: the cell and the store's value of each."""
+    """The rows of the table: the index of the cell and of the stored value of each."""
 
     cell: Whole
     value: Whole
@@ -142,7 +142,7 @@ def _known_metrics(study: Study, columns: SampleColumns) -> Whole:
     return ranks
 
 
-def _of_cells(study: Study, known: MeasuredCells, taken: _Rows) -> dict[str, pa.Array]:
+def _of_cells(study: Study, known: MeasuredCells, selected: _Rows) -> dict[str, pa.Array]:
     """Return the columns that all samples of a cell share."""
     revisions = [cell.subject.revision for cell in known.cells]
     points = [point_values(study, cell.point) for cell in known.cells]
@@ -156,7 +156,7 @@ def _of_cells(study: Study, known: MeasuredCells, taken: _Rows) -> dict[str, pa.
         "runnable": known.keys,
     }
     kinds = {column.name: column.kind for column in with_parameters(SAMPLES, study)}
-    rows = pa.array(taken.cell)
+    rows = pa.array(selected.cell)
     return {name: pa.array(values, TYPES[kinds[name]]).take(rows) for name, values in by_cell.items()}
 
 
@@ -181,10 +181,10 @@ def _moments(texts: Sequence[str]) -> pa.Array:
 
 
 def _of_values(
-    study: Study, known: MeasuredCells, columns: SampleColumns, taken: _Rows
+    study: Study, known: MeasuredCells, columns: SampleColumns, selected: _Rows
 ) -> dict[str, pa.Array]:
     """Return the columns that differ for each value."""
-    metric, method = columns.metric[taken.value], columns.method[taken.value]
+    metric, method = columns.metric[selected.value], columns.method[selected.value]
     units = list(
         dict.fromkeys(unit for each in study.benchmarks.values() for unit in own_units(each).values())
     )
@@ -194,9 +194,9 @@ def _of_values(
         for id, name in columns.metrics.items():
             unit_of[number, id] = units.index(own[name]) if name in own else 0
     return {
-        "value": pa.array(columns.value[taken.value]),
+        "value": pa.array(columns.value[selected.value]),
         "metric": _listed(metric, columns.metrics),
-        "unit": _named(unit_of[_benchmarks(study, known)[taken.cell], metric], units),
+        "unit": _named(unit_of[_benchmarks(study, known)[selected.cell], metric], units),
         "method": _listed(method, columns.methods, missing=method == NO_METHOD),
     }
 
@@ -241,12 +241,12 @@ class ShownChart:
 
     @property
     def title(self) -> str:
-        """What the chart shows."""
+        """The title: what the chart shows."""
         return self.chart.title
 
     @property
     def caption(self) -> str:
-        """What its marks mean."""
+        """The caption: what the marks mean."""
         return self.chart.caption
 
     @property
@@ -256,7 +256,7 @@ class ShownChart:
 
     def svg(self) -> str:
         """The chart as SVG, on white."""
-        from perftrail.present.html_page import svg  # noqa: PLC0415 - what draws it takes 40 MB
+        from perftrail.present.html_page import svg  # noqa: PLC0415 - the drawing library takes 40 MB
 
         return svg(self._titled())
 
@@ -287,9 +287,8 @@ class ShownChart:
 class OpenedStudy:
     """A study and its results, for reading: `perftrail.open` returns one.
 
-    Every table and chart shows the present state. Nothing stays open in between, so a running measurement is not
-    disturbed, and nothing needs to be closed. The samples are those of `perftrail show`; without samples, tables
-    are empty.
+    Every table and chart shows the state of the store at the call. Each call closes the store again, so it does not
+    disturb a running measurement. The samples are those of `perftrail show`; without samples, tables are empty.
 
     Each method raises `StoreError` if the results cannot be read, and `SourceError` if there is no history.
     """
@@ -310,15 +309,15 @@ class OpenedStudy:
 
     @property
     def results(self) -> Path:
-        """The directory of its results; only builds and logs if the store is on a server."""
+        """The directory of its results. If the store is on a server, it contains only builds and logs."""
         return results_directory(self._study, self._store)
 
     def samples(self, metrics: Sequence[str] | None = None) -> pa.Table:
         """Return every sample: one row for each value of each invocation, without warm-ups.
 
         `metrics` selects by name, by default all measured metrics. Rows are in the order of the history, then by
-        benchmark, point, invocation and metric. Derived metrics have estimates, but no samples of their own. Raises
-        `UsageError` for an unknown metric.
+        benchmark, point, invocation and metric. Derived metrics have estimates, but no samples. Raises `UsageError`
+        for an unknown metric.
         """
         self._refuse_unknown(metrics)
         about = self._about("samples")
@@ -332,7 +331,7 @@ class OpenedStudy:
             )
 
     def estimates(self, metrics: Sequence[str] | None = None) -> pa.Table:
-        """Return each metric of each subject at each point: the median, its interval, and what limits it.
+        """Return the estimate of each metric of each subject at each point: the median, its interval and its flags.
 
         `metrics` selects by name, by default the declared ones, or ``wall``, and the derived ones. Rows are in the
         order of the history, then by benchmark and point, derived metrics last. Raises `UsageError` for an unknown
@@ -370,7 +369,7 @@ class OpenedStudy:
         return rows_table(COMPARISONS, self._study, comparison_rows(compared), about)
 
     def answers(self) -> pa.Table:
-        """Return what the searches of this machine found: one row for each change, in the order of the searches.
+        """Return the answers of this machine's searches: one row for each change, in the order of the searches.
 
         A search without a change, or one that has not ended, has one row.
         """
@@ -414,8 +413,8 @@ class OpenedStudy:
         if self._measured:
             found = sample_columns(self._database, view.machine.id, metrics=metrics)
             return columns_of(()) if found is None else found
-        held = view.store.outcomes(dict.fromkeys(known.keys), view.machine.id)
-        return columns_of((each for outcomes in held.values() for each in outcomes), metrics=metrics)
+        stored = view.store.outcomes(dict.fromkeys(known.keys), view.machine.id)
+        return columns_of((each for outcomes in stored.values() for each in outcomes), metrics=metrics)
 
     @property
     def _measured(self) -> bool:
@@ -437,7 +436,7 @@ class OpenedStudy:
     def _refuse_unknown(self, metrics: Sequence[str] | None) -> None:
         """Raise `UsageError` for a name that is not a metric of the study."""
         if isinstance(metrics, str):
-            raise UsageError(f"metrics={metrics!r}: give several names, [{metrics!r}] for one")
+            raise UsageError(f"metrics={metrics!r}: not a list of names; write [{metrics!r}] for one")
         known = [
             *(name for each in self._study.benchmarks.values() for name in (*each.metrics, *each.measured)),
             *self._study.derived,

@@ -1,6 +1,6 @@
 """Arrow tables of samples, estimates, changes, comparisons and answers: their columns, and their rows.
 
-Names and meanings of columns are a contract: new ones may be added at the end, none changes.
+Names and meanings of columns are a contract: new columns may be added at the end, existing ones do not change.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ KINDS: dict[Kind, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: `unit` is that of all its values, ``1`` for a ratio or share, `EACH` if rows have their own."""
+    """A column. `unit` is the unit of its values: ``1`` for a ratio or share, `EACH` if each row has another unit."""
 
     name: str
     kind: Kind
@@ -52,11 +52,11 @@ class Column:
 
 
 EACH = "each"
-"""Unit of a column whose rows have their own in the column ``unit``."""
+"""Unit of a column if the column ``unit`` has the unit of each row."""
 
 
 PARAMETERS = Column("PARAMETER…", "number", "One column for each parameter of the study's benchmarks.")
-"""Placeholder of the columns for a study's parameters: int64, double or names, as their values are."""
+"""Placeholder of the columns for a study's parameters: int64, double or names, depending on their values."""
 
 POSITION = Column(
     "position", "whole", "Position of the revision in the study's history, oldest first, from 0."
@@ -82,21 +82,21 @@ SAMPLES = (
     Column(
         "invocation",
         "whole",
-        "The number of the invocation of this runnable, from 0; equal numbers are from one round.",
+        "Number of the invocation of this runnable, from 0. Invocations with equal numbers belong to one round.",
     ),
     Column("started", "moment", "Start time of the invocation; null if the store has no valid time."),
     Column("machine", "name", "The machine of the sample."),
     Column(
         "flags",
         "names",
-        "Limits of the value: `busy`, `stolen`, `throttled`, `output-cut`…",
+        "Flags of the sample: `busy`, `stolen`, `throttled`, `output-cut`…",
     ),
     Column("quiet", "truth", "Whether the sample is not noisy; estimates prefer quiet samples."),
-    Column("method", "name", "How the value was computed, if several ways exist; else null."),
+    Column("method", "name", "Method of measurement, if several exist; else null."),
     Column(
         "runnable",
         "name",
-        "Key of the content that ran. Subjects with equal builds share it; each has a row for each sample.",
+        "Key of the runnable. Subjects with equal builds share it; each of them has a row for each sample.",
     ),
 )
 """One row for each value of each invocation."""
@@ -123,10 +123,10 @@ ESTIMATES = (
     Column(
         "noise",
         "text",
-        "Number of noisy samples, and whether they were used; empty without any.",
+        "Number of noisy samples, and whether they were used; empty without noisy samples.",
     ),
     Column("time", "moment", "Time of the revision; null if its source has none."),
-    Column("summary", "text", "The first line of its message, which is untrusted text."),
+    Column("summary", "text", "The first line of the revision's message, which is untrusted text."),
 )
 """One row for each metric of each subject at each point, as in `perftrail show`."""
 
@@ -154,7 +154,11 @@ CHANGES = (
     ),
     Column("size_in_noise_low", "number", "The lower end of the size's 95 % interval.", "1"),
     Column("size_in_noise_high", "number", "The upper end of the size's 95 % interval.", "1"),
-    Column("alert", "truth", "Whether the change is large for sure, and several builds show it."),
+    Column(
+        "alert",
+        "truth",
+        "Whether the change reaches the alert level: certainly large, and shown by several builds.",
+    ),
     Column(
         "candidates",
         "names",
@@ -181,8 +185,12 @@ COMPARISONS = (
     Column("high", "number", "The upper end of the effect's interval.", "1"),
     Column("confidence", "number", "Confidence of all intervals of the table together.", "1"),
     Column("pairs", "whole", "Number of pairs over all points."),
-    Column("verdict", "name", "`faster`, `slower`, `same` or `unclear`: smaller, larger or equal values."),
-    Column("improved", "truth", "Whether a sure difference is an improvement; null without one."),
+    Column(
+        "verdict",
+        "name",
+        "`faster`, `slower`, `same` or `unclear`. `faster` means smaller values, `slower` larger ones.",
+    ),
+    Column("improved", "truth", "Whether a certain difference is an improvement; null without one."),
     Column(
         "minimum_detectable",
         "number",
@@ -264,7 +272,7 @@ def rows_table(
 def table(
     columns: Sequence[Column], arrays: Mapping[str, pa.Array], study: Study, about: Mapping[str, str]
 ) -> pa.Table:
-    """Return a table of columns; their meanings are in the fields' metadata, `about` in the table's."""
+    """Return a table of columns. The fields' metadata has their meanings, and the table's metadata is `about`."""
     units = json.dumps(units_of(study))
     fields = [pa.field(each.name, TYPES[each.kind], metadata=_metadata(each, units)) for each in columns]
     return pa.Table.from_arrays(
@@ -273,7 +281,7 @@ def table(
 
 
 def with_parameters(columns: Sequence[Column], study: Study) -> tuple[Column, ...]:
-    """Replace the placeholder of the parameters by their columns."""
+    """Return the columns, with those of the parameters instead of their placeholder."""
     if PARAMETERS not in columns:
         return tuple(columns)
     at = columns.index(PARAMETERS)
@@ -324,13 +332,13 @@ def units_of(study: Study) -> dict[str, str]:
 
 
 def own_units(benchmark: Benchmark) -> dict[str, str]:
-    """Return the unit of each metric of a benchmark's invocations, declared ones first."""
+    """Return the unit of each metric of a benchmark without derived ones, declared metrics first."""
     known: dict[str, Metric | MeasuredMetric] = {**benchmark.metrics, **benchmark.measured}
     return {name: metric.unit for name, metric in known.items()}
 
 
 def moment(text: str) -> datetime | None:
-    """Parse a time of the store, by default in UTC; `None` for an invalid one.
+    """Parse a stored time, which is in UTC if it has no time zone; return `None` for an invalid one.
 
     >>> print(moment("2025-11-21T03:00:00+01:00"), moment("yesterday"))
     2025-11-21 02:00:00+00:00 None
@@ -351,7 +359,7 @@ def _kind(study: Study, parameter: str) -> Kind:
 
 
 def _metadata(column: Column, units: str) -> dict[str, str]:
-    """Return the metadata of a field: its meaning, and its unit, or those of every metric."""
+    """Return the metadata of a field: its meaning, and its unit or the units of all metrics."""
     data = {"meaning": column.meaning}
     if column.unit == EACH:
         return data | {"units": units}

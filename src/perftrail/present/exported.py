@@ -62,7 +62,7 @@ def deliver(
     return [{"file": str(path), "bytes": path.stat().st_size} for path in written]
 
 
-def say_left_out(form: str, metrics: Sequence[str]) -> None:
+def print_missing_metrics(form: str, metrics: Sequence[str]) -> None:
     """Print the metrics that are missing in the files of an export; nothing if there are none."""
     if names := list(dict.fromkeys(metrics)):
         click.echo(

@@ -370,7 +370,7 @@ def limits(gate: Gate) -> Iterator[str]:
         yield f"discarded and repeated because of other load: {discarded}"
     if noisy := pairs_by_metric([(name(row), row.noisy) for row in gate.rows]):
         yield f"the machine was always busy, so noisy pairs are used: {noisy}"
-    small = [row for row in gate.rows if row.verdict is Verdict.SLOWER and not gate.is_worth(row)]
+    small = [row for row in gate.rows if row.verdict is Verdict.SLOWER and not gate.reaches_threshold(row)]
     if small:
         worse, least = counted(len(small), "worse metric"), percent(gate.threshold)
         yield f"{worse} may differ by less than {least}, which does not fail the gate"

@@ -1,6 +1,6 @@
 """Find the revisions at which a metric changed, from the samples along a history.
 
-`revisions_to_describe` selects the revisions that deserve a section in a report: both ends, and culprits of searches.
+`revisions_to_describe` selects revisions for a report: both ends, and the culprits of searches.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class HistoryChanges:
 
     @property
     def alerts(self) -> tuple[HistoryChange, ...]:
-        """The changes that deserve attention."""
+        """The changes at the alert level."""
         return tuple(each for each in self.points if each.point.alert)
 
     @property

@@ -70,7 +70,7 @@ class Power:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reach:
-    """The largest value of an axis that gave a metric, and the outcome of the next larger value that was tried."""
+    """The largest value of an axis with a result, and the smallest larger value that failed, with its stage."""
 
     largest: float
     refused: float | None
@@ -108,7 +108,7 @@ class JudgementJson(EvidenceJson):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """A claim, the evidence and the verdict; `reason` says why there is no evidence."""
+    """A claim, the evidence and the verdict; `reason` explains missing evidence."""
 
     name: str
     claim: Claim
@@ -229,7 +229,7 @@ class _ClaimJudge:
         return Power(exponent=growth.exponent, values=len(curve), first=curve.xs[0], last=curve.xs[-1])
 
     def _reach(self, claim: Claim, benchmark: str, metric: str) -> Reach | str:
-        """Return the largest value that gave a metric; beyond a refused one, others may have been skipped."""
+        """Return the largest value with a result, and the smallest larger value that failed."""
         mine = self._samples(claim, claim.variant, benchmark, metric)
         reached = [_value_along(point, claim) for point, samples in mine.items() if samples.values]
         if not reached:
@@ -276,7 +276,7 @@ def verdict_of(claim: Claim, found: Evidence) -> ClaimVerdict:
         case Power(exponent=exponent):
             low, high, band = exponent.low, exponent.high, read_band(claim.exponent)
         case Reach():
-            # Without a refusal, it may reach further than the values that were tried.
+            # If no larger value failed, the reach may be larger than the values that were tried.
             low, high = found.largest, math.inf if found.refused is None else found.largest
             band = read_band(claim.reaches)
         case _:

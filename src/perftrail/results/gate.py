@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from perftrail.model.target import Target
 
 FailOn = Literal["never", "slower", "unclear", "any"]
-"""What trips the gate: nothing; a worse metric; also an unclear one; any difference."""
+"""What trips the gate: nothing; a worse metric; also an unclear metric; any verdict except same."""
 
 WORST_FIRST = (Verdict.SLOWER, Verdict.UNCLEAR, Verdict.SAME, Verdict.FASTER)
 
@@ -68,7 +68,7 @@ class ComparedMetric:
 class Row:
     """One metric at one point: its estimates at both revisions, and the comparison of head with base.
 
-    `comparison` is `None` if there is nothing to compare, and `note` says why. `one_build`: both revisions
+    `comparison` is `None` if there is nothing to compare, and `note` is the reason. `one_build`: both revisions
     have the same build, so nothing was measured. The comparison uses `pairs`. Among these, `noisy` pairs were
     used although noisy, because the machine was always noisy; `discarded` pairs were not used. `layouts` is
     the number of layouts of the pairs, 0 if both builds are compared as their recipe links them. `ratios` are
@@ -105,7 +105,7 @@ class Row:
 
     @property
     def word(self) -> str:
-        """The verdict in the words of this metric: memory is not slower, it is worse."""
+        """The verdict in words: for metrics other than time, worse or better."""
         if self.metric.unit == "s" and self.metric.better == "lower":
             return str(self.verdict)
         return {"slower": "worse", "faster": "better"}.get(str(self.verdict), str(self.verdict))
@@ -120,7 +120,7 @@ class Row:
 
     @property
     def rank(self) -> tuple[int, float]:
-        """Sort key of rows, the worst first: a sure regression before a possible one."""
+        """Sort key of rows, the worst first: a certain regression before a possible one."""
         return WORST_FIRST.index(self.verdict), -round(self.size, 9)
 
     @property
@@ -139,7 +139,7 @@ class Row:
 
     @property
     def basis(self) -> Literal["", "builds", "layouts"]:
-        """What a sure difference applies to: these two builds, or all layouts of both; empty without one."""
+        """What a certain difference applies to: these two builds, or all layouts of both; empty without one."""
         if self.verdict not in (Verdict.SLOWER, Verdict.FASTER):
             return ""
         return "layouts" if self.layouts else "builds"
@@ -171,7 +171,7 @@ def levels_of_ratio(base: Estimate, head: Estimate, *, ratio: float) -> Levels:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailedSide:
-    """A side that failed to build or to run: where, and why.
+    """A side that failed to build or to run: the location in the study, and the failure.
 
     `study_line` is the line of the study file that the failure is about: ``perftrail.toml:7 (build.steps)``.
     """
@@ -340,20 +340,21 @@ class Gate:
     threshold_source: str = "--threshold"
 
     def trips(self, row: Row) -> bool:
-        """Whether a row trips the gate: a sure difference if the lower bound of its size reaches the threshold.
+        """Whether a row trips the gate.
 
-        An unclear row trips with ``unclear`` and ``any``.
+        A certain difference trips it if the lower bound of its size reaches the threshold. An unclear row trips with
+        ``unclear`` and ``any``.
         """
-        worth = self.is_worth(row)
+        is_large = self.reaches_threshold(row)
         match self.fail_on:
             case "never":
                 return False
             case "slower":
-                return row.verdict is Verdict.SLOWER and worth
+                return row.verdict is Verdict.SLOWER and is_large
             case "unclear":
-                return row.verdict is Verdict.UNCLEAR or (row.verdict is Verdict.SLOWER and worth)
+                return row.verdict is Verdict.UNCLEAR or (row.verdict is Verdict.SLOWER and is_large)
             case "any":
-                return row.verdict is Verdict.UNCLEAR or (row.verdict is not Verdict.SAME and worth)
+                return row.verdict is Verdict.UNCLEAR or (row.verdict is not Verdict.SAME and is_large)
 
     def could_miss(self, row: Row) -> bool:
         """Whether a change as large as the threshold could be missed: the row is unclear, and its noise hides it."""
@@ -375,8 +376,8 @@ class Gate:
         ratio = math.log1p(row.comparison.minimum_detectable) / math.log1p(self.threshold)
         return max(1, math.ceil(row.pairs * (ratio**2 - 1.0)))
 
-    def is_worth(self, row: Row) -> bool:
-        """Whether a row's change is sure to reach the threshold."""
+    def reaches_threshold(self, row: Row) -> bool:
+        """Whether a row's change certainly reaches the threshold."""
         return row.least >= math.log1p(self.threshold) - EXACT
 
     @property
@@ -393,14 +394,14 @@ class Gate:
 
     @property
     def broken(self) -> tuple[FailedSide, ...]:
-        """What works at the base and not at the head: it does not build, or does not run."""
-        there = {
+        """The failures of the head that the base does not have."""
+        failed_at_base = {
             (each.variant, each.benchmark, each.point) for each in self.failed_sides if each.side == "base"
         }
         return tuple(
             each
             for each in self.failed_sides
-            if each.side == "head" and (each.variant, each.benchmark, each.point) not in there
+            if each.side == "head" and (each.variant, each.benchmark, each.point) not in failed_at_base
         )
 
     @property
@@ -501,7 +502,7 @@ def _estimate(found: Estimate | None) -> GateEstimateJson | None:
 def stored_comparisons(view: View) -> tuple[Gate, ...]:
     """Return the last comparison of each pair of revisions on this machine, the latest first.
 
-    Results that another version of perftrail stored in another form are left out: `compare` repeats them.
+    Results that another version of perftrail stored in another form are omitted; `compare` repeats them.
     """
     found: dict[tuple[str, str], Gate] = {}
     for record in reversed(view.store.comparisons()):
@@ -515,7 +516,7 @@ def stored_comparisons(view: View) -> tuple[Gate, ...]:
 def decided(
     comparisons: Sequence[Gate], base: Subject, head: Subject, *, benchmark: str, metric: str, point: Point
 ) -> Row | None:
-    """Return what the latest comparison of two subjects says about a metric at a point; `None` without one."""
+    """Return the row of a metric at a point in the latest comparison of two subjects; `None` without one."""
     if base.variant != head.variant:
         return None
     return next(

@@ -1,4 +1,4 @@
-"""Fit how metrics grow along a benchmark's numeric parameters, and find which subject wins at which values.
+"""Fit the growth of metrics along numeric parameters, and find which variant is lower at which values.
 
 `GrowthSeries` is one curve; `as_json` returns it as plain data.
 """
@@ -179,7 +179,7 @@ def _over_time(found: OverTime) -> OverTimeJson:
 
 
 def compared_variants_json(variants: ComparedVariants) -> ComparedVariantsJson:
-    """Return where each of two curves is lower and where they cross, as `show --json` prints it with the first."""
+    """Return the ranges in which each curve is lower, and the crossings, as `show --json` prints them."""
     names = [each.subject.variant for each in (variants.first, variants.second)]
     return {
         "variant": names[1],
@@ -203,7 +203,7 @@ LEAST_VALUES = 4
 """An axis needs at least this number of values to show growth."""
 
 DURATIONS = ("seconds", "minutes", "duration", "iterations", "rounds", "repetitions", "repeats")
-"""Axes along which only the time grows, not the size of a request: memory that grows along them is a leak."""
+"""Axes that only make a program run longer: memory that grows along them is a leak."""
 
 MEMORY = "peak_memory"
 INSTRUCTIONS = "instructions"
@@ -256,7 +256,7 @@ class GrowthSeries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedVariants:
-    """Two curves of one metric along one axis, and which is lower where."""
+    """Two curves of one metric along one axis, and the parts of the axis in which each is lower."""
 
     first: GrowthSeries
     second: GrowthSeries
@@ -281,7 +281,9 @@ class Growths:
         return [
             {
                 **each.as_json(),
-                "against": [compared_variants_json(those) for those in self.variants if those.first is each],
+                "against": [
+                    compared_variants_json(variants) for variants in self.variants if variants.first is each
+                ],
             }
             for each in self.at(row)
         ]
@@ -309,8 +311,8 @@ def growth_along(
     largest_rows = {(row.subject, row.benchmark, row.point): row for row in reversed(found)}
     groups = [
         (axis, group)
-        for name, its in axes.items()
-        for axis in its
+        for name, benchmark_axes in axes.items()
+        for axis in benchmark_axes
         for group in _groups([row for row in (*found, *extra) if row.benchmark == name], axis)
         if _is_curve(axis, group)
     ]
@@ -322,7 +324,7 @@ def growth_along(
         {_curve_key(*each): each[1][0].subject.revision for each in groups},
     )
     curves = [
-        _along(view.study.benchmarks[group[0].benchmark], axis, group, largest_rows)
+        _growth_series(view.study.benchmarks[group[0].benchmark], axis, group, largest_rows)
         for axis, group in groups
         if group[0].subject.revision.id in ids or group[0].subject.revision == lasts[_curve_key(axis, group)]
     ]
@@ -383,12 +385,12 @@ def _curve_key(axis: str, group: Sequence[Row]) -> tuple[str, str, Point, str]:
 
 
 def _is_curve(axis: str, group: Sequence[Row]) -> bool:
-    """Whether rows that differ only in an axis form a curve; along threads, only memory does (see `scaling`)."""
+    """Whether rows that differ only in an axis form a curve. Along threads, only memory does (see `scaling`)."""
     measured = {float(row.point[axis]) for row in group if row.values}
     return len(measured) > 1 and (axis not in THREAD_AXES or group[0].unit == "B")
 
 
-def _along(
+def _growth_series(
     benchmark: Benchmark,
     axis: str,
     group: Sequence[Row],
@@ -466,8 +468,8 @@ def _compared_variants(curves: Sequence[GrowthSeries]) -> Iterable[ComparedVaria
         by_key.setdefault((each.largest.benchmark, each.axis, each.fixed, each.metric), []).append(each)
     for group in by_key.values():
         last = group[-1].subject.revision
-        beside = [each for each in group if each.subject.revision == last][:MOST_COMPARED]
-        for first, second in combinations(beside, 2):
+        of_last_revision = [each for each in group if each.subject.revision == last][:MOST_COMPARED]
+        for first, second in combinations(of_last_revision, 2):
             comparison = crossings(first.curve, second.curve)
             if comparison is not None:
                 yield ComparedVariants(first=first, second=second, comparison=comparison)

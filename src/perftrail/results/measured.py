@@ -1,7 +1,7 @@
 """Find the measured cells of a study in its store, and read their samples once.
 
-Nothing is built, and nothing but the store is needed: not the builds, the compiler or the source. A cell whose
-samples the present study would take again is `outdated`. `gc_disabled` and `gc_limited` limit the garbage collector,
+This needs only the store: no builds, no compiler and no source. A cell that the present study would measure again is
+`outdated`. `gc_disabled` and `gc_limited` limit the garbage collector,
 which otherwise takes a third of the time.
 """
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 def outdated(view: View, cell: Cell, origin: Origin | None) -> str:
     """Return why the present study would measure a cell again; empty if it would not, or if that is unknown.
 
-    Samples of another machine are compared by their recipe only: its tools are its own.
+    Samples of another machine are compared only by their recipe, because that machine has other tools.
     """
     if view.inputs is None:
         return ""
@@ -54,7 +54,7 @@ def outdated(view: View, cell: Cell, origin: Origin | None) -> str:
 
 
 def _other_tools(then: Sequence[str], now: Sequence[str]) -> bool:
-    """Whether a tool changed; a tool that is missing now is no change, because nothing can be built here."""
+    """Whether a tool changed. A missing tool is not a change, because nothing is built."""
     here = [tool for tool in now if not tool.endswith(MISSING_TOOL)]
     known = {tool.partition(":")[0] for tool in here}
     return here != [tool for tool in then if tool.partition(":")[0] in known]
@@ -63,7 +63,7 @@ def _other_tools(then: Sequence[str], now: Sequence[str]) -> bool:
 class MeasuredHere:
     """The measured cells of a study, in the order of `history`, each with the key of its runnable.
 
-    If a cell has several runnables, the last one that the present study would run counts, else the last one.
+    If a cell has several runnables, the last one that the present study would run counts, else the last of all.
     Runnables that did not run on this machine count only if none did. `outdated` maps a cell to the reason
     why the study would measure it again. `replaced` counts cells that also have samples of another recipe or
     toolchain, which are not shown.
@@ -94,22 +94,22 @@ class MeasuredHere:
             if subject.variant not in alike:
                 alike[subject.variant] = cells(self._view.study, subject)
             for cell in alike[subject.variant]:
-                there = found.get((subject.revision.id, subject.variant, cell.benchmark, cell.point))
-                if there:
-                    yield Cell(subject=subject, benchmark=cell.benchmark, point=cell.point), there
+                runnables = found.get((subject.revision.id, subject.variant, cell.benchmark, cell.point))
+                if runnables:
+                    yield Cell(subject=subject, benchmark=cell.benchmark, point=cell.point), runnables
 
     def _chosen(self, stored: Iterator[tuple[Cell, list[Runnable]]]) -> Iterator[tuple[Cell, str]]:
         every = list(stored)
-        several = {each.key for _, there in every if len(there) > 1 for each in there}
+        several = {each.key for _, runnables in every if len(runnables) > 1 for each in runnables}
         ran = self._view.store.ran(several, self._view.machine.id)
-        for cell, there in every:
-            usable = [each for each in there if each.key in ran] or there
+        for cell, runnables in every:
+            usable = [each for each in runnables if each.key in ran] or runnables
             why = {each.key: outdated(self._view, cell, each.origin) for each in usable}
             chosen = next((each.key for each in reversed(usable) if not why[each.key]), usable[-1].key)
             if why[chosen]:
                 self.outdated[cell] = why[chosen]
                 self._origins[cell] = next(each.origin for each in usable if each.key == chosen)
-            self.replaced += len({each.key for each in there if each.key in ran}) > 1
+            self.replaced += len({each.key for each in runnables if each.key in ran}) > 1
             yield cell, chosen
 
     @cached_property
@@ -130,7 +130,7 @@ class MeasuredHere:
         )
 
     def outdated_of(self, wanted: Callable[[Cell], bool]) -> Iterator[Outdated]:
-        """Yield an event if wanted cells have samples that the present study would take again."""
+        """Yield an event if the present study would measure wanted cells again."""
         if differences := self.differences(wanted):
             yield Outdated(differences=differences, every=sum(wanted(cell) for cell, _ in self.cells))
 
@@ -154,14 +154,14 @@ class MeasuredHere:
         """Return samples of several benchmarks, each with at least its metrics, in as few queries as possible."""
         asked: dict[frozenset[str], list[str]] = {}
         for name, metrics in wanted.items():
-            lacking = frozenset(metrics) - self._metrics.get(name, frozenset())
-            if lacking or name not in self._metrics:
-                asked.setdefault(lacking, []).append(name)
-        for lacking, names in asked.items():
+            missing = frozenset(metrics) - self._metrics.get(name, frozenset())
+            if missing or name not in self._metrics:
+                asked.setdefault(missing, []).append(name)
+        for missing, names in asked.items():
             keys = {key for name in names for _, key in self.of(name)}
-            self._add(self._view.store.samples(keys, self._view.machine.id, lacking))
+            self._add(self._view.store.samples(keys, self._view.machine.id, missing))
             for name in names:
-                self._metrics[name] = lacking | self._metrics.get(name, frozenset())
+                self._metrics[name] = missing | self._metrics.get(name, frozenset())
         return self._samples
 
     def _add(self, read: Mapping[str, Samples]) -> None:
@@ -176,10 +176,10 @@ def _joined(one: Samples, other: Samples) -> Samples:
 
 
 COSTLY_SECONDS = 1.0
-"""A collection of objects made in less CPU time than this delays no other thread noticeably."""
+"""Objects that were created in less CPU time than this are few: collecting them delays no other thread noticeably."""
 
 ALL_EVERY = 100
-"""Number of costly calls before a full collection, because the cycles of each call are lost until then."""
+"""Number of costly calls before a full collection. Until then, the cycles of each call are not freed."""
 
 _NEVER = 1_000_000_000
 _costly = count(1)
@@ -187,7 +187,7 @@ _costly = count(1)
 
 @contextmanager
 def gc_disabled() -> Iterator[None]:
-    """Disable the garbage collector meanwhile; objects without cycles are still freed."""
+    """Disable the garbage collector in the block; objects without cycles are still freed."""
     before = gc.isenabled()
     gc.disable()
     try:
@@ -199,9 +199,9 @@ def gc_disabled() -> Iterator[None]:
 
 @contextmanager
 def gc_limited() -> Iterator[None]:
-    """Create long-lived values without blocking other threads in the garbage collector.
+    """Create long-lived values in the block without blocking other threads in the garbage collector.
 
-    Meanwhile only young objects are collected, and objects created here are never scanned: scanning the
+    In the block, only young objects are collected. Objects created in it are never scanned: scanning the
     values of ten million samples takes more than a second, in which no other thread runs. They are freed with
     their last reference. Only one thread may use this at a time.
     """

@@ -1,4 +1,4 @@
-"""Estimate the remaining work of a plan: cells, invocations of each, and their time."""
+"""Estimate the remaining work of a plan: the invocations of its cells, and their time."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class Span:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Left:
-    """Completed and remaining invocations, and the remaining time; `None` if nothing is known about it.
+    """Completed and remaining invocations, and the remaining time; `None` if it is unknown.
 
-    `unseen` points were not started at any revision. Their time is estimated from smaller points,
+    `unseen` is the number of points that never ran at any revision. Their time is estimated from smaller points,
     from other points of the benchmark, or from other benchmarks.
     """
 
@@ -45,7 +45,7 @@ class Left:
 
 
 class Outlook:
-    """The state of a plan's cells. Updating a cell recomputes only what it changes."""
+    """The state of a plan's cells, with running sums: an update of a cell does not compute the others again."""
 
     def __init__(self, benchmarks: Mapping[str, Benchmark]) -> None:
         self._benchmarks = benchmarks
@@ -54,33 +54,33 @@ class Outlook:
         self._left_out: set[Cell] = set()
         self._seen = _Sum()
         self._unseen: dict[CellKind, _Sum] = {}
-        self._usual = _Usual()
+        self._usual = _UsualSeconds()
 
     @property
     def left_out(self) -> AbstractSet[Cell]:
         """The cells that are not started because smaller ones reached a limit."""
         return self._left_out
 
-    def set_outcomes(self, cell: Cell, standing: RunnableOutcomes) -> None:
+    def set_outcomes(self, cell: Cell, outcomes: RunnableOutcomes) -> None:
         """Set the state of a cell, for the first time or again."""
         if cell not in self._states:
             self._siblings.setdefault((cell.subject, cell.benchmark), []).append(cell)
-        least, most = (0, 0) if cell in self._left_out else standing.left
+        least, most = (0, 0) if cell in self._left_out else outcomes.left
         state = _CellState(
-            done=standing.done,
+            done=outcomes.done,
             least=least,
             most=most,
-            seconds=standing.seconds_each or None,
-            gave_up=standing.gave_up,
+            seconds=outcomes.seconds_each or None,
+            gave_up=outcomes.gave_up,
         )
         self._change(cell, state)
 
     def has_work_left(self, cell: Cell) -> bool:
-        """Whether a cell is to be started."""
+        """Whether a cell has invocations left."""
         return self._states[cell].most > 0
 
     def give_up(self, cell: Cell) -> tuple[Cell, ...]:
-        """Skip the cells larger than one that reached a limit, where the study says so; return them."""
+        """Skip the cells larger than a cell that reached a limit, if the study has `give_up`; return them."""
         if not (self._benchmarks[cell.benchmark].give_up and self._states[cell].gave_up):
             return ()
         siblings = self._siblings[cell.subject, cell.benchmark]
@@ -100,7 +100,7 @@ class Outlook:
             done=self._seen.done,
             starts=starts,
             seconds=self._seconds(open_kinds, usual) if starts.most else Span(least=0.0, most=0.0),
-            unseen=sum(each.open for kind, each in open_kinds.items() if kind not in self._usual),
+            unseen=sum(each.unfinished for kind, each in open_kinds.items() if kind not in self._usual),
         )
 
     def _seconds(self, unseen: Mapping[CellKind, _Sum], usual: Mapping[CellKind, float]) -> Span | None:
@@ -128,7 +128,7 @@ class Outlook:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _CellState:
-    """One cell's invocations, done and left, and the seconds of one, `None` before the first."""
+    """A cell's invocations, done and left, and the seconds of one invocation, `None` before the first."""
 
     done: int
     least: int
@@ -139,10 +139,10 @@ class _CellState:
 
 @dataclass(slots=True)
 class _Sum:
-    """The invocations and the time of several cells; `open` is the number of cells with invocations left."""
+    """The invocations and the time of several cells; `unfinished` is the number of cells with invocations left."""
 
     done: int = 0
-    open: int = 0
+    unfinished: int = 0
     least: int = 0
     most: int = 0
     seconds_least: float = 0.0
@@ -151,14 +151,14 @@ class _Sum:
     def add(self, state: _CellState, times: int) -> None:
         seconds = state.seconds or 0.0
         self.done += times * state.done
-        self.open += times * (state.most > 0)
+        self.unfinished += times * (state.most > 0)
         self.least += times * state.least
         self.most += times * state.most
         self.seconds_least += times * state.least * seconds
         self.seconds_most += times * state.most * seconds
 
 
-class _Usual:
+class _UsualSeconds:
     """Usual seconds of an invocation: medians over similar cells."""
 
     def __init__(self) -> None:
@@ -175,9 +175,9 @@ class _Usual:
         del own[bisect_left(own, seconds)]
 
     def seconds(self, wanted: Iterable[CellKind]) -> Mapping[CellKind, float]:
-        """Return the usual seconds: of the cell, the longest of smaller ones, of its benchmark, or of all.
+        """Return the usual seconds of each kind: its own, the longest of smaller points, of its benchmark, or of all.
 
-        Empty if nothing was started.
+        Empty if nothing ran.
         """
         medians = {kind: own[len(own) // 2] for kind, own in self._known.items() if own}
         if not medians:

@@ -33,10 +33,10 @@ Blocks = tuple[str, ...]
 """The names of the blocks of a value's samples."""
 
 BUSY = "unclear: the machine was busy"
-"""The verdict of pairs that decide nothing, see `decides`."""
+"""The verdict of pairs that are not valid evidence, see `decides`."""
 
 ENOUGH_QUIET_PAIRS = 10
-"""At least this number of quiet pairs is used without the noisy ones; otherwise all pairs are used."""
+"""Minimum number of quiet pairs to omit the noisy ones; with fewer, all pairs are used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,7 @@ def paired(first: Mapping[Blocks, FlaggedSample], second: Mapping[Blocks, Flagge
 
 
 def usable_pairs(points: Sequence[Sequence[Pair]]) -> list[list[Pair]]:
-    """Select the quiet pairs of some points, if they are enough and every point has some; else all pairs."""
+    """Return the quiet pairs of some points if they are enough and every point has some; else all pairs."""
     quiet = [[pair for pair in pairs if pair.quiet] for pairs in points]
     enough = all(quiet) and sum(map(len, quiet)) >= ENOUGH_QUIET_PAIRS
     return quiet if enough else [list(pairs) for pairs in points]
@@ -107,7 +107,7 @@ class Shift:
 
     @property
     def verdict(self) -> Verdict:
-        """The verdict, with lower values being faster; unclear if the samples decide nothing."""
+        """The verdict; lower values are faster. Unclear if the samples are not valid evidence."""
         return self.comparison.verdict if self.decides else Verdict.UNCLEAR
 
     @property

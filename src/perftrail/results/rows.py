@@ -77,15 +77,15 @@ NOTHING = Samples()
 
 @dataclass(kw_only=True, unsafe_hash=True)
 class Row:
-    """One metric of one subject at one point: values, or none and the number of failures. Do not modify.
+    """One metric of one subject at one point: its values, or none and the number of failures.
 
-    It is not frozen only because frozen instances take longer to create, and a report has hundreds of
-    thousands.
+    Do not modify a row. It is not frozen only because frozen instances take longer to create, and a report has
+    hundreds of thousands.
 
-    `noise` says which samples were noisy, and whether they were discarded; else it is empty. `values` are
-    those that the estimate uses, and `runnables` are the keys of their runnables: neighbours with the same
-    ones share their samples. `stages` are those at which invocations failed. `outdated` says why the present
-    study would measure the cell again; else it is empty.
+    `noise` is the number of noisy samples, and whether they were discarded; else it is empty. The estimate uses
+    `values`. `runnables` are the keys of their runnables: rows with the same keys share their samples. `stages` are
+    those at which invocations failed. `outdated` is the reason why the present study would measure the cell again;
+    else it is empty.
     """
 
     subject: Subject
@@ -142,8 +142,8 @@ def rows(
     """Return every metric of every cell that was measured here, in the order of history.
 
     `metrics` selects by name; default: `shown_metrics` of each benchmark. Metrics
-    in `optional` have rows only if they have values or failures. `measured` is what was already read of the
-    study.
+    in `optional` have rows only if they have values or failures. `measured` contains the samples that were
+    already read.
     """
     known = MeasuredHere(view) if measured is None else measured
     plain = _Plain(view, known, metrics, optional)
@@ -168,7 +168,7 @@ def in_order(measured: MeasuredHere, parts: Sequence[Sequence[Row]]) -> tuple[Ro
 
 
 class _Plain:
-    """Rows of metrics that were measured; their samples are read at once."""
+    """Rows of metrics that are not derived. Their samples are read in few queries."""
 
     def __init__(
         self, view: View, measured: MeasuredHere, metrics: Sequence[str] | None, optional: Sequence[str]
@@ -219,12 +219,12 @@ def _flags(samples: Samples, metric: str) -> tuple[str, ...]:
     """Return the flags of the samples that have a value of a metric; of all samples if none has."""
     if not samples.flags:
         return ()
-    taken = samples.values.get(metric) or samples.flags
-    return tuple(sorted({flag for at, marks in samples.flags.items() if at in taken for flag in marks}))
+    with_value = samples.values.get(metric) or samples.flags
+    return tuple(sorted({flag for at, marks in samples.flags.items() if at in with_value for flag in marks}))
 
 
 def units_of(benchmark: Benchmark, metrics: Sequence[str]) -> dict[str, str]:
-    """Return the units of those of the metrics that a benchmark has."""
+    """Return the unit of each of the metrics that a benchmark has."""
     known: dict[str, Metric | MeasuredMetric] = {**benchmark.measured, **benchmark.metrics}
     return {name: known[name].unit for name in metrics if name in known}
 
@@ -243,8 +243,8 @@ def by_round(view: View, measured: MeasuredHere, row: Row) -> dict[int, FlaggedS
 def by_block(view: View, measured: MeasuredHere, row: Row) -> dict[tuple[str, ...], FlaggedSample]:
     """Return the values that are in a block, in the order of measurement, by their samples' blocks.
 
-    Values of two subjects with the same blocks ran directly one after another. Samples of a search, of
-    another run, and of versions without blocks are in no block that both subjects have.
+    Values of two subjects in the same blocks were measured directly one after another. Samples of a search, of
+    another run, and of versions without blocks are in no common block.
     """
     return {blocks: value for blocks, value in _with_blocks(view, measured, row).values() if all(blocks)}
 
@@ -256,9 +256,12 @@ def _with_blocks(
     if row.metric in view.study.derived:
         targets = derived_targets(view.study, row.metric, row.subject.variant)
         target = next(each for each in targets if each.open_point == row.point)
-        values, held = _evaluated(measured, row.subject, target), _samples_of(measured, row.subject, target)
+        values, samples_by_point = (
+            _evaluated(measured, row.subject, target),
+            _samples_of(measured, row.subject, target),
+        )
         return {
-            at: (tuple(each.blocks.get(at, "") for each in held.values()), value)
+            at: (tuple(each.blocks.get(at, "") for each in samples_by_point.values()), value)
             for at, value in values.items()
         }
     samples = measured.samples(row.benchmark, (row.metric,))
@@ -277,8 +280,8 @@ def _derived_rows(view: View, measured: MeasuredHere, metrics: Sequence[str] | N
     for name in wanted:
         for subject, keys in measured.by_subject.items():
             for target in derived_targets(view.study, name, subject.variant):
-                taken = list(_evaluated(measured, subject, target).values())
-                selected = select_samples(taken, least=view.study.measure.invocations.least)
+                values = list(_evaluated(measured, subject, target).values())
+                selected = select_samples(values, least=view.study.measure.invocations.least)
                 if selected.values:
                     yield Row(
                         subject=subject,
@@ -308,15 +311,15 @@ def _outdated(measured: MeasuredHere, subject: Subject, target: Target) -> str:
 
 def _evaluated(measured: MeasuredHere, subject: Subject, target: Target) -> dict[int, FlaggedSample]:
     """Evaluate a target for each ordinal that every point has; a flag of any point applies to the value."""
-    held = _samples_of(measured, subject, target)
-    rounds = [{at for values in each.values.values() for at in values} for each in held.values()]
+    samples_by_point = _samples_of(measured, subject, target)
+    rounds = [{at for values in each.values.values() for at in values} for each in samples_by_point.values()]
     found: dict[int, FlaggedSample] = {}
     for at in sorted(set.intersection(*rounds)):
 
         def lookup(reference: Reference, at: int = at) -> float:
-            return held[reference.point].values[reference.name][at]
+            return samples_by_point[reference.point].values[reference.name][at]
 
-        marks = dict.fromkeys(flag for each in held.values() for flag in each.flags.get(at, ()))
+        marks = dict.fromkeys(flag for each in samples_by_point.values() for flag in each.flags.get(at, ()))
         try:
             found[at] = FlaggedSample(value=evaluate(target.expression, lookup), flags=tuple(marks))
         except (ExpressionError, KeyError):

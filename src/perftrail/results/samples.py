@@ -86,7 +86,7 @@ UNKNOWN = "unknown"
 
 
 OF_COMMANDS = frozenset({"hyperfine"})
-"""Formats whose subjects are commands: alternatives at one point of time, the file's."""
+"""Formats whose subjects are commands: alternatives that were measured at the time of the file."""
 
 TABLES = frozenset({"csv", "jsonl", "parquet"})
 """Formats of perftrail's own samples, whose subjects are written as revision and variant."""
@@ -103,7 +103,7 @@ class SampleFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileValues:
-    """Values of one file from the same invocations, by metric; `methods` say where each comes from.
+    """Values of one file from the same invocations, by metric; `methods` are their origins.
 
     The first values of all metrics belong to one invocation, and so on; a metric may have fewer than others.
     """
@@ -119,7 +119,7 @@ class FileValues:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arranged:
-    """The content of other tools' files as a study; `machines` are those that the files name."""
+    """The content of other tools' files as a study; `machines` are the machines that the files name."""
 
     revisions: tuple[Revision, ...]
     variants: tuple[str, ...]
@@ -130,7 +130,7 @@ class Arranged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _StudySeries:
-    """A series with the names that the study gives it."""
+    """A series with its names in the study."""
 
     file: SampleFile
     series: Series
@@ -189,7 +189,7 @@ def arrange(files: Sequence[SampleFile]) -> Arranged:
 
 
 def _labels(files: Sequence[SampleFile]) -> dict[str, str]:
-    """Return a short name for each file: without directory and suffix, if that is still unique."""
+    """Return a short name for each file: without directory and suffix if these are unique, else the whole name."""
     names = [file.name for file in files]
     short = [PurePath(name).name.partition(".")[0] or name for name in names]
     return dict(zip(names, short if len(set(short)) == len(short) else names, strict=True))
@@ -374,7 +374,7 @@ def sample_files(location: str) -> list[Path]:
     """Return the files that a location matches, by name; numbers in names in numeric order, 9 before 10."""
     found = [path for name in glob.glob(location, recursive=True) if (path := Path(name)).is_file()]  # noqa: PTH207 - the whole path is a pattern
     if len(found) > MOST_FILES:
-        raise SourceError(f"{location}: are {len(found)} files; at most {MOST_FILES} can be read at once")
+        raise SourceError(f"{location}: matches {len(found)} files; at most {MOST_FILES} can be read at once")
     return sorted(found, key=lambda path: _natural(str(path)))
 
 
@@ -416,7 +416,7 @@ NO_RANGES = "imported revisions have no ranges; omit the range"
 
 
 class ArrangedStore(MemoryStore):
-    """A `perftrail.ports.Store` in memory whose samples were all taken on one other `machine`."""
+    """A `perftrail.ports.Store` in memory. All its samples were measured on one other `machine`."""
 
     def __init__(self, machine: Machine) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Control access: who may read a study and who may write to it, by tokens, visits, and users that a proxy names."""
+"""Access control: which clients may read and write, by tokens, visits, and users that a proxy names."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _digest(token: str) -> bytes:
 
 
 def read_tokens(file: str | None) -> Tokens | None:
-    """Return the tokens of a file, or that of `PERFTRAIL_TOKEN`; `None` without tokens.
+    """Return the tokens of a file, or the token in `PERFTRAIL_TOKEN`; `None` without tokens.
 
     Each line is ``read TOKEN`` or ``write TOKEN``; a line with only a token means write. Raises
     `UsageError` for a file that others can read, and for invalid tokens.
@@ -126,13 +126,13 @@ class Visitor:
 
     @property
     def may_write(self) -> bool:
-        """Whether they may write."""
+        """Whether the client may write."""
         return self.role == "write"
 
 
 @dataclass(slots=True)
 class Visits:
-    """Browsers that logged in, by the secret name in their cookie, with the role of their token."""
+    """Logged-in browsers, by the secret name in their cookie, with the role of their token."""
 
     _roles: dict[str, tuple[Role, float]] = field(default_factory=dict)
     _secret: bytes = field(default_factory=lambda: secrets.token_bytes(32))
@@ -155,7 +155,7 @@ class Visits:
         self._roles.pop(name, None)
 
     def form_token(self, name: str) -> str:
-        """Return the token that every form of a visit must contain; nobody else knows it."""
+        """Return the secret token that every form of a visit must contain."""
         return hmac.new(self._secret, name.encode(), hashlib.sha256).hexdigest()
 
     def is_form_token(self, name: str, token: str) -> bool:

@@ -22,8 +22,8 @@ from perftrail.present.dashboard.subjects import (
     ComparedMetricJson,
     InvocationJson,
     compare_two,
+    invocations_of,
     outcome_json,
-    starts,
 )
 from perftrail.present.html_page import Tone
 from perftrail.results.rows import RowJson, ValueWithIntervalJson
@@ -389,7 +389,7 @@ async def revision(request: Request) -> Response:
 async def samples(request: Request) -> Response:
     """Every invocation of a runnable, by machine."""
     served_study, key = served_study_of(request), request.path_params["key"]
-    found = await served_study.query(lambda store: starts(store, key))
+    found = await served_study.query(lambda store: invocations_of(store, key))
     if not found:
         raise HTTPException(404, "no invocation has this key")
     answer: list[InvocationsJson] = [

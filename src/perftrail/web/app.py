@@ -47,13 +47,13 @@ def _first(answer: Callable[[Request], Awaitable[Response]]) -> str:
 
 STUDY_API = "/api/studies/{study}"
 
-_PART = (
+_HISTORY_PART = (
     QueryParameter(name="first", summary="The first position of the part; by default 0.", kind=int),
     QueryParameter(
         name="last", summary="The last position of the part; by default the end of the history.", kind=int
     ),
 )
-_BOTH = (
+_SUBJECTS = (
     QueryParameter(
         name="a",
         summary="A revision: its id, the beginning of its id, its label, or its position as #12.",
@@ -89,7 +89,7 @@ OPERATIONS = (
         summary=_first(api.history),
         answer_type=api.HistoryJson,
         answer=api.history,
-        parameters=(*_PART, _POINTS),
+        parameters=(*_HISTORY_PART, _POINTS),
     ),
     Operation(
         path=f"{STUDY_API}/revisions/{{revision:path}}",
@@ -108,7 +108,7 @@ OPERATIONS = (
         summary=_first(api.compare),
         answer_type=api.ComparisonJson,
         answer=api.compare,
-        parameters=_BOTH,
+        parameters=_SUBJECTS,
     ),
     Operation(
         path=f"{STUDY_API}/regressions",
@@ -204,14 +204,14 @@ REQUEST_SECONDS = 10.0
 """Time for a complete request with its body, after its first byte or after the connection."""
 
 SENDING_SECONDS = 30.0
-"""Time to accept a piece of an answer; slower clients are gone or hostile."""
+"""Time for a client to accept a piece of an answer; slower clients are gone or hostile."""
 
 
 class TimeLimitedProtocol(H11Protocol):
     """uvicorn's protocol with a time limit for each whole request, however slowly it arrives.
 
     Each piece of an answer has a limit, too: otherwise a client that accepts nothing could keep a connection open
-    for ever.
+    forever.
     """
 
     seconds = REQUEST_SECONDS
@@ -303,14 +303,14 @@ MOST_CONNECTIONS = 200
 HEAD_BYTES = 16_384
 IDLE_SECONDS = 15
 LAST_SECONDS = 3
-"""Time for running answers when the server ends."""
+"""Time for unfinished answers when the server ends."""
 
 SWITCH_SECONDS = 0.0005
 """Switch interval of threads. A page needs the interpreter dozens of times, and waits this long each time."""
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine's own users reach a host.
+    """Return whether only users of this machine can reach a host.
 
     >>> is_loopback("localhost"), is_loopback("127.0.0.2"), is_loopback("0.0.0.0"), is_loopback("example.org")
     (True, True, False, False)
@@ -334,7 +334,7 @@ def bind(host: str, port: int, access: Access) -> socket.socket:
     if access.open and not is_loopback(host):
         raise UsageError(
             f"--host {host}: users of other machines would have access; control it with --token-file, "
-            "PERFTRAIL_TOKEN or --trust-header, or leave --host out"
+            "PERFTRAIL_TOKEN or --trust-header, or omit --host"
         )
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:

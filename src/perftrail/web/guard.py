@@ -1,4 +1,4 @@
-"""Check every request before the pages: its author, its origin, its rate; and set the headers that browsers obey.
+"""Check every request before the pages: its author, its origin and its rate. Set security headers for browsers.
 
 The rate limit is a bucket for each author, which refills over time.
 """
@@ -41,7 +41,7 @@ class RateLimit:
     _buckets: dict[str, tuple[float, float]] = field(default_factory=dict)
 
     def allows(self, who: str) -> bool:
-        """Count a request of an author; return whether it is within the limit."""
+        """Count a request of an author, and return whether it is within the limit."""
         at = time.monotonic()
         left, before = self._buckets.get(who, (self.burst, at))
         left = min(self.burst, left + (at - before) * self.each_second)
@@ -87,9 +87,10 @@ HEADERS = {
 
 @dataclass(slots=True)
 class Guard:
-    """Passes on permitted requests. Every answer, also a refusal, has strict headers for browsers.
+    """Middleware that passes on permitted requests. Every answer, also a refusal, has security headers for browsers.
 
-    `running` counts the unfinished requests of each client, `connections` those of each peer that is not a proxy.
+    `running` counts the unfinished requests of each client, `connections` the connections of each peer that is not a
+    proxy.
     """
 
     app: ASGIApp
@@ -115,23 +116,25 @@ class Guard:
             if not self.running[client]:
                 del self.running[client]
 
-    async def _answer(self, scope: Scope, receive: Receive, kept: Send, *, crowded: bool) -> None:
+    async def _answer(
+        self, scope: Scope, receive: Receive, send_with_headers: Send, *, crowded: bool
+    ) -> None:
         headers = Headers(scope=scope)
         if crowded:
             text = f"{MOST_EACH} requests of your address are unfinished; wait for one of them"
-            await PlainTextResponse(text, 429, {"Retry-After": "5"})(scope, receive, kept)
+            await PlainTextResponse(text, 429, {"Retry-After": "5"})(scope, receive, send_with_headers)
             return
         visitor = self._visitor(scope, headers)
         refusal = self._refusal(scope, headers, visitor)
         if refusal is not None:
-            await refusal(scope, receive, kept)
+            await refusal(scope, receive, send_with_headers)
             return
         scope.setdefault("state", {})["visitor"] = visitor
         body = await _body(receive, headers) if scope["method"] not in SAFE else b""
         if body is None:
-            await PlainTextResponse("too large, or too slow", 413)(scope, receive, kept)
+            await PlainTextResponse("too large, or too slow", 413)(scope, receive, send_with_headers)
             return
-        await self.app(scope, _replaying(body, receive), kept)
+        await self.app(scope, _replaying(body, receive), send_with_headers)
 
     def _refusal(self, scope: Scope, headers: Headers, visitor: Visitor) -> Response | None:
         """Return the refusal of a request with its reason; `None` permits it."""
@@ -173,7 +176,7 @@ class Guard:
         if self.access.tokens is not None and scheme.lower() == "bearer":
             return Visitor(role=self.access.tokens.role(token.strip()), program=True)
         users = headers.getlist(self.access.header) if self.access.header else []
-        # of two headers, the client sent one, which the proxy did not remove
+        # if there are two headers, the proxy did not remove the client's
         user = users[0].strip() if len(users) == 1 else ""
         if user and _address(scope) in self.access.proxies:
             role: Role = "write" if user in self.access.writers else "read"
@@ -182,7 +185,7 @@ class Guard:
 
 
 def _invalid(scope: Scope, reason: str) -> Response:
-    """Return the refusal of an invalid address, in the form of the API if it is one of the API's."""
+    """Return the refusal of an invalid address: JSON for the API, else plain text."""
     if str(scope["path"]).startswith("/api/"):
         return JSONResponse({"error": reason}, 400)
     return PlainTextResponse(reason, 400)
@@ -194,9 +197,9 @@ def _address(scope: Scope) -> str:
 
 
 def client_address(scope: Scope, access: Access) -> str:
-    """Return the address of a client; of one behind a trusted proxy, the address that the proxy saw.
+    """Return the address of a client; behind a trusted proxy, the address that the proxy saw.
 
-    A proxy appends it to X-Forwarded-For, so that only the last one in the last header counts.
+    A proxy appends this address to X-Forwarded-For, so only the last address in the last header counts.
     """
     peer = _address(scope)
     if peer not in access.proxies:
@@ -213,7 +216,7 @@ _VISIT = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 def _cookie(headers: Headers) -> str:
-    """Return the name of the visit; empty without a valid one. The standard library takes quadratic time."""
+    """Return the name of the visit; empty without a valid one. The standard library's parser takes quadratic time."""
     for part in headers.get("cookie", "").split(";"):
         name, _, value = part.strip().partition("=")
         if name == COOKIE:
@@ -234,7 +237,7 @@ def host_name(host: str) -> str:
 
 
 def _known_host(host: str, access: Access) -> bool:
-    """Return whether a request names this server correctly, or by an IP address: other sites can only fake names."""
+    """Return whether a request names this server by an allowed name or an IP address: only names can be faked."""
     name = host_name(host)
     if name and name in access.hosts:
         return True
@@ -246,7 +249,7 @@ def _known_host(host: str, access: Access) -> bool:
 
 
 def _cross_site(headers: Headers) -> bool:
-    """Return whether a browser says that another site's page sent the request."""
+    """Return whether a browser reports that another site's page sent the request."""
     if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
         return True
     origin = headers.get("origin")
@@ -297,13 +300,13 @@ async def _whole(receive: Receive) -> bytes | None:
 
 def _replaying(body: bytes, receive: Receive) -> Receive:
     """Return a receiver that first repeats messages, and then continues with new ones."""
-    given = False
+    was_returned = False
 
     async def replaying() -> Message:
-        nonlocal given
-        if given:
+        nonlocal was_returned
+        if was_returned:
             return await receive()
-        given = True
+        was_returned = True
         return {"type": "http.request", "body": body, "more_body": False}
 
     return replaying

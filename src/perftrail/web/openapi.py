@@ -1,4 +1,4 @@
-"""Describe the API's operations as an OpenAPI document; its schemas are those of the answers' types."""
+"""The OpenAPI document of the API's operations. It generates the schemas from the types of the answers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class ErrorJson(TypedDict):
-    """Why a request has no answer."""
+    """The reason why a request was refused."""
 
     error: str
 
@@ -33,7 +33,7 @@ class QueryParameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """An operation of the API: `answer_type` is the type of its answer, `body_type` that of its request's body."""
+    """An operation of the API. `answer_type` is the type of its answer, `body_type` the type of the request's body."""
 
     path: str
     summary: str
@@ -70,7 +70,7 @@ def document(operations: Sequence[Operation]) -> Schema:
         "info": {
             "title": "perftrail",
             "version": __version__,
-            "description": "The measurements of a study, its answers, and what runs on it now.",
+            "description": "The samples of studies, their answers, and their running commands.",
         },
         "paths": {**paths},
         "components": {

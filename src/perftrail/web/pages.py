@@ -27,9 +27,9 @@ from perftrail.present.dashboard.subjects import (
     LOG_BYTES,
     compare_two,
     comparison_chart,
+    invocations_of,
     log_of,
     log_path,
-    starts,
     units,
     value_words,
 )
@@ -68,14 +68,14 @@ if TYPE_CHECKING:
 
 
 MOST_STREAMS_EACH = 10
-"""Maximum number of live pages of one address, so that one reader cannot use all of `MOST_STREAMS`."""
+"""Maximum number of live pages of one address, so that one client cannot use all of `MOST_STREAMS`."""
 
 MOST_STREAMS = 40
-"""Maximum number of simultaneous watchers; further ones are asked to return later."""
+"""Maximum number of live pages of all addresses; further requests are refused."""
 
 
 async def studies(request: Request) -> Response:
-    """Every study of this server; the only one directly."""
+    """Every study of this server; a single study is shown directly."""
     served_studies = web(request).served_studies
     if len(served_studies) == 1:
         return RedirectResponse(f"/s/{next(iter(served_studies))}", 303)
@@ -133,7 +133,7 @@ def drawing(chart: Chart, **more: object) -> Response:
 
 
 async def events(request: Request) -> Response:
-    """Send a browser the changes of a page as they happen, part by part."""
+    """Send a browser new versions of the live part of a page, as server-sent events."""
     served_study, pages = served_study_of(request), web(request).pages
     if sum(each.watchers for each in web(request).served_studies.values()) >= MOST_STREAMS:
         raise HTTPException(503, "too many browsers watch already; try again later")
@@ -153,7 +153,7 @@ async def events(request: Request) -> Response:
                     if not has_access(request):
                         return
                     if live is None:
-                        yield ": still here\n\n"
+                        yield ": no change\n\n"
                     else:
                         yield _event("live", pages.text("live.html", {**context, "live": live}))
         finally:
@@ -346,7 +346,7 @@ async def login(request: Request) -> Response:
 
 
 async def log_in(request: Request) -> Response:
-    """Check a token, which is in the body and never in an address; start a visit for it."""
+    """Check the token in a form, and start a visit. A token in an address is ignored, because addresses are logged."""
     shared, who = web(request), visitor(request)
     if shared.access.tokens is None:
         raise HTTPException(404, "this server has no login")
@@ -384,7 +384,7 @@ def _login_page(request: Request, wrong: str, onward: str, *, status: int = 200)
 
 
 def _own_path(path: str) -> str:
-    r"""Return a path if it is of this server, else the root.
+    r"""Return a path if it belongs to this server, else the root.
 
     >>> [_own_path(path) for path in ("/s/one", "//evil.example", "/\\evil.example", "https://evil.example", "/\n/x")]
     ['/s/one', '/', '/', '/', '/']
@@ -406,7 +406,7 @@ async def failed(request: Request, error: Exception) -> Response:
 
 
 async def not_yet(request: Request, error: Exception) -> Response:
-    """Show that perftrail reads a study, and reload; or why it cannot be read."""
+    """Show that perftrail is reading a study, and reload; or show why it cannot read the study."""
     assert isinstance(error, NotYetError)
     served_study = error.served_study
     if request.url.path.startswith("/api/"):
@@ -428,9 +428,9 @@ def _error_page(request: Request, status: int, text: str) -> Response:
     )
 
 
-MOST_STARTS = 500
+MOST_INVOCATIONS = 500
 
-BESIDE = 25
+NEIGHBOURS = 25
 """Number of revisions on each side of a revision in its chart."""
 
 
@@ -440,7 +440,7 @@ async def revision(request: Request) -> Response:
     found = revision_of(request, snapshot)
     position = snapshot.gathered.positions[found.id]
     names = {series.followed: name for name, series in snapshot.histories.items()}
-    beside = snapshot.gathered.revisions
+    revisions = snapshot.gathered.revisions
     return web(request).pages.page(
         request,
         "revision.html",
@@ -448,22 +448,22 @@ async def revision(request: Request) -> Response:
         snapshot=snapshot,
         revision=found,
         position=position,
-        before=beside[position - 1] if position else None,
-        after=beside[position + 1] if position + 1 < len(beside) else None,
+        before=revisions[position - 1] if position else None,
+        after=revisions[position + 1] if position + 1 < len(revisions) else None,
         rows=snapshot.rows_of.get(found.id, ()),
         metric_of=row_metric,
         value_of=row_value,
         series_of=lambda row: names.get(snapshot.gathered.followed(row), ""),
-        around=(max(0, position - BESIDE), position + BESIDE),
+        around=(max(0, position - NEIGHBOURS), position + NEIGHBOURS),
         builds=snapshot.builds.get(found.id, ()),
-        came=_came,
+        build_outcome=_build_outcome,
         log_address=build_log_address,
         regressions=[each for each in snapshot.regressions if found in each.revisions],
         here="",
     )
 
 
-def _came(record: BuildRecord) -> str:
+def _build_outcome(record: BuildRecord) -> str:
     """Describe the outcome of a build."""
     match record.outcome:
         case Failure(stage=stage, message=message):
@@ -480,7 +480,7 @@ async def samples(request: Request) -> Response:
     """Every invocation of a runnable, by machine."""
     served_study, snapshot = served_study_of(request), await snapshot_of(request)
     key = request.path_params["key"]
-    found = await served_study.query(lambda store: starts(store, key))
+    found = await served_study.query(lambda store: invocations_of(store, key))
     if not found:
         raise HTTPException(404, "no invocation has this key")
     cells = snapshot.cells_of.get(key, ())
@@ -493,7 +493,7 @@ async def samples(request: Request) -> Response:
         key=key,
         cells=cells,
         found=found,
-        most=MOST_STARTS,
+        most=MOST_INVOCATIONS,
         log_address=log_address,
         words=lambda outcome, metric: value_words(outcome, metric, known.get(metric, "")),
         here="",
@@ -566,7 +566,7 @@ async def compare(request: Request) -> Response:
         asked={name: named(request, name) for name in ("a", "b")},
         subjects=subjects,
         found=found,
-        drawn=any(each.beside is not None for each in found),
+        drawn=any(each.side_by_side is not None for each in found),
         wrong=wrong,
         here="compare",
     )

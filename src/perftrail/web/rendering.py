@@ -1,4 +1,4 @@
-"""Render values as pages: the only place that reads templates, with escaping everywhere, and the static files."""
+"""Pages from templates, with all values escaped, and the static files."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ KEPT = "public, max-age=31536000, immutable"
 
 
 def address(name: str) -> str:
-    """Return a file's address, which changes with its content, so that no browser uses an old one."""
+    """Return a file's address. It changes with the content, so no browser uses an old file."""
     return f"/static/{name}?{_stamp(name)}"
 
 
@@ -113,7 +113,7 @@ class Pages:
 
 
 def keep_visit(request: Request, response: Response, visit: str) -> None:
-    """Set the cookie of a visit: no script can read it, and no other site's form sends it."""
+    """Set the cookie of a visit. No script can read it, and browsers do not send it with another site's form."""
     response.set_cookie(
         COOKIE,
         visit,
@@ -138,7 +138,7 @@ def environment(*, with_login: bool) -> Environment:
     made.filters["shown"] = lambda text: escaped(str(text), longest=300)
     made.filters["counted"] = counted
     made.filters["moment"] = _moment
-    made.filters["beside_id"] = _beside_id
+    made.filters["label_and_message"] = _label_and_message
     made.globals.update(
         version=__version__,
         at_once=SHOWN_ROWS,
@@ -166,8 +166,8 @@ def _moment(text: str) -> str:
         return escaped(text, longest=40)
 
 
-def _beside_id(revision: Revision) -> str:
-    """Return a revision's label and message, if they say more than its id."""
+def _label_and_message(revision: Revision) -> str:
+    """Return a revision's label and message, without those that repeat its id."""
     label = "" if revision.label in (revision.id, revision.short) else revision.label
     message = "" if revision.id in revision.summary else revision.summary
     return escaped(f"{label} {message}".strip(), longest=300)

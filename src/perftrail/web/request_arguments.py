@@ -1,4 +1,4 @@
-"""Read requests: the study, its newest snapshot, and parts, revisions and subjects from the address."""
+"""Values in the address of a request: the study, part of its history, revisions and subjects."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LONGEST = 200
 class Web:
     """State that all pages share.
 
-    `logins` limits how often somebody may try a token. `streams` counts the live pages of each address.
+    `logins` limits attempts to log in. `streams` counts the live pages of each address.
     """
 
     served_studies: Mapping[str, ServedStudy]
@@ -67,7 +67,7 @@ def visitor(request: Request) -> Visitor:
 
 
 def has_access(request: Request) -> bool:
-    """Return whether the author still has access: a visit may have ended while they watch."""
+    """Return whether the author still has access; a visit may end during a stream of events."""
     shared, who = web(request), visitor(request)
     if shared.access.tokens is None or who.program or who.name:
         return True

@@ -1,6 +1,6 @@
 """The studies of the server, with the newest snapshot of each.
 
-Snapshots are renewed in the background, and rarely if they are expensive.
+A background thread takes new snapshots, with long pauses if they are expensive.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ if TYPE_CHECKING:
 QueryResult = TypeVar("QueryResult")
 
 FIRST_WAIT_SECONDS = 0.1
-"""Time that a page waits for the first snapshot, before it says that one is being taken."""
+"""Time that a page waits for the first snapshot, before it shows that perftrail is reading the store."""
 
-REST = 19.0
+PAUSE_FACTOR = 19.0
 """Pause after a snapshot, as a multiple of its time: this machine may be the one that measures."""
 
-SHORTEST_REST_SECONDS = 2.0
+SHORTEST_PAUSE_SECONDS = 2.0
 
 TROUBLE_SECONDS = 5.0
 """Pause after a failed read; it doubles with every further failure."""
@@ -57,19 +57,19 @@ OPEN_SECONDS = 30.0
 LOOK_SECONDS = 1.0
 """Time between two checks of the store, for any number of watchers."""
 
-STILL_SECONDS = 5.0
-"""Time until an unchanged store is read again: the page also says that nothing ended for a while."""
+UNCHANGED_SECONDS = 5.0
+"""Time until an unchanged store is read again: the page also shows how long no invocation has ended."""
 
 KEEP_SECONDS = 15.0
-"""Time between two messages to a watcher, so that lost ones are noticed."""
+"""Longest time between two messages to a browser, so that it notices a lost connection."""
 
-AGED_SECONDS = 60.0
-"""Imported samples are in files without notifications: they are read again after this time."""
+IMPORTED_SECONDS = 60.0
+"""Time after which the files of imported samples are read again, because no store reports their changes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class About:
-    """A study at a glance: its question, whether it is being measured, and why it cannot be read."""
+    """Summary of a study: its question, whether it is being measured, and why it cannot be read, or empty."""
 
     title: str
     running: bool
@@ -78,7 +78,7 @@ class About:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Observation:
-    """The last observation of a study: the state of its store, and the time."""
+    """The last observation of a study, the state of its store, and the time."""
 
     seen: tuple[StoreProgress, Holder | None, str]
     at: float
@@ -86,9 +86,9 @@ class _Observation:
 
 
 class ServedStudy:
-    """A study by its file. `readers` is the executor of snapshots, one after the other for all studies.
+    """A study with its newest snapshot. The executor `readers` takes one snapshot at a time, for all studies.
 
-    `seconds` is the CPU time of the last snapshot, `trouble` why none is possible, or empty.
+    `seconds` is the CPU time of the last snapshot. `trouble` is the reason why none is possible, or empty.
     """
 
     def __init__(self, name: str, file: str, *, store: str | None, readers: Executor) -> None:
@@ -100,17 +100,17 @@ class ServedStudy:
         self._readers = readers
         self._snapshot: Snapshot | None = None
         self._task: asyncio.Task[None] | None = None
-        self._resting_until = 0.0
+        self._paused_until = 0.0
         self._changed = asyncio.Condition()
         self._watchers = 0
-        self._looking: asyncio.Task[None] | None = None
+        self._look_task: asyncio.Task[None] | None = None
         self._live: Live | None = None
-        self._looked: _Observation | None = None
-        self._asked_at = 0.0
+        self._observation: _Observation | None = None
+        self._checked_at = 0.0
         self._opening = threading.Lock()
         self._closing = ExitStack()
-        self._kept: Store | None = None
-        self._kept_until = 0.0
+        self._open_store: Store | None = None
+        self._open_until = 0.0
         self._failures = 0
         self._store_error = ""
         self._retry_at = 0.0
@@ -131,7 +131,7 @@ class ServedStudy:
         return self._watchers
 
     def about(self) -> About:
-        """Return what is known of the study without reading its store."""
+        """Return the summary of the study, from its file and the lock of its store."""
         try:
             study = studyfile.load(self.file, to_read=True)
             running = current_writer(study, store=self._store) is not None
@@ -141,23 +141,23 @@ class ServedStudy:
 
     async def snapshot(self) -> Snapshot | None:
         """Return the newest snapshot, and start another one if the store has changed; `None` before the first."""
-        rested = time.monotonic() >= max(self._resting_until, self._retry_at)
-        if self._task is None and rested and await self._moved() and self._task is None:
+        rested = time.monotonic() >= max(self._paused_until, self._retry_at)
+        if self._task is None and rested and await self._has_changed() and self._task is None:
             self._task = asyncio.create_task(self._renew())
         if self._snapshot is None and self._task is not None:
             with suppress(TimeoutError):
                 await asyncio.wait_for(asyncio.shield(self._task), FIRST_WAIT_SECONDS)
         return self._snapshot
 
-    async def _moved(self) -> bool:
+    async def _has_changed(self) -> bool:
         known = self._snapshot
         if known is None:
             return True
-        if time.monotonic() - self._asked_at < LOOK_SECONDS:
+        if time.monotonic() - self._checked_at < LOOK_SECONDS:
             return False
-        self._asked_at = time.monotonic()
+        self._checked_at = time.monotonic()
         if known.gathered.view.study.searched_source.kind == "samples":
-            return time.monotonic() - self._resting_until > AGED_SECONDS
+            return time.monotonic() - self._paused_until > IMPORTED_SECONDS
         try:
             mark: StoreProgress = await self.query(lambda store: store.progress())
         except PerftrailError as error:
@@ -175,7 +175,7 @@ class ServedStudy:
             self._snapshot, before = taken, None
             loop.run_in_executor(self._readers, free_piecewise, pieces)
             self._recovered()
-            self._resting_until = time.monotonic() + max(SHORTEST_REST_SECONDS, REST * self.seconds)
+            self._paused_until = time.monotonic() + max(SHORTEST_PAUSE_SECONDS, PAUSE_FACTOR * self.seconds)
         except PerftrailError as error:
             self._back_off(error)
         except Exception as error:
@@ -203,14 +203,14 @@ class ServedStudy:
         return taken
 
     async def query(self, read: Callable[[Store], QueryResult]) -> QueryResult:
-        """Query the store, in parallel to requests. Raises `StoreError` if it cannot be read."""
+        """Query the store in another thread. Raises `StoreError` if it cannot be read."""
         return await asyncio.to_thread(self._queried, read)
 
     def _queried(self, read: Callable[[Store], QueryResult]) -> QueryResult:
         try:
             return read(self._opened())
         except StoreError:
-            self._kept_until = 0.0  # the next query opens the store again
+            self._open_until = 0.0  # the next query opens the store again
             raise
 
     def _opened(self) -> Store:
@@ -219,19 +219,19 @@ class ServedStudy:
         if known is not None and known.gathered.view.study.searched_source.kind == "samples":
             return known.gathered.view.store
         with self._opening:
-            if self._kept is None or time.monotonic() > self._kept_until:
+            if self._open_store is None or time.monotonic() > self._open_until:
                 self.close()
                 study = (
                     studyfile.load(self.file, to_read=True) if known is None else known.gathered.view.study
                 )
-                self._kept = self._closing.enter_context(open_results(study, store=self._store))
-                in_use = bool(self._kept.machines())
-                self._kept_until = time.monotonic() + (OPEN_SECONDS if in_use else 0.0)
-            return self._kept
+                self._open_store = self._closing.enter_context(open_results(study, store=self._store))
+                in_use = bool(self._open_store.machines())
+                self._open_until = time.monotonic() + (OPEN_SECONDS if in_use else 0.0)
+            return self._open_store
 
     def close(self) -> None:
         """Close the store; the next query opens it again."""
-        self._kept = None
+        self._open_store = None
         self._closing.close()
 
     async def add(self, note: RegressionNote) -> None:
@@ -249,7 +249,7 @@ class ServedStudy:
         return results_directory(snapshot.gathered.view.study, self._store)
 
     async def live(self) -> Live | None:
-        """Observe what runs on the study; `None` before the first snapshot."""
+        """Return an observation of the running command; `None` before the first snapshot."""
         snapshot = await self.snapshot()
         if snapshot is None:
             return None
@@ -267,17 +267,17 @@ class ServedStudy:
     def _observe(self, store: Store, snapshot: Snapshot) -> Live:
         holder = current_writer(snapshot.gathered.view.study, store=self._store)
         seen = (store.progress(), holder, snapshot.taken)
-        known = self._looked
-        if known is None or known.seen != seen or time.monotonic() - known.at > STILL_SECONDS:
+        known = self._observation
+        if known is None or known.seen != seen or time.monotonic() - known.at > UNCHANGED_SECONDS:
             known = _Observation(seen=seen, at=time.monotonic(), live=observe(store, snapshot, holder))
-            self._looked = known
+            self._observation = known
         return known.live
 
     async def watch(self) -> AsyncGenerator[Live | None]:
-        """Yield what runs on the study whenever it changes, and `None` after a while without a change."""
+        """Yield an observation of the study after each change, and `None` after a while without a change."""
         self._watchers += 1
-        if self._looking is None:
-            self._looking = asyncio.create_task(self._keep_looking())
+        if self._look_task is None:
+            self._look_task = asyncio.create_task(self._keep_looking())
         known: Live | None = None
         try:
             while True:
@@ -288,7 +288,7 @@ class ServedStudy:
             self._watchers -= 1
 
     async def _other_than(self, known: Live | None) -> Live | None:
-        """Wait a while until the observation differs from the known one; return the present one."""
+        """Wait until the observation differs from the known one, for a limited time; return the present one."""
         async with self._changed:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._changed.wait_for(lambda: self._live is not known), KEEP_SECONDS)
@@ -305,7 +305,7 @@ class ServedStudy:
                             self._changed.notify_all()
                 await asyncio.sleep(LOOK_SECONDS)
         finally:
-            self._looking = None
+            self._look_task = None
             self._live = None
 
 
@@ -353,7 +353,7 @@ def _below(directory: Path, depth: int) -> Iterator[Path]:
 
 @contextmanager
 def served_studies(files: Sequence[str], *, store: str | None) -> Iterator[Mapping[str, ServedStudy]]:
-    """Yield each study by a name that is valid in an address; their executor ends with the block."""
+    """Yield each study by a name that is valid in an address. Their executor ends with the block."""
     found: dict[str, ServedStudy] = {}
     readers = ThreadPoolExecutor(1, thread_name_prefix="snapshots")
     readers.submit(import_module, "ruptures")  # takes seconds; loaded before the first snapshot

@@ -35,7 +35,7 @@ def command(quick: bool, fix: bool, as_json: bool, arguments: tuple[str, ...]) -
     """
     if arguments and not fix:
         raise UsageError(
-            "a COMMAND needs --fix, which changes settings meanwhile: perftrail doctor --fix -- COMMAND"
+            "a COMMAND needs --fix, which changes settings while it runs: perftrail doctor --fix -- COMMAND"
         )
     if arguments:
         raise click.exceptions.Exit(_run_fixed(arguments))

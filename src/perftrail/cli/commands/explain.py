@@ -1,4 +1,4 @@
-"""`perftrail explain`: differences between a revision and the one before it."""
+"""`perftrail explain`: differences between a revision and its parent."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def command(
     """
     from perftrail.formats.exports import missing_metrics, write
     from perftrail.opening import open_view
-    from perftrail.present.exported import deliver, say_left_out
+    from perftrail.present.exported import deliver, print_missing_metrics
     from perftrail.present.speech import print_source_age
     from perftrail.verbs.export import exported, with_shown_metrics
 
@@ -70,6 +70,6 @@ def command(
     written = deliver(form, files, output, quiet=as_json)
     shown = {(each.benchmark, each.metric) for each in samples}
     missing = [each.metric for each in every if (each.benchmark, each.metric) not in shown]
-    say_left_out(form, [*missing, *missing_metrics(form, samples)])
+    print_missing_metrics(form, [*missing, *missing_metrics(form, samples)])
     if as_json:
         print_json("export", {"format": form, "files": written})

@@ -1,4 +1,4 @@
-"""`perftrail find`: which revision changed a metric."""
+"""`perftrail find`: find the revision that changed a metric."""
 
 from __future__ import annotations
 

@@ -85,16 +85,16 @@ def _with_shell_values(args: list[str]) -> list[str]:
     "names",
     multiple=True,
     metavar="NAME",
-    help="Name in the results: one for all commands, or one for each.",
+    help="Name in the results: one -n for all commands, or one for each.",
 )
 @click.option("-w", "--warmup", type=int, metavar="N", help="Discard the first N runs. [default: detected]")
-@click.option("-r", "--runs", type=int, metavar="N", help="Exactly N runs of each command.")
-@click.option("-m", "--min-runs", type=int, metavar="N", help="At least N runs. [default: 10]")
-@click.option("-M", "--max-runs", type=int, metavar="N", help="At most N runs. [default: 150]")
+@click.option("-r", "--runs", type=int, metavar="N", help="Exact number of runs of each command.")
+@click.option("-m", "--min-runs", type=int, metavar="N", help="Minimum number of runs. [default: 10]")
+@click.option("-M", "--max-runs", type=int, metavar="N", help="Maximum number of runs. [default: 150]")
 @click.option(
     "--precision",
     type=FRACTION,
-    help="One command: stop when the relative half width of the interval is at most this. [default: 1%]",
+    help="One command: relative half width of the interval at which measuring stops. [default: 1%]",
 )
 @click.option(
     "--threshold",
@@ -170,7 +170,7 @@ def command(ctx: click.Context, /, *, as_json: bool, **options: object) -> None:
     """Measure one command, or compare several, without a study file.
 
     \b
-    perftrail measure -- sort words.txt           one command, word by word
+    perftrail measure -- sort words.txt           one command, after --
     perftrail measure './old 5' './new 5'         several commands, each in quotes
     perftrail measure -L n 1,2,4 './run -t {n}'   one command with several values
 
@@ -338,8 +338,8 @@ def write_exports(exports: Mapping[str, Export], found: Findings) -> None:
 def _parameters(options: Options) -> dict[str, tuple[str, ...]]:
     if options.steps and len(options.steps) != len(options.scans):
         raise UsageError(
-            f"-D is given {counted(len(options.steps), 'time')} and -P {counted(len(options.scans), 'time')}; "
-            "give one -D for each -P, or none"
+            f"-D is used {counted(len(options.steps), 'time')} and -P {counted(len(options.scans), 'time')}; "
+            "use one -D for each -P, or none"
         )
     steps = options.steps or (None,) * len(options.scans)
     parameters = [(name, values_of(text)) for name, text in options.lists]
@@ -350,7 +350,7 @@ def _parameters(options: Options) -> dict[str, tuple[str, ...]]:
     names = [name for name, _ in parameters]
     for name in names:
         if names.count(name) > 1:
-            raise UsageError(f"parameter {quoted(name)} is given twice; use one -L or -P for each parameter")
+            raise UsageError(f"parameter {quoted(name)} is set twice; use one -L or -P for each parameter")
     return dict(parameters)
 
 
@@ -448,7 +448,7 @@ def _output(target: str | None) -> str | None:
         )
     if target != "inherit":
         return target
-    # The path is of this process, not of the launcher. Each run would truncate a regular file.
+    # The path names this process, not the launcher. Each run would truncate a regular file.
     if stat.S_ISREG(os.fstat(sys.stderr.fileno()).st_mode):
         raise UsageError("--output inherit: standard error is a file; name that file instead: --output FILE")
     return f"/proc/{os.getpid()}/fd/{sys.stderr.fileno()}"

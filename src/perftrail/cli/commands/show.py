@@ -155,7 +155,7 @@ def _show_search(view: View, requested: str, *, as_json: bool) -> None:
         numbers = "the only search is 1" if len(known) == 1 else f"the searches are 1 to {len(known)}"
         raise UsageError(f"--search {requested}: no such search; {numbers}")
     record = known[number - 1]
-    taken_steps = steps(view, record)
+    search_steps = steps(view, record)
     if as_json:
         step_data: list[SearchStepJson] = [
             {
@@ -165,7 +165,7 @@ def _show_search(view: View, requested: str, *, as_json: bool) -> None:
                 "observation": s.observation,
                 "belief": s.belief,
             }
-            for s in taken_steps
+            for s in search_steps
         ]
         data: SearchStepsJson = {
             "number": number,
@@ -180,4 +180,4 @@ def _show_search(view: View, requested: str, *, as_json: bool) -> None:
     else:
         if len(known) > 1:
             print_searches(known, number)
-        print_search(record, taken_steps, view.source.history())
+        print_search(record, search_steps, view.source.history())

@@ -69,16 +69,16 @@ def copy(source: str, target: str, as_json: bool) -> None:
     """
     from perftrail.store.copying import copy_store
 
-    origin, copy_ = store_at(source), store_at(target)
+    origin, destination = store_at(source), store_at(target)
     with progress("copied") as report:
-        done = copy_store(origin.location, copy_.location, on_progress=report)
+        done = copy_store(origin.location, destination.location, on_progress=report)
     if as_json:
-        print_json("store copy", {"from": origin.shown, "to": copy_.shown, **done.as_json()})
+        print_json("store copy", {"from": origin.shown, "to": destination.shown, **done.as_json()})
     else:
-        click.echo(f"{copy_.shown}: {copied_words(done)}")
-    done.refuse_differences(copy_.shown)
+        click.echo(f"{destination.shown}: {copied_words(done)}")
+    done.refuse_differences(destination.shown)
     if not as_json:
-        click.echo(f"Next: perftrail store stats --store {copy_.word}    count its content")
+        click.echo(f"Next: perftrail store stats --store {destination.word}    count its content")
 
 
 @command.command("compact", short_help="Return unused disk space.")
@@ -86,7 +86,7 @@ def copy(source: str, target: str, as_json: bool) -> None:
 @store_option
 @json_option
 def compact(study: str | None, store: str | None, as_json: bool) -> None:
-    """Return unused disk space of a store. Other commands cannot write meanwhile; they wait."""
+    """Return unused disk space of a store to the system. Other commands wait before they write."""
     from perftrail.store.upkeep import compact as compact_store
 
     selected = selected_store(study, store)
@@ -156,7 +156,7 @@ def restore(file: Path, study: str | None, store: str | None, as_json: bool) -> 
 @store_option
 @json_option
 def forget(study: str | None, age: str, yes: bool, store: str | None, as_json: bool) -> None:
-    """Delete old samples permanently, but no builds, searches and answers.
+    """Delete old samples permanently. Builds, searches and answers stay.
 
     Without --yes, perftrail deletes nothing. The next perftrail run repeats samples that the study's plan still needs.
     """

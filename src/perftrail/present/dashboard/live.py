@@ -1,4 +1,4 @@
-"""What another process is doing to a study now, from its store."""
+"""Observe a running command of another process through the store: last invocations, progress, search."""
 
 from __future__ import annotations
 
@@ -68,9 +68,9 @@ class Progress:
             return "nothing is left to measure"
         whole = " (of the whole plan; this command covers only a part of it)" if self.partly else ""
         least = "" if self.left_least == self.left_most else f"{self.left_least:,} to "
-        starts = f"{least}{counted(self.left_most, 'invocation')}" if self.left_most else ""
+        invocations = f"{least}{counted(self.left_most, 'invocation')}" if self.left_most else ""
         builds = counted(self.builds, "build") if self.builds else ""
-        left = f"left: {' and '.join(each for each in (starts, builds) if each)}{whole}"
+        left = f"left: {' and '.join(each for each in (invocations, builds) if each)}{whole}"
         if self.seconds is None:
             return f"{left}; the remaining time is not known yet"
         spans = dict.fromkeys(duration(each) for each in self.seconds)
@@ -131,7 +131,7 @@ class LiveJson(TypedDict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Live:
-    """Who works on a study, its last invocations, and the progress. `writer` is empty if nobody does.
+    """The running command of a study, its last invocations, and its progress. `writer` is empty without one.
 
     `taken` is the time of the snapshot that the pages show. `waiting` and `noisy` are notes, or empty.
     """
@@ -147,7 +147,7 @@ class Live:
     searching: Searching | None
 
     def as_json(self) -> LiveJson:
-        """Return it as the API does."""
+        """Return the JSON of the API."""
         return {
             "running": self.writer or None,
             "since": self.since or None,
@@ -187,14 +187,14 @@ LATELY_SECONDS = 60.0
 """Another machine with an invocation within this time counts as still measuring."""
 
 MANY_NOISY = 0.25
-"""From this share of noisy invocations on, the page says that the machine is busy."""
+"""Smallest share of noisy invocations at which the page reports a busy machine."""
 
 IDLE = 10.0
-"""After this multiple of an invocation's time without another, perftrail builds or waits."""
+"""Without an invocation for this multiple of an invocation's time, the page reports a pause."""
 
 
 def observe(store: Store, snapshot: Snapshot, holder: Holder | None) -> Live:
-    """Return what runs on a study. `holder` is the process that writes to its store, `None` without one."""
+    """Return an observation of a study. `holder` is the process that writes to its store, `None` without one."""
     mark = store.progress()
     recent = store.recent(PACE)
     at = datetime.now(tz=UTC)
@@ -213,13 +213,13 @@ def observe(store: Store, snapshot: Snapshot, holder: Holder | None) -> Live:
 
 
 def _command(holder: Holder) -> str:
-    """Return the name of the running command; its arguments may be anything."""
+    """Return the name of the running command, which is untrusted text."""
     words = [word for word in holder.command[1:] if not word.startswith("-")]
     return f"perftrail {escaped(words[0], longest=20)}" if words else "perftrail"
 
 
 def _other_machine(snapshot: Snapshot, recent: Sequence[tuple[Runnable, Outcome]], at: datetime) -> str:
-    """Return that another machine measures: its lock is not visible here, but it stored something recently."""
+    """Return a text if another machine measures: its lock is not visible here, but it stored an outcome recently."""
     here = snapshot.gathered.view.machine.id
     for _, outcome in recent[:1]:
         ended = _ended(outcome)
@@ -278,14 +278,14 @@ def _ended(outcome: Outcome) -> float | None:
 
 
 def _pace(recent: Sequence[tuple[Runnable, Outcome]]) -> float | None:
-    """Return the median seconds from the end of one invocation to that of the next, so that builds do not count."""
+    """Return the median seconds between the ends of consecutive invocations. A median ignores the time of builds."""
     ends = [end for _, outcome in recent if (end := _ended(outcome)) is not None]
-    apart = [one - other for one, other in pairwise(ends) if one >= other]
-    return statistics.median(apart) if len(apart) >= 2 else None
+    intervals = [one - other for one, other in pairwise(ends) if one >= other]
+    return statistics.median(intervals) if len(intervals) >= 2 else None
 
 
 def _waiting(recent: Sequence[tuple[Runnable, Outcome]], pace: float | None, at: datetime) -> str:
-    """Return that nothing has started for a long time; else an empty text."""
+    """Return a text if no invocation has ended for a long time; else an empty text."""
     ended = _ended(recent[0][1]) if recent else None
     if ended is None:
         return "no invocation has started yet: perftrail builds first"
@@ -299,7 +299,7 @@ def _waiting(recent: Sequence[tuple[Runnable, Outcome]], pace: float | None, at:
 
 
 def noise_note(recent: Sequence[Outcome]) -> str:
-    """Return that other processes disturb the measurement, if many of the last invocations were noisy."""
+    """Return a text if many of the last invocations were noisy; else an empty text."""
     noisy = sum(isinstance(outcome, Measurement) and not weight(outcome.flags) for outcome in recent)
     if noisy < MANY_NOISY * max(len(recent), LATEST):
         return ""
@@ -313,22 +313,22 @@ def _time(seconds: float) -> str:
 def _progress(
     snapshot: Snapshot, mark: StoreProgress, pace: float | None, holder: Holder | None
 ) -> Progress | None:
-    """Return the progress: the work missing in the snapshot, less the invocations since."""
+    """Return the progress: the remaining work of the snapshot, minus the invocations since then."""
     if holder is None or not _runs(holder, "run"):
         return None
     left = snapshot.remaining
     since = mark.invocations - snapshot.mark.invocations
     least, most = max(0, left.least - since), max(0, left.most - since)
-    made = min(left.builds, mark.builds - snapshot.mark.builds)
+    new_builds = min(left.builds, mark.builds - snapshot.mark.builds)
     seconds = None
     if pace is not None:
-        making = (left.builds - made) * left.build_seconds
-        seconds = (making + least * pace, making + most * pace)
+        build_time = (left.builds - new_builds) * left.build_seconds
+        seconds = (build_time + least * pace, build_time + most * pace)
     return Progress(
         done=mark.invocations,
         left_least=least,
         left_most=most,
-        builds=left.builds - made,
+        builds=left.builds - new_builds,
         seconds=seconds,
         partly=any(word.startswith("--only") for word in holder.command),
     )
@@ -340,17 +340,17 @@ def _searching(store: Store, snapshot: Snapshot, holder: Holder | None) -> Searc
         return None
     here = snapshot.gathered.view.machine.id
     known = [record for record in store.searches() if record.machine == here]
-    open_ = [record for record in known if record.answer is None]
-    if not open_:
+    unfinished = [record for record in known if record.answer is None]
+    if not unfinished:
         return None
-    steps = store.steps(open_[-1].key, here)
+    steps = store.steps(unfinished[-1].key, here)
     return Searching(
-        key=open_[-1].key,
-        metric=escaped(str(open_[-1].question["metric"])),
+        key=unfinished[-1].key,
+        metric=escaped(str(unfinished[-1].question["metric"])),
         steps=len(steps),
         words=escaped(steps[-1].words, longest=400) if steps else "building the first revision",
         believed=_believed(steps),
-        section=stored_search_section(snapshot, open_[-1], steps),
+        section=stored_search_section(snapshot, unfinished[-1], steps),
     )
 
 

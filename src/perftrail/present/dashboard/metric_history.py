@@ -1,4 +1,4 @@
-"""A metric along a history, from all of it down to one revision, with as many points as are distinguishable."""
+"""A metric along a history or a part of it, with as many points as a screen can show."""
 
 from __future__ import annotations
 
@@ -61,10 +61,10 @@ class MetricHistory:
         return events(self.gathered, self.followed)
 
     def within(self, first: int, last: int, *, most: int = MOST) -> tuple[HistoryPoint, ...]:
-        """Return the points from one position to another; more than `most` are combined with their neighbours.
+        """Return the points between two positions. If there are more than `most`, neighbours are combined.
 
-        Equal ranges of the history of each subject are combined: their median, and the whole range of their
-        intervals, so that no extreme is hidden.
+        Each subject's history is divided into ranges of equal width. A combined point has the median of its values, and
+        the whole range of their intervals.
         """
         columns = self._columns
         inside = np.flatnonzero((columns.position >= first) & (columns.position <= last))
@@ -72,19 +72,19 @@ class MetricHistory:
             return tuple(self.points[index] for index in inside)
         subjects = len(np.unique(columns.subject[inside]))
         width = -(-(last - first + 1) * subjects // most)
-        stretch = (columns.position[inside] - first) // width
-        starts = np.flatnonzero(np.diff(stretch) | np.diff(columns.subject[inside])) + 1
-        return self._together(inside, np.concatenate(([0], starts)))
+        range_number = (columns.position[inside] - first) // width
+        starts = np.flatnonzero(np.diff(range_number) | np.diff(columns.subject[inside])) + 1
+        return self._combine_ranges(inside, np.concatenate(([0], starts)))
 
-    def _together(self, inside: Indexes, starts: Indexes) -> tuple[HistoryPoint, ...]:
-        """Combine ranges of some points, which begin at `starts` among them."""
+    def _combine_ranges(self, inside: Indexes, starts: Indexes) -> tuple[HistoryPoint, ...]:
+        """Combine each range of the points `inside`; `starts` are the indexes at which the ranges begin."""
         columns = self._columns
         sizes = np.diff(np.append(starts, len(inside)))
         values = columns.value[inside]
         ordered = values[np.lexsort((values, np.repeat(np.arange(len(starts)), sizes)))]
         middles = (ordered[starts + (sizes - 1) // 2] + ordered[starts + sizes // 2]) / 2
         return tuple(
-            self._neighbours(self.points[one], self.points[other], *values)
+            self._combined(self.points[one], self.points[other], *values)
             for one, other, *values in zip(
                 inside[starts].tolist(),
                 inside[starts + sizes - 1].tolist(),
@@ -98,7 +98,7 @@ class MetricHistory:
         )
 
     @staticmethod
-    def _neighbours(
+    def _combined(
         first: HistoryPoint, last: HistoryPoint, value: float, low: float, high: float, count: int, of: int
     ) -> HistoryPoint:
         if of == 1:
@@ -132,18 +132,18 @@ class MetricHistory:
             metric=self.followed.metric,
             unit=self.followed.unit,
         )
-        drawn = history(part, self._happened(first, last), labels=labels, palette=self.gathered.palette)
+        drawn = history(part, self._events_between(first, last), labels=labels, palette=self.gathered.palette)
         return replace(drawn, spec=_framed(drawn.spec, first, last))
 
-    def _happened(self, first: int, last: int) -> Events:
+    def _events_between(self, first: int, last: int) -> Events:
         whole = self.events
         failed = [mark for mark in whole.failed if first <= mark.position <= last]
-        thin = -(-len(failed) // MOST_MARKS) or 1
+        every = -(-len(failed) // MOST_MARKS) or 1
         return replace(
             whole,
             changes=tuple(mark for mark in whole.changes if first <= mark.position <= last),
             releases=tuple(mark for mark in whole.releases if first <= mark.position <= last),
-            failed=tuple(failed[::thin]),
+            failed=tuple(failed[::every]),
             gaps=tuple(
                 replace(gap, first=max(gap.first, first), last=min(gap.last, last))
                 for gap in whole.gaps
@@ -198,9 +198,9 @@ def _framed(spec: dict[str, Json], first: int, last: int) -> dict[str, Json]:
         assert isinstance(layer, dict)
         encoding = layer["encoding"]
         assert isinstance(encoding, dict)
-        along = encoding.get("x")
-        if isinstance(along, dict) and isinstance(along.get("scale"), dict):
-            scale = along["scale"]
+        x_axis = encoding.get("x")
+        if isinstance(x_axis, dict) and isinstance(x_axis.get("scale"), dict):
+            scale = x_axis["scale"]
             assert isinstance(scale, dict)
             scale["domain"] = [first - 0.5, last + 0.5]
         mark = layer["mark"]

@@ -52,9 +52,9 @@ class RegressionJson(TypedDict):
 class Regression:
     """A change for the worse: metric, variant, culprits, size and certainty.
 
-    `key` is stable as long as metric, variant and culprit are. `revisions` are the candidates, the oldest first.
-    `found_by` says whether a search found it, or the samples along the history show it. `better_since` is the revision
-    at which the metric improved again, or empty. `size` is the ratio after/before.
+    `key` is the same as long as metric, variant and culprit are. `revisions` are the candidates, the oldest first.
+    `found_by` is a search, or the samples along the history. `better_since` is the revision at which the metric
+    improved again, or empty. `size` is the ratio after/before.
     """
 
     key: str
@@ -74,7 +74,7 @@ class Regression:
     other_points: int = 0
 
     def as_json(self) -> RegressionJson:
-        """Return it as the API does."""
+        """Return the JSON of the API."""
         return {
             "id": self.key,
             "qualified_metric": self.qualified_metric,
@@ -95,7 +95,7 @@ class Regression:
 def regressions(gathered: Gathered) -> tuple[Regression, ...]:
     """Return every change for the worse: those that searches found, and those at the alert level in the samples."""
     found: dict[str, Regression] = {}
-    for each in (*_searched(gathered), *_seen(gathered)):
+    for each in (*_found_by_searches(gathered), *_along_history(gathered)):
         known = found.get(each.key)
         found[each.key] = each if known is None else replace(known, other_points=known.other_points + 1)
     return tuple(
@@ -113,7 +113,7 @@ def _key(benchmark: str, metric: str, variant: str, culprit: str) -> str:
     return content_key(benchmark, metric, variant, culprit)[:16]
 
 
-def _searched(gathered: Gathered) -> Iterator[Regression]:
+def _found_by_searches(gathered: Gathered) -> Iterator[Regression]:
     for record in reversed(gathered.searches):
         if record.answer is None:
             continue
@@ -150,7 +150,7 @@ def _of_answer(gathered: Gathered, answer: Mapping[str, Json], found: ChangeFoun
     )
 
 
-def _seen(gathered: Gathered) -> Iterator[Regression]:
+def _along_history(gathered: Gathered) -> Iterator[Regression]:
     for each in gathered.changes:
         if not _better(gathered, each):
             row, point = each.row, each.point
@@ -168,7 +168,7 @@ def _seen(gathered: Gathered) -> Iterator[Regression]:
                 levels=levels_words(point.before, point.after, row.unit, low=point.low, high=point.high),
                 certainty=certainty_words(point),
                 found_by="history",
-                better_since=_since(gathered, each),
+                better_since=_better_since(gathered, each),
             )
 
 
@@ -176,7 +176,7 @@ def _better(gathered: Gathered, each: HistoryChange) -> bool:
     return (each.point.effect < 1.0) == (gathered.followed(each.row).better == "lower")
 
 
-def _since(gathered: Gathered, worse: HistoryChange) -> str:
+def _better_since(gathered: Gathered, worse: HistoryChange) -> str:
     """Return the first later revision at which the same metric improved."""
     row = worse.row
     for each in gathered.along_history.points:

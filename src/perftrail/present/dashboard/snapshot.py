@@ -1,4 +1,4 @@
-"""A snapshot of a study and its store, from which all pages of the dashboard are made."""
+"""A snapshot of a study and its store: the data of all pages of the dashboard."""
 
 from __future__ import annotations
 
@@ -54,42 +54,42 @@ class Remaining:
 
 
 def remaining(gathered: Gathered) -> Remaining:
-    """Return the work that a run of the whole plan lacks. The view must be open."""
+    """Return the remaining work of the whole plan. The view must be open."""
     view = gathered.view
     study, policy = view.study, view.study.measure
     if study.searched_source.kind == "samples":
         return Remaining()
     runnable_rows = _rows_by_runnable(gathered)
-    lacking: dict[object, tuple[int, int]] = {}
+    missing: dict[object, tuple[int, int]] = {}
     to_build, seconds = 0, []
     builds = stored_builds(view, gathered.revisions)
-    alike = _alike(view, gathered.revisions, builds)
+    built_alike = _built_with_same_tree(view, gathered.revisions, builds)
     for subject in subjects(study, view.wanted(gathered.revisions)):
-        known = builds.get(alike.get(subject, subject))
+        known = builds.get(built_alike.get(subject, subject))
         if isinstance(known, Failure):
             continue
         if isinstance(known, Built):
             seconds.append(known.seconds)
         else:
             to_build += 1
-        keys = gathered.measured_here.by_subject.get(alike.get(subject, subject), {})
+        keys = gathered.measured_here.by_subject.get(built_alike.get(subject, subject), {})
         for cell in cells(study, subject):
-            name = keys.get((cell.benchmark, cell.point)) or _name(cell, known)
-            if name not in lacking:
-                lacking[name] = _missing(runnable_rows.get(name, ()), policy)
+            name = keys.get((cell.benchmark, cell.point)) or _runnable_identity(cell, known)
+            if name not in missing:
+                missing[name] = _missing(runnable_rows.get(name, ()), policy)
     return Remaining(
         builds=to_build,
         build_seconds=statistics.median(seconds) if seconds else 0.0,
-        least=sum(least for least, _ in lacking.values()),
-        most=sum(most for _, most in lacking.values()),
-        planned=len(lacking) * (policy.warmups + policy.invocations.least),
+        least=sum(least for least, _ in missing.values()),
+        most=sum(most for _, most in missing.values()),
+        planned=len(missing) * (policy.warmups + policy.invocations.least),
     )
 
 
-def _alike(
+def _built_with_same_tree(
     view: View, revisions: Sequence[Revision], builds: Mapping[Subject, Built | Failure]
 ) -> Mapping[Subject, Subject]:
-    """Return for subjects that were never built a built one with the same tree."""
+    """Return, for each subject that was never built, a built subject with the same tree if there is one."""
     content = {revision.id: view.source.content(revision) for revision in revisions}
     known = {(content[each.revision.id], each.variant): each for each in builds}
     return {
@@ -99,8 +99,8 @@ def _alike(
     }
 
 
-def _name(cell: Cell, known: Built | None) -> object:
-    """Return what would run for a cell without samples: cells with equal builds share their samples."""
+def _runnable_identity(cell: Cell, known: Built | None) -> object:
+    """Return an identity of the runnable of a cell without samples: cells with equal builds have equal ones."""
     return cell if known is None else (known.artefact, cell.subject.variant, cell.benchmark, cell.point)
 
 
@@ -152,7 +152,7 @@ class Sparkline:
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
-    """A study's store at `mark`, and when it was read. `page` is its report, `None` before there is any.
+    """The content of a study's store at `mark`, read at the time `taken`. `page` is the report, `None` without samples.
 
     Its view is closed. `stored` counts the content of each kind. `active` is the start of the last invocation, empty
     without one.
@@ -179,7 +179,7 @@ class Snapshot:
 
     @cached_property
     def sparkline(self) -> Sparkline | None:
-        """The metric that the study's question is about, along the history; `None` with fewer than two values."""
+        """The metric of the study's question along the history; `None` with fewer than two values."""
         series = next(iter(self.histories.values()), None)
         points = () if series is None else series.within(0, series.length - 1, most=MOST_IN_SPARKLINE)
         last = points[-1].subject if points else ""

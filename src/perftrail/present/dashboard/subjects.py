@@ -68,7 +68,7 @@ class ComparedMetricJson(TypedDict):
 
 
 class InvocationTimeJson(TypedDict):
-    """When an invocation ran."""
+    """The time of an invocation."""
 
     phase: Phase
     ordinal: int
@@ -77,7 +77,7 @@ class InvocationTimeJson(TypedDict):
 
 
 class InvocationFailureJson(TypedDict):
-    """Why an invocation failed."""
+    """The failure of an invocation."""
 
     stage: Stage
     message: str
@@ -93,17 +93,20 @@ class InvocationJson(InvocationTimeJson):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """One metric of both subjects in words, and their comparison; `None` without one, with the reason `why`."""
+    """One metric of both subjects in words, and their comparison.
+
+    `side_by_side` is `None` without a comparison; `why` is then the reason.
+    """
 
     metric: str
     first: str
     second: str
-    beside: SideBySide | None
+    side_by_side: SideBySide | None
     why: str = ""
 
     def as_json(self) -> ComparedMetricJson:
-        """Return it as the API does."""
-        result = self.beside
+        """Return the JSON of the API."""
+        result = self.side_by_side
         return {
             "metric": self.metric,
             "first": self.first,
@@ -129,7 +132,7 @@ class Compared:
 def named_revision(gathered: Gathered, text: str) -> Revision:
     """Return the revision that a text names: its position as ``#12``, its id, the beginning of its id, or its label.
 
-    A label names its newest revision. Raises `UsageError` for none, and for several.
+    A label names its newest revision. Raises `UsageError` if no revision or several have this name.
     """
     wanted = text.strip()
     number = wanted.removeprefix("#")
@@ -149,7 +152,7 @@ def named_revision(gathered: Gathered, text: str) -> Revision:
         return found[0]
     many = f"{len(found)} revisions begin with this" if found else "no revision of this study has this name"
     raise UsageError(
-        f"{escaped(wanted, longest=60) or 'nothing'}: {many}; give an id of at least {SHORTEST} characters, a label, "
+        f"{escaped(wanted, longest=60) or 'nothing'}: {many}; write an id of at least {SHORTEST} characters, a label, "
         "or a position in the history as #12"
     )
 
@@ -176,20 +179,23 @@ def compare_two(
 ) -> tuple[Compared, ...]:
     """Compare the second subject with the first in every metric that both have.
 
-    A result of `compare` counts first, then pairs of the same blocks, else all values of both.
+    The comparison is a stored result of `compare` if there is one; else it uses pairs of the same blocks; else all
+    values of both.
     """
     pairs = [(one, other, _why_not(one, other)) for one, other in _common(rows_of, first, second)]
-    able = sum(not why for _, _, why in pairs)
+    number_comparable = sum(not why for _, _, why in pairs)
     return tuple(
         Compared(
             metric=row_metric(other),
             first=row_value(one),
             second=row_value(other),
             why=why,
-            beside=None
+            side_by_side=None
             if why
             else replace(
-                _side_by_side(gathered, one, other, comparisons=able), name=str(second), reference=str(first)
+                _side_by_side(gathered, one, other, comparisons=number_comparable),
+                name=str(second),
+                reference=str(first),
             ),
         )
         for one, other, why in pairs
@@ -205,22 +211,22 @@ def _why_not(one: Row, other: Row) -> str:
 
 def comparison_chart(found: Sequence[Compared], first: Subject, second: Subject) -> Chart | None:
     """Return the chart of the comparisons; `None` without any."""
-    result = [each for each in found if each.beside is not None][:MOST_DRAWN]
+    result = [each for each in found if each.side_by_side is not None][:MOST_DRAWN]
     rows = [
         Against.of(
-            each.beside.comparison,
+            each.side_by_side.comparison,
             row=each.metric,
             subject=str(second),
-            ratios=each.beside.ratios,
-            verdict=each.beside.words,
+            ratios=each.side_by_side.ratios,
+            verdict=each.side_by_side.words,
         )
         for each in result
-        if each.beside is not None
+        if each.side_by_side is not None
     ]
     if not rows:
         return None
-    apart = any(each.beside is not None and not each.beside.interleaved for each in result)
-    more = {"dots": "values", "taken": "not all measured as interleaved pairs"} if apart else {}
+    has_unpaired = any(each.side_by_side is not None and not each.side_by_side.interleaved for each in result)
+    more = {"dots": "values", "taken": "not all measured as interleaved pairs"} if has_unpaired else {}
     palette = Palette((str(first), str(second)))
     title = f"{second} against {first}"
     return against(rows, name="against", title=title, reference=str(first), palette=palette, **more)
@@ -271,7 +277,7 @@ class MachineInvocations:
         return tuple(dict.fromkeys(name for each in found for name in each.values))
 
 
-def starts(store: Store, key: str) -> tuple[MachineInvocations, ...]:
+def invocations_of(store: Store, key: str) -> tuple[MachineInvocations, ...]:
     """Return every invocation of a runnable by machine."""
     found = (
         MachineInvocations(machine=machine, outcomes=store.outcomes([key], machine.id).get(key, ()))
@@ -314,7 +320,7 @@ def log_of(store: Store, key: str, machine: str, phase: str, ordinal: int, *, re
 
 
 def outcome_json(outcome: Outcome) -> InvocationJson:
-    """Return an invocation as the API does."""
+    """Return an invocation as JSON of the API."""
     plain: InvocationTimeJson = {
         "phase": outcome.key.phase,
         "ordinal": outcome.key.ordinal,

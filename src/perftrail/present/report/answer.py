@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, assert_never
 
-from perftrail.charts.posterior import Believed, belief
+from perftrail.charts.posterior import BelievedStep, belief
 from perftrail.find.answer import noisy_words
 from perftrail.model.program import layout_words, layouts_explain
 from perftrail.model.wording import change as relative
@@ -355,7 +355,7 @@ def search_section(gathered: Gathered) -> Section | None:
     )
 
 
-def _believed(gathered: Gathered, step: StepRecord) -> Believed | None:
+def _believed(gathered: Gathered, step: StepRecord) -> BelievedStep | None:
     """Return a step for the chart; `None` inside a merge, whose revisions are not in this history."""
     id_ = str(step.action.get("measure"))
     built = records(step.belief.get("built"))
@@ -364,7 +364,7 @@ def _believed(gathered: Gathered, step: StepRecord) -> Believed | None:
     ):
         return None
     no_change = step.belief.get("no_change")
-    return Believed(
+    return BelievedStep(
         number=step.number,
         position=gathered.positions[id_],
         words=escaped(step.words, longest=200),
