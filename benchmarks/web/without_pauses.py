@@ -12,6 +12,6 @@ from perftrail.cli.main import main
 from perftrail.web import studies
 
 if __name__ == "__main__":
-    studies.REST = 0.0
+    studies.PAUSE_FACTOR = 0.0
     sys.argv[0] = "perftrail"
     main()
