@@ -226,7 +226,7 @@ def comparison_chart(found: Sequence[Compared], first: Subject, second: Subject)
     if not rows:
         return None
     has_unpaired = any(each.side_by_side is not None and not each.side_by_side.interleaved for each in result)
-    more = {"dots": "values", "taken": "not all measured as interleaved pairs"} if has_unpaired else {}
+    more = {"dots": "values", "method": "not all measured as interleaved pairs"} if has_unpaired else {}
     palette = Palette((str(first), str(second)))
     title = f"{second} against {first}"
     return against(rows, name="against", title=title, reference=str(first), palette=palette, **more)

@@ -327,7 +327,7 @@ def comparison_section(gathered: Gathered, compared: Sequence[SideBySide]) -> Se
     ]
     title = f"Against {reference}"
     apart = (
-        {} if compared[0].interleaved else {"dots": "values", "taken": "not measured as interleaved pairs"}
+        {} if compared[0].interleaved else {"dots": "values", "method": "not measured as interleaved pairs"}
     )
     return Section(
         name="against",
