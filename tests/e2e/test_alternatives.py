@@ -132,7 +132,7 @@ def test_all_are_built_and_run_with_their_own_commands(study: Path, report: dict
     assert {value for (_, workers), value in found.items() if workers == 20} == {190.0}
 
 
-def test_a_build_has_nothing_of_the_others(study: Path, report: dict[str, Any]) -> None:
+def test_a_build_contains_no_files_of_other_variants(study: Path, report: dict[str, Any]) -> None:
     trees = [tree for tree in (study / ".perftrail" / "builds").glob("*/tree") if tree.is_dir()]
     held = sorted(sorted(file.name for file in tree.iterdir()) for tree in trees)
     assert held == [["count", "count.c"], ["count", "count.c"], ["count.py"]]
@@ -144,7 +144,7 @@ def test_they_are_shown_side_by_side(study: Path, report: dict[str, Any]) -> Non
     assert [line.split()[0] for line in lines if line.startswith("workers")] == ["workers=2", "workers=20"]
 
 
-def test_only_what_changed_is_made_and_measured_again(study: Path, report: dict[str, Any]) -> None:
+def test_only_changed_variants_are_built_and_measured_again(study: Path, report: dict[str, Any]) -> None:
     source = study / "fork" / "count.c"
     source.write_text(source.read_text().replace("sum += WEXITSTATUS", "sum += 2 * WEXITSTATUS"))
     plan = json.loads(perftrail("check", study, "--json").stdout)

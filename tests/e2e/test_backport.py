@@ -193,7 +193,7 @@ def test_a_patch_that_breaks_the_build_is_no_answer_and_says_so(releases: Releas
     assert "(log: " in said.stdout
 
 
-def test_somebody_elses_file_is_not_written_over(releases: Releases, tmp_path: Path) -> None:
+def test_an_existing_file_of_the_user_is_not_overwritten(releases: Releases, tmp_path: Path) -> None:
     study = write_study(tmp_path / "study", releases)
     mine = tmp_path / "mine"
     mine.write_text("mine")

@@ -136,7 +136,7 @@ def test_each_claim_gets_its_verdict(study: Path) -> None:
     }
 
 
-def test_a_verdict_comes_with_what_it_rests_on(study: Path) -> None:
+def test_a_verdict_has_its_evidence(study: Path) -> None:
     found = judged(study)
     assert found["twice"]["ratio"] == pytest.approx({"value": 2.0, "low": 2.0, "high": 2.0})
     assert (found["twice"]["pairs"], len(found["twice"]["points"])) == (15, 3)
@@ -176,6 +176,6 @@ def test_an_answer_is_checked_and_not_shown_as_a_value(study: Path) -> None:
     assert {row["metric"] for row in rows} == {"cost"}
 
 
-def test_claims_of_which_nothing_was_measured_have_no_answer(study: Path, tmp_path: Path) -> None:
+def test_claims_without_samples_have_no_answer(study: Path, tmp_path: Path) -> None:
     told = perftrail("show", "--claims", study, "--store", tmp_path, expect=1)
     assert "measure with: perftrail run" in told.stderr

@@ -151,7 +151,7 @@ def test_mistakes_of_a_study_name_what_was_meant(study: Path, old: str, new: str
     assert said in " ".join(done.stderr.split())
 
 
-def test_a_wrong_path_of_a_study_names_the_file_beside_it(study: Path) -> None:
+def test_a_wrong_path_of_a_study_names_the_nearest_file(study: Path) -> None:
     done = perftrail("check", study.with_name("perftrial.toml"), expect=2)
     assert 'perftrial.toml: no such file; did you mean "perftrail.toml"?' in " ".join(done.stderr.split())
 

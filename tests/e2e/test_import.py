@@ -93,7 +93,7 @@ def test_results_of_real_tools_are_shown(
 
 
 @pytest.mark.parametrize("words", [("run",), ("find",)])
-def test_nothing_of_it_is_measured(
+def test_an_imported_study_measures_nothing(
     words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     study = str(tmp_path / "study")
