@@ -48,7 +48,9 @@ def test_the_suggested_command_is_complete_and_continues_the_search(tmp_path: Pa
         ("{0}", 'is not a range; write "OLD..NEW"'),
     ],
 )
-def test_a_mistake_in_a_range_names_the_option_or_line_of_the_range(tmp_path: Path, given: str, why: str) -> None:
+def test_a_mistake_in_a_range_names_the_option_or_line_of_the_range(
+    tmp_path: Path, given: str, why: str
+) -> None:
     repository = Repository(tmp_path / "repository")
     made = [repository.commit(program(100), subject=f"change {number}") for number in range(2)]
     study = write(tmp_path / "study", repository)

@@ -127,7 +127,9 @@ def test_what_was_given_up_is_named_with_its_limit(
     assert "stopped at size=1000000, which takes more than 5" in shown
 
 
-def test_memory_of_each_thread_is_the_memory_that_it_touches(study: Path, curves: dict[tuple[str, str, str], Any]) -> None:
+def test_memory_of_each_thread_is_the_memory_that_it_touches(
+    study: Path, curves: dict[tuple[str, str, str], Any]
+) -> None:
     found = curves["linear", "threads", "peak_memory"]["per_unit"]
     assert found["low"] <= found["value"] <= found["high"]
     assert found["value"] == pytest.approx(4 * 2**20, rel=0.1)
