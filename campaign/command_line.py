@@ -96,9 +96,15 @@ def _relevant(lines: Sequence[str], directory: str) -> list[Call]:
             continue
         name = match[1]
         seen[name] += 1
-        if directory in line or "/" not in line or "socket:" in line:
+        if _is_below(line, directory) or "/" not in line or "socket:" in line:
             found.append(Call(name=name, number=seen[name], text=line.replace(directory, "DIRECTORY")[:160]))
     return found
+
+
+def _is_below(line: str, directory: str) -> bool:
+    """Whether a call is on a file below a directory; not on a file of Python or perftrail with an absolute path."""
+    path = re.search(r'AT_FDCWD<[^>]*>, "([^"]*)"', line)
+    return directory in (path[1] if path and path[1].startswith("/") else line)
 
 
 def _become(arguments: Sequence[str], directory: Path, out: Path, err: Path, *, wait: bool) -> None:

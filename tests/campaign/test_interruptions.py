@@ -51,6 +51,7 @@ def test_interrupted_calls_are_distinct_and_spread_over_the_run() -> None:
 def test_a_sample_that_disappears_is_a_loss(monkeypatch: pytest.MonkeyPatch) -> None:
     """The planted defect: the second command begins with the deletion of a stored sample."""
     run = command_line.run
+    monkeypatch.setattr(interruptions, "spread", lambda calls, _: list(reversed(calls)))
 
     def forgetful(arguments: tuple[str, ...], directory: Path, *, strace: tuple[str, ...] = ()) -> object:
         store = directory / SCENARIOS[0].store
@@ -64,8 +65,17 @@ def test_a_sample_that_disappears_is_a_loss(monkeypatch: pytest.MonkeyPatch) -> 
     found = interruptions.interrupt(
         ("fsync", "fdatasync"),
         lambda call: f"inject={call.name}:signal=KILL:when={call.number}",
-        seconds=15,
+        seconds=1,
         seed=1,
         only=("run",),
     )
     assert any("are lost" in loss or "starts for" in loss for loss in found.losses)
+
+
+def test_only_calls_on_files_of_the_study_are_interrupted(tmp_path: Path) -> None:
+    (tmp_path / "perftrail.toml").write_text("[study]\n")
+    command_line.import_all()
+    found, ended = command_line.calls(("check",), tmp_path, ("openat",))
+    assert ended.code == 2
+    assert any("perftrail.toml" in call.text for call in found)
+    assert not [call for call in found if "site-packages" in call.text or ".py" in call.text]
