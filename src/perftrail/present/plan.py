@@ -120,7 +120,8 @@ def print_first_study(begun: FirstStudy) -> None:
     count = f", {history.revisions} revisions" if history.revisions else ""
     lines = [("wrote", str(begun.file)), ("history", f"{history.kind}{span}{count}")]
     if building is None:
-        lines.append(("build", "no build system was found: write [build] and [benchmark] yourself"))
+        lines.append(("build", "no build system was found"))
+        lines.append(("benchmark", "a placeholder: it only shows that the tree exists"))
     else:
         directory = f" in {draft.directory}" if draft.directory else ""
         lines.append(("build", f"{building.system}, because of {building.manifest}{directory}"))
@@ -130,14 +131,11 @@ def print_first_study(begun: FirstStudy) -> None:
         lines.append(("benchmark", building.benchmark.command))
         lines.append(("", building.benchmark.why))
         lines.append(("metric", f"{draft.metric}: {draft.metric_reason}"))
-    lines += [("note", trouble) for trouble in history.troubles]
-    if begun.missing_tools:
-        lines.append(("note", f"not installed here: {', '.join(begun.missing_tools)}"))
-    if begun.missing_linker:
-        lines.append(("note", f"the commented relink lines need another linker: {begun.missing_linker}"))
+    lines += [("note", note) for note in begun.notes]
     for name, text in lines:
         click.echo(f"{name:<12} {escaped(text, longest=LONGEST_LINE)}")
-    _say_next("check", () if str(begun.file.parent) == "." else (str(begun.file),))
+    first = f"{begun.to_do}, then " if begun.to_do else ""
+    _say_next("check", () if str(begun.file.parent) == "." else (str(begun.file),), first=first)
 
 
 def _next(study: Study, repeat: Sequence[str]) -> None:

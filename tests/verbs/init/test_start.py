@@ -13,6 +13,7 @@ import pytest
 from perftrail import studyfile
 from perftrail.errors import UsageError
 from perftrail.model.study import Study
+from perftrail.present.plan import print_first_study
 from perftrail.verbs.init.draft import SourceDraft, StudyDraft
 from perftrail.verbs.init.start import FirstStudy, study_text, write_first_study
 from tests.sources.repositories import Repository
@@ -230,3 +231,49 @@ def test_on_a_busy_machine_cpu_time_is_proposed_with_the_reason(load: float, met
     text = study_text(draft)
     assert tomllib.loads(text)["find"]["metric"] == metric
     assert ("# cpu: this machine is busy (load 1.9 on 2 CPUs)" in text) == (metric == "cpu")
+
+
+def printed(begun: FirstStudy, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    print_first_study(begun)
+    return capsys.readouterr().out.splitlines()
+
+
+def test_a_placeholder_is_replaced_before_the_study_is_checked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "README").write_text("nothing to build\n", encoding="utf-8")
+    first, _ = begun(tmp_path)
+    line = first.file.read_text(encoding="utf-8").splitlines().index('command = "test -e {build}"') + 1
+    lines = printed(first, capsys)
+    assert "benchmark    a placeholder: it only shows that the tree exists" in lines
+    assert lines[-1] == (
+        f"Next: write [build] and the command of {first.file}:{line} (benchmark.start.command), "
+        f"then perftrail check {first.file}"
+    )
+    assert first.as_json()["to_do"] == first.to_do
+
+
+def test_a_complete_study_is_checked_next(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    make = "all: bench\nbench: bench.c\n\tcc -o bench bench.c\n"
+    repository = Repository(tmp_path / "tiny")
+    repository.commit({"Makefile": make, "bench.c": MAIN_C})
+    first, _ = begun(repository.path)
+    assert first.to_do == ""
+    assert printed(first, capsys)[-1] == f"Next: perftrail check {first.file}"
+
+
+def test_missing_tools_are_a_note_for_people_and_programs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository = Repository(tmp_path / "tiny")
+    repository.commit({"Cargo.toml": '[package]\nname = "tiny"\n', "src/main.rs": "fn main() {}\n"})
+    git = shutil.which("git")
+    assert git is not None
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "git").symlink_to(git)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    first, _ = begun(repository.path)
+    [note] = [each for each in first.notes if "cargo" in each]
+    assert note.startswith("not installed here: cargo")
+    assert f"note         {note}" in printed(first, capsys)
+    assert note in first.as_json()["notes"]

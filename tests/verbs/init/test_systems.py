@@ -240,3 +240,51 @@ def test_no_hostile_name_gets_into_a_line_that_is_run(name: str) -> None:
 def test_manifests_that_make_no_sense_are_borne(files: dict[str, str]) -> None:
     for building, _ in detect(tree_of(files)):
         assert building.benchmark.command
+
+
+def test_a_declared_benchmark_of_meson_is_proposed_with_its_arguments() -> None:
+    manifest = (
+        "project('tiny', 'c')\n# benchmark('old', exe)\nexe = executable('speed', 'bench.c')\n"
+        "executable('tiny', 'main.c')\nbenchmark('fast path', exe, args: ['--size', 'a b'], timeout: 60)\n"
+    )
+    found = best({"meson.build": manifest, "main.c": MAIN_C, "bench.c": MAIN_C})
+    assert found.benchmark.command == "{build}/build/speed --size 'a b'"
+    assert found.benchmark.why == 'benchmark "fast path" of meson.build'
+    assert (found.outputs, found.benchmark.placeholder) == (("build/speed",), False)
+
+
+def test_a_declared_benchmark_of_meson_with_unknown_arguments_is_not_guessed() -> None:
+    manifest = (
+        "project('tiny', 'c')\nexe = executable('speed', 'b.c')\nbenchmark('x', exe, args: [data_file])\n"
+    )
+    assert best({"meson.build": manifest, "b.c": MAIN_C}).benchmark.why != 'benchmark "x" of meson.build'
+
+
+@pytest.mark.parametrize(
+    ("default", "flag"), [(" OFF", " -DBUILD_BENCHMARKS=ON"), ("", " -DBUILD_BENCHMARKS=ON"), (" ON", "")]
+)
+def test_an_option_that_the_benchmark_needs_is_switched_on(default: str, flag: str) -> None:
+    lists = (
+        f'project(tiny C)\noption(BUILD_BENCHMARKS "Build them"{default})\nadd_library(tiny tiny.c)\n'
+        "if(BUILD_BENCHMARKS)\n  add_executable(tiny_bench bench.c)\nendif()\n"
+    )
+    found = best({"CMakeLists.txt": lists, "tiny.c": MAIN_C, "bench.c": MAIN_C})
+    assert found.benchmark.command == "{build}/build/bin/tiny_bench"
+    assert f"-DBUILD_SHARED_LIBS=OFF{flag} -DCMAKE_RUNTIME" in found.steps[0].line
+    assert not found.hints
+
+
+@pytest.mark.parametrize(
+    ("script", "is_found"),
+    [
+        ("for number in range(9):\n    print(number)\n", True),
+        ("import demo\ndemo.work()\n", True),
+        ("def main():\n    pass\nif __name__ == '__main__':\n    main()\n", True),
+        ("import demo\n\ndef test_work(benchmark):\n    benchmark(demo.work)\n", False),
+        ("broken(", False),
+    ],
+)
+def test_a_python_script_that_does_something_is_a_benchmark(script: str, is_found: bool) -> None:
+    files = {"pyproject.toml": '[project]\nname = "tiny"\n', "tiny.py": "", "bench_tiny.py": script}
+    found = best(files)
+    assert (found.benchmark.command == "python3 {build}/bench_tiny.py") == is_found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import shlex
 from dataclasses import dataclass, field
@@ -357,8 +358,23 @@ def _is_script(tree: Tree, path: str, suffixes: Sequence[str]) -> bool:
     if not (has_benchmark_name or runs_benchmarks) or "test" in here.stem.lower():
         return False
     if here.suffix == ".py":
-        return ".py" in suffixes and "__main__" in tree.text(path)
+        return ".py" in suffixes and _runs(tree.text(path))
     return here.suffix in suffixes if here.suffix else tree.is_executable[path]
+
+
+def _runs(text: str) -> bool:
+    """Whether a Python file does something if it is run, and does not only define what others import."""
+    if "__main__" in text:
+        return True
+    try:
+        statements = ast.parse(text).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return any(
+        isinstance(each, ast.For | ast.While | ast.With)
+        or (isinstance(each, ast.Expr) and isinstance(each.value, ast.Call))
+        for each in statements
+    )
 
 
 def _is_test(program: Program) -> bool:

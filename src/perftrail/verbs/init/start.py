@@ -22,6 +22,7 @@ from perftrail.process.launcher import Launcher
 from perftrail.sources.fossil import FossilSource
 from perftrail.sources.git.command import GitObject, local_git, read_blobs
 from perftrail.studyfile import FILE_NAME
+from perftrail.studyfile.reading import mistake
 from perftrail.studyfile.writing import toml
 from perftrail.verbs.init.draft import (
     BENCHMARK_NAME,
@@ -516,6 +517,8 @@ class FirstStudyJson(TypedDict):
     source: FirstSourceJson
     build: FirstBuildJson | None
     benchmark: FirstBenchmarkJson | None
+    notes: Annotated[list[str], "problems to solve, each with its remedy"]
+    to_do: Annotated[str, "what to write into the study before check; empty if it is complete"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -535,6 +538,28 @@ class FirstStudy:
         build = self.draft.build
         steps = () if build is None else (*build.relink, *build.benchmark.relink)
         return missing_linker(step.line for step in steps)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Problems of the history and of this machine, each with its remedy."""
+        notes = list(self.draft.source.troubles)
+        if self.missing_tools:
+            notes.append(
+                f"not installed here: {', '.join(self.missing_tools)}; install it before perftrail check --try"
+            )
+        if self.missing_linker:
+            notes.append(f"the commented relink lines need another linker: {self.missing_linker}")
+        return tuple(notes)
+
+    @property
+    def to_do(self) -> str:
+        """What the user must write into the study before anything can be measured; empty if it is complete."""
+        build = self.draft.build
+        if build is None:
+            return f"write [build] and the command of {_place(self.file, 'start')}"
+        if build.benchmark.placeholder:
+            return f"replace the placeholder {_place(self.file, build.benchmark.name)}"
+        return ""
 
     def as_json(self) -> FirstStudyJson:
         """Return the findings as `init --json` prints them."""
@@ -563,7 +588,15 @@ class FirstStudy:
             "benchmark": None
             if build is None
             else {"command": build.benchmark.command, "placeholder": build.benchmark.placeholder},
+            "notes": list(self.notes),
+            "to_do": self.to_do,
         }
+
+
+def _place(file: Path, benchmark: str) -> str:
+    """Return where a study names the command of a benchmark: FILE:LINE (KEY)."""
+    found = mistake(str(file), ("benchmark", benchmark, "command"), "")
+    return f"{found.file}:{found.line} ({found.key})"
 
 
 def write_first_study(directory: Path, *, output: Path, system: str | None, force: bool) -> FirstStudy:

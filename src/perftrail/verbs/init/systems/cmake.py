@@ -100,6 +100,8 @@ def detect(tree: Tree) -> BuildDraft | None:
     lists = _CMakeLists(tree, build_directory)
     lists.read("", unconditional=True)
     program = choose_program(lists.programs(), lists.variables.get("PROJECT_NAME", tree.name))
+    needs_options = program is not None and not program.unconditional and BENCHMARK_NAME.search(program.name)
+    options = "".join(f" -D{name}=ON" for name in lists.options) if needs_options else ""
     libraries = [name for name in lists.libraries if is_safe_path(name)]
     outputs: tuple[str, ...] = ()
     why = "revisions with equal programs are measured once"
@@ -114,7 +116,7 @@ def detect(tree: Tree) -> BuildDraft | None:
         tools=("cmake",),
         steps=(
             Step(
-                line=f"cmake -S . -B {build_directory} -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=OFF"
+                line=f"cmake -S . -B {build_directory} -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=OFF{options}"
                 f' -D{_OUT}="$PWD/{build_directory}/bin" -DCMAKE_ARCHIVE_OUTPUT_DIRECTORY="$PWD/{build_directory}/lib"',
                 why="optimised; libraries inside the program; all outputs in one directory, wherever the sources move",
             ),
@@ -126,7 +128,9 @@ def detect(tree: Tree) -> BuildDraft | None:
         outputs=outputs,
         outputs_why=why,
         benchmark=program_benchmark(tree, program) if program else placeholder_benchmark(tree, MANIFEST),
-        hints=tuple(f"-D{name}=ON builds the benchmarks of this tree" for name in lists.options),
+        hints=()
+        if options
+        else tuple(f"-D{name}=ON builds the benchmarks of this tree" for name in lists.options),
         relink=_relink(build_directory) if program is not None else (),
     )
 
@@ -198,7 +202,7 @@ class _CMakeLists:
                 self.libraries.append(first)
             case "set_target_properties" if "OUTPUT_NAME" in rest[:-1]:
                 self.output_names[first] = rest[rest.index("OUTPUT_NAME") + 1]
-            case "option" if BENCHMARK_NAME.search(first) and is_safe_path(first):
+            case "option" if BENCHMARK_NAME.search(first) and is_safe_path(first) and rest[1:2] != ["ON"]:
                 self.options.append(first)
             case _:
                 pass

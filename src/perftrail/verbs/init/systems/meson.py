@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+import shlex
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from perftrail.model.placeholders import fill_some
+from perftrail.model.wording import quoted
 from perftrail.verbs.init.draft import (
     LLD_SHUFFLES,
+    BenchmarkDraft,
     BuildDraft,
     Program,
     Step,
     choose_program,
+    is_safe_path,
     placeholder_benchmark,
     program_benchmark,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from perftrail.verbs.init.draft import Tree
 
@@ -47,7 +52,8 @@ def detect(tree: Tree) -> BuildDraft | None:
         for each in _executables(tree, "", unconditional=True)
         if each.name
     ]
-    program = choose_program(programs, _project(tree) or tree.name)
+    declared = next(_declared(tree, programs), None)
+    program = choose_program(programs, _project(tree) or tree.name) if declared is None else declared.program
     return BuildDraft(
         system="meson",
         manifest=MANIFEST,
@@ -64,9 +70,59 @@ def detect(tree: Tree) -> BuildDraft | None:
         ),
         outputs=(tree.path(program.path),) if program else (),
         outputs_why="revisions with equal programs are measured once",
-        benchmark=program_benchmark(tree, program) if program else placeholder_benchmark(tree, MANIFEST),
+        benchmark=_benchmark(tree, program, declared),
         relink=_relink(build_directory) if program else (),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Declared:
+    """A benchmark that a build declares with `benchmark()`: its name, program and arguments."""
+
+    name: str
+    program: Program
+    arguments: tuple[str, ...]
+
+
+def _benchmark(tree: Tree, program: Program | None, declared: _Declared | None) -> BenchmarkDraft:
+    if program is None:
+        return placeholder_benchmark(tree, MANIFEST)
+    if declared is None:
+        return program_benchmark(tree, program)
+    words = [
+        tree.word(program.path),
+        *(fill_some("{word}", {"word": each}, shlex.quote) for each in declared.arguments),
+    ]
+    return BenchmarkDraft(
+        name="bench",
+        command=" ".join(words),
+        why=f"benchmark {quoted(declared.name)} of {MANIFEST}",
+        uses=(tree.path(program.path),),
+    )
+
+
+def _declared(tree: Tree, programs: Sequence[Program]) -> Iterator[_Declared]:
+    """Yield the declared benchmarks whose program and arguments are known."""
+    by_name = {each.name: each for each in programs}
+    for path in tree.matching(f"*{MANIFEST}"):
+        content = _WITHOUT_COMMENTS.sub(lambda found: found["kept"] or "", tree.text(path))
+        variables = dict(_ASSIGNED.findall(content))
+        for found in _DECLARED.finditer(content):
+            name = found["program"] or variables.get(found["variable"], "")
+            arguments = tuple(_TEXT.findall(found["arguments"] or ""))
+            is_plain = _TEXT.sub("", found["arguments"] or "").strip(" \t\n,") == ""
+            if name in by_name and is_plain and is_safe_path(by_name[name].path):
+                yield _Declared(name=found["name"], program=by_name[name], arguments=arguments)
+
+
+_WITHOUT_COMMENTS = re.compile(r"(?P<kept>'(?:[^'\\\n]|\\.)*')|#[^\n]*")
+_TEXT = re.compile(r"'([^'\\\n]*)'")
+_ASSIGNED = re.compile(r"\b([A-Za-z_]\w*)\s*=\s*executable\s*\(\s*'([^'\\\n]*)'")
+_DECLARED = re.compile(
+    r"\bbenchmark\s*\(\s*'(?P<name>[^'\\\n]*)'\s*,\s*"
+    r"(?:executable\s*\(\s*'(?P<program>[^'\\\n]*)'[^()]*\)|(?P<variable>[A-Za-z_]\w*))\s*"
+    r"(?:,\s*args\s*:\s*\[(?P<arguments>[^\]]*)\])?\s*[,)]"
+)
 
 
 def _relink(build_directory: str) -> tuple[Step, ...]:
