@@ -88,3 +88,12 @@ def test_what_would_show_the_cause_is_said_where_no_instructions_were_counted() 
     assert 'counters = ["instructions"]' in cause_hint([growing, level])
     assert cause_hint([level]) == ""
     assert cause_hint([replace(growing, work=growing.growth)]) == ""
+
+
+def test_a_curve_of_too_few_values_says_how_many_it_needs_and_how_to_get_them() -> None:
+    whole = along(SIZES)
+    points = list(zip(whole.curve.xs[:2], [(1.0, 1.1)] * 2, strict=True))
+    [line] = curve_words(replace(whole, curve=curve_of(points), growth=None))
+    assert (
+        line == "2 of the 4 values of size that a growth needs have samples; measure more with: perftrail run"
+    )

@@ -102,7 +102,10 @@ def test_what_threads_cost_may_be_claimed_to_grow(tmp_path: Path) -> None:
     drain(Run(session, Selection()).events())
     more, few = judge(cast(View, session))
     assert more.verdict is ClaimVerdict.REPRODUCED
-    assert few.reason == "too few values to fit its growth"
+    assert (
+        few.reason
+        == "its growth needs samples at 4 values of threads above zero; widen its at or measure more values"
+    )
 
 
 def test_a_claim_may_be_about_a_derived_metric(tmp_path: Path) -> None:

@@ -241,7 +241,8 @@ def _unseen(report: BackportReport) -> str:
     if judged == "same":
         return f" in {name}: the fixed revision equals the old one to within {percent(_bound(gain))}"
     if gain.minimum_detectable is None:
-        return f" in {name}: {gain.pairs} pairs are too few for a verdict; {gain.needed_pairs} are needed"
+        remedy = f"increase [measure] invocations to {gain.needed_pairs}"
+        return f" in {name}: {gain.pairs} pairs are too few for a verdict; {remedy}"
     return f" in {name}: a change below {percent(gain.minimum_detectable)} would not have been detected"
 
 

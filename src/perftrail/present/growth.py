@@ -9,7 +9,7 @@ from rich.text import Text
 from perftrail.model.wording import escaped, listed, number, percent, probability, quantity
 from perftrail.present.console import output
 from perftrail.present.scaling import described_words
-from perftrail.stats.growth import Order
+from perftrail.stats.growth import LEAST_POINTS, Order
 from perftrail.stats.memory import Leak
 
 if TYPE_CHECKING:
@@ -46,7 +46,10 @@ def curve_words(along: GrowthSeries) -> Iterator[str]:
     if along.growth is not None:
         yield from _growth(along.growth, along, axis)
     elif along.unit_cost is None and along.leak is None:
-        yield f"too few values of {axis} to show how the metric grows: {len(along.curve)}"
+        yield (
+            f"{len(along.curve)} of the {LEAST_POINTS} values of {axis} that a growth needs have samples; "
+            "measure more with: perftrail run"
+        )
     if along.unit_cost is not None:
         yield _per_unit(along.unit_cost, along.unit, axis)
     if along.leak is not None:

@@ -19,6 +19,7 @@ from perftrail.results.growth import grown
 from perftrail.results.measured import MeasuredHere
 from perftrail.results.pairs import decides, paired, usable_pairs, values_of
 from perftrail.results.rows import ValueWithIntervalJson, by_block, rows
+from perftrail.stats.growth import LEAST_POINTS
 from perftrail.stats.ratios import compare_over
 
 if TYPE_CHECKING:
@@ -222,9 +223,10 @@ class _ClaimJudge:
         found = self._rows(claim, claim.variant, benchmark, metric)
         curves = grown(self.view.study.benchmarks[benchmark], found, claim.along)
         if len(curves) != 1:
-            return (
-                "too few values to fit its growth" if not curves else "the claim's at matches several curves"
-            )
+            if curves:
+                return "the claim's at matches several curves"
+            needed = f"{LEAST_POINTS} values of {claim.along} above zero"
+            return f"its growth needs samples at {needed}; widen its at or measure more values"
         [(curve, growth)] = curves
         return Power(exponent=growth.exponent, values=len(curve), first=curve.xs[0], last=curve.xs[-1])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import cast
 
@@ -82,3 +83,12 @@ def test_where_all_are_drawn_nothing_is_said_of_how_many() -> None:
     section = comparison_section(NOTHING_ELSE, by_metric([beside("a", ratio=1.5), beside("b")]))
     assert section is not None
     assert section.paragraphs == ()
+
+
+def test_too_few_pairs_are_said_with_what_a_verdict_needs_and_how_to_get_it() -> None:
+    """Three pairs that differ by chance cannot reach the report's error rate."""
+    few = replace(beside("a"), comparison=compare([1.0, 1.1, 0.9], [1.0, 0.9, 1.1], Rule(most=20)))
+    said = difference(NOTHING_ELSE, [few], notes=()).sentence
+    assert few.comparison.minimum_detectable is None
+    assert f"1 of 1 comparisons have too few pairs for a verdict, which needs {few.needed}" in said
+    assert "increase [measure] invocations, then: perftrail run" in said

@@ -118,7 +118,12 @@ def _alike(compared: Sequence[SideBySide], about: Sequence[SideBySide], notes: t
     where = " everywhere" if len(about) > 1 else ""
     bound = f"a difference of {percent(max(known, default=0.0))} would have been detected{where}"
     if len(known) < len(seen):
-        bound = f"{len(seen) - len(known)} of {len(seen)} comparisons have too few {about[0].counted} for a verdict"
+        few = [each for each in about if each.comparison.minimum_detectable is None]
+        needed = max(each.needed for each in few)
+        bound = (
+            f"{len(few)} of {len(about)} comparisons have too few {few[0].counted} for a verdict, "
+            f"which needs {needed}; increase [measure] invocations, then: perftrail run"
+        )
     which = "No difference" if same else "No difference detected"
     if any(each.points > 1 for each in about):
         which += " on the whole"

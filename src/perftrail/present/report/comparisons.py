@@ -215,8 +215,13 @@ class SideBySide:
         if self.differs:
             good = (found.effect < 1.0) == (self.better == "lower")
             return "better" if good else "worse"
-        needed = found.needed_pairs if self.interleaved else needed_values(found.level)
-        return undecided_words(found, decides=self.decides, counted=self.counted, needed=needed)
+        return undecided_words(found, decides=self.decides, counted=self.counted, needed=self.needed)
+
+    @property
+    def needed(self) -> int:
+        """Fewest pairs or values for a verdict, if all agree."""
+        found = self.comparison
+        return found.needed_pairs if self.interleaved else needed_values(found.level)
 
 
 def compare_subjects(gathered: Gathered) -> tuple[SideBySide, ...]:
