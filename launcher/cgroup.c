@@ -91,7 +91,8 @@ int cgroups_enter(const struct cgroups *cgroups)
     return 0;
 }
 
-/* Whether a process is in the leaf or below it. A process whose cgroups cannot be read counts as a member. */
+/* Whether a process is in the leaf or below it. A process whose cgroups cannot be read counts as a member, also one whose
+ * paths are too long to read all of them. */
 static bool is_member(pid_t process, const void *leaf_path)
 {
     char path[64], own[4096];
@@ -99,7 +100,8 @@ static bool is_member(pid_t process, const void *leaf_path)
     text_add(&text, "/proc/");
     text_add_number(&text, process);
     text_add(&text, "/cgroup");
-    if (file_read(path, own, sizeof own) <= 0)
+    ssize_t read = file_read(path, own, sizeof own);
+    if (read <= 0 || read >= (ssize_t)sizeof own - 1)
         return true;
     const char *name = strrchr(leaf_path, '/');
     size_t length = strlen(name);
@@ -175,26 +177,18 @@ int64_t cgroups_refused_processes(const struct cgroups *cgroups)
     return read_number(cgroups_for_processes(cgroups), "pids.events", "max ");
 }
 
-static bool remove_tree(const char *path);
-
-static void remove_child(const char *name, void *parent)
+/* Below a leaf, names are relative to their directory: a target may create paths of any length. */
+static void remove_child(const char *name, void *parent_descriptor)
 {
-    char path[LEAF_PATH];
-    struct text text = text_in(path, sizeof path);
-    text_add(&text, parent);
-    text_add(&text, "/");
-    text_add(&text, name);
-    if (!text.cut)
-        remove_tree(path);
-}
-
-static void remove_children(const char *path)
-{
-    int directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (directory < 0)
+    int parent = *(const int *)parent_descriptor;
+    if (unlinkat(parent, name, AT_REMOVEDIR) == 0)
         return;
-    directory_visit(directory, true, remove_child, (void *)path);
-    close(directory);
+    int child = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (child < 0)
+        return;
+    directory_visit(child, true, remove_child, &child);
+    close(child);
+    unlinkat(parent, name, AT_REMOVEDIR);
 }
 
 static bool remove_empty(const char *path)
@@ -207,7 +201,11 @@ static bool remove_tree(const char *path)
 {
     if (remove_empty(path))
         return true;
-    remove_children(path);
+    int directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (directory >= 0) {
+        directory_visit(directory, true, remove_child, &directory);
+        close(directory);
+    }
     return remove_empty(path);
 }
 

@@ -37,9 +37,15 @@ def build_launcher(directory: Path, *options: str) -> Path:
     return directory / "perftrail-launcher"
 
 
+COVERAGE = os.environ.get("PERFTRAIL_COVERAGE") == "1"
+"""Whether `make coverage` runs the tests: the C code then counts its executed lines and branches."""
+
+
 @pytest.fixture(scope="session")
 def plain_launcher(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build_launcher(tmp_path_factory.mktemp("plain"))
+    return build_launcher(
+        tmp_path_factory.mktemp("plain"), *(["-DPERFTRAIL_COVERAGE=ON"] if COVERAGE else [])
+    )
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.process.launcher.conftest import COVERAGE
+
 UNITS = Path(__file__).parent / "units"
 LAUNCHER = Path(__file__).resolve().parents[3] / "launcher"
 
@@ -16,6 +18,7 @@ def build_unit(name: str, directory: Path, *modules: str, simulated: tuple[str, 
     program = directory / name
     command = [shutil.which("cc") or "gcc", "-std=c11", "-D_GNU_SOURCE", "-O1", "-g", f"-I{LAUNCHER}"]
     command += ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+    command += ["--coverage"] if COVERAGE else []
     command += [f"-Wl,--wrap={function}" for function in simulated]
     sources = [UNITS / f"{name}.c", *(LAUNCHER / f"{module}.c" for module in modules)]
     subprocess.run([*command, "-o", program, *sources], check=True)
@@ -35,7 +38,7 @@ CGROUP = ("cgroup", "descendants", "directory", "files", "process", "region", "t
 
 @pytest.fixture
 def remove_busy(tmp_path: Path) -> Path:
-    return build_unit("remove_busy", tmp_path, *CGROUP, simulated=("rmdir", "nanosleep"))
+    return build_unit("remove_busy", tmp_path, *CGROUP, simulated=("rmdir", "unlinkat", "nanosleep"))
 
 
 def busy_leaf(directory: Path, depth: int) -> tuple[Path, Path]:
@@ -78,3 +81,22 @@ def test_a_pid_that_another_process_got_in_the_meantime_is_not_killed(
 ) -> None:
     program = build_unit("kill_reused_pid", tmp_path, *CGROUP, simulated=("file_read",))
     assert output_of(program, case, tmp_path) == outcome
+
+
+def test_cgroups_below_a_leaf_are_removed_however_long_their_paths_are(
+    remove_busy: Path, tmp_path: Path
+) -> None:
+    leaf = tmp_path / "leaf"
+    leaf.joinpath(*["n" * 120] * 12).mkdir(parents=True)
+    output_of(remove_busy, leaf)
+    assert not leaf.exists()
+
+
+@pytest.mark.parametrize(("bytes", "expected"), [(100, "alive"), (4095, "killed"), (100_000, "killed")])
+def test_a_listed_process_is_killed_if_its_cgroups_are_too_long_to_read(
+    tmp_path: Path, bytes: int, expected: str
+) -> None:
+    kill = build_unit("kill_unreadable", tmp_path, *CGROUP, simulated=("file_read",))
+    leaf = tmp_path / "perftrail-leaf"
+    leaf.mkdir()
+    assert output_of(kill, leaf, bytes) == expected

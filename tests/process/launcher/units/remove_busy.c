@@ -1,4 +1,4 @@
-/* Remove a leaf that stays busy, and print the number of calls of rmdir: remove_busy DIRECTORY [FILE PAUSES]
+/* Remove a leaf that stays busy, and print the number of calls of rmdir and unlinkat: remove_busy DIRECTORY [FILE PAUSES]
  *
  * With FILE, it is removed after so many pauses, and the leaf is then no longer busy. */
 #include "cgroup.h"
@@ -12,17 +12,29 @@
 #define TOO_MANY 100000
 
 int __real_rmdir(const char *path);
+int __real_unlinkat(int directory, const char *path, int flags);
 
 static long calls, pauses, pauses_until_free;
 static const char *file;
 
-int __wrap_rmdir(const char *path)
+static void count(void)
 {
     if (++calls > TOO_MANY) {
         printf("more than %d\n", TOO_MANY);
         exit(1);
     }
+}
+
+int __wrap_rmdir(const char *path)
+{
+    count();
     return __real_rmdir(path);
+}
+
+int __wrap_unlinkat(int directory, const char *path, int flags)
+{
+    count();
+    return __real_unlinkat(directory, path, flags);
 }
 
 int __wrap_nanosleep(const struct timespec *wanted, struct timespec *left)
