@@ -8,7 +8,7 @@ LOCKED ?= yes
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard launcher/* launcher/*/*)
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help setup demo check test test-long campaign studies studies-full docs lock tools clean FORCE
+.PHONY: help setup demo check test test-long campaign studies studies-full docs coverage lock wheel sbom tools clean FORCE
 
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -62,6 +62,9 @@ test-long: setup ## the long tests: simulations of searches, programs of benchma
 campaign: setup ## many trials that try to break what perftrail promises; at most half an hour
 	$(BIN)/python -m campaign --seconds 180
 
+coverage: setup ## executed lines and branches of the C code, by file
+	$(BIN)/python -m tests.process.launcher.coverage
+
 OCAML := studies/ocaml-light-threads
 TCL := studies/tcl-thread-allocator
 SUITE := studies/tcl-suite
@@ -107,6 +110,16 @@ lock: tools ## write the locks of requirements/ from the ranges in pyproject.tom
 	$(COMPILE) -c requirements/dev.txt requirements/build.in -o requirements/build.txt
 	$(COMPILE) requirements/tools.in -o requirements/tools.txt
 
+# The date of the commit is the date of the files in the wheel: two builds have equal bytes.
+wheel: setup ## build the wheel into dist, with equal bytes for equal sources
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m pip wheel --quiet --disable-pip-version-check \
+	  --no-build-isolation --no-deps --wheel-dir dist .
+
+sbom: setup tools ## write dist/sbom.json: the packages that perftrail needs, with hashes, in CycloneDX
+	@mkdir -p dist
+	.build/tools/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible --of JSON \
+	  -o dist/sbom.json requirements/runtime.txt
+
 tools: .build/tools/ready
 
 .build/tools/ready: requirements/tools.txt
@@ -116,4 +129,4 @@ tools: .build/tools/ready
 	@touch $@
 
 clean: ## remove what make made here (measurements in .perftrail stay)
-	rm -rf .venv .build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf .venv .build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -21,6 +21,7 @@ PROMISES = {
     "fuzz_launcher": "no input of the launcher crashes it or has undefined behaviour",
     "fuzz_parsers": "whatever a file or a message contains, perftrail reads it or refuses it with an error of its own",
     "static_analysis": "the analysers of two compilers find nothing in the C code",
+    "supply_chain": "equal sources build equal wheels; dependencies have allowed licences and no known weaknesses",
     "faults": "after a failed system call, no acknowledged sample is lost and the next command resumes",
     "kills": "after a kill at any system call, no invocation is lost or stored twice, and the answer is the same",
     "outside_root": "a hostile source, patch or backup changes nothing outside its directory, and stays in its limits",

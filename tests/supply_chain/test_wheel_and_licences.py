@@ -1,0 +1,56 @@
+"""Equal sources build equal wheels, and every dependency has an allowed licence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from campaign import supply_chain
+
+
+@pytest.mark.slow
+def test_two_builds_in_different_directories_have_equal_bytes() -> None:
+    assert supply_chain.equal_wheels()[:2] == (1, [])
+
+
+@pytest.mark.slow
+def test_wheels_of_different_sources_differ(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    digests = []
+    for date in ("1760000000", "1770000000"):
+        monkeypatch.setattr(supply_chain, "DATE", date)
+        digests.append(supply_chain.build_wheel(tmp_path / date))
+    assert digests[0] != digests[1]
+
+
+def test_the_licence_of_every_dependency_is_allowed() -> None:
+    tried, losses, note = supply_chain.licences()
+    assert losses == []
+    assert tried >= 25, note
+
+
+@pytest.mark.parametrize(
+    "stated", ["", "GPL-3.0-only", "MIT AND LGPL-2.1", "Proprietary", "BSD License; Other/Proprietary"]
+)
+def test_other_licences_are_losses(monkeypatch: pytest.MonkeyPatch, stated: str) -> None:
+    monkeypatch.setattr(supply_chain, "licence", lambda _: stated)
+    tried, losses, _ = supply_chain.licences()
+    assert len(losses) == tried > 0
+
+
+@pytest.mark.skipif(
+    not (supply_chain.TOOLS / "zizmor").exists(), reason="zizmor is not installed (make tools)"
+)
+def test_zizmor_finds_nothing_in_the_action() -> None:
+    assert supply_chain.workflow_weaknesses()[1] == []
+
+
+@pytest.mark.skipif(
+    not (supply_chain.TOOLS / "zizmor").exists(), reason="zizmor is not installed (make tools)"
+)
+def test_zizmor_finds_an_input_in_a_shell_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    action = tmp_path / "action.yml"
+    text = (supply_chain.REPOSITORY / "action.yml").read_text()
+    action.write_text(text.replace('run: exit "$PERFTRAIL_CODE"', 'run: exit "${{ inputs.study }}"'))
+    monkeypatch.setattr(supply_chain, "WORKFLOWS", (str(action),))
+    assert any("template-injection" in loss for loss in supply_chain.workflow_weaknesses()[1])
