@@ -204,3 +204,17 @@ def test_a_colleague_with_only_the_study_and_the_stores_file_sees_every_sample(
     assert json.loads(told.stdout) == sorted(2 * COSTS)
     revisions = [str(row["revision"]) for row in found]
     assert [each["revision"] for each in rows(measured / "study")] == revisions, "in the order of the history"
+
+
+def test_samples_without_a_metric_that_was_added_are_not_of_an_older_recipe(copied: Path) -> None:
+    file = copied / "study" / "perftrail.toml"
+    added = "cost = { pattern = 'cost ([0-9]+)' }, digits = { pattern = 'cost [0-9]*([0-9])' }"
+    file.write_text(STUDY.replace("cost = { pattern = 'cost ([0-9]+)' }", added))
+    found = rows(copied / "study")
+    assert costs(found) == COSTS
+    assert {row["outdated"] for row in found} == {"new metric"}
+    shown = perftrail("show", copied / "study").stdout
+    assert "All 3 measured points have no digits yet. Measure again with: perftrail run" in shown
+    assert "older recipe" not in shown
+    file.write_text(file.read_text().replace("-O1", "-O1 -DNDEBUG -g"))
+    assert {row["outdated"] for row in rows(copied / "study")} == {"older recipe"}

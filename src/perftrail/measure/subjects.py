@@ -114,6 +114,7 @@ class BuildInputs:
         self._others = others
         self._recipes: dict[tuple[object, ...], tuple[Recipe, tuple[str, ...]]] = {}
         self._origins: dict[tuple[object, ...], Origin] = {}
+        self._without: dict[tuple[str, frozenset[str]], BuildInputs] = {}
 
     def recipe(self, subject: Subject) -> Recipe:
         """Return the recipe of a subject, with its eras and its variant applied."""
@@ -180,6 +181,17 @@ class BuildInputs:
         if name not in self._origins:
             self._origins[name] = self._origin(cell, recipe, steps, sources)
         return self._origins[name]
+
+    def origin_without(self, cell: Cell, metrics: frozenset[str]) -> Origin:
+        """Return the origin that a cell would have if its benchmark did not declare some metrics."""
+        name = (cell.benchmark, metrics)
+        if name not in self._without:
+            benchmark = self._study.benchmarks[cell.benchmark]
+            fewer = {name: metric for name, metric in benchmark.metrics.items() if name not in metrics}
+            benchmarks = {**self._study.benchmarks, cell.benchmark: replace(benchmark, metrics=fewer)}
+            study = replace(self._study, benchmarks=benchmarks)
+            self._without[name] = BuildInputs(study, self.eras, self._pins, self._others, self._tools)
+        return self._without[name].origin(cell)
 
     def _origin(self, cell: Cell, recipe: Recipe, steps: Sequence[str], sources: Mapping[str, str]) -> Origin:
         study = Path(self._study.directory)

@@ -154,7 +154,9 @@ MISSING_TOOL = ": missing"
 OLDER_RECIPE = "older recipe"
 OTHER_TOOLCHAIN = "other toolchain"
 UNKNOWN_ORIGIN = "unknown recipe"
-"""Why the present study would measure a cell again. The last one is for results of older versions of perftrail."""
+NEW_METRIC = "new metric"
+"""Why the present study would measure a cell again: `UNKNOWN_ORIGIN` is for results of older versions of perftrail;
+with `NEW_METRIC` only metrics were added to the study, and all other values are those of the present study."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,7 +29,7 @@ from perftrail.measure.events import (
     Stepped,
 )
 from perftrail.model.build import Failure
-from perftrail.model.measurement import FailedInvocation
+from perftrail.model.measurement import NEW_METRIC, FailedInvocation
 from perftrail.model.wording import counted, duration, escaped, listed, number
 from perftrail.present.failures import excerpt_line, failure_words, left_out_words
 from perftrail.present.speech import step_words
@@ -223,9 +223,12 @@ class Watcher:
             case Skipped():
                 self._print_now(f"skipped {left_out_words(event.left_out)}", style="dim")
             case Outdated():
-                for words in outdated_words(event.differences, event.every):
+                for found in event.differences:
+                    (words,) = outdated_words({found: event.differences[found]}, event.every)
                     reused = "perftrail reuses these samples only if the new build is identical"
-                    self._print_now(f"{words}; {reused}", style=WARNING)
+                    again = "perftrail measures again, and builds nothing"
+                    added = found.why == NEW_METRIC
+                    self._print_now(f"{words}; {again if added else reused}", style=WARNING)
 
     def _build_finished(self, event: BuildFinished) -> None:
         if isinstance(event.outcome, Failure):

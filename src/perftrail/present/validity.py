@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from perftrail.model.measurement import OLDER_RECIPE, OTHER_TOOLCHAIN, UNKNOWN_ORIGIN
+from perftrail.model.measurement import NEW_METRIC, OLDER_RECIPE, OTHER_TOOLCHAIN, UNKNOWN_ORIGIN
 from perftrail.model.wording import counted, escaped
 
 if TYPE_CHECKING:
@@ -45,6 +45,8 @@ def outdated_words(differences: Mapping[Difference, int], every: int) -> tuple[s
 def _words(differences: Mapping[Difference, int], found: Difference, every: int) -> str:
     count = differences[found]
     how_many = f"{count} of {counted(every, 'measured point')}" if count < every else _all(every)
+    if found.why == NEW_METRIC:
+        return f"{how_many} {'has' if count == 1 else 'have'} no {escaped(found.now, longest=LONGEST)} yet"
     return f"{how_many} {'is' if count == 1 else 'are'} {FROM[found.why]}{_change(found)}"
 
 

@@ -19,20 +19,24 @@ from typing import TYPE_CHECKING
 from perftrail.measure.events import Outdated
 from perftrail.model.measurement import (
     MISSING_TOOL,
+    NEW_METRIC,
     OLDER_RECIPE,
     OTHER_TOOLCHAIN,
     UNKNOWN_ORIGIN,
+    Difference,
+    Measurement,
     Samples,
     difference,
 )
 from perftrail.model.plan import Cell, cells, subjects
+from perftrail.model.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from perftrail.measure.session import View
     from perftrail.model.benchmark import Point
-    from perftrail.model.measurement import Difference, Origin, Runnable
+    from perftrail.model.measurement import Origin, Runnable
     from perftrail.model.subject import Subject
 
 
@@ -74,6 +78,8 @@ class MeasuredHere:
         self.history = view.source.history()
         self.outdated: dict[Cell, str] = {}
         self._origins: dict[Cell, Origin | None] = {}
+        self._added: dict[Cell, str] = {}
+        self._lacking: dict[tuple[str, str], frozenset[str]] = {}
         self.replaced = 0
         self.cells = tuple(self._chosen(self._stored()))
         self._of: dict[str, list[tuple[Cell, str]]] = {}
@@ -107,10 +113,29 @@ class MeasuredHere:
             why = {each.key: outdated(self._view, cell, each.origin) for each in usable}
             chosen = next((each.key for each in reversed(usable) if not why[each.key]), usable[-1].key)
             if why[chosen]:
-                self.outdated[cell] = why[chosen]
-                self._origins[cell] = next(each.origin for each in usable if each.key == chosen)
+                self._origins[cell] = origin = next(each.origin for each in usable if each.key == chosen)
+                added = self._added_metrics(cell, chosen, origin) if why[chosen] == OLDER_RECIPE else ""
+                self.outdated[cell] = NEW_METRIC if added else why[chosen]
+                if added:
+                    self._added[cell] = added
             self.replaced += len({each.key for each in runnables if each.key in ran}) > 1
             yield cell, chosen
+
+    def _added_metrics(self, cell: Cell, key: str, origin: Origin | None) -> str:
+        """Return the metrics that the study declares and the samples lack, if nothing else changed; else empty."""
+        inputs = self._view.inputs
+        if inputs is None or origin is None:
+            return ""
+        name = (cell.benchmark, origin.recipe)
+        if name not in self._lacking:
+            outcomes = self._view.store.outcomes((key,), self._view.machine.id).get(key, ())
+            valued = [set(each.values) for each in outcomes if isinstance(each, Measurement)]
+            declared = self._view.study.benchmarks[cell.benchmark].metrics
+            self._lacking[name] = frozenset(declared).difference(*valued) if valued else frozenset()
+        lacking = self._lacking[name]
+        if not lacking or inputs.origin_without(cell, lacking).recipe != origin.recipe:
+            return ""
+        return listed(sorted(lacking), "and")
 
     @cached_property
     def by_subject(self) -> Mapping[Subject, Mapping[tuple[str, Point], str]]:
@@ -124,7 +149,9 @@ class MeasuredHere:
         """Count the wanted outdated cells by what changed since."""
         inputs = self._view.inputs
         return Counter(
-            difference(self.outdated[cell], origin, inputs.origin(cell))
+            Difference(why=NEW_METRIC, now=self._added[cell])
+            if cell in self._added
+            else difference(self.outdated[cell], origin, inputs.origin(cell))
             for cell, origin in self._origins.items()
             if inputs is not None and wanted(cell)
         )
