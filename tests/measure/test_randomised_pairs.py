@@ -1,6 +1,6 @@
 """Pairs of adjacent invocations: which samples are pairs, which count, and what a verdict is about.
 
-Each test here is a way in which two equal programs were once told apart for sure.
+Each test here is a way in which two equal programs were once reported as different.
 """
 
 from __future__ import annotations

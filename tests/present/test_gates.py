@@ -1,4 +1,4 @@
-"""A comparison in each of its forms: what is said, what trips, and that nothing of others gets out of its place."""
+"""A comparison in each format: its sentences, what trips the gate, and that hostile text stays escaped."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from perftrail.model.measurement import Machine
 from perftrail.model.metrics import Better
 from perftrail.model.subject import Revision
 from perftrail.present.gate import (
+    BAR_WIDTH,
     FORMATS,
-    STRIP,
+    annotations,
+    bar_limit,
+    certainty,
     effect,
     headline,
+    interval_bar,
     levels_words,
     machine,
     marker,
-    marks,
     next_command,
-    reach,
-    strip,
-    sureness,
     to_junit,
     to_markdown,
     to_metrics,
@@ -207,16 +207,16 @@ def test_of_many_metrics_a_comment_takes_as_many_as_fit() -> None:
 
 @pytest.mark.parametrize("effect", [0.1, 0.8, 1.0, 1.02, 1.2, 50.0])
 def test_a_change_is_drawn_on_its_side_of_the_middle(effect: float) -> None:
-    drawn = strip(row(effect, Verdict.UNCLEAR), 0.25)
-    assert len(drawn) == STRIP
+    drawn = interval_bar(row(effect, Verdict.UNCLEAR), 0.25)
+    assert len(drawn) == BAR_WIDTH
     if effect != 1.0 and 0.8 <= effect <= 1.2:
         column = drawn.index("●")
-        assert (column > STRIP // 2) == (effect > 1.0)
+        assert (column > BAR_WIDTH // 2) == (effect > 1.0)
 
 
 def test_nothing_hostile_leaves_its_place_in_markdown() -> None:
     comment, *blocks = re.split(r"^~~~~~~~~(?:sh)?\n", to_markdown(hostile()), flags=re.M)[::2]
-    comment += "".join(blocks)  # what stands in a block of code is shown as it is
+    comment += "".join(blocks)  # code blocks are printed verbatim
     assert not re.search(
         r"(?<!\\)<(?!/?(details|summary|sub)\b|details open|!-- perftrail compare [0-9a-f]{16} -->)", comment
     )
@@ -247,7 +247,7 @@ def test_nothing_hostile_leaves_its_place_in_xml() -> None:
     assert suite.get("skipped") == "1"
 
 
-def lost(side: SideName) -> FailedSide:
+def failed_side(side: SideName) -> FailedSide:
     failure = Failure(stage="build", message="no such file", log="/log")
     return FailedSide(side=side, variant="plain", benchmark="", point="", failure=failure)
 
@@ -255,7 +255,10 @@ def lost(side: SideName) -> FailedSide:
 @pytest.mark.parametrize(
     ("found", "said"),
     [
-        (gate(failed_sides=(lost("base"), lost("head"))), ["base: build: no such file", "head: build"]),
+        (
+            gate(failed_sides=(failed_side("base"), failed_side("head"))),
+            ["base: build: no such file", "head: build"],
+        ),
         (gate(), ["nothing could be compared"]),
         (gate(replace(row(1.0, Verdict.UNCLEAR), comparison=None)), ["no answer"]),
     ],
@@ -266,8 +269,8 @@ def test_no_answer_is_an_error_in_junit_and_in_the_job(found: Gate, said: list[s
     [error] = [error for suite in suites for error in suite.iter("error")]
     assert all(text in (error.text or "") for text in said)
     assert suites[0].get("errors") == "1"
-    [mark] = marks(found, file="perftrail.toml")
-    assert "title=no answer::no answer:" in mark
+    [annotation] = annotations(found, file="perftrail.toml")
+    assert "title=no answer::no answer:" in annotation
 
 
 def test_certain_regressions_come_before_possible_ones() -> None:
@@ -285,7 +288,7 @@ def test_certain_regressions_come_before_possible_ones() -> None:
     ("found", "said"),
     [
         (gate(Row(metric=target(), one_build=True)), "equal builds need no measuring"),
-        (gate(failed_sides=(lost("head"),)), "nothing was compared"),
+        (gate(failed_sides=(failed_side("head"),)), "nothing was compared"),
         (
             gate(row(1.0, Verdict.SAME)),
             "count as none (--threshold); a change of 1.1 % would have been detected",
@@ -293,7 +296,7 @@ def test_certain_regressions_come_before_possible_ones() -> None:
     ],
 )
 def test_how_sure_it_is_says_why_nothing_was_measured(found: Gate, said: str) -> None:
-    assert sureness(found).endswith(said)
+    assert certainty(found).endswith(said)
 
 
 def test_everything_known_about_the_machine_is_printed() -> None:
@@ -302,19 +305,19 @@ def test_everything_known_about_the_machine_is_printed() -> None:
 
 
 def test_what_does_not_build_is_named() -> None:
-    found = gate(failed_sides=(lost("head"),))
+    found = gate(failed_sides=(failed_side("head"),))
     assert "- head: build: no such file" in to_markdown(found)
     assert "failed    head: build: no such file" in to_plain(found)
-    assert "title=build is broken::" in next(marks(found, file="perftrail.toml"))
+    assert "title=build is broken::" in next(annotations(found, file="perftrail.toml"))
     [case] = ET.fromstring(to_junit(found)).iter("testcase")
     assert (case.get("classname"), case.get("name")) == ("build", "build")
 
 
 def test_one_change_that_is_far_larger_leaves_the_others_room() -> None:
     rows = [row(3.0, Verdict.SLOWER), row(1.05, Verdict.SLOWER), row(1.06, Verdict.SLOWER)]
-    drawn = [strip(each, reach(gate(*rows))) for each in rows]
+    drawn = [interval_bar(each, bar_limit(gate(*rows))) for each in rows]
     assert drawn[0].endswith("▸")
-    assert all(STRIP // 2 + 2 < each.index("●") < STRIP - 1 for each in drawn[1:])
+    assert all(BAR_WIDTH // 2 + 2 < each.index("●") < BAR_WIDTH - 1 for each in drawn[1:])
 
 
 def test_junit_keeps_to_the_order_and_the_attributes_that_the_strictest_schema_wants() -> None:
@@ -358,7 +361,7 @@ def test_metrics_are_lines_that_cannot_be_broken() -> None:
 
 
 def test_annotations_are_commands_of_ours_alone() -> None:
-    lines = list(marks(hostile(), file="a,b:c.toml"))
+    lines = list(annotations(hostile(), file="a,b:c.toml"))
     assert len(lines) == 2
     for line in lines:
         assert "\n" not in line
@@ -400,7 +403,7 @@ def test_the_next_command_fits_the_answer(capsys: pytest.CaptureFixture[str]) ->
     ):
         print_gate(found)
         assert capsys.readouterr().out.splitlines()[-1] == said
-    certain = sureness(gate(slower))
+    certain = certainty(gate(slower))
     assert "would have been detected" not in certain
 
 
@@ -466,7 +469,10 @@ def test_a_gate_says_which_change_it_could_miss_and_what_it_needs() -> None:
             gate(row(1.2, Verdict.SLOWER), fail_on="never"),
             "--fail-on never: exit code 0 whatever the verdict",
         ),
-        (gate(failed_sides=(lost("head"),)), "exit code 1, because the head fails where the base works"),
+        (
+            gate(failed_sides=(failed_side("head"),)),
+            "exit code 1, because the head fails where the base works",
+        ),
         (gate(), "exit code 1, because there is no verdict"),
     ],
 )
@@ -481,16 +487,16 @@ def test_every_form_states_the_policy_and_the_exit_code(
 
 
 def test_a_failure_names_the_line_of_the_study_and_the_log(capsys: pytest.CaptureFixture[str]) -> None:
-    failed = replace(lost("head"), study_line="perftrail.toml:7 (build.steps)")
+    failed = replace(failed_side("head"), study_line="perftrail.toml:7 (build.steps)")
     found = gate(failed_sides=(failed,))
     print_gate(found)
-    [mark] = marks(found, file="perftrail.toml")
+    [annotation] = annotations(found, file="perftrail.toml")
     for text in (
         capsys.readouterr().out,
         to_plain(found),
         to_markdown(found).replace("\\", ""),
         to_junit(found),
-        mark,
+        annotation,
     ):
         assert "perftrail.toml:7 (build.steps)" in text.replace("%3A", ":")
         assert "/log" in text

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from perftrail.model.benchmark import Benchmark
-from perftrail.present.plan import print_survey
+from perftrail.present.plan import print_plan
 from perftrail.results.selection import Selection
 from perftrail.verbs.check import study_plan
 from tests.fakes.subject_builder import FakeSource, FakeStarter
@@ -27,5 +27,5 @@ def test_a_program_that_no_revision_builds_is_a_warning(
         "revision would run the same program; did you mean {build}/tool?",
     )
     assert plan.as_json()["warnings"] == list(plan.warnings)
-    print_survey(study, plan, repeat=())
+    print_plan(study, plan, repeat=())
     assert f"\nwarning      {plan.warnings[0]}\n" in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""Differences between two revisions for people, the largest first: files and metrics."""
+"""Print the differences between two revisions in files and metrics, the largest first."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LONGEST_NAME = 48
 REPEATED = ("launcher", "output")
 """Methods of plain invocations, whose number `--invocations` sets."""
 EFFECTS = ("wall", "cpu")
-"""Metrics that show an effect and, next to the benchmark's own, explain nothing."""
+"""Metrics that show an effect but not its cause, as do those of method `output`."""
 
 
 def print_explained(explained: ExplainReport, *, named: str | None) -> None:
@@ -57,7 +57,7 @@ def print_explained(explained: ExplainReport, *, named: str | None) -> None:
 
 
 def next_commands(explained: ExplainReport, *, named: str | None) -> list[str]:
-    """Return commands with their purpose: what resolves unclear metrics, and the back-port of a difference."""
+    """Return the next commands with their purposes: those that resolve unclear metrics, and the back-port."""
     where = f" {shlex.quote(named)}" if named else ""
     fix, against = explained.culprit.short, explained.against.short
     commands = []
@@ -129,10 +129,10 @@ def rest_lines(cell: CellReport) -> Iterator[str]:
     """Yield the unclear metrics with their minimum detectable changes, and the unchanged ones."""
     if cell.unclear:
         found = [(_name(each), each.difference.minimum_detectable) for each in _programs_last(cell.unclear)]
-        words = _some([f"{name} {_detectable(least)}" for name, least in found])
+        words = _first_named([f"{name} {_detectable(least)}" for name, least in found])
         yield f"  unclear, with the minimum detectable change: {words}"
     if cell.unchanged:
-        yield f"  unchanged: {_some([_name(each) for each in _programs_last(cell.unchanged)])}"
+        yield f"  unchanged: {_first_named([_name(each) for each in _programs_last(cell.unchanged)])}"
 
 
 def _programs_last(metrics: Sequence[MetricDifference]) -> list[MetricDifference]:
@@ -140,7 +140,7 @@ def _programs_last(metrics: Sequence[MetricDifference]) -> list[MetricDifference
     return sorted(metrics, key=lambda each: " " in each.name)
 
 
-def _some(texts: Sequence[str]) -> str:
+def _first_named(texts: Sequence[str]) -> str:
     more = f" and {len(texts) - MOST_NAMED} more" if len(texts) > MOST_NAMED else ""
     return f"{', '.join(texts[:MOST_NAMED])}{more}"
 

@@ -103,8 +103,8 @@ def broken_ranges(answer: FindAnswer) -> Iterator[str]:
         else:
             before, after = answer.revisions[failed_range.before], answer.revisions[failed_range.after]
             came = f"after {before.short}, usable again at {after.short}"
-        what = "The study skips" if failed_range.stage == "skipped" else f"Broken ({failed_range.stage})"
-        yield f"{what}: {where}{f'; {came}' if came else ''}"
+        cause = "The study skips" if failed_range.stage == "skipped" else f"Broken ({failed_range.stage})"
+        yield f"{cause}: {where}{f'; {came}' if came else ''}"
 
 
 def pins_words(pins: Pins) -> Iterator[str]:
@@ -121,7 +121,7 @@ def noise_words(answer: FindAnswer) -> Iterator[str]:
 
 
 def reboot_words(answer: FindAnswer) -> Iterator[str]:
-    """Yield that the machine was rebooted during the search, and what follows."""
+    """Yield whether the machine was rebooted during the search, with the consequence for levels, and other machines."""
     if len(answer.boots) > 1:
         yield (
             f"the machine was rebooted during the search ({len(answer.boots)} boot sessions); levels are compared only "
@@ -216,15 +216,15 @@ def unchanged(table: FindTable) -> Iterator[str]:
     """Yield the metrics without a change, and those that are unclear."""
     none = [answer for answer in table.answers if answer.answer.verdict == "none"]
     if none:
-        seen = max(answer.answer.minimum_detectable for answer in none)
-        yield f"No change of {percent(seen)} or more: {listed((answer.name for answer in none), 'and')}"
+        least = max(answer.answer.minimum_detectable for answer in none)
+        yield f"No change of {percent(least)} or more: {listed((answer.name for answer in none), 'and')}"
     for answer in table.answers:
         if answer.unclear:
             yield f"Unclear: {answer.name}: {answer.answer.reason}"
 
 
 def table_doubts(table: FindTable) -> Iterator[str]:
-    """Yield likely changes, outliers and broken ranges of all metrics; what concerns several metrics once."""
+    """Yield likely changes, outliers and broken ranges of all metrics, each line once."""
     metrics: dict[str, list[str]] = {}
     for answer in table.answers:
         for line in (*answer_found(answer).doubts, *outlier_words(answer)):
@@ -232,8 +232,8 @@ def table_doubts(table: FindTable) -> Iterator[str]:
         for line in broken_ranges(answer):
             metrics.setdefault(line, []).append(answer.name)
     for line, names in metrics.items():
-        some = "" if len(names) == len(table.answers) else f" (for {listed(names, 'and')})"
-        yield f"{line}{some}"
+        metrics_words = "" if len(names) == len(table.answers) else f" (for {listed(names, 'and')})"
+        yield f"{line}{metrics_words}"
 
 
 def table_noise_words(table: FindTable) -> Iterator[str]:
@@ -263,19 +263,19 @@ def _row(answer: FindAnswer, number: int, *, named: bool) -> tuple[str, ...]:
 
 def _merges(gathered: Iterable[Sequence[tuple[FindAnswer, int]]]) -> Iterator[str]:
     """Yield the origin of the changes of merges, once for each merge."""
-    said: set[str] = set()
+    printed: set[str] = set()
     for changes in gathered:
         for answer, number in changes:
             for line in inside_words(answer.inside[number]) if number in answer.inside else ():
-                if line not in said:
-                    said.add(line)
+                if line not in printed:
+                    printed.add(line)
                     yield line
 
 
 def print_find(answer: FindAnswer | FindTable, *, repeat: Sequence[str], asked: Sequence[str]) -> None:
     """Print the result of a search: answer, values, cost, unusable revisions, next command.
 
-    `repeat` are the words that name the study and its store. `asked` are the other options of this command, without
+    `repeat` are the arguments that name the study and its store. `asked` are the other options, without
     the budget.
     """
     if isinstance(answer, FindTable):
@@ -289,14 +289,14 @@ def print_find(answer: FindAnswer | FindTable, *, repeat: Sequence[str], asked: 
         output().print(Text(line, style="dim"))
 
 
-def more_budget(answer: FindAnswer | FindTable, words: Sequence[str]) -> Iterator[str]:
-    """Yield how to continue a search that a budget stopped; `words` are those of the whole command, without a budget.
+def more_budget(answer: FindAnswer | FindTable, arguments: Sequence[str]) -> Iterator[str]:
+    """Yield how to continue a search that a budget stopped; `arguments` are those of the command, without a budget.
 
     A time budget counts only new work, so the proposal is based on the time that this command spent.
     """
     answers = answer.answers if isinstance(answer, FindTable) else (answer,)
     stopped = {each.answer.reason for each in answers if each.unclear}
-    command = f"perftrail find{after(words)}"
+    command = f"perftrail find{after(arguments)}"
     if TIME_SPENT in stopped:
         minutes = max(1, math.ceil(MORE_TIME * (answer.new.seconds or answer.seconds) / 60))
         yield f"Next: {command} --budget {minutes}min    continue this search; stored samples cost no budget"
@@ -333,25 +333,25 @@ def print_run(report: RunReport, *, repeat: Sequence[str]) -> None:
             console.print(Text(f"    {line}"))
     if len(report.failures) > MOST_NAMED:
         console.print(Text(f"  and {len(report.failures) - MOST_NAMED} more; --json names all"))
-    for left_out in report.left_out:
-        console.print(Text(f"skipped {left_out_words(left_out)}"))
-    following, does = "show", "the results"
+    for skipped in report.left_out:
+        console.print(Text(f"skipped {left_out_words(skipped)}"))
+    command, purpose = "show", "the results"
     if report.to_correct and not report.measured:
-        following, does = (
+        command, purpose = (
             "check --try 3",
             f"builds and runs three revisions, after you correct {report.to_correct}",
         )
-    console.print(Text(f"Next: perftrail {following}{after(repeat)}    {does}", style="dim"))
+    console.print(Text(f"Next: perftrail {command}{after(repeat)}    {purpose}", style="dim"))
 
 
 def _disagreement(found: Disagreement) -> str:
-    """Return which subjects printed which answer, for answers that should be equal and differ."""
-    given = (
+    """Return the different answers that should be equal, each with the subjects that printed it."""
+    values = (
         f"{value:.17g} ({escaped(listed(map(str, subjects), 'and'))})"
         for value, subjects in found.subjects_by_value.items()
     )
     at = f" at {escaped(str(found.point))}" if found.point.values else ""
-    return f"{found.benchmark}.{found.metric}{at} should be equal, but differs: {', '.join(given)}"
+    return f"{found.benchmark}.{found.metric}{at} should be equal, but differs: {', '.join(values)}"
 
 
 def _print_answer(answer: FindAnswer) -> None:

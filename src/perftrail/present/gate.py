@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 EXACT = 1e-9
 """A narrower interval means that all samples are equal."""
 
-STRIP = 21
-"""Width of a row's chart in letters; odd, so that the middle letter means no change."""
+BAR_WIDTH = 21
+"""Width of a row's bar in letters; odd, so that the middle letter means no change."""
 
 MACHINE = {
     "cpu": "{}",
@@ -44,16 +44,17 @@ MACHINE = {
     "kernel": "kernel {}",
     "virtualisation": "virtualisation {}",
 }
-"""Facts of a machine to print beside its id, with their format; unknown facts are left out."""
+"""Facts of a machine to print beside its id, with their format; unknown facts are skipped."""
 
-MOST_TOLD = 3
+MOST_NAMED = 3
+"""Maximum number of changed metrics in the headline."""
 
 SIDES = math.sqrt(2.0)
 """Both builds vary, so their difference varies this many times as much as one build."""
 
 
 def headline(gate: Gate) -> str:
-    """Return the answer in a line: what is worse and by how much, or that nothing is, with the detectable change."""
+    """Return the answer in a line: the worse metrics with their changes, or the minimum detectable change."""
     return f"{_outcome(gate)}{_compared(gate)}{_broken(gate)}"
 
 
@@ -76,11 +77,11 @@ def _compared(gate: Gate) -> str:
         return "nothing could be compared"
     if worse or better:
         parts = [f"{name(row)} {effect(row)}" for row in (*worse, *reversed(better))]
-        more = f" and {len(parts) - MOST_TOLD} more" if len(parts) > MOST_TOLD else ""
-        what = f"{len(worse)} of {every} worse" if worse else f"{len(better)} of {every} better"
-        return f"{what}: {', '.join(parts[:MOST_TOLD])}{more}"
+        more = f" and {len(parts) - MOST_NAMED} more" if len(parts) > MOST_NAMED else ""
+        count = f"{len(worse)} of {every} worse" if worse else f"{len(better)} of {every} better"
+        return f"{count}: {', '.join(parts[:MOST_NAMED])}{more}"
     if unclear:
-        return f"no change is certain, {unclear} of {every} unclear; {could_miss(gate) or seen(gate)}"
+        return f"no change is certain, {unclear} of {every} unclear; {could_miss(gate) or detectable_words(gate)}"
     if all(row.one_build for row in gate.rows):
         return "the same: the builds are equal"
     return f"the same to within {percent(gate.threshold)}, {every} of {every}"
@@ -143,41 +144,41 @@ def levels_words(row: Row) -> tuple[str, str]:
     return levels(row.base.value, row.head.value, unit, shown=lambda ratio: _size(found, ratio))
 
 
-def strip(row: Row, reach: float) -> str:
-    """Draw a row's change and its interval as a line of letters; `reach` is the logarithm at its ends.
+def interval_bar(row: Row, limit: float) -> str:
+    """Return a row's change and its interval as a bar of letters; `limit` is the logarithm of the ratio at its ends.
 
     The middle means no change. An arrow at an end stands for values beyond it.
     """
-    letters = ["·"] * STRIP
-    middle = STRIP // 2
+    letters = ["·"] * BAR_WIDTH
+    middle = BAR_WIDTH // 2
     letters[middle] = "│"
     found = row.comparison
     if found is not None:
         columns = [
-            round(middle + math.log(each) / reach * middle) for each in (found.low, found.effect, found.high)
+            round(middle + math.log(each) / limit * middle) for each in (found.low, found.effect, found.high)
         ]
-        low, value, high = (max(0, min(STRIP - 1, column)) for column in columns)
+        low, value, high = (max(0, min(BAR_WIDTH - 1, column)) for column in columns)
         for column in range(low, high + 1):
             letters[column] = "┿" if column == middle else "━"
         letters[value] = "●"
         if columns[0] < 0:
             letters[0] = "◂"
-        if columns[2] >= STRIP:
+        if columns[2] >= BAR_WIDTH:
             letters[-1] = "▸"
     return "".join(letters)
 
 
-def reach(gate: Gate) -> float:
-    """Return the logarithm at the ends of a line of letters: twice a typical change, or four thresholds.
+def bar_limit(gate: Gate) -> float:
+    """Return the logarithm of the ratio at the ends of each bar: twice a typical change, or four thresholds.
 
-    Changes far beyond are drawn as arrows.
+    Larger changes are drawn as arrows.
     """
     sizes = [abs(row.size) for row in gate.rows if row.verdict in (Verdict.SLOWER, Verdict.FASTER)]
     typical = statistics.median_low(sizes) if sizes else 0.0
     return min(math.log(4.0), max(4.0 * math.log1p(gate.threshold), 2.0 * typical))
 
 
-def seen(gate: Gate) -> str:
+def detectable_words(gate: Gate) -> str:
     """Return the minimum detectable change in words."""
     parts = [
         row.comparison.minimum_detectable
@@ -198,11 +199,14 @@ def seen(gate: Gate) -> str:
 
 
 MOST_PAIRS = 1000
-"""More pairs than this are not a remedy: the metric is too noisy here."""
+"""perftrail does not propose more pairs than this: the metric is too noisy on this machine."""
 
 
 def could_miss(gate: Gate) -> str:
-    """Return that a change of the threshold could be missed, and how many more pairs would detect it; else empty."""
+    """Return that the comparison could miss a change of the threshold, and how many more pairs would detect it.
+
+    The text is empty if it could not.
+    """
     more = sorted(gate.more_pairs(row) for row in gate.rows if gate.could_miss(row))
     if not more:
         return ""
@@ -258,7 +262,7 @@ def next_command(gate: Gate) -> NextCommand | None:
 def _pairs_to_try(gate: Gate, pairs: int) -> int:
     """Return a maximum of pairs that detects the threshold in each unclear metric, or in the steadiest.
 
-    It is twice the present one if that is no remedy.
+    It is twice the present maximum if a useful number of pairs would not detect it.
     """
     totals = sorted(row.pairs + gate.more_pairs(row) for row in gate.rows if gate.could_miss(row))
     if not totals or totals[0] > MOST_PAIRS:
@@ -288,7 +292,7 @@ FAILS = {
 
 
 def policy(gate: Gate) -> str:
-    """Return which policy applies, and the exit code with its reason."""
+    """Return the policy of the gate, and the exit code with its reason."""
     option = f"--fail-on {gate.fail_on}"
     if gate.exit_code == 1:
         broken = "the head fails where the base works" if gate.broken else "there is no verdict"
@@ -301,7 +305,7 @@ def policy(gate: Gate) -> str:
     return f"{option} fails on {fails}: {found}, so exit code {gate.exit_code}"
 
 
-def sureness(gate: Gate) -> str:
+def certainty(gate: Gate) -> str:
     """Return how certain the verdicts are, and the minimum detectable change."""
     compared = sum(row.comparison is not None for row in gate.rows)
     if not compared:
@@ -313,7 +317,7 @@ def sureness(gate: Gate) -> str:
     return (
         f"{shared} wrong in at most {percent(1.0 - gate.confidence)} of such comparisons, at any stopping time; "
         f"changes below {percent(gate.threshold)} count as none "
-        f"({_threshold_source(gate)})" + ("" if certain else f"; {seen(gate)}")
+        f"({_threshold_source(gate)})" + ("" if certain else f"; {detectable_words(gate)}")
     )
 
 
@@ -349,7 +353,7 @@ def revision(which: Revision) -> str:
     return f"{named} {which.summary}".strip()
 
 
-def lost(each: FailedSide) -> str:
+def failure_line(each: FailedSide) -> str:
     """Return why a side cannot be measured, in a line."""
     lines = each.failure.message.strip().splitlines()
     where = f"{each.side} {each.location}".strip()
@@ -378,7 +382,7 @@ def limits(gate: Gate) -> Iterator[str]:
 
 
 def _builds_or_layouts(gate: Gate) -> Iterator[str]:
-    """Yield what a sure difference of two builds does not prove, and how to prove it."""
+    """Yield what a certain difference of two builds does not prove, and how to prove it."""
     parts = [
         row
         for row in gate.rows
@@ -401,11 +405,12 @@ SIGNS = {Verdict.SLOWER: "🔴", Verdict.FASTER: "🟢", Verdict.UNCLEAR: "⚪",
 MOST_ROWS, MOST_FOLDED = 100, 60
 """Maximum number of changed rows, and of folded rows of each verdict. A comment can have 65,536 letters."""
 
-MOST_LOST = 20
+MOST_FAILED = 20
+"""Maximum number of failed sides in a comment."""
 
 
 def to_markdown(gate: Gate) -> str:
-    """Return the comparison as Markdown. Hostile texts stay text and mention nobody."""
+    """Return the comparison as Markdown. Hostile text stays text and mentions no user."""
     return "\n".join(_markdown_lines(gate)).rstrip() + "\n"
 
 
@@ -423,10 +428,10 @@ def _markdown_lines(gate: Gate) -> Iterator[str]:
     yield f"Base {inert(revision(gate.base))}  "
     yield f"Head {inert(revision(gate.head))}"
     yield from _rows(gate)
-    yield from _lost(gate)
+    yield from _failed_sides(gate)
     yield ""
     yield f"- Gate: {inert(policy(gate))}"
-    yield f"- How sure: {inert(sureness(gate))}"
+    yield f"- How sure: {inert(certainty(gate))}"
     yield f"- Measured: {inert(effort(gate))}"
     yield f"- Machine: {inert(machine(gate))}"
     yield from (f"- {inert(capitalised(text))}" for text in limits(gate))
@@ -438,21 +443,21 @@ def _markdown_lines(gate: Gate) -> Iterator[str]:
 def _rows(gate: Gate) -> Iterator[str]:
     moved = [row for row in gate.rows if row.verdict in (Verdict.SLOWER, Verdict.FASTER)]
     still = [row for row in gate.rows if row not in moved]
-    ends = reach(gate)
+    limit = bar_limit(gate)
     if moved:
-        yield from _table(gate, moved[:MOST_ROWS], ends, left=len(moved) - MOST_ROWS)
+        yield from _table(gate, moved[:MOST_ROWS], limit, left=len(moved) - MOST_ROWS)
     for verdict, word in ((Verdict.UNCLEAR, "unclear"), (Verdict.SAME, "unchanged")):
         rows = [row for row in still if row.verdict is verdict]
         if rows:
             opened = " open" if gate.fail_on in ("unclear", "any") and verdict is Verdict.UNCLEAR else ""
             yield ""
             yield f"<details{opened}><summary>{len(rows)} {word}</summary>"
-            yield from _table(gate, rows[:MOST_FOLDED], ends, left=len(rows) - MOST_FOLDED)
+            yield from _table(gate, rows[:MOST_FOLDED], limit, left=len(rows) - MOST_FOLDED)
             yield ""
             yield "</details>"
 
 
-def _table(gate: Gate, rows: Sequence[Row], ends: float, *, left: int) -> Iterator[str]:
+def _table(gate: Gate, rows: Sequence[Row], limit: float, *, left: int) -> Iterator[str]:
     yield ""
     head = ("", "metric", "base", "head", change_title(gate), "chart", "verdict")
     yield f"| {' | '.join(map(inert, head))} |"
@@ -463,7 +468,7 @@ def _table(gate: Gate, rows: Sequence[Row], ends: float, *, left: int) -> Iterat
             inert(name(row)),
             *(_unbroken(level) for level in levels_words(row)),
             _unbroken(effect(row)) if row.comparison is not None else inert(effect(row)),
-            f"`{strip(row, ends)}`" if row.comparison is not None else "",
+            f"`{interval_bar(row, limit)}`" if row.comparison is not None else "",
             inert(f"{row.word}, fails the gate" if gate.trips(row) else row.word),
         )
         yield f"| {' | '.join(cells)} |"
@@ -473,7 +478,7 @@ def _table(gate: Gate, rows: Sequence[Row], ends: float, *, left: int) -> Iterat
     yield ""
     if all(row.comparison is None for row in rows):
         return
-    low, high = (f"{100.0 * math.expm1(end):+.0f} %".replace("-", "−") for end in (-ends, ends))
+    low, high = (f"{100.0 * math.expm1(end):+.0f} %".replace("-", "−") for end in (-limit, limit))
     yield f"<sub>Each chart goes from {low} to {high}; the bar is the interval.</sub>"
 
 
@@ -482,20 +487,20 @@ def _unbroken(text: str) -> str:
     return inert(text).replace(" ", "\u00a0")
 
 
-def _lost(gate: Gate) -> Iterator[str]:
+def _failed_sides(gate: Gate) -> Iterator[str]:
     if gate.failed_sides:
         yield ""
         yield f"<details{' open' if gate.broken else ''}><summary>{len(gate.failed_sides)} failed</summary>"
         yield ""
-        yield from (f"- {inert(lost(each))}" for each in gate.failed_sides[:MOST_LOST])
-        if len(gate.failed_sides) > MOST_LOST:
-            yield f"- and {len(gate.failed_sides) - MOST_LOST} more"
+        yield from (f"- {inert(failure_line(each))}" for each in gate.failed_sides[:MOST_FAILED])
+        if len(gate.failed_sides) > MOST_FAILED:
+            yield f"- and {len(gate.failed_sides) - MOST_FAILED} more"
         yield ""
         yield "</details>"
 
 
 def _command(title: str, command: str) -> Iterator[str]:
-    """Yield a command with its title."""
+    """Yield a command with its title; nothing without a command."""
     if command:
         yield ""
         yield f"{title}:"
@@ -520,9 +525,9 @@ def _lines(gate: Gate) -> Iterator[str]:
             f"{row.pairs} pairs",
         )
         yield "  ".join([f"{row.word}{'!' if gate.trips(row) else ''}".ljust(8), *filter(None, parts)])
-    yield from (f"failed    {lost(each)}" for each in gate.failed_sides)
+    yield from (f"failed    {failure_line(each)}" for each in gate.failed_sides)
     yield f"gate {policy(gate)}"
-    yield f"sure {sureness(gate)}"
+    yield f"sure {certainty(gate)}"
     yield f"measured {effort(gate)}"
     yield f"machine {machine(gate)}"
     yield from (f"note {text}" for text in limits(gate))
@@ -532,29 +537,29 @@ def _lines(gate: Gate) -> Iterator[str]:
 
 
 def _flat(line: str) -> str:
-    """Return one printable line that no CI runner takes for a command of its own."""
+    """Return one printable line that no CI runner executes as a command."""
     return escaped(line, longest=None).replace("##[", "## [").replace("##vso", "## vso")
 
 
-MOST = 10
+MOST_ANNOTATIONS = 10
 """Maximum number of annotations of one kind that GitHub shows for a step."""
 
 
-def marks(gate: Gate, *, file: str) -> Iterator[str]:
+def annotations(gate: Gate, *, file: str) -> Iterator[str]:
     """Yield an error for each metric that trips the gate, for each broken side, or for a missing answer.
 
     `file` is the annotated file.
     """
-    for row in gate.tripped[:MOST]:
-        yield _error(file, f"{name(row)} is {row.word}", f"{name(row)}: {effect(row)}")
-    for failed in gate.broken[: max(0, MOST - len(gate.tripped))]:
+    for row in gate.tripped[:MOST_ANNOTATIONS]:
+        yield _annotation(file, f"{name(row)} is {row.word}", f"{name(row)}: {effect(row)}")
+    for failed in gate.broken[: max(0, MOST_ANNOTATIONS - len(gate.tripped))]:
         message = f"{failed.failure.stage}: {failed.failure.message}{location(failed)}"
-        yield _error(file, f"{failed.title} is broken", message)
+        yield _annotation(file, f"{failed.title} is broken", message)
     if gate.exit_code == 1 and not gate.broken:
-        yield _error(file, "no answer", headline(gate))
+        yield _annotation(file, "no answer", headline(gate))
 
 
-def _error(file: str, title: str, message: str) -> str:
+def _annotation(file: str, title: str, message: str) -> str:
     return f"::error file={_property(file)},line=1,title={_property(title)}::{_text(message)}"
 
 
@@ -592,14 +597,14 @@ def to_junit(gate: Gate) -> str:
 
 
 def _errors(gate: Gate) -> dict[str, list[_Error]]:
-    """Return problems without a verdict by suite: what the head broke, else that there is no answer."""
+    """Return problems without a verdict by suite: the broken benchmarks of the head, else the missing answer."""
     found: dict[str, list[_Error]] = {}
     for each in gate.broken:
         message = f"{each.failure.message}{location(each)}"
         result = _Error(case=each.title, kind=each.failure.stage, message=message)
         found.setdefault(each.benchmark or "build", []).append(result)
     if gate.exit_code == 1 and not found:
-        why = [lost(each) for each in gate.failed_sides]
+        why = [failure_line(each) for each in gate.failed_sides]
         found["gate"] = [_Error(case="answer", kind="no answer", message="\n".join([headline(gate), *why]))]
     return found
 
@@ -681,7 +686,7 @@ FAMILIES: dict[str, tuple[str, Callable[[Row], float | None]]] = {
         lambda row: 1.0 if row.one_build else None if row.comparison is None else row.comparison.effect,
     ),
     "perftrail_worse": (
-        "1 where the head is worse for sure, else 0.",
+        "1 where the head is certainly worse, else 0.",
         lambda row: float(row.verdict is Verdict.SLOWER),
     ),
 }

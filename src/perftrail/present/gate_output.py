@@ -19,19 +19,19 @@ from perftrail.model.wording import counted, escaped
 from perftrail.present.console import output, plain_table
 from perftrail.present.failures import failure_words
 from perftrail.present.gate import (
+    bar_limit,
+    certainty,
     change_title,
     effect,
     effort,
     headline,
+    interval_bar,
     levels_words,
     limits,
     name,
     next_command,
     policy,
-    reach,
     revision,
-    strip,
-    sureness,
 )
 from perftrail.present.html_page import PNG_SCALE, svg
 from perftrail.present.speech import capitalised
@@ -79,19 +79,19 @@ LONGEST_SUMMARY_BYTES = 900_000
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """The GitHub job of this process, if it must be informed.
+    """The GitHub job of this process; without a `token`, every method does nothing.
 
     Inside the block, the runner executes no printed commands, because builds and revisions print hostile text. Only
-    `token`, which nobody else knows, ends this state.
+    the secret `token` ends this state.
     """
 
     token: str = ""
 
     @classmethod
     def of(cls, form: str) -> Self:
-        """Return the job; without a GitHub job or the github format, one that is never informed."""
-        there = form == "github" and os.environ.get("GITHUB_ACTIONS") == "true"
-        return cls(secrets.token_hex(16) if there else "")
+        """Return the job; it has no token outside GitHub Actions, or if `form` is not `github`."""
+        informed = form == "github" and os.environ.get("GITHUB_ACTIONS") == "true"
+        return cls(secrets.token_hex(16) if informed else "")
 
     def __enter__(self) -> Self:
         if self.token:
@@ -104,17 +104,17 @@ class Job:
         if self.token:
             click.echo(f"::{self.token}::", err=True)
 
-    def tell(self, gate: Gate, text: str) -> None:
-        """Write the summary of the step, and annotate failures."""
+    def report(self, gate: Gate, text: str) -> None:
+        """Write the summary of the step, and print an annotation for each failure."""
         if not self.token:
             return
-        from perftrail.present.gate import marks
+        from perftrail.present.gate import annotations
 
         summary = os.environ.get("GITHUB_STEP_SUMMARY")
         if summary:
             whole = text.encode()[:LONGEST_SUMMARY_BYTES].decode(errors="ignore")
             _write(Path(summary), whole + "\n", append=True)
-        for line in marks(gate, file=_within(gate.file, os.environ.get("GITHUB_WORKSPACE", ""))):
+        for line in annotations(gate, file=_within(gate.file, os.environ.get("GITHUB_WORKSPACE", ""))):
             click.echo(line, err=True)
 
 
@@ -130,7 +130,10 @@ def check_also(texts: Sequence[str], *, known: Sequence[str]) -> Mapping[Path, s
 
 
 def write_gate(gate: Gate, *, form: str, output: str | None, also: Mapping[Path, str], job: Job) -> None:
-    """Write a comparison in the requested format and all others, and inform the job. Raises `UsageError`."""
+    """Write a comparison in the requested format and to each file of --also, and report to the job.
+
+    Raises `UsageError`.
+    """
     for file, other in also.items():
         _write_one(gate, other, file)
     if output is not None:
@@ -143,7 +146,7 @@ def write_gate(gate: Gate, *, form: str, output: str | None, also: Mapping[Path,
         from perftrail.present.gate import FORMATS
 
         click.echo(FORMATS["plain"](gate).splitlines()[0], err=True)
-    job.tell(gate, _text(gate, "github") if job.token else "")
+    job.report(gate, _text(gate, "github") if job.token else "")
 
 
 def _write_one(gate: Gate, form: str, file: Path) -> None:
@@ -182,7 +185,7 @@ def _within(file: str, workspace: str) -> str:
 
 STYLES = {Verdict.SLOWER: "red", Verdict.FASTER: "green", Verdict.UNCLEAR: "dim", Verdict.SAME: ""}
 LONGEST = 400
-MOST_LOST = 10
+MOST_FAILED = 10
 
 
 def print_gate(gate: Gate) -> None:
@@ -195,16 +198,16 @@ def print_gate(gate: Gate) -> None:
         console.print()
         console.print(_table(gate))
         console.print()
-    for lost in gate.failed_sides[:MOST_LOST]:
-        where, line = f"{lost.side} {escaped(lost.location)}".strip(), escaped(lost.study_line)
-        why = f"{failure_words(lost.failure)}{f'; see {line}' if line else ''}"
+    for side in gate.failed_sides[:MOST_FAILED]:
+        where, line = f"{side.side} {escaped(side.location)}".strip(), escaped(side.study_line)
+        why = f"{failure_words(side.failure)}{f'; see {line}' if line else ''}"
         console.print(Text(f"{where}: {why}", style="yellow"))
-    if len(gate.failed_sides) > MOST_LOST:
+    if len(gate.failed_sides) > MOST_FAILED:
         console.print(
-            Text(f"and {len(gate.failed_sides) - MOST_LOST} more; --json names all", style="yellow")
+            Text(f"and {len(gate.failed_sides) - MOST_FAILED} more; --json names all", style="yellow")
         )
     console.print(Text(policy(gate)))
-    console.print(Text(capitalised(sureness(gate))))
+    console.print(Text(capitalised(certainty(gate))))
     console.print(Text(f"{capitalised(effort(gate))}; machine {escaped(gate.machine.id)}"))
     for text in limits(gate):
         console.print(Text(escaped(capitalised(text), longest=LONGEST)))
@@ -217,7 +220,7 @@ MOST_COMPARISONS = 5
 
 
 def print_comparisons(comparisons: Sequence[Gate]) -> None:
-    """Print the answer of each of the latest stored comparisons in a line."""
+    """Print the answers of the latest stored comparisons, one a line."""
     console = output()
     if comparisons:
         console.print(
@@ -233,14 +236,14 @@ def print_comparisons(comparisons: Sequence[Gate]) -> None:
 
 def _table(gate: Gate) -> Table:
     table = plain_table(("metric", "base", "head", change_title(gate), "", "verdict"), right=("base", "head"))
-    ends = reach(gate)
+    limit = bar_limit(gate)
     for row in gate.rows:
         style = STYLES[row.verdict]
         table.add_row(
             Text(escaped(name(row))),
             *(Text(level) for level in levels_words(row)),
             Text(escaped(effect(row)), style=style),
-            Text(strip(row, ends) if row.comparison is not None else "", style=style),
+            Text(interval_bar(row, limit) if row.comparison is not None else "", style=style),
             Text(f"{row.word}{', fails the gate' if gate.trips(row) else ''}", style=style),
         )
     return table

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 Tone = Literal["better", "worse", "plain", "unclear"]
-"""How an answer is marked, in addition to its words."""
+"""Colour class of an answer, in addition to its words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,9 +150,9 @@ _CALLS = re.compile(r"[@#!$~&%^](?=[\w\"'\[])|(?<=:)//|\bGH(?=-\d)|\bwww(?=\.)",
 
 
 def to_markdown(page: Page, *, images: str = "") -> str:
-    """Return a report as Markdown; hostile texts stay text and mention nobody.
+    """Return a report as Markdown; hostile text stays text and mentions no user.
 
-    `images` is the directory of the charts' SVG files; without it, they are left out.
+    `images` is the directory of the charts' SVG files; without it, the text has no charts.
     """
     return "\n".join(_lines(page, images)).rstrip() + "\n"
 
@@ -209,7 +209,7 @@ def _section(section: Section, images: str) -> Iterator[str]:
 
 
 def fenced(text: str) -> Iterator[str]:
-    """Yield hostile text as a code block that it cannot end, with no line that a CI runner takes for its own."""
+    """Yield hostile text as a code block that it cannot end, with no line that a CI runner executes as a command."""
     yield "~~~~~~~~sh"
     yield from (escaped(line, longest=None).replace("##[", "# #[") for line in text.splitlines())
     yield "~~~~~~~~"
@@ -294,7 +294,7 @@ VEGA_LITE = "6.4"
 PNG_SCALE = 2.0
 
 SNIPPET = "window.vegaEmbed = vegaEmbed;"
-"""What the page's script needs from the bundle."""
+"""Script that exports Vega-Embed from the bundle."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -384,17 +384,17 @@ def bundle_name() -> str:
 def bundle() -> str:
     """Return Vega, Vega-Lite and Vega-Embed as one script that loads nothing.
 
-    Bundling takes seconds, so the result is cached in the user's own cache directory, where nobody else can write.
+    Bundling takes seconds, so the result is cached in the user's own cache directory, which no other user can write to.
     """
-    kept = user_cache() / f"{bundle_name()}.js"
+    cached = user_cache() / f"{bundle_name()}.js"
     with suppress(OSError, UnicodeDecodeError):
-        return kept.read_text(encoding="utf-8")
+        return cached.read_text(encoding="utf-8")
     script: str = vl_convert.javascript_bundle(SNIPPET, vl_version=VEGA_LITE)
     with suppress(OSError):
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        new = kept.with_suffix(f".{os.getpid()}")
+        cached.parent.mkdir(parents=True, exist_ok=True)
+        new = cached.with_suffix(f".{os.getpid()}")
         new.write_text(script, encoding="utf-8")
-        new.replace(kept)
+        new.replace(cached)
     return script
 
 
@@ -503,7 +503,7 @@ def _long_tables(page: Page) -> Iterator[Table]:
 
 
 def _inert(data: Json) -> Markup:
-    return Markup(inert_json(data))  # noqa: S704 - that is what makes it inert
+    return Markup(inert_json(data))  # noqa: S704 - inert_json escapes it
 
 
 def tied(text: str) -> str:

@@ -36,15 +36,15 @@ _REMEDIES: Mapping[Stage, str] = {
 _CORRECT = "correct {line}, then "
 
 
-def print_survey(study: Study, plan: StudyPlan, *, repeat: Sequence[str]) -> None:
-    """Print what a study asks, what the store has, and the cost of the rest."""
+def print_plan(study: Study, plan: StudyPlan, *, repeat: Sequence[str]) -> None:
+    """Print the extent of a study, its stored builds and samples, and the cost of the rest."""
     first, last = plan.revisions[0], plan.revisions[-1]
-    to_make = plan.subjects - plan.built - plan.failed
+    builds_left = plan.subjects - plan.built - plan.failed
     lines = [
         ("revisions", f"{len(plan.revisions)}, {first.short} to {last.short}"),
         *([("sources", str(plan.pins))] if study.sources else []),
         ("variants", ", ".join(_variant(name, each) for name, each in study.variants.items())),
-        ("builds", f"{plan.subjects}: {plan.built} done, {plan.failed} failed, {to_make} left"),
+        ("builds", f"{plan.subjects}: {plan.built} done, {plan.failed} failed, {builds_left} left"),
         *(("skipped", left_out_words(each)) for each in plan.left_out),
         *(("benchmark", _benchmark(name, benchmark)) for name, benchmark in study.benchmarks.items()),
         ("points", f"{plan.cells}"),
@@ -59,15 +59,15 @@ def print_survey(study: Study, plan: StudyPlan, *, repeat: Sequence[str]) -> Non
     for group in plan.failure_groups:
         for line in trouble_lines(group):
             click.echo(line)
-    made = plan.built + plan.failed
-    if made:
+    attempted = plan.built + plan.failed
+    if attempted:
         _next(study, repeat)
     else:
-        _say_next(f"check --try {TRIED_FIRST}", repeat)
+        _print_next(f"check --try {TRIED_FIRST}", repeat)
 
 
 def print_attempt(study: Study, report: AttemptReport, *, repeat: Sequence[str]) -> None:
-    """Print the share of usable revisions, what the failures have in common, and the time."""
+    """Print the share of usable revisions, the common causes of the failures, and the time."""
     click.echo(click.style(_tried(report), bold=True))
     for advised in report.failure_groups:
         for line in trouble_lines(advised.group):
@@ -82,7 +82,7 @@ def print_attempt(study: Study, report: AttemptReport, *, repeat: Sequence[str])
     if not report.useful:
         top = report.failure_groups[0]
         remedy = _REMEDIES.get(top.group.failure.stage, _CORRECT)
-        _say_next("check --try 1", repeat, first=remedy.format(line=top.study_line))
+        _print_next("check --try 1", repeat, first=remedy.format(line=top.study_line))
         return
     revisions = counted(len(report.plan.revisions), "revision")
     _row("time left", f"{_time(report.plan)}; {revisions}{' with perftrail run' * bool(report.find_seconds)}")
@@ -112,13 +112,13 @@ def _row(name: str, text: str) -> None:
     click.echo(f"{name:<12} {escaped(text, longest=LONGEST_LINE)}")
 
 
-def print_first_study(begun: FirstStudy) -> None:
+def print_first_study(created: FirstStudy) -> None:
     """Print the findings, the problems, and the next command."""
-    draft = begun.draft
+    draft = created.draft
     history, building = draft.source, draft.build
     span = f" {history.range}" if history.range else ""
     count = f", {history.revisions} revisions" if history.revisions else ""
-    lines = [("wrote", str(begun.file)), ("history", f"{history.kind}{span}{count}")]
+    lines = [("wrote", str(created.file)), ("history", f"{history.kind}{span}{count}")]
     if building is None:
         lines.append(("build", "no build system was found"))
         lines.append(("benchmark", "a placeholder: it only shows that the tree exists"))
@@ -131,18 +131,18 @@ def print_first_study(begun: FirstStudy) -> None:
         lines.append(("benchmark", building.benchmark.command))
         lines.append(("", building.benchmark.why))
         lines.append(("metric", f"{draft.metric}: {draft.metric_reason}"))
-    lines += [("note", note) for note in begun.notes]
+    lines += [("note", note) for note in created.notes]
     for name, text in lines:
         click.echo(f"{name:<12} {escaped(text, longest=LONGEST_LINE)}")
-    first = f"{begun.to_do}, then " if begun.to_do else ""
-    _say_next("check", () if str(begun.file.parent) == "." else (str(begun.file),), first=first)
+    first = f"{created.to_do}, then " if created.to_do else ""
+    _print_next("check", () if str(created.file.parent) == "." else (str(created.file),), first=first)
 
 
 def _next(study: Study, repeat: Sequence[str]) -> None:
-    _say_next("find" if study.find.metric else "run", repeat)
+    _print_next("find" if study.find.metric else "run", repeat)
 
 
-def _say_next(command: str, repeat: Sequence[str], *, first: str = "") -> None:
+def _print_next(command: str, repeat: Sequence[str], *, first: str = "") -> None:
     where = after(repeat)
     verb, *options = command.split(" ", 1)
     text = f"Next: {first}perftrail {' '.join([verb + escaped(where, longest=LONGEST_LINE), *options])}"
@@ -171,6 +171,6 @@ def _time(plan: StudyPlan) -> str:
     least, most = duration(plan.seconds.least), duration(plan.seconds.most)
     result = least if least == most else f"{least} to {most}"
     if plan.unseen:
-        some = "1 point has" if plan.unseen == 1 else f"{plan.unseen} points have"
-        return f"{result} or more: {some} no samples"
+        points = "1 point has" if plan.unseen == 1 else f"{plan.unseen} points have"
+        return f"{result} or more: {points} no samples"
     return result if least == most else f"{result}, estimated from earlier builds and samples"

@@ -163,12 +163,12 @@ def warmup_words(result: Finding) -> str:
         return "" if warmup.stable else "too few runs to detect a warm-up"
     count = f"{warmup.count} warm-up{'s' if warmup.count > 1 else ''} discarded"
     first = "it" if warmup.count == 1 else "the first"
-    said = (
+    text = (
         f"{count}, {first} took {number(warmup.first_ratio)} times as long"
         if warmup.first_ratio != 1.0
         else count
     )
-    return said if warmup.stable else f"{said}; the other runs are not stable either"
+    return text if warmup.stable else f"{text}; the other runs are not stable either"
 
 
 def flag_words(result: Finding) -> str:
@@ -210,7 +210,7 @@ def sentence(contrast: Contrast, found: Findings) -> str:
             bound = max(compared.high - 1.0, 1.0 - compared.low)
             return f"same: no difference of {percent(bound)} or more ({pairs})"
         case Verdict.UNCLEAR:
-            return f"unclear: {effect}; {_unseen(contrast, pairs, found)}"
+            return f"unclear: {effect}; {_undetected_words(contrast, pairs, found)}"
         case Verdict.SLOWER:
             return f"{'more' if memory else 'slower'}: {effect} ({pairs})"
         case Verdict.FASTER:
@@ -218,16 +218,16 @@ def sentence(contrast: Contrast, found: Findings) -> str:
             return f"{'less' if memory else 'faster'}: {effect}{inverse} ({pairs})"
 
 
-def _unseen(contrast: Contrast, pairs: str, found: Findings) -> str:
+def _undetected_words(contrast: Contrast, pairs: str, found: Findings) -> str:
     minimum = contrast.comparison.minimum_detectable
     if minimum is None:
-        return f"{pairs}, too few for any verdict{_enough(contrast, found)}"
+        return f"{pairs}, too few for any verdict{_needed_words(contrast, found)}"
     more = _more_pairs(contrast, found)
     return f"a change below {percent(minimum)} would not have been detected in {pairs}{more}"
 
 
-def _enough(contrast: Contrast, found: Findings) -> str:
-    """Return the option that gives enough pairs for a verdict."""
+def _needed_words(contrast: Contrast, found: Findings) -> str:
+    """Return the number of pairs that a verdict needs, or the option that allows them."""
     pace, needed = found.trial.pace, contrast.comparison.needed_pairs
     if found.results[contrast.entry].why is not Why.MOST:
         return f": {needed} are needed"
@@ -235,7 +235,7 @@ def _enough(contrast: Contrast, found: Findings) -> str:
 
 
 def _more_pairs(contrast: Contrast, found: Findings) -> str:
-    """Return what would make an unclear verdict clearer, given why this one ended."""
+    """Return the option that would make an unclear verdict clearer; empty if there is none."""
     pace = found.trial.pace
     why = found.results[contrast.entry].why
     if why is Why.BUDGET:
@@ -350,8 +350,8 @@ def _block(result: Finding, letter: str, found: Findings) -> list[tuple[str, str
 def _run_notes(result: Finding, found: Findings) -> str:
     """Return how often a command ran, its warm-ups and flags, and why measuring ended."""
     runs = f"{result.runs} run{'s' if result.runs != 1 else ''}"
-    said = [runs, warmup_words(result), flag_words(result), end_words(result, found)]
-    return "; ".join(text for text in said if text)
+    parts = [runs, warmup_words(result), flag_words(result), end_words(result, found)]
+    return "; ".join(text for text in parts if text)
 
 
 def _sentences(found: Findings, names: Sequence[str]) -> list[tuple[str, str]]:
@@ -407,14 +407,14 @@ def _notes(found: Findings, names: Sequence[str]) -> list[tuple[str, str]]:
     """Return notes that do not fit into the table: warm-ups, flags and ends, equal ones once."""
     data: dict[str, list[str]] = {}
     for letter, result in zip(names, found.results, strict=True):
-        said = [warmup_words(result), end_words(result, found)]
-        text = "; ".join(part for part in said if part)
+        parts = [warmup_words(result), end_words(result, found)]
+        text = "; ".join(part for part in parts if part)
         if text:
             data.setdefault(text, []).append(letter)
     texts = [f"{', '.join(letters)}: {text}" for text, letters in data.items()]
     for flag in dict.fromkeys(flag for result in found.results for flag in result.flags):
-        marked = sum(result.flags.get(flag, 0) for result in found.results)
-        texts.append(f"{marked} of {sum(result.runs for result in found.results)} runs flagged {flag}")
+        flagged = sum(result.flags.get(flag, 0) for result in found.results)
+        texts.append(f"{flagged} of {sum(result.runs for result in found.results)} runs flagged {flag}")
     return [(line, "dim") for text in texts for line in _wrapped(text, 0)]
 
 

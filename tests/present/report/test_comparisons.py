@@ -73,10 +73,10 @@ def test_of_more_comparisons_than_are_drawn_all_are_counted_and_in_the_table() -
     section = comparison_section(NOTHING_ELSE, many)
     assert section is not None
     [said] = section.paragraphs
-    assert said.startswith(f"25 of 30 comparisons differ for sure. The chart has {MOST_ROWS}")
+    assert said.startswith(f"25 of 30 comparisons certainly differ. The chart has {MOST_ROWS}")
     assert len(section.tables[0].rows) == 30
     facts = {fact.label: fact.text for fact in difference(NOTHING_ELSE, many, notes=()).facts}
-    assert facts["Comparisons"] == "30, of which 25 differ for sure"
+    assert facts["Comparisons"] == "30, of which 25 certainly differ"
 
 
 def test_where_all_are_drawn_nothing_is_said_of_how_many() -> None:

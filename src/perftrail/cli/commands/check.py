@@ -120,6 +120,6 @@ def show_plan(
     if as_json:
         print_json("check", plan.as_json())
         return
-    from perftrail.present.plan import print_survey
+    from perftrail.present.plan import print_plan
 
-    print_survey(study, plan, repeat=repeat)
+    print_plan(study, plan, repeat=repeat)

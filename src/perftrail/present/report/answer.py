@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 
 
 def difference(gathered: Gathered, compared: Sequence[SideBySide], *, notes: tuple[str, ...]) -> Verdict:
-    """Return how the subjects differ: in the metric of the study's question, else the largest sure difference."""
+    """Return how the subjects differ: in the metric of the study's question, else the largest certain difference."""
     about = [each for each in compared if each.in_question] or compared
     sure = [each for each in about if each.differs]
     if not sure:
@@ -147,7 +147,7 @@ def _alike(compared: Sequence[SideBySide], about: Sequence[SideBySide], notes: t
 def _counted(compared: Sequence[SideBySide]) -> Fact:
     sure = sum(each.differs for each in compared)
     return Fact(
-        label="Comparisons", text=f"{len(compared)}{f', of which {sure} differ for sure' if sure else ''}"
+        label="Comparisons", text=f"{len(compared)}{f', of which {sure} certainly differ' if sure else ''}"
     )
 
 

@@ -10,16 +10,16 @@ from perftrail.charts.comparison import Against, against
 from perftrail.charts.frame import Palette
 from perftrail.model.wording import escaped
 from perftrail.present.gate import (
+    certainty,
     change_title,
     effect,
     effort,
+    failure_line,
     headline,
     levels_words,
     limits,
-    lost,
     name,
     revision,
-    sureness,
 )
 from perftrail.present.html_page import Fact, Section, Table, Verdict
 from perftrail.present.speech import ratio_words, sentence
@@ -66,7 +66,7 @@ def compared_verdict(gate: Gate) -> Verdict:
         facts=(
             Fact(label="Base", text=escaped(revision(gate.base), longest=LONGEST)),
             Fact(label="Head", text=escaped(revision(gate.head), longest=LONGEST)),
-            Fact(label="Certainty", text=sentence(sureness(gate))),
+            Fact(label="Certainty", text=sentence(certainty(gate))),
             Fact(label="Measured", text=sentence(f"{effort(gate)}, {gate.finished[:10]}")),
         ),
         notes=tuple(escaped(sentence(text), longest=LONGEST) for text in limits(gate)),
@@ -110,7 +110,7 @@ def compared_sections(comparisons: Sequence[Gate]) -> Iterator[Section]:
 
 def _failures(gate: Gate, number: int) -> Iterator[Table]:
     if gate.failed_sides:
-        rows = tuple((escaped(lost(each), longest=LONGEST),) for each in gate.failed_sides)
+        rows = tuple((escaped(failure_line(each), longest=LONGEST),) for each in gate.failed_sides)
         yield Table(name=f"compared-{number}-failed", head=("failed",), rows=rows)
 
 
@@ -248,7 +248,7 @@ def by_metric(found: Sequence[SideBySide]) -> tuple[SideBySide, ...]:
 
 
 def drawn_comparisons(found: Sequence[SideBySide]) -> list[SideBySide]:
-    """Return the comparisons to draw: the study's question, then the largest sure differences, in their order."""
+    """Return the comparisons to draw: the study's question, then the largest certain differences, in their order."""
     order = sorted(
         range(len(found)),
         key=lambda at: (not found[at].in_question, -found[at].size if found[at].differs else 0.0),
@@ -364,8 +364,8 @@ def _of_how_many(compared: Sequence[SideBySide]) -> str:
     """Return how many of the comparisons are drawn."""
     sure = sum(each.differs for each in compared)
     return (
-        f"{sure} of {len(compared)} comparisons differ for sure. The chart has {MOST_ROWS}: the study's question, then "
-        "the largest differences; the table has all."
+        f"{sure} of {len(compared)} comparisons certainly differ. The chart has {MOST_ROWS}: the study's "
+        "question, then the largest differences; the table has all."
     )
 
 

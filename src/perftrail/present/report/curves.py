@@ -257,7 +257,7 @@ class Line:
 
     @property
     def size(self) -> float:
-        """The largest sure difference of a subject from the reference; zero without one."""
+        """The largest certain difference of a subject from the reference; zero without one."""
         parts = (abs(math.log(each.comparison.effect)) for each in self.shifts.values() if each.differs)
         return max(parts, default=0.0)
 
@@ -397,7 +397,7 @@ def _cell(line: Line, column: str) -> Cell:
 def _counted(found: Shifts) -> str:
     """Return how many benchmarks and points differ."""
     differ = [sum(each.differs for each in some) for some in (found.over, found.at)]
-    points = f"{differ[1]} of {len(found.at)} points differ for sure"
+    points = f"{differ[1]} of {len(found.at)} points certainly differ"
     if not found.over:
         return f"{points}. The samples are not interleaved: all values of both subjects are compared."
     return (
