@@ -1,4 +1,4 @@
-"""Writes the reference pages from the code: `make docs`. A test fails when they are out of date."""
+"""Write the reference pages from the code: `make docs`. A test fails when they are out of date."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ TABLES = {
     "comparisons": COMPARISONS,
     "answers": ANSWERS,
 }
-"""The columns of each table of a notebook, by the method that gives it."""
+"""The columns of each table of a notebook, by the method that returns it."""
 
 
 def pages() -> dict[str, str]:
-    """Every generated page by its file name."""
+    """Return the text of each generated page by its file name."""
     return {
         "study-file.md": reference().rstrip() + "\n",
         "study-file.schema.json": json.dumps(studyfile.schema(), indent=2) + "\n",
@@ -57,12 +57,12 @@ def pages() -> dict[str, str]:
 
 
 def json_schemas() -> dict[str, dict[str, Any]]:
-    """The JSON Schema of each command's `--json`."""
+    """Return the JSON Schema of each command's `--json` by the command's name."""
     return {name: json_data.document(kind, f"perftrail {name} --json") for name, kind in json_types().items()}
 
 
 def json_page() -> str:
-    """Every field of each command's `--json`."""
+    """Return the page with every field of each command's `--json`."""
     parts = [
         "# JSON of the commands\n",
         "Each command prints one JSON value with `--json`; `watch` prints one on each line. The folder `json/` has a "
@@ -89,7 +89,7 @@ def _fields(kind: str, schema: dict[str, Any]) -> Iterator[str]:
 
 
 def _kind_words(schema: dict[str, Any]) -> str:
-    """The type of a value in words, with links to the types of objects."""
+    """Return the type of a value in words, with links to the types of objects."""
     if "$ref" in schema:
         kind = schema["$ref"].rpartition("/")[2]
         return f"[{kind}](#{kind.lower()})"
@@ -106,7 +106,7 @@ def _kind_words(schema: dict[str, Any]) -> str:
 
 
 def packages() -> str:
-    """The rows of packages that `lint-imports` checks, the highest first, each package with its own first line."""
+    """Return the table of packages, the highest layer first, each with the first paragraph of its docstring."""
     root = Path(perftrail.__file__).parent
     lines = ["| package | modules | what it is |", "|---|---|---|"]
     for row in _layers():
@@ -114,21 +114,21 @@ def packages() -> str:
             files = sorted((root / name).rglob("*.py")) or [root / f"{name}.py"]
             first = root / name / "__init__.py"
             tree = ast.parse((first if first.exists() else files[0]).read_text(encoding="utf-8"))
-            told = (ast.get_docstring(tree) or "").partition("\n\n")[0].replace("\n", " ")
-            lines.append(f"| `{name}` | {len(files)} | {told} |")
+            summary = (ast.get_docstring(tree) or "").partition("\n\n")[0].replace("\n", " ")
+            lines.append(f"| `{name}` | {len(files)} | {summary} |")
         lines.append("| | | |")
     return "\n".join(lines[:-1]) + "\n"
 
 
 def architecture(text: str) -> str:
-    """Put the packages of today and their imports into ARCHITECTURE.md's text."""
+    """Return ARCHITECTURE.md's text with the current packages and their imports."""
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
     return f"{before}{BEGIN}\n{diagram()}\n{packages()}{END}{after}"
 
 
 def diagram() -> str:
-    """Return a diagram of the imports between packages, without those that follow from others."""
+    """Return a diagram of the imports between packages, without indirect ones."""
     imports = package_imports()
     reached: dict[str, set[str]] = {}
 
@@ -170,7 +170,7 @@ def _layers() -> list[str]:
 
 
 def commands() -> str:
-    """Every command with its help, as the terminal shows it."""
+    """Return the page with the help of every command, as the terminal prints it."""
     settings: dict[str, Any] = {
         "max_content_width": 100,
         "terminal_width": 100,
@@ -188,19 +188,19 @@ def commands() -> str:
 def _command(
     command: click.Command, name: str, above: click.Context, settings: dict[str, Any]
 ) -> Iterator[str]:
-    """Give a command's help, and that of each command of its own."""
+    """Yield a command's help, and the help of each of its subcommands."""
     context = click.Context(command, info_name=name, parent=above, **settings)
     yield f"## {context.command_path}\n"
     yield "```text\n" + command.get_help(context) + "\n```\n"
     if isinstance(command, click.Group):
-        for own in command.list_commands(context):
-            inner = command.get_command(context, own)
+        for subcommand in command.list_commands(context):
+            inner = command.get_command(context, subcommand)
             assert inner is not None
-            yield from _command(inner, own, context, settings)
+            yield from _command(inner, subcommand, context, settings)
 
 
 def notebook() -> str:
-    """What Python programs and notebooks are offered, from its docstrings, with every column of every table."""
+    """Return the page of the Python interface from its docstrings, with the columns of each table."""
     parts = ["# In Python and notebooks\n", _described("perftrail.open", perftrail.open)]
     for kind in (OpenedStudy, ShownChart):
         parts.append(f"## {kind.__name__}\n\n{inspect.getdoc(kind)}\n")
@@ -213,12 +213,12 @@ def notebook() -> str:
     return "\n".join(parts)
 
 
-def _described(name: str, what: object) -> str:
-    """Give the signature and the docstring of a function, a method or a property."""
-    signature = str(inspect.signature(what)) if callable(what) else ""
+def _described(name: str, member: object) -> str:
+    """Return the signature and the docstring of a function, a method or a property."""
+    signature = str(inspect.signature(member)) if callable(member) else ""
     plain = re.sub(r"(: |-> )'([^']*)'", r"\1\2", signature).replace("pa.Table", "pyarrow.Table")
     shown = plain.replace("(self, ", "(").replace("(self)", "()")
-    return f"### `{name}{shown}`\n\n{inspect.getdoc(what)}\n"
+    return f"### `{name}{shown}`\n\n{inspect.getdoc(member)}\n"
 
 
 def _columns(columns: tuple[Column, ...]) -> Iterator[str]:

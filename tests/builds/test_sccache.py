@@ -1,4 +1,4 @@
-"""sccache is used for Rust where it is there: what one build compiled of a dependency, another finds again."""
+"""sccache, if installed, caches compiled Rust crates between builds."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from perftrail.builds.trees import Caches, is_usable_sccache
 from perftrail.model.build import Built
 from tests.builds.subject_builder import Project, recipe
 
-BESIDE_PYTHON = str(Path(sys.executable).parent)
+PYTHON_DIRECTORY = str(Path(sys.executable).parent)
 MISSING = [
     name
     for name in ("cargo", "sccache")
-    if shutil.which(name, path=f"{BESIDE_PYTHON}{os.pathsep}{os.environ['PATH']}") is None
+    if shutil.which(name, path=f"{PYTHON_DIRECTORY}{os.pathsep}{os.environ['PATH']}") is None
 ]
 
 BUILD = "cargo build --release --offline --quiet"
@@ -63,7 +63,7 @@ def test_what_one_build_compiled_of_a_dependency_another_finds(
 ) -> None:
     vendor = vendored(tmp_path / "vendor")
     how = recipe(f"{BUILD}; {STATS}", outputs=("target/release/program",))
-    monkeypatch.setenv("PATH", f"{BESIDE_PYTHON}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("PATH", f"{PYTHON_DIRECTORY}{os.pathsep}{os.environ['PATH']}")
     first = project.made(project.commit(crate(vendor, 1)), how)
     second = project.made(project.commit(crate(vendor, 2)), how)
     assert (hits(first), hits(second)) == (0, 1)

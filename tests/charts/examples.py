@@ -81,5 +81,5 @@ def examples() -> dict[str, Chart]:
         "samples": samples(rows, labels=LABELS, palette=PALETTE, kinds={"r1": "plain", HOSTILE: HOSTILE}),
         "against": against(compared, name="against", title="Against", reference=HOSTILE, palette=PALETTE),
         "belief": belief(believed, length=6, culprits=[3]),
-        "heat": heat(cells, reference=HOSTILE, name="heat", left_out=3),
+        "heat": heat(cells, reference=HOSTILE, name="heat", omitted_rows=3),
     }

@@ -50,15 +50,15 @@ def test_a_run_makes_nothing_of_what_is_skipped_and_tells_why(tmp_path: Path) ->
         {"revision": "r3", "reason": "never compiled"},
         {"revision": "r4", "reason": "hangs"},
     ]
-    told = [event.left_out for event in events if isinstance(event, Skipped)]
-    assert [(each.reason, len(each.revisions)) for each in told] == [("never compiled", 2), ("hangs", 1)]
+    reported = [event.skipped for event in events if isinstance(event, Skipped)]
+    assert [(each.reason, len(each.revisions)) for each in reported] == [("never compiled", 2), ("hangs", 1)]
 
 
 def test_a_plan_counts_no_build_of_what_is_skipped(tmp_path: Path) -> None:
     builder, starter = FakeBuilder(FakeSource(5)), FakeStarter(seconds=lambda _: 0.1)
     plan = study_plan(session_of(skipping(MIDDLE), tmp_path, builder, starter), ALL)
     assert (plan.subjects, plan.failed, len(plan.revisions)) == (3, 0, 5)
-    assert [each.reason for each in plan.left_out] == ["never compiled"]
+    assert [each.reason for each in plan.skipped_revisions] == ["never compiled"]
 
 
 def test_a_try_passes_over_what_is_skipped(tmp_path: Path) -> None:

@@ -71,8 +71,8 @@ def test_a_repair_fits_its_cause_and_can_be_pasted(message: str, key: str, value
     repair, skip = remedies(group, RECIPE)
     [era] = tomllib.loads("\n".join(repair.lines))["build"]["when"]
     assert era == {"range": "..r1", key: value}
-    [left_out] = tomllib.loads("\n".join(skip.lines))["source"]["skip"]
-    assert left_out == {"range": "..r1", "reason": error_text(message)}
+    [skip] = tomllib.loads("\n".join(skip.lines))["source"]["skip"]
+    assert skip == {"range": "..r1", "reason": error_text(message)}
 
 
 @pytest.mark.parametrize(

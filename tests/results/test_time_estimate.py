@@ -106,7 +106,7 @@ def test_what_failed_is_not_started_again_nor_what_is_larger_than_what_was_given
     ended = outlook({cell(1): took(1.0), cell(2): failed("timeout"), cell(3): (), cell(4): ()})
     assert ended.give_up(cell(1)) == ()
     assert ended.give_up(cell(2)) == (cell(3), cell(4))
-    assert ended.left_out == {cell(3), cell(4)}
+    assert ended.skipped_cells == {cell(3), cell(4)}
     assert (ended.left().starts.least, ended.left().unseen) == (4, 0)
     ended.set_outcomes(cell(3), standing())
     assert not ended.has_work_left(cell(3))

@@ -47,8 +47,8 @@ class Cell:
     why: str = ""
 
 
-def heat(cells: Sequence[Cell], *, reference: str, name: str, left_out: int = 0) -> Chart:
-    """Return the chart of ratios to a reference by benchmark; `left_out` is the number of omitted rows."""
+def heat(cells: Sequence[Cell], *, reference: str, name: str, omitted_rows: int = 0) -> Chart:
+    """Return the chart of ratios to a reference by benchmark; `omitted_rows` is the number of omitted rows."""
     rows = list(dict.fromkeys(cell.row for cell in cells))
     columns = list(dict.fromkeys(cell.column for cell in cells))
     encoding: Spec = {
@@ -71,7 +71,9 @@ def heat(cells: Sequence[Cell], *, reference: str, name: str, left_out: int = 0)
         for cell in cells
         if cell.ratio is None
     ]
-    omitted = f" Only the table has the {left_out} rows with the smallest differences." if left_out else ""
+    omitted = (
+        f" Only the table has the {omitted_rows} rows with the smallest differences." if omitted_rows else ""
+    )
     return Chart(
         name=name,
         title=f"Every benchmark, times {reference}",

@@ -44,8 +44,8 @@ def samples(
         for value in evenly(sorted(rows[name]), MOST_DOTS)
     ]
     boxes: list[Json] = [_box(name, rows[name], measured.divisor) for name in kept]
-    left_out = len(rows) - len(kept)
-    omitted = f" The table has {left_out} more subjects." if left_out else ""
+    omitted_rows = len(rows) - len(kept)
+    omitted = f" The table has {omitted_rows} more subjects." if omitted_rows else ""
     shown = palette.ordered(kinds[name] for name in kept)
     return Chart(
         name=labels.name,

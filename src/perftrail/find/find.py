@@ -73,7 +73,7 @@ class Find:
         if len(self._revisions) < 2:
             raise NoAnswer("the range has one revision, so it contains no change; widen source.range")
         yield from (
-            Skipped(left_out=each) for each in self._session.subject_builder.left_out(self._revisions)
+            Skipped(skipped=each) for each in self._session.subject_builder.skipped_revisions(self._revisions)
         )
         yield from self._outdated()
         self._prior = self._prior_weights()

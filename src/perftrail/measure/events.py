@@ -37,7 +37,7 @@ class HistoryRead:
 class Skipped:
     """The study excludes these revisions, all for one reason."""
 
-    left_out: SkippedRevisions
+    skipped: SkippedRevisions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -82,15 +82,15 @@ class Missing:
     """Failed builds, one group each, and revisions that the study skips."""
 
     failure_groups: tuple[FailureGroup, ...]
-    left_out: tuple[SkippedRevisions, ...]
+    skipped_revisions: tuple[SkippedRevisions, ...]
 
 
 def missing_builds(view: View, revisions: Sequence[Revision]) -> Missing:
     """Return the study's revisions that are known to be missing. Builds nothing."""
     found = stored_builds(view, revisions)
     failures = {subject: known for subject, known in found.items() if isinstance(known, Failure)}
-    left_out = () if view.inputs is None else view.inputs.eras.left_out(revisions)
-    return Missing(failure_groups=group_failures(tuple(found), failures), left_out=left_out)
+    skipped_revisions = () if view.inputs is None else view.inputs.eras.skipped_revisions(revisions)
+    return Missing(failure_groups=group_failures(tuple(found), failures), skipped_revisions=skipped_revisions)
 
 
 def stored_builds(view: View, revisions: Sequence[Revision]) -> dict[Subject, Built | Failure]:

@@ -143,7 +143,7 @@ class Eras:
         """Return the revisions that the study does not skip."""
         return tuple(revision for revision in revisions if revision.id not in self.skipped)
 
-    def left_out(self, revisions: Sequence[Revision]) -> tuple[SkippedRevisions, ...]:
+    def skipped_revisions(self, revisions: Sequence[Revision]) -> tuple[SkippedRevisions, ...]:
         """Return the skipped revisions among these, by reason."""
         found: dict[str, list[Revision]] = {}
         for revision in revisions:
@@ -195,10 +195,10 @@ class SkippedRevisionJson(TypedDict):
     reason: str
 
 
-def skips_json(left_out: Sequence[SkippedRevisions]) -> list[SkippedRevisionJson]:
+def skips_json(skipped: Sequence[SkippedRevisions]) -> list[SkippedRevisionJson]:
     """Return skipped revisions as plain data, one for each."""
     return [
-        {"revision": revision.id, "reason": each.reason} for each in left_out for revision in each.revisions
+        {"revision": revision.id, "reason": each.reason} for each in skipped for revision in each.revisions
     ]
 
 

@@ -326,9 +326,9 @@ class SubjectBuilder:
         self.eras = eras_of(study, source, searched=self._searched)
         self.build_inputs = BuildInputs(study, self.eras, pins, others, tools)
 
-    def left_out(self, revisions: Sequence[Revision]) -> tuple[SkippedRevisions, ...]:
+    def skipped_revisions(self, revisions: Sequence[Revision]) -> tuple[SkippedRevisions, ...]:
         """Return the skipped revisions among these, by reason."""
-        return self.eras.left_out(revisions)
+        return self.eras.skipped_revisions(revisions)
 
     def wanted(self, revisions: Sequence[Revision]) -> tuple[Revision, ...]:
         """Return the revisions that the study does not skip."""

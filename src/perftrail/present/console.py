@@ -31,7 +31,7 @@ from perftrail.measure.events import (
 from perftrail.model.build import Failure
 from perftrail.model.measurement import NEW_METRIC, FailedInvocation
 from perftrail.model.wording import counted, duration, escaped, listed, number
-from perftrail.present.failures import excerpt_line, failure_words, left_out_words
+from perftrail.present.failures import excerpt_line, failure_words, skipped_words
 from perftrail.present.speech import step_words
 from perftrail.present.terminal import settings
 from perftrail.present.validity import outdated_words
@@ -221,7 +221,7 @@ class Watcher:
                 if event.remark:
                     self._print_now(escaped(event.remark, longest=None), style=WARNING)
             case Skipped():
-                self._print_now(f"skipped {left_out_words(event.left_out)}", style="dim")
+                self._print_now(f"skipped {skipped_words(event.skipped)}", style="dim")
             case Outdated():
                 for found in event.differences:
                     (words,) = outdated_words({found: event.differences[found]}, event.every)

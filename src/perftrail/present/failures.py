@@ -84,19 +84,19 @@ def further_lines(failure: Failure, *, most: int | None = MOST_MORE) -> list[str
 def print_missing(lacking: Missing) -> None:
     """Print failed builds, each cause once, and skipped revisions; nothing without any."""
     lines = [line for group in lacking.failure_groups for line in trouble_lines(group)]
-    lines += [f"skipped {left_out_words(each)}" for each in lacking.left_out]
+    lines += [f"skipped {skipped_words(each)}" for each in lacking.skipped_revisions]
     if lines:
         click.echo("\n" + click.style("Missing:", bold=True))
     for line in lines:
         click.echo(f"  {line}")
 
 
-def left_out_words(left_out: SkippedRevisions) -> str:
+def skipped_words(skipped: SkippedRevisions) -> str:
     """Return how many revisions the study skips, and why."""
-    first, last = left_out.revisions[0], left_out.revisions[-1]
-    count = len(left_out.revisions)
+    first, last = skipped.revisions[0], skipped.revisions[-1]
+    count = len(skipped.revisions)
     which = first.short if count == 1 else f"{count} revisions, {first.short} to {last.short}"
-    return f"{which}: {_line(left_out.reason)}"
+    return f"{which}: {_line(skipped.reason)}"
 
 
 def _which(failed_range: FailedRange) -> str:

@@ -16,7 +16,7 @@ from perftrail.model.target import Working
 from perftrail.model.wording import change as relative
 from perftrail.model.wording import counted, escaped, listed, percent, probability, quantity
 from perftrail.present.console import output
-from perftrail.present.failures import failure_words, further_lines, left_out_words, trouble_lines
+from perftrail.present.failures import failure_words, further_lines, skipped_words, trouble_lines
 from perftrail.present.sentence import (
     MOST_NAMED,
     also_words,
@@ -333,8 +333,8 @@ def print_run(report: RunReport, *, repeat: Sequence[str]) -> None:
             console.print(Text(f"    {line}"))
     if len(report.failures) > MOST_NAMED:
         console.print(Text(f"  and {len(report.failures) - MOST_NAMED} more; --json names all"))
-    for skipped in report.left_out:
-        console.print(Text(f"skipped {left_out_words(skipped)}"))
+    for skipped in report.skipped_revisions:
+        console.print(Text(f"skipped {skipped_words(skipped)}"))
     command, purpose = "show", "the results"
     if report.to_correct and not report.measured:
         command, purpose = (

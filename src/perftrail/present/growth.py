@@ -36,8 +36,8 @@ def print_growth(found: Growths, described: Sequence[Revision]) -> None:
             console.print(Text(f"  {line}"), soft_wrap=True)
     if hint := cause_hint(each for each in found.curves if each.subject.revision in described):
         console.print(Text(f"  {hint}."), soft_wrap=True)
-    if left_out := described_words("Growth", described=len(described), measured=len(found.measured)):
-        console.print(Text(f"  {left_out}; --json has every one."), soft_wrap=True)
+    if undescribed := described_words("Growth", described=len(described), measured=len(found.measured)):
+        console.print(Text(f"  {undescribed}; --json has every one."), soft_wrap=True)
 
 
 def curve_words(along: GrowthSeries) -> Iterator[str]:

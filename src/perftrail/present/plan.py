@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from perftrail.model.wording import counted, duration, escaped, quantity
-from perftrail.present.failures import left_out_words, remedy_lines, trouble_lines
+from perftrail.present.failures import remedy_lines, skipped_words, trouble_lines
 from perftrail.present.speech import after
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def print_plan(study: Study, plan: StudyPlan, *, repeat: Sequence[str]) -> None:
         *([("sources", str(plan.pins))] if study.sources else []),
         ("variants", ", ".join(_variant(name, each) for name, each in study.variants.items())),
         ("builds", f"{plan.subjects}: {plan.built} done, {plan.failed} failed, {builds_left} left"),
-        *(("skipped", left_out_words(each)) for each in plan.left_out),
+        *(("skipped", skipped_words(each)) for each in plan.skipped_revisions),
         *(("benchmark", _benchmark(name, benchmark)) for name, benchmark in study.benchmarks.items()),
         ("points", f"{plan.cells}"),
         ("invocations", f"{_counts(plan.invocations)}, {plan.stored} stored, {_counts(plan.left)} left"),

@@ -73,11 +73,11 @@ def print_scalings(scalings: ThreadScalings) -> None:
         console.print(Text(f"\n{_title(each)}", style="bold"), soft_wrap=True)
         for line in scaling_lines(each.scaling, each.contention, axis=each.axis):
             console.print(Text(f"  {line}"), soft_wrap=True)
-    if (left_out := left_out_words(scalings)) and scalings.found:
-        console.print(Text(f"\n{left_out}; --json has every one."), soft_wrap=True)
+    if (undescribed := undescribed_words(scalings)) and scalings.found:
+        console.print(Text(f"\n{undescribed}; --json has every one."), soft_wrap=True)
 
 
-def left_out_words(scalings: ThreadScalings) -> str:
+def undescribed_words(scalings: ThreadScalings) -> str:
     """Return at which revisions the scaling is described; empty if at all of them."""
     return described_words("Scaling", described=len(scalings.described), measured=len(scalings.measured))
 

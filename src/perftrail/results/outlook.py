@@ -51,21 +51,21 @@ class Outlook:
         self._benchmarks = benchmarks
         self._states: dict[Cell, _CellState] = {}
         self._siblings: dict[tuple[Subject, str], list[Cell]] = {}
-        self._left_out: set[Cell] = set()
+        self._skipped_cells: set[Cell] = set()
         self._seen = _Sum()
         self._unseen: dict[CellKind, _Sum] = {}
         self._usual = _UsualSeconds()
 
     @property
-    def left_out(self) -> AbstractSet[Cell]:
+    def skipped_cells(self) -> AbstractSet[Cell]:
         """The cells that are not started because smaller ones reached a limit."""
-        return self._left_out
+        return self._skipped_cells
 
     def set_outcomes(self, cell: Cell, outcomes: RunnableOutcomes) -> None:
         """Set the state of a cell, for the first time or again."""
         if cell not in self._states:
             self._siblings.setdefault((cell.subject, cell.benchmark), []).append(cell)
-        least, most = (0, 0) if cell in self._left_out else outcomes.left
+        least, most = (0, 0) if cell in self._skipped_cells else outcomes.left
         state = _CellState(
             done=outcomes.done,
             least=least,
@@ -84,8 +84,8 @@ class Outlook:
         if not (self._benchmarks[cell.benchmark].give_up and self._states[cell].gave_up):
             return ()
         siblings = self._siblings[cell.subject, cell.benchmark]
-        beyond = tuple(each for each in siblings if each not in self._left_out and larger(each, cell))
-        self._left_out.update(beyond)
+        beyond = tuple(each for each in siblings if each not in self._skipped_cells and larger(each, cell))
+        self._skipped_cells.update(beyond)
         for each in beyond:
             self._change(each, replace(self._states[each], least=0, most=0))
         return beyond

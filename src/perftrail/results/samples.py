@@ -336,7 +336,7 @@ class Read:
     """The content of a study's files, and the names of files of no known tool."""
 
     files: tuple[SampleFile, ...]
-    left_out: tuple[str, ...]
+    ignored_files: tuple[str, ...]
 
 
 def read_samples(study: Study) -> Read:
@@ -359,7 +359,7 @@ def read_samples(study: Study) -> Read:
         )
     return Read(
         files=tuple(sample_file(path, asked.format, name=named[path]) for path in results),
-        left_out=tuple(named[path] for path in found if path not in results),
+        ignored_files=tuple(named[path] for path in found if path not in results),
     )
 
 
@@ -528,12 +528,12 @@ def _runnable(cell: Cell) -> Runnable:
 def machine_of(arranged: Arranged, read: Read) -> Machine:
     """Return a machine that never equals this one; its facts come from the files."""
     formats = ", ".join(dict.fromkeys(file.format for file in read.files))
-    left_out = {"left out": ", ".join(read.left_out)} if read.left_out else {}
+    ignored_files = {"left out": ", ".join(read.ignored_files)} if read.ignored_files else {}
     return Machine(
         id=f"imported-{content_key(*arranged.machines)[:16]}",
         facts={
             MACHINE: ", ".join(arranged.machines),
             "imported from": f"{len(read.files)} files ({formats})",
-            **left_out,
+            **ignored_files,
         },
     )

@@ -462,7 +462,7 @@ def signed_rank_p(differences: Floats) -> float:
 
 
 @lru_cache(maxsize=256)
-def left_out(pairs: int, level: float) -> int:
+def excluded_averages(pairs: int, level: float) -> int:
     """Return the number of lowest (and of highest) Walsh averages outside the signed-rank test's interval.
 
     It is also the number of lowest rank sums that the test rejects; 0 if there are too few pairs.
@@ -543,7 +543,7 @@ def accepted_shifts(averages: Floats, pairs: int, level: float) -> tuple[float, 
 
     With too few pairs for any rejection, the result is the sample's range.
     """
-    outside = left_out(pairs, level)
+    outside = excluded_averages(pairs, level)
     if outside == 0:
         return float(averages[0]), float(averages[-1])
     return float(averages[outside - 1]), float(averages[len(averages) - outside])

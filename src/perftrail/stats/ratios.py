@@ -30,7 +30,7 @@ from perftrail.stats.comparison import (
     Verdict,
     accepted_shifts,
     compare_once,
-    left_out,
+    excluded_averages,
     log_ratios,
     minimum_detectable_change,
     verdict_of,
@@ -95,7 +95,7 @@ def centre(values: Sequence[float], *, level: float = LEVEL) -> Interval:
         raise ValueError("an interval needs at least one value")
     averages = walsh_averages(np.array(values, dtype=np.float64))
     low, high = accepted_shifts(averages, len(values), level)
-    enough = left_out(len(values), level) > 0
+    enough = excluded_averages(len(values), level) > 0
     return Interval(
         value=float(np.median(averages)),
         low=low,
@@ -203,10 +203,10 @@ def compare_unpaired(
         raise ValueError("two samples of values above zero are needed")
     one, other = (np.log(_thinned(sample)) for sample in (first, second))
     shifts = np.sort(np.subtract.outer(other, one).ravel())
-    left_out = _left_out(len(one), len(other), level)
-    edge = max(0, left_out - 1)  # too few values for any verdict: the interval is their range
+    excluded = _excluded_ratios(len(one), len(other), level)
+    edge = max(0, excluded - 1)  # too few values for any verdict: the interval is their range
     value, low, high = (float(each) for each in (np.median(shifts), shifts[edge], shifts[-1 - edge]))
-    verdict = verdict_of(value, low, high, significant=left_out > 0, log_threshold=math.log1p(threshold))
+    verdict = verdict_of(value, low, high, significant=excluded > 0, log_threshold=math.log1p(threshold))
     return Comparison(
         effect=math.exp(value),
         low=math.exp(low),
@@ -214,8 +214,8 @@ def compare_unpaired(
         confidence=1.0 - level,
         level=level,
         pairs=min(len(first), len(second)),
-        minimum_detectable=minimum_detectable_change(low, high, level) if left_out else None,
-        verdict=verdict if left_out else Verdict.UNCLEAR,
+        minimum_detectable=minimum_detectable_change(low, high, level) if excluded else None,
+        verdict=verdict if excluded else Verdict.UNCLEAR,
         settled=True,
     )
 
@@ -226,7 +226,7 @@ def needed_values(level: float) -> int:
     >>> needed_values(0.05), needed_values(0.01)
     (4, 5)
     """
-    return next(size for size in itertools.count(2) if _left_out(size, size, level) > 0)
+    return next(size for size in itertools.count(2) if _excluded_ratios(size, size, level) > 0)
 
 
 def _thinned(sample: Sequence[float]) -> Floats:
@@ -234,10 +234,10 @@ def _thinned(sample: Sequence[float]) -> Floats:
     return np.asarray(sample)[:: math.ceil(len(sample) / MOST)]
 
 
-def _left_out(first: int, second: int, level: float) -> int:
+def _excluded_ratios(first: int, second: int, level: float) -> int:
     """Return the number of sorted ratios outside the interval at each end; 0 for too small samples.
 
-    >>> _left_out(3, 3, 0.05), _left_out(4, 4, 0.05), _left_out(10, 10, 0.05)
+    >>> _excluded_ratios(3, 3, 0.05), _excluded_ratios(4, 4, 0.05), _excluded_ratios(10, 10, 0.05)
     (0, 1, 24)
     """
     if first * second > EXACT:

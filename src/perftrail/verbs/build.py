@@ -99,7 +99,7 @@ def build(session: Session, name: str, *, variant: str | None) -> Generator[Even
     """Build a subject, also one that the study skips; yield events and return the report."""
     subject_builder = session.subject_builder
     subject = subject_named(session, name, variant=variant)
-    left_out = subject_builder.left_out((subject.revision,))
+    skipped_revisions = subject_builder.skipped_revisions((subject.revision,))
     known = False
     events = subject_builder.build_even_skipped(subject)
     while True:
@@ -118,7 +118,7 @@ def build(session: Session, name: str, *, variant: str | None) -> Generator[Even
         recipe=subject_builder.build_inputs.recipe(subject),
         outcome=outcome,
         known=known,
-        skipped=left_out[0].reason if left_out else "",
+        skipped=skipped_revisions[0].reason if skipped_revisions else "",
         study_line=study_line(outcome, session.study, None, subject, eras)
         if isinstance(outcome, Failure)
         else "",

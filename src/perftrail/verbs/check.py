@@ -139,8 +139,8 @@ class AttemptReportJson(TypedDict):
 class StudyPlan:
     """A study's plan: counts of wanted, built, failed and stored items, and the remaining time.
 
-    `failure_groups` are the builds that failed before, `left_out` the revisions that the study skips. `source_updated`
-    is the time of a cached source's last update, empty if this process updated it. `seconds` is `None` without builds
+    `failure_groups` are the builds that failed before. `source_updated` is the time of a cached source's last update,
+    empty if this process updated it. `seconds` is `None` without builds
     or samples to estimate from. `unseen` points have no samples: their time is estimated from other points, and may
     be longer. `warnings` name lines of the study that are valid but probably wrong.
     """
@@ -157,7 +157,7 @@ class StudyPlan:
     seconds: Span | None
     unseen: int = 0
     failure_groups: tuple[FailureGroup, ...] = ()
-    left_out: tuple[SkippedRevisions, ...] = ()
+    skipped_revisions: tuple[SkippedRevisions, ...] = ()
     pins: Pins = NO_PINS
     source_updated: str = ""
     warnings: tuple[str, ...] = ()
@@ -177,7 +177,7 @@ class StudyPlan:
                 "failed": self.failed,
                 "left": self.subjects - self.built - self.failed,
             },
-            "skipped_revisions": skips_json(self.left_out),
+            "skipped_revisions": skips_json(self.skipped_revisions),
             "failures": [group.as_json() for group in self.failure_groups],
             "points": self.cells,
             "invocations": {
@@ -276,7 +276,7 @@ def study_plan(view: BuildView, selection: Selection) -> StudyPlan:
         seconds=state.seconds(left.seconds),
         unseen=left.unseen,
         failure_groups=group_failures(tried, state.failures),
-        left_out=view.subject_builder.left_out(revisions),
+        skipped_revisions=view.subject_builder.skipped_revisions(revisions),
         warnings=tuple(map(str, _warnings(view.study))),
     )
 
@@ -452,7 +452,7 @@ class Attempt:
         revisions = self._session.source.history()
         yield HistoryRead(revisions=revisions)
         subject_builder = self._session.subject_builder
-        yield from (Skipped(left_out=each) for each in subject_builder.left_out(revisions))
+        yield from (Skipped(skipped=each) for each in subject_builder.skipped_revisions(revisions))
         tried = self._chosen(subject_builder.wanted(revisions))
         yield from subject_builder.build_in_parallel(tried)
         for subject in tried:

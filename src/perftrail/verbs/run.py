@@ -62,9 +62,9 @@ class RunReportJson(PinsJson):
 class RunReport:
     """The result of a run: numbers of cells with samples, and failed subjects.
 
-    `skipped` is the number of cells with a larger point than one that reached a limit. `left_out` are revisions that
-    the study skips. `disagreements` are printed answers that should be equal and differ. `to_correct` is the line of
-    the study file that the first failed program is about; empty without one.
+    `skipped` is the number of cells with a larger point than one that reached a limit. The study
+    skips `skipped_revisions`. `disagreements` are printed answers that should be equal and differ. `to_correct` is the
+    line of the study file that the first failed program is about; empty without one.
     """
 
     revisions: int
@@ -73,7 +73,7 @@ class RunReport:
     skipped: int
     failures: Mapping[str, Failure]
     invocations: int
-    left_out: tuple[SkippedRevisions, ...] = ()
+    skipped_revisions: tuple[SkippedRevisions, ...] = ()
     pins: Pins = NO_PINS
     disagreements: tuple[Disagreement, ...] = ()
     to_correct: str = ""
@@ -87,7 +87,7 @@ class RunReport:
             "measured": self.measured,
             "skipped": self.skipped,
             "invocations": self.invocations,
-            "skipped_revisions": skips_json(self.left_out),
+            "skipped_revisions": skips_json(self.skipped_revisions),
             "failures": [
                 {"subject": name, "stage": each.stage, "message": each.message, "log": each.log}
                 for name, each in self.failures.items()
@@ -116,8 +116,8 @@ class Run:
         revisions = self._session.source.history()
         yield HistoryRead.of(self._session.source, revisions)
         subject_builder = self._session.subject_builder
-        left_out = subject_builder.left_out(revisions)
-        yield from (Skipped(left_out=each) for each in left_out)
+        skipped_revisions = subject_builder.skipped_revisions(revisions)
+        yield from (Skipped(skipped=each) for each in skipped_revisions)
         yield from MeasuredHere(self._session).outdated_of(self._selection.includes)
         planned = subjects(self._session.study, subject_builder.wanted(revisions))
         subject_builder.protect(planned)
@@ -145,11 +145,11 @@ class Run:
             skipped=sum(
                 len(self._cells[key])
                 for key, each in self._ready_outcomes.items()
-                if each.ready.cell in self._outlook.left_out
+                if each.ready.cell in self._outlook.skipped_cells
             ),
             failures=self._failures,
             invocations=self._session.runner.started,
-            left_out=left_out,
+            skipped_revisions=skipped_revisions,
             pins=self._session.pins,
             disagreements=disagreements(self._session.study, self._outcomes()),
             to_correct=self._to_correct,

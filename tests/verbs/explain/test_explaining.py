@@ -115,8 +115,8 @@ def test_a_look_that_would_take_too_long_is_left_out(tmp_path: Path) -> None:
     slow = CannedProfiler({}, name="slow", slowdown=60.0)
     [cell] = explain(tmp_path, plain, slow).cells
     assert slow.asked == []
-    [left_out] = cell.unavailable
-    assert "about 10 min" in left_out.why
+    [unavailable] = cell.unavailable
+    assert "about 10 min" in unavailable.why
 
 
 def test_one_build_is_not_looked_at(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from perftrail.cli.options import (
 )
 from perftrail.present.growth import cause_hint, curve_words, variant_words
 from perftrail.present.html_page import Section, Table
-from perftrail.present.scaling import described_words, left_out_words, scaling_lines
+from perftrail.present.scaling import described_words, scaling_lines, undescribed_words
 from perftrail.results.changes import revisions_to_describe
 from perftrail.results.growth import growth_along
 from perftrail.results.scaling import thread_scalings
@@ -136,7 +136,7 @@ def findings(gathered: Gathered) -> tuple[Section, ...]:
     ]
     along += [("comparison", line) for each in grown.variants for line in variant_words(each)]
     return (
-        *_section("scaling", "How it scales, and what limits it", scaled, left_out_words(scalings)),
+        *_section("scaling", "How it scales, and what limits it", scaled, undescribed_words(scalings)),
         *_section(
             "growth",
             "How it grows",

@@ -279,7 +279,7 @@ def all_benchmarks_section(gathered: Gathered) -> Section | None:
         [_cell(line, column) for line in drawn for column in columns],
         reference=reference,
         name="heat-every-benchmark",
-        left_out=len(lines) - len(drawn),
+        omitted_rows=len(lines) - len(drawn),
     )
     return Section(
         name="heat",

@@ -104,9 +104,9 @@ def _gaps(gathered: Gathered) -> Iterator[Gap]:
             if isinstance(ends, list) and all(str(end) in gathered.positions for end in ends):
                 first, last = (gathered.positions[str(end)] for end in ends)
                 yield Gap(first=first, last=last, why=f"{each['stage']}, {each['tried']} tried")
-    for left_out in gathered.missing.left_out:
-        positions = sorted(gathered.positions[revision.id] for revision in left_out.revisions)
-        yield from _runs(positions, f"skipped: {escaped(left_out.reason)}")
+    for skipped in gathered.missing.skipped_revisions:
+        positions = sorted(gathered.positions[revision.id] for revision in skipped.revisions)
+        yield from _runs(positions, f"skipped: {escaped(skipped.reason)}")
 
 
 def _runs(positions: Sequence[int], why: str) -> Iterator[Gap]:

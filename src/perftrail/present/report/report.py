@@ -140,8 +140,8 @@ def _other_searches(gathered: Gathered) -> Iterator[Table]:
 
 def _failures(gathered: Gathered) -> Section | None:
     """Return each cause of failures once, with the end of its log, and the skipped revisions; `None` without any."""
-    failure_groups, left_out = gathered.missing.failure_groups, gathered.missing.left_out
-    if not failure_groups and not left_out:
+    failure_groups, skipped_revisions = gathered.missing.failure_groups, gathered.missing.skipped_revisions
+    if not failure_groups and not skipped_revisions:
         return None
     rows = tuple(
         (
@@ -154,7 +154,7 @@ def _failures(gathered: Gathered) -> Section | None:
     )
     skipped = tuple(
         (str(len(each.revisions)), "skipped", escaped(each.reason, longest=300), each.revisions[0].short)
-        for each in left_out
+        for each in skipped_revisions
     )
     table = Table(
         name="failures",

@@ -2,13 +2,13 @@
 // Draws the charts when they come into view, in the reader's colours; unfolds long tables; zooms into a history.
 // Long columns follow this script in the page; they are parsed when they are needed.
 (() => {
-  const read = (found) => JSON.parse(document.querySelector(found).textContent);
+  const read = (selector) => JSON.parse(document.querySelector(selector).textContent);
   const columns = new Map();
   const column = (number) => {
     if (!columns.has(number)) columns.set(number, read(`[data-column="${number}"]`));
     return columns.get(number);
   };
-  const whole = new Promise((resolve) => {
+  const loaded = new Promise((resolve) => {
     if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", resolve);
     else resolve();
   });
@@ -17,7 +17,7 @@
   const AT_ONCE = 500;
 
   // The same as `thinned` in charts/frame.py, over the visible part.
-  const closer = (detail, from, to) => {
+  const visibleGroups = (detail, from, to) => {
     const chosen = [];
     detail.position.forEach((position, number) => {
       if (position >= from && position <= to) chosen.push(number);
@@ -48,27 +48,27 @@
     });
   };
 
-  const follow = (view, numbers) => {
-    let asked = 0;
+  const followZoom = (view, numbers) => {
+    let frame = 0;
     view.addSignalListener("part", (_, part) => {
       const ends = part && part.position;
-      cancelAnimationFrame(asked);
-      asked = requestAnimationFrame(async () => {
-        await whole;
+      cancelAnimationFrame(frame);
+      frame = requestAnimationFrame(async () => {
+        await loaded;
         const detail = Object.fromEntries(Object.entries(numbers).map(([name, number]) => [name, column(number)]));
         const last = detail.position[detail.position.length - 1];
         const [from, to] = ends || [0, last];
-        view.data("points", closer(detail, from, to)).runAsync();
+        view.data("points", visibleGroups(detail, from, to)).runAsync();
       });
     });
   };
 
-  const draw = async (place) => {
-    const looks = read("#looks")[dark.matches ? "dark" : "light"];
-    place.hidden = false;
-    if (place.clientWidth < 480) looks.legend.columns = 1;
-    const spec = { ...read(`[data-spec="${place.dataset.chart}"]`), width: "container", config: looks };
-    const detail = place.dataset.detail && JSON.parse(place.dataset.detail);
+  const draw = async (container) => {
+    const config = read("#looks")[dark.matches ? "dark" : "light"];
+    container.hidden = false;
+    if (container.clientWidth < 480) config.legend.columns = 1;
+    const spec = { ...read(`[data-spec="${container.dataset.chart}"]`), width: "container", config };
+    const detail = container.dataset.detail && JSON.parse(container.dataset.detail);
     if (detail) {
       const series = spec.layer.find((layer) => layer.data && layer.data.name === "points");
       series.params = [{
@@ -85,30 +85,30 @@
       mode: "vega-lite", renderer: "svg", tooltip: { theme: dark.matches ? "dark" : "light" },
       actions: { export: true, source: false, compiled: false, editor: false },
     };
-    const shown = await vegaEmbed(place, spec, options);
-    if (detail) follow(shown.view, detail);
-    const figure = place.closest("figure");
+    const shown = await vegaEmbed(container, spec, options);
+    if (detail) followZoom(shown.view, detail);
+    const figure = container.closest("figure");
     figure.classList.add("drawn");
-    if (!figure.querySelector(".still")) place.classList.add("only");
+    if (!figure.querySelector(".still")) container.classList.add("only");
     figure.querySelectorAll(".hint").forEach((hint) => { hint.hidden = false; });
   };
 
-  const places = [...document.querySelectorAll("[data-chart]")];
+  const containers = [...document.querySelectorAll("[data-chart]")];
   const seen = new Set();
   const watcher = new IntersectionObserver((entries) => {
     for (const entry of entries) {
-      const place = entry.target.querySelector("[data-chart]");
-      if (entry.isIntersecting && !seen.has(place)) {
-        seen.add(place);
-        draw(place).catch((error) => { place.hidden = true; console.error(error); });
+      const container = entry.target.querySelector("[data-chart]");
+      if (entry.isIntersecting && !seen.has(container)) {
+        seen.add(container);
+        draw(container).catch((error) => { container.hidden = true; console.error(error); });
       }
     }
   }, { rootMargin: "300px" });
-  places.forEach((place) => watcher.observe(place.closest("figure")));
-  dark.addEventListener("change", () => seen.forEach((place) => draw(place)));
+  containers.forEach((container) => watcher.observe(container.closest("figure")));
+  dark.addEventListener("change", () => seen.forEach((container) => draw(container)));
 
   const unfold = (part) => {
-    const body = part.querySelector("tbody"), button = part.querySelector("button"), said = part.querySelector(".rest");
+    const body = part.querySelector("tbody"), button = part.querySelector("button"), rest = part.querySelector(".rest");
     const tools = part.querySelector(".tools"), input = tools.querySelector("input");
     const kinds = [...part.querySelectorAll("th")].map((head) => head.className);
     const first = body.rows.length, rows = Number(part.dataset.rows);
@@ -125,7 +125,7 @@
         });
       }
       const left = Math.max(0, found.length - shown);
-      said.firstChild.textContent = left ? `${left} more rows ` : `${found.length} rows `;
+      rest.firstChild.textContent = left ? `${left} more rows ` : `${found.length} rows `;
       button.hidden = left === 0;
     };
     button.hidden = tools.hidden = false;
@@ -138,5 +138,5 @@
       fill(0);
     });
   };
-  whole.then(() => document.querySelectorAll("[data-columns]").forEach(unfold));
+  loaded.then(() => document.querySelectorAll("[data-columns]").forEach(unfold));
 })();

@@ -5,17 +5,17 @@
   const drawn = new Map();
   const SETTLED_MS = 350;
 
-  const follow = (place, view, told) => {
-    let asked = 0;
+  const followZoom = (container, view, answer) => {
+    let timer = 0;
     view.addSignalListener("part", (_, part) => {
       const ends = part && part.position;
-      clearTimeout(asked);
+      clearTimeout(timer);
       if (!ends) return;
-      asked = setTimeout(() => {
-        const within = (position) => Math.max(0, Math.min(told.length - 1, Math.round(position)));
+      timer = setTimeout(() => {
+        const within = (position) => Math.max(0, Math.min(answer.length - 1, Math.round(position)));
         const first = within(ends[0]), last = within(ends[1]);
-        if (first === told.first && last === told.last) return;
-        const address = new URL(place.dataset.page, location.href);
+        if (first === answer.first && last === answer.last) return;
+        const address = new URL(container.dataset.page, location.href);
         address.searchParams.set("first", first);
         address.searchParams.set("last", last);
         htmx.ajax("GET", address.href, { source: "#part", target: "#part", select: "#part", swap: "outerHTML" })
@@ -24,16 +24,16 @@
     });
   };
 
-  const draw = async (place) => {
-    const address = place.dataset.spec;
-    const known = drawn.get(place);
-    const answer = known ? known.told : await (await fetch(address, { credentials: "same-origin" })).json();
-    if (!place.isConnected) return;
-    const looks = structuredClone(answer.looks[dark.matches ? "dark" : "light"]);
-    looks.background = "transparent";
-    if (place.clientWidth < 480) looks.legend.columns = 1;
-    const spec = { ...structuredClone(answer.spec), width: "container", config: looks };
-    if (place.dataset.page) {
+  const draw = async (container) => {
+    const address = container.dataset.spec;
+    const known = drawn.get(container);
+    const answer = known ? known.answer : await (await fetch(address, { credentials: "same-origin" })).json();
+    if (!container.isConnected) return;
+    const config = structuredClone(answer.looks[dark.matches ? "dark" : "light"]);
+    config.background = "transparent";
+    if (container.clientWidth < 480) config.legend.columns = 1;
+    const spec = { ...structuredClone(answer.spec), width: "container", config };
+    if (container.dataset.page) {
       const series = spec.layer.find((layer) => layer.data && layer.data.name === "points");
       series.params = [{
         name: "part", bind: "scales",
@@ -41,18 +41,18 @@
       }];
     }
     if (known) known.shown.finalize();
-    const shown = await vegaEmbed(place, spec, {
+    const shown = await vegaEmbed(container, spec, {
       mode: "vega-lite", renderer: "svg", actions: false, ast: true, defaultStyle: false,
       tooltip: { disableDefaultStyle: true },
     });
-    place.classList.remove("waiting");
-    drawn.set(place, { told: answer, shown });
-    if (place.dataset.page) follow(place, shown.view, answer);
+    container.classList.remove("waiting");
+    drawn.set(container, { answer, shown });
+    if (container.dataset.page) followZoom(container, shown.view, answer);
   };
 
-  const begin = (place) => draw(place).catch((error) => {
-    place.classList.remove("waiting");
-    place.textContent = "This chart could not be drawn; the table has the same values.";
+  const drawOrExplain = (container) => draw(container).catch((error) => {
+    container.classList.remove("waiting");
+    container.textContent = "This chart could not be drawn; the table has the same values.";
     console.error(error);
   });
 
@@ -60,67 +60,67 @@
     for (const entry of entries) {
       if (entry.isIntersecting) {
         watcher.unobserve(entry.target);
-        begin(entry.target);
+        drawOrExplain(entry.target);
       }
     }
   }, { rootMargin: "400px" });
 
-  const look = (root) => {
-    for (const place of root.querySelectorAll("[data-spec]")) {
-      if (!place.dataset.seen) {
-        place.dataset.seen = "yes";
-        watcher.observe(place);
+  const watchCharts = (root) => {
+    for (const container of root.querySelectorAll("[data-spec]")) {
+      if (!container.dataset.seen) {
+        container.dataset.seen = "yes";
+        watcher.observe(container);
       }
     }
-    for (const place of drawn.keys()) {
-      if (!place.isConnected) {
-        drawn.get(place).shown.finalize();
-        drawn.delete(place);
+    for (const container of drawn.keys()) {
+      if (!container.isConnected) {
+        drawn.get(container).shown.finalize();
+        drawn.delete(container);
       }
     }
   };
 
-  dark.addEventListener("change", () => [...drawn.keys()].forEach(begin));
-  document.addEventListener("htmx:afterSettle", () => look(document));
+  dark.addEventListener("change", () => [...drawn.keys()].forEach(drawOrExplain));
+  document.addEventListener("htmx:afterSettle", () => watchCharts(document));
   document.addEventListener("change", (event) => {
     if (event.target.matches("select[data-go]")) event.target.form.requestSubmit();
   });
   // redraw the belief of a running search after each step
   document.addEventListener("htmx:sseMessage", () => {
-    look(document);
-    const newer = document.querySelector("#newer"), taken = document.querySelector(".live [data-taken]");
-    if (newer && taken) newer.hidden = newer.dataset.taken === taken.dataset.taken;
-    const told = document.querySelector("[data-search]"), place = document.querySelector("#belief");
-    if (!told || !place || place.dataset.shown === told.dataset.search) return;
-    place.dataset.shown = told.dataset.search;
-    place.hidden = false;
-    place.dataset.spec = told.dataset.search;
-    if (drawn.has(place)) drawn.get(place).shown.finalize();
-    drawn.delete(place);
-    begin(place);
+    watchCharts(document);
+    const newer = document.querySelector("#newer"), current = document.querySelector(".live [data-taken]");
+    if (newer && current) newer.hidden = newer.dataset.taken === current.dataset.taken;
+    const search = document.querySelector("[data-search]"), container = document.querySelector("#belief");
+    if (!search || !container || container.dataset.shown === search.dataset.search) return;
+    container.dataset.shown = search.dataset.search;
+    container.hidden = false;
+    container.dataset.spec = search.dataset.search;
+    if (drawn.has(container)) drawn.get(container).shown.finalize();
+    drawn.delete(container);
+    drawOrExplain(container);
   });
   // a browser has six connections to a server for all pages: a hidden page closes its connection
   let stream = null;
-  const told = (answered) => {
+  const showConnection = (connected) => {
     const lost = document.querySelector("#lost");
-    if (lost) lost.hidden = answered;
+    if (lost) lost.hidden = connected;
   };
-  document.addEventListener("htmx:sseError", () => told(false));
+  document.addEventListener("htmx:sseError", () => showConnection(false));
   document.addEventListener("htmx:sseOpen", (event) => {
-    told(true);
+    showConnection(true);
     stream = event.detail.source;
     if (document.hidden) stream.close();
   });
   document.addEventListener("visibilitychange", () => {
-    const place = document.querySelector("[sse-connect]");
-    if (!place || !stream) return;
+    const element = document.querySelector("[sse-connect]");
+    if (!element || !stream) return;
     if (document.hidden) {
       stream.close();
     } else if (stream.readyState === EventSource.CLOSED) {
-      const again = place.cloneNode(true);
-      place.replaceWith(again);
-      htmx.process(again);
+      const renewed = element.cloneNode(true);
+      element.replaceWith(renewed);
+      htmx.process(renewed);
     }
   });
-  look(document);
+  watchCharts(document);
 })();
