@@ -1,4 +1,4 @@
-"""What a Debian archive said is kept: reading commands need it no more, and say how old it is."""
+"""The response of a Debian archive is cached: reading commands use the cache and print its age."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ warmups = 0
 """
 
 
-def test_an_archive_is_asked_by_those_who_make_and_its_answer_kept_for_those_who_read(tmp_path: Path) -> None:
+def test_building_commands_query_an_archive_and_reading_commands_use_the_cache(tmp_path: Path) -> None:
     archive = DebianArchive(tmp_path / "archive")
     archive.add("perftrail-planted", "1.0-1", {"work.sh": "echo cost 1\n"})
     study = tmp_path / "study"

@@ -1,4 +1,4 @@
-"""How far variants lie from the first one, as the terminal has it."""
+"""Differences of variants from the first one, as the terminal prints them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def lines(capsys: pytest.CaptureFixture[str], rows: BenchmarkRows) -> list[str]:
     return [line.rstrip() for line in capsys.readouterr().out.splitlines()]
 
 
-def test_a_line_for_each_benchmark_says_how_far_it_went(capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_benchmark_has_a_line_with_its_difference(capsys: pytest.CaptureFixture[str]) -> None:
     rows = BenchmarkRows().add("text", "one", 1.5).add("text", "two", 1.5).add("lists", "one", 1.5, busy=20)
     _, title, head, text, lists = lines(capsys, rows)
     assert title.startswith("Change by benchmark, against old")
@@ -23,5 +23,5 @@ def test_a_line_for_each_benchmark_says_how_far_it_went(capsys: pytest.CaptureFi
     assert lists.endswith("unclear: the machine was busy")
 
 
-def test_nothing_is_said_where_nothing_was_compared(capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_is_printed_without_a_comparison(capsys: pytest.CaptureFixture[str]) -> None:
     assert lines(capsys, BenchmarkRows()) == []

@@ -1,4 +1,4 @@
-"""The command line: what people and programs see, and what it exits with."""
+"""The command line: its output for people and programs, and its exit codes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_help_names_every_command_and_the_exit_codes() -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_explains_itself_in_the_words_of_the_list(command: str) -> None:
+def test_every_command_has_the_description_of_the_list(command: str) -> None:
     done = perftrail(command, "--help")
     assert done.returncode == 0
     assert "Usage:" in done.stdout
@@ -85,7 +85,7 @@ def test_every_mistake_of_a_study_is_reported_at_once_with_its_line(tmp_path: Pa
     assert done.stdout == ""
 
 
-def test_without_a_study_the_nearest_upwards_is_meant(tmp_path: Path) -> None:
+def test_without_a_study_the_nearest_file_upwards_is_used(tmp_path: Path) -> None:
     (tmp_path / "perftrail.toml").write_text(GOOD)
     inside = tmp_path / "a" / "b"
     inside.mkdir(parents=True)
@@ -94,7 +94,7 @@ def test_without_a_study_the_nearest_upwards_is_meant(tmp_path: Path) -> None:
     assert json.loads(done.stdout)["revisions"] == 1
 
 
-def test_without_any_study_it_says_what_to_do(tmp_path: Path) -> None:
+def test_without_any_study_the_remedy_is_printed(tmp_path: Path) -> None:
     done = perftrail("check", cwd=tmp_path)
     assert done.returncode == 2
     assert "perftrail.toml" in done.stderr
@@ -111,7 +111,7 @@ def test_an_unknown_metric_names_the_near_miss(tmp_path: Path) -> None:
     "arguments",
     [("--threshold", "0"), ("--confidence", "1.5"), ("--budget", "soon"), ("--variant", "nobody")],
 )
-def test_values_that_make_no_sense_are_wrong_usage(tmp_path: Path, arguments: tuple[str, str]) -> None:
+def test_invalid_values_are_wrong_usage(tmp_path: Path, arguments: tuple[str, str]) -> None:
     (tmp_path / "perftrail.toml").write_text(GOOD)
     done = perftrail("find", str(tmp_path), "--metric", "wall", *arguments)
     assert done.returncode == 2
@@ -119,7 +119,7 @@ def test_values_that_make_no_sense_are_wrong_usage(tmp_path: Path, arguments: tu
     assert arguments[0].removeprefix("--") in done.stderr
 
 
-def test_a_run_measures_shows_and_has_nothing_left(tmp_path: Path) -> None:
+def test_a_run_measures_and_a_second_run_starts_nothing(tmp_path: Path) -> None:
     (tmp_path / "perftrail.toml").write_text(GOOD + "[measure]\ninvocations = 6\n")
     done = perftrail("run", str(tmp_path), "--json")
     assert done.returncode == 0, done.stderr
@@ -130,14 +130,14 @@ def test_a_run_measures_shows_and_has_nothing_left(tmp_path: Path) -> None:
     assert json.loads(perftrail("run", str(tmp_path), "--json").stdout)["invocations"] == 0
 
 
-def test_a_dry_run_shows_the_plan_and_makes_nothing(tmp_path: Path) -> None:
+def test_a_dry_run_shows_the_plan_and_builds_nothing(tmp_path: Path) -> None:
     (tmp_path / "perftrail.toml").write_text(GOOD)
     done = perftrail("run", str(tmp_path), "--dry-run", "--json")
     assert json.loads(done.stdout)["builds"]["left"] == 1
     assert not (tmp_path / ".perftrail" / "results.db").exists()
 
 
-def test_a_run_in_which_nothing_could_be_measured_exits_1(tmp_path: Path) -> None:
+def test_a_run_without_any_sample_exits_1(tmp_path: Path) -> None:
     (tmp_path / "perftrail.toml").write_text(GOOD.replace("echo hello", "no-such-program-anywhere"))
     done = perftrail("run", str(tmp_path), "--json")
     assert done.returncode == 1
@@ -165,7 +165,7 @@ def test_the_schema_is_json() -> None:
     assert json.loads(done.stdout)["$schema"].startswith("https://json-schema.org/")
 
 
-def test_showing_what_was_never_measured_says_what_to_do(tmp_path: Path) -> None:
+def test_show_without_samples_names_the_next_command(tmp_path: Path) -> None:
     (tmp_path / "perftrail.toml").write_text(GOOD)
     for arguments in (("show",), ("show", "--search")):
         done = perftrail(*arguments, str(tmp_path))
@@ -192,7 +192,7 @@ def test_a_second_perftrail_names_the_process_with_the_lock(tmp_path: Path) -> N
     assert str(first.pid) in done.stderr
 
 
-def test_numpy_reckons_on_one_thread_and_what_is_measured_is_not_told() -> None:
+def test_numpy_uses_one_thread_and_measured_programs_do_not_inherit_the_setting() -> None:
     code = (
         "import os; from perftrail.cli.main import keep_to_one_thread\n"
         "keep_to_one_thread()\n"
@@ -204,7 +204,7 @@ def test_numpy_reckons_on_one_thread_and_what_is_measured_is_not_told() -> None:
     assert done.stdout == "1 False\n"
 
 
-def test_what_is_measured_sees_the_threads_that_the_user_set() -> None:
+def test_measured_programs_inherit_the_users_thread_settings() -> None:
     shown = 'echo "threads: ${OMP_NUM_THREADS-as many as there are}" >&2'
     own = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
     for environment, told in ((own, "as many as there are"), ({**own, "OMP_NUM_THREADS": "3"}, "3")):

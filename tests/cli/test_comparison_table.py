@@ -1,4 +1,4 @@
-"""Alternatives beside each other: when, and what is said of each value."""
+"""Variants side by side: when perftrail prints this table, and its notes on each value."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ def test_the_limit_of_a_value_is_printed_below_it(capsys: pytest.CaptureFixture[
     assert "2 failed" in lines[2]
 
 
-def test_what_one_of_them_lacks_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_value_of_a_variant_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     rows = (a_row("old", *[1.0] * 8), a_row("new", *[1.5] * 8), a_row("old", *[2.0] * 8, threads=4))
     assert printed(capsys, *rows)[-1].endswith("not measured")
 
 
-def test_several_revisions_are_a_line_each(capsys: pytest.CaptureFixture[str]) -> None:
+def test_several_revisions_have_a_line_each(capsys: pytest.CaptureFixture[str]) -> None:
     rows = (a_row("old", *[1.0] * 8), a_row("new", *[1.5] * 8, revision=TWO))
     assert printed(capsys, *rows)[0].split()[:2] == ["revision", "variant"]
 
@@ -75,12 +75,12 @@ def test_tables_are_side_by_side_only_where_they_fit(width: int, does: bool) -> 
     assert fits(table, Console(width=width)) is does
 
 
-def test_a_table_says_along_which_source_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_table_names_its_searched_source(capsys: pytest.CaptureFixture[str]) -> None:
     pins = Pins(along="app", at={"main": Revision(id="1.2", label="1.2")})
     assert printed(capsys, a_row("plain", *[1.0] * 8), pins=pins)[0] == "along app, with main at 1.2"
 
 
-def test_both_metrics_of_memory_say_what_they_count(capsys: pytest.CaptureFixture[str]) -> None:
+def test_both_metrics_of_memory_are_explained(capsys: pytest.CaptureFixture[str]) -> None:
     rows = [replace(a_row("plain", 1.0, 1.1), metric=name) for name in ("peak_memory", "peak_memory_tree")]
     print_rows(rows)
     shown = " ".join(capsys.readouterr().out.split())

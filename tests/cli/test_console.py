@@ -1,4 +1,4 @@
-"""What is told while a workflow runs."""
+"""Printed progress of a workflow."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def unbuilt(number: int, message: str, *, known: bool) -> BuildFinished:
     )
 
 
-def test_revisions_that_fail_alike_tell_why_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_equal_reason_of_several_failures_is_printed_once(capsys: pytest.CaptureFixture[str]) -> None:
     def failing() -> Generator[Event, None, None]:
         for number, message in enumerate(["no header\nremedy", "no header\nremedy", "no library"]):
             yield unbuilt(number, message, known=False)
@@ -39,7 +39,7 @@ def test_revisions_that_fail_alike_tell_why_once(capsys: pytest.CaptureFixture[s
     ]
 
 
-def test_what_is_known_of_many_is_counted_beyond_the_first_few(capsys: pytest.CaptureFixture[str]) -> None:
+def test_similar_lines_are_counted_after_the_first_few(capsys: pytest.CaptureFixture[str]) -> None:
     def known() -> Generator[Event, None, None]:
         for number in range(9):
             yield unbuilt(number, "no header", known=True)

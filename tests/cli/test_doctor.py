@@ -1,4 +1,4 @@
-"""`perftrail doctor`: what people and programs see."""
+"""`perftrail doctor`: its output for people and programs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def doctor(*arguments: str, **environment: str) -> subprocess.CompletedProcess[s
     return start("doctor", *arguments, env={**os.environ, **environment}, timeout=120)
 
 
-def test_a_quick_look_names_grades_and_the_next_command() -> None:
+def test_a_quick_check_prints_grades_and_the_next_command() -> None:
     done = doctor("--quick", NO_COLOR="1")
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
@@ -49,7 +49,7 @@ def test_an_unknown_option_is_wrong_usage(option: str) -> None:
     assert doctor(option).returncode == 2
 
 
-def test_the_last_line_says_what_was_measured() -> None:
+def test_the_last_line_has_the_measured_resolution() -> None:
     line = resolution_line(Resolution(pairs=20, seconds=0.0503, wall=0.0183, cpu=0.0071))
     assert line.startswith(
         "On this machine, now, 20 pairs of a 50.3 ms program detect a change of 1.83 % in wall time "
@@ -59,7 +59,7 @@ def test_the_last_line_says_what_was_measured() -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="as root this would change the machine that the tests run on")
-def test_a_fix_without_permission_says_how_or_has_nothing_to_do() -> None:
+def test_a_fix_without_permission_prints_the_remedy_or_has_nothing_to_do() -> None:
     done = doctor("--fix", "--", "sh", "-c", "exit 7")
     assert done.returncode in (1, 7)
     assert "sudo" in done.stderr or "nothing here" in done.stderr

@@ -1,4 +1,4 @@
-"""What a comparison writes for a job of GitHub."""
+"""Output of a comparison for a GitHub job."""
 
 from __future__ import annotations
 

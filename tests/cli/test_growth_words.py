@@ -1,4 +1,4 @@
-"""How growth is described: an order describes the time, and only counted instructions say whether the work grows so."""
+"""Sentences on growth: an order describes the time; only counted instructions show the growth of the work."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_an_order_is_a_description(unit: str, said: str) -> None:
     assert line.startswith(said)
 
 
-def test_points_that_fit_no_order_are_said_to() -> None:
+def test_points_that_fit_no_order_are_reported() -> None:
     [line] = curve_words(along(missing_caches(SIZES)))
     assert line.startswith("time grows like n log n (")
     assert " or n (" in line
@@ -74,7 +74,7 @@ def test_points_that_fit_no_order_are_said_to() -> None:
         (SIZES, SIZES**2, "its instructions grow like n², more than the time"),
     ],
 )
-def test_instructions_say_whether_the_work_grows_as_the_time_does(
+def test_instructions_show_whether_the_work_grows_like_the_time(
     time: np.ndarray[tuple[int], np.dtype[np.float64]],
     work: np.ndarray[tuple[int], np.dtype[np.float64]],
     said: str,
@@ -83,14 +83,14 @@ def test_instructions_say_whether_the_work_grows_as_the_time_does(
     assert line.startswith(said)
 
 
-def test_what_would_show_the_cause_is_said_where_no_instructions_were_counted() -> None:
+def test_without_counted_instructions_the_way_to_the_cause_is_printed() -> None:
     growing, level = along(SIZES), along(np.ones_like(SIZES))
     assert 'counters = ["instructions"]' in cause_hint([growing, level])
     assert cause_hint([level]) == ""
     assert cause_hint([replace(growing, work=growing.growth)]) == ""
 
 
-def test_a_curve_of_too_few_values_says_how_many_it_needs_and_how_to_get_them() -> None:
+def test_a_curve_of_too_few_values_is_reported_with_the_needed_number() -> None:
     whole = along(SIZES)
     points = list(zip(whole.curve.xs[:2], [(1.0, 1.1)] * 2, strict=True))
     [line] = curve_words(replace(whole, curve=curve_of(points), growth=None))

@@ -68,7 +68,7 @@ def test_one_meaning_of_o_in_all_commands() -> None:
     assert {name: each for name, each in of.items() if each} == {name: ["output"] for name in with_output}
 
 
-def test_colours_are_as_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_colours_follow_the_option(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
     for color, has in (("always", True), ("never", False), ("auto", False)):
         settings.color = color
@@ -88,7 +88,7 @@ def test_colours_are_as_asked(monkeypatch: pytest.MonkeyPatch) -> None:
         (Settings(verbose=True), "progress\nwarning\nmaking r1\n"),
     ],
 )
-def test_quiet_and_verbose_decide_what_of_the_progress_is_printed(
+def test_quiet_and_verbose_select_the_printed_progress(
     chosen: Settings, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings.quiet, settings.verbose = chosen.quiet, chosen.verbose

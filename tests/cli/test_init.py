@@ -15,7 +15,7 @@ from tests.verbs.init.projects import PROJECTS, Project
 
 @pytest.mark.slow
 @pytest.mark.parametrize("project", PROJECTS, ids=lambda project: project.system)
-def test_what_init_writes_is_checked_built_and_started(project: Project, tmp_path: Path) -> None:
+def test_the_study_of_init_can_be_checked_built_and_run(project: Project, tmp_path: Path) -> None:
     lacking = [tool for tool in project.tools if shutil.which(tool) is None]
     repository = Repository(tmp_path / "tiny")
     commits = [repository.commit({**project.files, "NOTES": note}) for note in ("one", "two")]
@@ -34,7 +34,7 @@ def test_what_init_writes_is_checked_built_and_started(project: Project, tmp_pat
     assert (report["built"], report["usable"], report["tried"]) == (1, 1, [commits[-1]])
 
 
-def test_init_says_what_was_found_and_the_next_command(tmp_path: Path) -> None:
+def test_init_prints_its_findings_and_the_next_command(tmp_path: Path) -> None:
     repository = Repository(tmp_path / "tiny")
     repository.commit(PROJECTS[3].files)
     done = perftrail("init", str(repository.path), "--output", str(tmp_path / "study"))
@@ -45,7 +45,7 @@ def test_init_says_what_was_found_and_the_next_command(tmp_path: Path) -> None:
     assert done.stdout.splitlines()[-1].endswith(f"perftrail check {file}")
 
 
-def test_init_where_a_study_is_leaves_it_alone(tmp_path: Path) -> None:
+def test_init_does_not_change_an_existing_study(tmp_path: Path) -> None:
     (tmp_path / "perftrail.toml").write_text("mine")
     done = perftrail("init", str(tmp_path))
     assert done.returncode == 2
@@ -53,7 +53,7 @@ def test_init_where_a_study_is_leaves_it_alone(tmp_path: Path) -> None:
     assert (tmp_path / "perftrail.toml").read_text() == "mine"
 
 
-def test_init_where_nothing_is_still_writes_what_check_accepts(tmp_path: Path) -> None:
+def test_init_in_an_empty_tree_writes_a_study_that_check_accepts(tmp_path: Path) -> None:
     assert perftrail("init", cwd=tmp_path).returncode == 0
     done = perftrail("check", "--try", "1", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -73,7 +73,7 @@ def test_hostile_names_reach_no_terminal(tmp_path: Path) -> None:
         assert (refused.returncode, "\x07" in refused.stderr) == (2, False)
 
 
-def test_trying_where_nothing_builds_exits_1_and_says_what_to_mend(tmp_path: Path) -> None:
+def test_check_try_without_a_build_exits_1_and_names_the_line_to_correct(tmp_path: Path) -> None:
     repository = Repository(tmp_path / "tiny")
     for note in ("one", "two", "three"):
         repository.commit({"Makefile": "all:\n\tcc -c missing.c\n", "NOTES": note})
@@ -89,7 +89,7 @@ def test_trying_where_nothing_builds_exits_1_and_says_what_to_mend(tmp_path: Pat
     assert (failure["stage"], failure["count"], failure["oldest"]) == ("build", 3, False)
 
 
-def test_options_of_making_are_refused_where_nothing_is_made(tmp_path: Path) -> None:
+def test_build_options_are_refused_without_builds(tmp_path: Path) -> None:
     done = perftrail("check", "--retry-failed", str(tmp_path))
     assert done.returncode == 2
     assert "--try" in done.stderr

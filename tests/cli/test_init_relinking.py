@@ -1,4 +1,4 @@
-"""The relink lines that `init` writes as comments: taken at their word, they relink real projects."""
+"""The relink lines that `init` writes as comments: uncommented, they relink real projects."""
 
 from __future__ import annotations
 
@@ -136,9 +136,7 @@ def uncommented(text: str) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("project", PROJECTS, ids=lambda project: project.name)
-def test_the_lines_that_init_writes_relink_and_what_they_make_differs_and_runs(
-    project: Project, tmp_path: Path
-) -> None:
+def test_the_relink_lines_of_init_make_different_programs_that_run(project: Project, tmp_path: Path) -> None:
     lacking = [tool for tool in project.tools if shutil.which(tool) is None]
     if lacking:
         pytest.skip(f"not installed here: {', '.join(lacking)}")
@@ -170,7 +168,7 @@ def test_the_lines_that_init_writes_relink_and_what_they_make_differs_and_runs(
     ],
     ids=["python", "npm"],
 )
-def test_interpreters_have_nothing_to_relink_and_init_says_so(
+def test_interpreters_have_nothing_to_relink_and_init_reports_it(
     files: Mapping[str, str], told: str, tmp_path: Path
 ) -> None:
     repository = Repository(tmp_path / "tiny")
@@ -181,7 +179,7 @@ def test_interpreters_have_nothing_to_relink_and_init_says_so(
     assert "relink = [" not in written
 
 
-def test_what_runs_no_program_of_the_build_gets_no_relink_lines(tmp_path: Path) -> None:
+def test_benchmarks_without_a_built_program_get_no_relink_lines(tmp_path: Path) -> None:
     repository = Repository(tmp_path / "tiny")
     makefile = "tiny: main.c\n\t$(CC) -o $@ main.c\nbench: tiny\n\t./tiny\n.PHONY: bench\n"
     repository.commit({"Makefile": makefile, "main.c": MAIN})

@@ -36,7 +36,7 @@ def test_each_schema_is_valid_and_describes_its_objects(command: str) -> None:
     assert all(each["description"] for each in schema["$defs"].values())
 
 
-def test_json_that_is_not_of_its_type_is_noticed_in_tests() -> None:
+def test_json_of_another_type_fails_in_tests() -> None:
     with pytest.raises(jsonschema.ValidationError, match="'store' is a required property"):
         encoded("store compact", {"before_bytes": 1, "after_bytes": 2})
     with pytest.raises(ValueError, match="no type"):

@@ -1,4 +1,4 @@
-"""`perftrail measure` from outside: the contract, the habits of hyperfine, and hostile words."""
+"""`perftrail measure` as a process: its contract, hyperfine's options, and hostile text."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def test_json_has_every_key_of_the_contract() -> None:
     assert all(each["verdict"] in ("faster", "slower", "same", "unclear") for each in written["comparison"])
 
 
-def test_words_after_the_dashes_are_one_command_as_given() -> None:
+def test_arguments_after_the_dashes_are_one_command() -> None:
     code = "import sys; sys.exit(sys.argv[1:] != ['a b', '--json', '-n', '$(x)'])"
     done = measure("--json", *FEW, "--", sys.executable, "-c", code, "a b", "--json", "-n", "$(x)")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["results"][0]["invocations"] == 3
 
 
-def test_hostile_text_stays_text(tmp_path: Path) -> None:
+def test_hostile_text_is_escaped(tmp_path: Path) -> None:
     mark = tmp_path / "touched"
     done = measure(*FEW, "-L", "x", f"$(touch {mark}),`touch {mark}`", "echo \x1b[31m {x}")
     assert done.returncode == 0, done.stderr
@@ -67,7 +67,7 @@ def test_the_answer_for_people_names_values_and_verdicts() -> None:
     assert done.stderr == ""
 
 
-def test_hyperfines_habits_are_served(tmp_path: Path) -> None:
+def test_hyperfines_options_are_accepted(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.touch()
     done = measure(
@@ -107,7 +107,7 @@ def test_a_command_that_fails_is_reported_and_exits_1() -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_words_without_dashes_get_a_hint() -> None:
+def test_arguments_without_dashes_get_a_hint() -> None:
     done = measure("sh", "-r", "2", "1")
     assert done.returncode == 1
     assert "perftrail measure -- " in done.stderr
@@ -138,7 +138,7 @@ def test_words_without_dashes_get_a_hint() -> None:
         ("true", "--", "true"),
     ],
 )
-def test_what_makes_no_sense_is_wrong_usage_before_anything_runs(
+def test_invalid_arguments_are_wrong_usage_before_anything_runs(
     arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:
@@ -170,7 +170,7 @@ def test_an_ascii_terminal_gets_ascii() -> None:
     assert "o" in done.stdout
 
 
-def test_an_interruption_prints_what_there_is_and_leaves_nothing_running(tmp_path: Path) -> None:
+def test_an_interruption_prints_partial_results_and_leaves_nothing_running(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [
             sys.executable,

@@ -1,4 +1,4 @@
-"""What a killed `perftrail measure` left outside of any study goes with the next one; what a living one has stays."""
+"""`perftrail measure` removes the files of a killed one outside of studies, and no files of a running one."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def claims(pid: int) -> set[Path]:
 
 
 @needs_sandbox
-def test_what_a_killed_one_left_is_removed_and_what_a_living_one_has_is_not() -> None:
+def test_files_of_a_killed_process_are_removed_and_those_of_a_running_one_are_not() -> None:
     with sleeping() as (killed, left), sleeping() as (_, alive):
         killed.kill()
         killed.wait()

@@ -1,4 +1,4 @@
-"""`perftrail measure --sandbox` with real sandboxes: what a command can and cannot do, and what is told of it."""
+"""`perftrail measure --sandbox` with real sandboxes: permissions of a command, and the report of refusals."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_command_in_a_sandbox_reads_its_directory_and_writes_only_to_its_scrat
 
 
 @needs_sandbox
-def test_what_is_prepared_in_the_scratch_directory_is_there_when_the_command_runs(tmp_path: Path) -> None:
+def test_a_command_sees_files_prepared_in_the_scratch_directory(tmp_path: Path) -> None:
     (tmp_path / "in").write_text("the input\n")
     done = measure(
         "--sandbox",
@@ -85,7 +85,7 @@ def test_refusals_of_the_sandbox_are_reported_with_their_remedy(tmp_path: Path, 
     assert (shown.returncode, shown.stderr) == (0, "it runs\n")
 
 
-def test_what_can_be_read_in_a_sandbox_is_named_as_it_is(tmp_path: Path) -> None:
+def test_invalid_readable_paths_are_reported(tmp_path: Path) -> None:
     for arguments, told in (
         (("--readable", "/tmp"), "--sandbox"),
         (("--sandbox", "--readable", "tmp"), "begins with / or ~/"),

@@ -56,7 +56,7 @@ def test_init_check_and_a_failed_relink_name_the_package_of_a_missing_lld(
 
 
 @pytest.mark.skipif(shutil.which("ld.lld") is None, reason="needs lld")
-def test_nothing_is_said_where_lld_is_installed(repository: Repository) -> None:
+def test_nothing_is_printed_with_an_installed_lld(repository: Repository) -> None:
     assert "lld is not installed" not in start("init", cwd=repository.path).stdout
     file = repository.path / "perftrail.toml"
     file.write_text(uncommented(file.read_text()))

@@ -49,7 +49,7 @@ def test_counts_beyond_the_cores_are_marked_and_no_fit_uses_them() -> None:
     assert any(line.startswith("Amdahl's law fits (threads up to this machine's 8 cores)") for line in lines)
 
 
-def test_a_law_says_what_it_assumes_where_the_cores_are_unknown() -> None:
+def test_a_law_names_its_assumption_with_unknown_cores() -> None:
     usl = {n: 2.0 * (1.0 + 0.05 * (n - 1) + 0.02 * n * (n - 1)) / n for n in (1, 2, 4, 8, 12, 16)}
     limit = "it assumes that no processors share a core, which this machine does not report"
     assert any(limit in line for line in scaled(usl, Processors(count=16)))
@@ -78,7 +78,7 @@ def test_a_reported_cause_has_its_evidence_and_needs_no_further_run() -> None:
     assert not any("Next:" in line for line in lines)
 
 
-def test_what_cannot_be_told_ends_with_what_would_tell() -> None:
+def test_an_unclear_cause_ends_with_the_run_that_would_settle_it() -> None:
     *_, last = contention_lines(contention(samples()))
     assert (
         last

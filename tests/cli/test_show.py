@@ -1,4 +1,4 @@
-"""What `show` says of changes along a history."""
+"""Output of `show` on changes along a history."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def printed(capsys: pytest.CaptureFixture[str], *changes: HistoryChange) -> str:
     return capsys.readouterr().out
 
 
-def test_nothing_is_said_where_nothing_changed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_is_printed_without_a_change(capsys: pytest.CaptureFixture[str]) -> None:
     assert printed(capsys) == ""
 
 
@@ -73,12 +73,12 @@ def test_a_change_names_metric_effect_and_revision(capsys: pytest.CaptureFixture
     )
 
 
-def test_what_was_not_measured_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+def test_unmeasured_revisions_are_named(capsys: pytest.CaptureFixture[str]) -> None:
     told = printed(capsys, a_change(replace(POINT, previous=2, earliest=3)))
     assert "between r2 and r5 “change 5”, one of 3 revisions; 4.0" in told
 
 
-def test_a_doubtful_place_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_doubtful_position_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     told = printed(capsys, a_change(replace(POINT, earliest=4, latest=7)))
     assert "at r5 “change 5”, or from r4 to r7 (95 %); 4.0" in told
 
@@ -98,7 +98,7 @@ def test_changes_are_ranked_and_those_below_the_alert_level_are_separate(
     )
 
 
-def test_correlated_neighbours_are_said_even_without_a_change(capsys: pytest.CaptureFixture[str]) -> None:
+def test_correlated_neighbours_are_reported_even_without_a_change(capsys: pytest.CaptureFixture[str]) -> None:
     series = CorrelatedSeries(row=a_change().row, correlation=Correlation(value=0.52, low=0.41, high=0.63))
     print_changes(HistoryChanges(correlated=(series,)))
     assert capsys.readouterr().out == (
@@ -108,7 +108,7 @@ def test_correlated_neighbours_are_said_even_without_a_change(capsys: pytest.Cap
     )
 
 
-def test_a_hostile_message_stays_text(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_hostile_message_is_escaped(capsys: pytest.CaptureFixture[str]) -> None:
     hostile = Revision(id="r5", summary="\x1b[31mred [bold]x[/bold]")
     told = printed(capsys, a_change(revision=hostile))
     assert "\x1b" not in told

@@ -1,4 +1,4 @@
-"""`show --search` among several searches: which there are, and which one it tells."""
+"""`show --search` among several searches: their list, and the selected one."""
 
 from __future__ import annotations
 
@@ -76,16 +76,16 @@ def test_another_search_is_shown_by_its_number(study: Path) -> None:
     assert plain["steps"][0]["words"] == "a step for wall"
 
 
-def test_a_study_may_follow_the_option_as_it_always_could(study: Path) -> None:
+def test_a_study_may_follow_the_option(study: Path) -> None:
     assert "a step for cost" in show("--search", study).stdout
 
 
 @pytest.mark.parametrize("number", ["0", "3"])
-def test_a_number_that_no_search_has_is_a_mistake(study: Path, number: str) -> None:
+def test_an_unknown_search_number_is_a_mistake(study: Path, number: str) -> None:
     assert "the searches are 1 to 2" in show(study, "--search", number, expect=2).stderr
 
 
-def test_what_is_neither_number_nor_study_is_a_mistake(study: Path) -> None:
+def test_an_argument_that_is_not_a_number_or_study_is_a_mistake(study: Path) -> None:
     assert "write a search's number" in show(study, "--search", "cost", expect=2).stderr
 
 

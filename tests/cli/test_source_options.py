@@ -1,4 +1,4 @@
-"""What the command line says of several sources, over what the study says."""
+"""Options for several sources override the study."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def study(tmp_path: Path) -> str:
     return str(file)
 
 
-def test_the_command_line_goes_before_the_study(study: str) -> None:
+def test_options_override_the_study(study: str) -> None:
     loaded = SourceOptions(along="app", at=("main=v2",)).load(study)
     assert (loaded.along, loaded.source.at) == ("app", "v2")
     assert SourceOptions(along=None, at=("app=v3",)).load(study).sources["app"].at == "v3"
@@ -80,7 +80,7 @@ def test_invalid_options_are_reported_with_their_remedy(
     assert said in str(refused.value)
 
 
-def test_a_study_of_one_source_says_where_others_would_be(tmp_path: Path) -> None:
+def test_a_study_of_one_source_names_the_table_for_others(tmp_path: Path) -> None:
     file = tmp_path / "perftrail.toml"
     file.write_text(ONE)
     with pytest.raises(UsageError, match=r"the study has no \[sources.NAME\]"):

@@ -12,7 +12,7 @@ from perftrail.cli.options import STOP_SIGNALS, Stop, stopped_like_ctrl_c
 
 
 @pytest.mark.parametrize("number", STOP_SIGNALS)
-def test_a_stop_that_was_lost_in_a_callback_is_heeded_at_the_next_step(number: signal.Signals) -> None:
+def test_a_stop_that_was_lost_in_a_callback_takes_effect_at_the_next_step(number: signal.Signals) -> None:
     with stopped_like_ctrl_c() as stop:
         stop.raise_if_requested()
         with suppress(KeyboardInterrupt):  # as Python does where it calls back
@@ -22,7 +22,7 @@ def test_a_stop_that_was_lost_in_a_callback_is_heeded_at_the_next_step(number: s
 
 
 @pytest.mark.parametrize("number", STOP_SIGNALS)
-def test_what_has_begun_comes_to_its_end_before_the_stop(number: signal.Signals) -> None:
+def test_current_work_ends_before_the_stop(number: signal.Signals) -> None:
     ended = False
     with pytest.raises(KeyboardInterrupt), Stop().after_block():
         signal.raise_signal(number)
@@ -30,7 +30,7 @@ def test_what_has_begun_comes_to_its_end_before_the_stop(number: signal.Signals)
     assert ended
 
 
-def test_a_stop_is_heeded_after_what_has_begun_failed() -> None:
+def test_a_stop_takes_effect_after_current_work_failed() -> None:
     stop = Stop()
     with suppress(OSError), stop.after_block():
         signal.raise_signal(signal.SIGTERM)
@@ -39,14 +39,14 @@ def test_a_stop_is_heeded_after_what_has_begun_failed() -> None:
         stop.raise_if_requested()
 
 
-def test_a_second_stop_breaks_off_what_has_begun() -> None:
+def test_a_second_stop_interrupts_current_work() -> None:
     with pytest.raises(KeyboardInterrupt), Stop().after_block():
         signal.raise_signal(signal.SIGTERM)
         signal.raise_signal(signal.SIGTERM)
         pytest.fail("it goes on")
 
 
-def test_what_does_not_end_is_broken_off(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_work_that_does_not_end_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(options, "GRACE_SECONDS", 0.05)
     with pytest.raises(KeyboardInterrupt), Stop().after_block():
         signal.raise_signal(signal.SIGTERM)
@@ -54,7 +54,7 @@ def test_what_does_not_end_is_broken_off(monkeypatch: pytest.MonkeyPatch) -> Non
         pytest.fail("it goes on")
 
 
-def test_afterwards_signals_mean_what_they_meant() -> None:
+def test_signal_handlers_are_restored_afterwards() -> None:
     before = [signal.getsignal(number) for number in (*STOP_SIGNALS, signal.SIGALRM)]
     with stopped_like_ctrl_c() as stop, stop.after_block():
         pass

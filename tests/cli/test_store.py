@@ -1,4 +1,4 @@
-"""The commands of `perftrail store`: what they say, and that they end by naming the next useful one."""
+"""The commands of `perftrail store`: their output, which ends with the next useful command."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def last_line(text: str) -> str:
     return text.splitlines()[-1]
 
 
-def test_statistics_are_a_line_and_a_table_each_by_machine_and_benchmark(results: Path) -> None:
+def test_statistics_have_a_line_and_tables_by_machine_and_by_benchmark(results: Path) -> None:
     done = start("store", "stats", "--store", results)
     assert done.returncode == 0, done.stderr
     assert f"{results}/results.db: SQLite, schema " in done.stdout
@@ -46,9 +46,7 @@ def test_statistics_are_a_line_and_a_table_each_by_machine_and_benchmark(results
     assert told["machines"][0]["samples"] == 2
 
 
-def test_a_store_is_copied_there_and_back_again_with_nothing_left_to_do(
-    results: Path, postgresql: str
-) -> None:
+def test_a_store_copied_there_and_back_is_complete(results: Path, postgresql: str) -> None:
     there = start("store", "copy", results, postgresql)
     assert there.returncode == 0, there.stderr
     assert "5 invocations" in there.stdout
@@ -60,7 +58,7 @@ def test_a_store_is_copied_there_and_back_again_with_nothing_left_to_do(
     assert "cret" not in there.stdout + there.stderr + back.stdout + back.stderr
 
 
-def test_a_copy_that_meets_something_else_exits_1_and_names_it(results: Path, tmp_path: Path) -> None:
+def test_a_copy_with_a_conflict_exits_1_and_names_it(results: Path, tmp_path: Path) -> None:
     with open_store(str(tmp_path / "other.db"), access="write") as store:
         acquaint(store)
         store.add(measurement(key(0), wall=9.0))
@@ -69,7 +67,7 @@ def test_a_copy_that_meets_something_else_exits_1_and_names_it(results: Path, tm
     assert "other.db: its content differs for sample 0 of aaaaaaaaaaaa" in done.stderr
 
 
-def test_a_backup_is_brought_back_by_the_command_that_it_names(results: Path, tmp_path: Path) -> None:
+def test_the_printed_command_restores_a_backup(results: Path, tmp_path: Path) -> None:
     saved = start("store", "backup", tmp_path / "a copy", "--store", results)
     assert saved.returncode == 0, saved.stderr
     assert "5 invocations" in saved.stdout
@@ -85,7 +83,7 @@ def test_a_backup_is_brought_back_by_the_command_that_it_names(results: Path, tm
     assert "this store is not empty" in again.stderr
 
 
-def test_nothing_is_forgotten_without_yes(results: Path) -> None:
+def test_nothing_is_deleted_without_yes(results: Path) -> None:
     asked = start("store", "forget", "--older-than", "1d", "--store", results)
     assert asked.returncode == 0, asked.stderr
     assert "5 invocations with 11 values" in asked.stdout
@@ -101,7 +99,7 @@ def test_nothing_is_forgotten_without_yes(results: Path) -> None:
     assert last_line(small.stdout) == f"Next: perftrail store stats --store {results}    count its content"
 
 
-def test_a_server_that_is_not_there_is_one_sentence_with_its_remedy(tmp_path: Path) -> None:
+def test_an_unreachable_server_is_reported_in_one_sentence_with_its_remedy(tmp_path: Path) -> None:
     done = start("store", "stats", "--store", f"postgresql://ada:secret@/t1?host={tmp_path}")
     assert done.returncode == 1
     assert done.stdout == ""
@@ -110,7 +108,7 @@ def test_a_server_that_is_not_there_is_one_sentence_with_its_remedy(tmp_path: Pa
     assert "secret" not in done.stderr
 
 
-def test_an_address_that_makes_no_sense_is_wrong_usage() -> None:
+def test_an_invalid_address_is_wrong_usage() -> None:
     for address in ("mysql://ada:secret@host/db", "postgresql://ada:se/cret@host/db"):
         done = start("store", "stats", "--store", address)
         assert done.returncode == 2
@@ -141,7 +139,7 @@ def test_an_age_is_days_weeks_or_years() -> None:
             time_before(odd)
 
 
-def test_a_command_that_is_suggested_names_a_server_without_password() -> None:
+def test_a_printed_command_names_a_server_without_its_password() -> None:
     options = SessionOptions(
         store="postgresql://ada:secret@host/db", wait=True, retry_failed=False, sandbox=None
     )

@@ -1,1 +1,1 @@
-"""What every implementation of a port promises, run over each of them and over its fake."""
+"""Contracts of the ports, tested with each implementation and with its fake."""

@@ -1,4 +1,4 @@
-"""The examples of the pages for contributors, as modules: a page that does not work any more fails its test."""
+"""The examples of the pages for contributors, as modules: a broken example fails its test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every source promises about checkouts: exactly the files of a revision, in a new directory, and nothing else."""
+"""Contract of sources about checkouts: exactly the files of a revision in a new directory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def written(directory: Path, *, besides: tuple[str, ...]) -> dict[str, str]:
 
 
 @every_source
-def test_materialise_puts_the_whole_tree_into_a_new_directory(case: Case, tmp_path: Path) -> None:
+def test_materialise_writes_the_whole_tree_to_a_new_directory(case: Case, tmp_path: Path) -> None:
     revision = case.source.history()[-1]
     directory, log = tmp_path / "not" / "there" / "yet", tmp_path / "log"
     log.write_text("before\n")
@@ -42,7 +42,7 @@ def test_materialise_again_after_the_directory_was_removed(case: Case, tmp_path:
 
 
 @every_source
-def test_a_checkout_is_exactly_the_files_and_writes_nowhere_else(case: Case, tmp_path: Path) -> None:
+def test_a_checkout_has_exactly_the_files_and_writes_nowhere_else(case: Case, tmp_path: Path) -> None:
     revision = case.source.history()[-1]
     before = written(tmp_path, besides=("cache/", "trees/", "log"))
     case.source.materialise(revision, str(tmp_path / "trees" / "one"), str(tmp_path / "log"))
@@ -54,7 +54,7 @@ def test_a_checkout_is_exactly_the_files_and_writes_nowhere_else(case: Case, tmp
 
 
 @every_source
-def test_a_directory_that_is_there_is_left_alone(case: Case, tmp_path: Path) -> None:
+def test_an_existing_directory_is_unchanged(case: Case, tmp_path: Path) -> None:
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine").write_text("mine")
     with pytest.raises(CheckoutFailed):
@@ -63,7 +63,7 @@ def test_a_directory_that_is_there_is_left_alone(case: Case, tmp_path: Path) -> 
 
 
 @every_source
-def test_a_revision_that_cannot_be_had_leaves_nothing_behind(case: Case, tmp_path: Path) -> None:
+def test_an_unavailable_revision_leaves_no_files(case: Case, tmp_path: Path) -> None:
     missing = Revision(id="7" * 40)
     with pytest.raises(CheckoutFailed):
         case.source.materialise(missing, str(tmp_path / "none"), str(tmp_path / "log"))

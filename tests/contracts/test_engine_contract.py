@@ -1,4 +1,4 @@
-"""What every engine promises: each job once, outcomes in order, errors as they were, and its capacity respected."""
+"""Contract of engines: each job once, outcomes in order, errors unchanged, and no excess of capacity."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_outcomes_come_in_the_order_of_the_jobs(engine: Engine) -> None:
     assert list(engine.map(doubled, [3, 1, 2])) == [6, 2, 4]
 
 
-def test_the_next_job_is_taken_when_the_last_outcome_was_dealt_with(engine: Engine) -> None:
+def test_the_next_job_is_requested_after_the_last_outcome_was_processed(engine: Engine) -> None:
     taken: list[int] = []
 
     def jobs() -> Iterator[int]:
@@ -29,12 +29,12 @@ def test_the_next_job_is_taken_when_the_last_outcome_was_dealt_with(engine: Engi
         assert taken[-1] == outcome // 2
 
 
-def test_what_was_handed_out_is_given_in_whichever_order_it_is_asked_for(engine: Engine) -> None:
+def test_pending_outcomes_can_be_awaited_in_any_order(engine: Engine) -> None:
     first, second = engine.begin(doubled, 1), engine.begin(doubled, 2)
     assert (second.outcome(), first.outcome()) == (4, 2)
 
 
-def test_what_performing_raises_comes_through(engine: Engine) -> None:
+def test_errors_of_a_job_are_raised_unchanged(engine: Engine) -> None:
     with pytest.raises(ClusterError, match="-1 is below zero"):
         engine.begin(doubled, -1).outcome()
     assert engine.begin(doubled, 4).outcome() == 8
@@ -55,9 +55,7 @@ def test_no_more_jobs_run_in_parallel_than_its_capacity(performing: Case, tmp_pa
     assert max(each.outcome() for each in begun) <= performing.capacity
 
 
-def test_a_job_that_nobody_waits_for_disturbs_no_other_and_need_not_be_performed(
-    performing: Case, tmp_path: Path
-) -> None:
+def test_an_abandoned_job_disturbs_no_other_job(performing: Case, tmp_path: Path) -> None:
     sign = tmp_path / "go"
     before = [performing.engine.begin(waiting, sign) for _ in range(2 * performing.capacity + 1)]
     dropped = performing.engine.begin(note, tmp_path / "dropped")

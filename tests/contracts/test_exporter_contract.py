@@ -1,4 +1,4 @@
-"""What every exporter promises: valid files below the destination, and no sample is lost without a word."""
+"""Contract of exporters: valid files below the destination, and every missing metric is named."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_hostile_names_stay_valid_and_below_the_destination(format: str) -> None
 
 
 @every_format
-def test_two_revisions_with_one_label_are_both_there(format: str) -> None:
+def test_two_revisions_with_one_label_are_both_exported(format: str) -> None:
     both, first = write(format, STRANGE, STUDY), write(format, STRANGE[:1], STUDY)
     assert sum(map(len, both.values())) > sum(map(len, first.values()))
 
@@ -70,7 +70,7 @@ def test_every_sample_is_in_the_files_or_its_metric_is_named(format: str) -> Non
 
 
 @every_format
-def test_samples_that_all_have_no_place_are_no_files(format: str) -> None:
+def test_samples_that_a_format_cannot_have_yield_no_files(format: str) -> None:
     missing = missing_metrics(format, SAMPLES)
     assert write(format, [each for each in SAMPLES if each.metric in missing], STUDY) == {} or not missing
 

@@ -1,4 +1,4 @@
-"""What every reader promises: it recognises and reads its tool's files, and refuses other content in words."""
+"""Contract of readers: they recognise and read their tool's files, and refuse other content with a reason."""
 
 from __future__ import annotations
 
@@ -60,14 +60,14 @@ def test_a_file_is_recognised_by_its_content(held: bytes, path: Path, told: Reco
 
 
 @every_file
-def test_a_file_has_the_values_and_units_that_its_tool_says(held: bytes, path: Path, told: Recorded) -> None:
+def test_a_file_has_the_values_and_units_of_its_tool(held: bytes, path: Path, told: Recorded) -> None:
     first = (read_file(path) if path.exists() else read(held, name="x")).series[0]
     assert (first.benchmark, first.metric, first.unit) == (told.benchmark, told.metric, told.unit)
     assert statistics.median(first.values) == pytest.approx(told.median, rel=5e-3)
 
 
 @every_file
-def test_a_packed_file_is_the_same(held: bytes, path: Path, told: Recorded, tmp_path: Path) -> None:
+def test_a_compressed_file_is_read_the_same(held: bytes, path: Path, told: Recorded, tmp_path: Path) -> None:
     (tmp_path / "plain").write_bytes(held)
     (tmp_path / "packed").write_bytes(gzip.compress(held))
     with suppress(FormatError):  # a file that needs another one beside it
@@ -78,7 +78,7 @@ def test_a_packed_file_is_the_same(held: bytes, path: Path, told: Recorded, tmp_
 
 @every_reader
 @pytest.mark.parametrize("spoilt", [shortened, overwritten, with_other_json])
-def test_spoilt_content_is_read_or_refused(format: str, spoilt: Callable[[bytes], Iterator[bytes]]) -> None:
+def test_corrupt_content_is_read_or_refused(format: str, spoilt: Callable[[bytes], Iterator[bytes]]) -> None:
     for held in spoilt(VALID[format]):
         survives(held, format)
         recognise(held)

@@ -1,4 +1,4 @@
-"""One history kept in seven ways has the same revisions, and the same question the same answer.
+"""One history in seven kinds of source has equal revisions and equal answers.
 
 What the program prints is a count, so no answer depends on how fast the machine is.
 """
@@ -265,7 +265,7 @@ def test_the_same_revision_is_found_with_the_same_effect(found: FoundHistory) ->
     assert change["effect"]["value"] == pytest.approx(1.3)
 
 
-def test_a_change_behind_what_does_not_build_is_the_same_range(found: FoundHistory) -> None:
+def test_a_change_behind_broken_builds_is_the_same_range(found: FoundHistory) -> None:
     answer = perftrail("find", str(found.study), "--metric", "size")
     assert answer["verdict"] == "range", answer
     [change] = answer["changes"]

@@ -1,4 +1,4 @@
-"""What every source promises about its history: order, ids, ranges and content keys."""
+"""Contract of sources about their history: order, ids, ranges and content keys."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_every_kind_that_can_be_built_is_under_contract() -> None:
 
 
 @every_source
-def test_history_is_whole_and_puts_parents_before_children(case: Case) -> None:
+def test_history_is_complete_with_parents_before_children(case: Case) -> None:
     history = case.source.history()
     positions = {revision.id: position for position, revision in enumerate(history)}
     assert len(positions) == len(history) == len(case.texts)
@@ -31,12 +31,12 @@ def test_history_is_whole_and_puts_parents_before_children(case: Case) -> None:
 
 
 @every_source
-def test_history_says_the_same_again(case: Case) -> None:
+def test_a_repeated_history_is_equal(case: Case) -> None:
     assert case.source.history() == case.source.history() == case.open().history()
 
 
 @with_history
-def test_a_straight_history_names_each_revisions_parent(case: Case) -> None:
+def test_a_linear_history_names_each_revisions_parent(case: Case) -> None:
     for parent, child in pairwise(case.source.history()):
         assert child.parents == (parent.id,)
 
@@ -49,7 +49,7 @@ def test_both_ends_belong_to_a_range(case: Case) -> None:
 
 
 @with_history
-def test_within_agrees_with_history_and_takes_open_ends(case: Case) -> None:
+def test_within_agrees_with_history_and_accepts_open_ends(case: Case) -> None:
     ids = [revision.id for revision in case.source.history()]
     assert case.source.within(f"{case.ends[1]}..{case.ends[3]}") == set(ids[1:4])
     assert case.source.within(f"..{case.ends[2]}") == set(ids[:3])
@@ -58,13 +58,13 @@ def test_within_agrees_with_history_and_takes_open_ends(case: Case) -> None:
 
 @with_history
 @pytest.mark.parametrize("range", ["{0}..9.9", "9.9..{0}", "{3}..{1}"])
-def test_a_range_that_cannot_be_had_is_an_error_in_words(case: Case, range: str) -> None:
+def test_an_invalid_range_is_an_error_with_its_reason(case: Case, range: str) -> None:
     with pytest.raises(SourceError, match=r"9\.9|backwards"):
         case.source.history(range.format(*case.ends))
 
 
 @every_source
-def test_equal_contents_name_equal_trees(case: Case) -> None:
+def test_content_keys_are_equal_exactly_for_equal_trees(case: Case) -> None:
     contents = [case.source.content(revision) for revision in case.source.history()]
     for one, text in zip(contents, case.texts, strict=True):
         same = {other for other, its in zip(case.texts, contents, strict=True) if its == one}
@@ -74,7 +74,7 @@ def test_equal_contents_name_equal_trees(case: Case) -> None:
 
 
 @every_source
-def test_the_paths_that_revisions_touch_are_given_for_each(case: Case) -> None:
+def test_each_revision_has_its_changed_paths(case: Case) -> None:
     revisions = case.source.history()
     touched = case.source.touched(revisions)
     assert len(touched) == len(revisions)
@@ -83,7 +83,7 @@ def test_the_paths_that_revisions_touch_are_given_for_each(case: Case) -> None:
 
 
 @every_source
-def test_a_straight_line_joined_nothing(case: Case) -> None:
+def test_a_linear_history_has_no_merges(case: Case) -> None:
     assert [case.source.merge(revision) for revision in case.source.history()] == [None] * len(
         case.source.history()
     )

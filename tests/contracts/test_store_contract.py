@@ -1,4 +1,4 @@
-"""What every store promises: in a file, in a server's database, or in memory."""
+"""Contract of stores: in a file, in a server's database, or in memory."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_new_store_is_empty(empty: SqlStore | MemoryStore) -> None:
     assert empty.revisions() == frozenset()
 
 
-def test_a_machine_is_kept_once_with_its_first_facts(empty: SqlStore | MemoryStore) -> None:
+def test_a_machine_is_stored_once_with_its_first_facts(empty: SqlStore | MemoryStore) -> None:
     empty.add_machine(MACHINE)
     empty.add_machine(Machine(id=MACHINE.id, facts={"cpu": "another"}))
     empty.add_machine(OTHER_MACHINE)
@@ -85,7 +85,9 @@ def test_a_machine_is_kept_once_with_its_first_facts(empty: SqlStore | MemorySto
 
 
 @pytest.mark.parametrize("record", [BUILD, LINK, FAILED_BUILD], ids=["built", "prepared", "failed"])
-def test_what_came_of_a_build_comes_back(store: SqlStore | MemoryStore, record: BuildRecord) -> None:
+def test_the_outcome_of_a_build_is_returned_as_stored(
+    store: SqlStore | MemoryStore, record: BuildRecord
+) -> None:
     store.add_build(record)
     assert store.build(record.key) == record
 
@@ -100,7 +102,7 @@ def test_the_last_record_of_a_build_counts(store: SqlStore | MemoryStore) -> Non
     assert store.builds() == {BUILD.key: FAILED_BUILD, LINK.key: LINK}
 
 
-def test_a_build_that_took_no_finite_time_is_refused(store: SqlStore | MemoryStore) -> None:
+def test_a_build_without_a_finite_time_is_refused(store: SqlStore | MemoryStore) -> None:
     with pytest.raises(StoreError, match="its time is nan"):
         store.add_build(replace(BUILD, outcome=replace(BUILT, seconds=math.nan)))
     assert store.build(BUILD.key) is None
@@ -109,13 +111,13 @@ def test_a_build_that_took_no_finite_time_is_refused(store: SqlStore | MemorySto
 # Runnables
 
 
-def test_runnables_come_in_the_order_they_were_kept(store: SqlStore | MemoryStore) -> None:
+def test_runnables_are_returned_in_the_order_of_storing(store: SqlStore | MemoryStore) -> None:
     assert store.runnables() == [RUNNABLE, OTHER_RUNNABLE]
     assert store.runnables("st") == [OTHER_RUNNABLE]
     assert store.runnables("none such") == []
 
 
-def test_a_runnable_kept_again_is_no_error_and_no_second(store: SqlStore | MemoryStore) -> None:
+def test_storing_a_runnable_again_has_no_effect(store: SqlStore | MemoryStore) -> None:
     store.add_runnable(OTHER_RUNNABLE)
     store.add_runnable(RUNNABLE)
     assert store.runnables() == [RUNNABLE, OTHER_RUNNABLE]
@@ -131,7 +133,7 @@ def test_a_runnable_has_its_last_origin(store: SqlStore | MemoryStore) -> None:
     assert store.runnables() == [OTHER_RUNNABLE, replace(RUNNABLE, origin=last)]
 
 
-def test_revisions_come_back_in_the_order_of_the_history(empty: SqlStore | MemoryStore) -> None:
+def test_revisions_are_returned_in_the_order_of_the_history(empty: SqlStore | MemoryStore) -> None:
     old, new = (
         Revision(id="o", summary="Old"),
         Revision(id="n", label="v2", parents=("o",), time="2026-01-01"),
@@ -150,7 +152,7 @@ def test_every_subject_has_its_last_build(empty: SqlStore | MemoryStore) -> None
     assert empty.subject_builds() == {name: FAILED_BUILD, ("2" * 40, BUILD.variant): other}
 
 
-def test_only_runnables_that_ran_on_a_machine_are_given_as_such(store: SqlStore | MemoryStore) -> None:
+def test_runnables_of_a_machine_are_only_those_that_ran_there(store: SqlStore | MemoryStore) -> None:
     store.add(measurement(key()))
     both = (RUNNABLE.key, OTHER_RUNNABLE.key)
     assert store.ran(both, MACHINE.id) == {RUNNABLE.key}
@@ -170,7 +172,7 @@ def test_revisions_with_equal_content_share_a_runnable_and_are_both_known(
     assert len(store.outcomes([twin.key], MACHINE.id)[twin.key]) == 1
 
 
-def test_a_point_keeps_its_order_and_the_kinds_of_its_values(empty: SqlStore | MemoryStore) -> None:
+def test_a_point_has_its_order_and_types_after_storing(empty: SqlStore | MemoryStore) -> None:
     point = Point((("z", 1), ("a", 1.0), ("m", "1"), ("big", 2**70), ("tiny", 5e-324), ("odd", "\x00ü")))
     empty.add_runnable(replace(RUNNABLE, point=point))
     (kept,) = empty.runnables()
@@ -181,7 +183,7 @@ def test_a_point_keeps_its_order_and_the_kinds_of_its_values(empty: SqlStore | M
 # Outcomes
 
 
-def test_outcomes_come_back_as_they_were(store: SqlStore | MemoryStore) -> None:
+def test_outcomes_are_returned_as_stored(store: SqlStore | MemoryStore) -> None:
     bare = replace(measurement(key(2)), flags=(), log="", methods={})
     outcomes = (measurement(key(0)), failed(key(1)), bare)
     for outcome in outcomes:
@@ -189,7 +191,7 @@ def test_outcomes_come_back_as_they_were(store: SqlStore | MemoryStore) -> None:
     assert store.outcomes([RUNNABLE.key], MACHINE.id) == {RUNNABLE.key: outcomes}
 
 
-def test_outcomes_come_warmups_first_and_then_by_ordinal(store: SqlStore | MemoryStore) -> None:
+def test_outcomes_are_ordered_warmups_first_and_then_by_ordinal(store: SqlStore | MemoryStore) -> None:
     for phase, ordinal in (("sample", 11), ("sample", 2), ("warmup", 1), ("sample", 0), ("warmup", 0)):
         store.add(measurement(key(ordinal, phase=phase)))  # type: ignore[arg-type]  # a literal, from a tuple
     kept = store.outcomes([RUNNABLE.key], MACHINE.id)[RUNNABLE.key]
@@ -202,7 +204,7 @@ def test_outcomes_come_warmups_first_and_then_by_ordinal(store: SqlStore | Memor
     ]
 
 
-def test_outcomes_of_other_machines_and_runnables_stay_apart(store: SqlStore | MemoryStore) -> None:
+def test_outcomes_of_other_machines_and_runnables_are_separate(store: SqlStore | MemoryStore) -> None:
     here, there = measurement(key(), wall=1.0), measurement(key(machine=OTHER_MACHINE), wall=2.0)
     other = measurement(key(runnable=OTHER_RUNNABLE), wall=3.0)
     for outcome in (here, there, other):
@@ -215,7 +217,7 @@ def test_outcomes_of_other_machines_and_runnables_stay_apart(store: SqlStore | M
     }
 
 
-def test_an_outcome_whose_key_is_there_is_refused_and_changes_nothing(
+def test_an_outcome_with_an_existing_key_is_refused_and_changes_nothing(
     store: SqlStore | MemoryStore,
 ) -> None:
     first = measurement(key(), wall=1.0)
@@ -252,13 +254,13 @@ def test_an_outcome_of_an_unknown_machine_or_runnable_is_refused(empty: SqlStore
     empty.add(measurement(key()))
 
 
-def test_a_batch_is_kept_wholly(store: SqlStore | MemoryStore) -> None:
+def test_a_batch_is_stored_completely(store: SqlStore | MemoryStore) -> None:
     batch = tuple(measurement(key(ordinal)) for ordinal in range(1203))
     store.add_all(batch)
     assert store.outcomes([RUNNABLE.key], MACHINE.id) == {RUNNABLE.key: batch}
 
 
-def test_a_batch_with_one_that_is_refused_is_not_kept_at_all(store: SqlStore | MemoryStore) -> None:
+def test_a_batch_with_a_refused_outcome_is_not_stored(store: SqlStore | MemoryStore) -> None:
     store.add(measurement(key(2)))
     new_metric = Measurement(key=key(9), started="", seconds=0.0, values={"unheard-of": 1.0})
     for batch in (
@@ -285,7 +287,7 @@ def test_thousands_of_runnables_are_read_at_once(store: SqlStore | MemoryStore) 
     assert walls == list(range(510))
 
 
-def test_what_was_drawn_comes_back(store: SqlStore | MemoryStore) -> None:
+def test_random_draws_are_returned_as_stored(store: SqlStore | MemoryStore) -> None:
     outcomes = (
         replace(measurement(key(0)), draw=DRAW),
         replace(failed(key(1)), draw=replace(DRAW, turn=0)),
@@ -314,7 +316,7 @@ def test_a_draw_that_fits_no_column_is_refused(store: SqlStore | MemoryStore, dr
 
 
 @pytest.mark.parametrize("others", [0, 30], ids=["all", "few"])
-def test_samples_come_with_their_blocks_and_turns(store: SqlStore | MemoryStore, others: int) -> None:
+def test_samples_have_their_blocks_and_turns(store: SqlStore | MemoryStore, others: int) -> None:
     for number in range(others):  # a store reads few of many runnables in another way
         store.add_runnable(replace(RUNNABLE, key=f"{number:032x}"))
     store.add(replace(measurement(key(0)), draw=DRAW))
@@ -327,7 +329,7 @@ def test_samples_come_with_their_blocks_and_turns(store: SqlStore | MemoryStore,
     assert samples.turns == {0: 3, 1: 0}
 
 
-def test_samples_come_by_metric_and_ordinal_without_warmups(store: SqlStore | MemoryStore) -> None:
+def test_samples_are_ordered_by_metric_and_ordinal_without_warmups(store: SqlStore | MemoryStore) -> None:
     store.add(measurement(key(0, phase="warmup"), wall=9.0))
     store.add(replace(measurement(key(2), wall=2.0), flags=()))
     store.add(measurement(key(0), wall=1.0))
@@ -342,7 +344,7 @@ def test_samples_come_by_metric_and_ordinal_without_warmups(store: SqlStore | Me
     assert samples.failures == (failed(key(1)).failure.stage,)
 
 
-def test_what_only_failed_has_no_samples_but_is_there(store: SqlStore | MemoryStore) -> None:
+def test_failed_invocations_have_no_samples_but_are_stored(store: SqlStore | MemoryStore) -> None:
     store.add(failed(key(0, phase="warmup")))
     samples = store.samples([RUNNABLE.key], MACHINE.id, ["wall"])[RUNNABLE.key]
     assert (samples.values, samples.flags) == ({}, {})
@@ -371,7 +373,7 @@ def test_samples_of_thousands_of_runnables_are_those_of_each(store: SqlStore | M
 # Hostile text
 
 
-def test_text_that_no_database_takes_is_kept_escaped(store: SqlStore | MemoryStore) -> None:
+def test_text_that_no_database_accepts_is_stored_escaped(store: SqlStore | MemoryStore) -> None:
     hostile = "caf\udce9 \x00 'quote\" \u202e ✓"
     outcome = failed(key())
     store.add(replace(outcome, failure=replace(outcome.failure, message=hostile, log=hostile)))
@@ -388,7 +390,7 @@ def test_text_that_no_database_takes_is_kept_escaped(store: SqlStore | MemorySto
 
 
 @pytest.mark.parametrize("name", ["\udc80", "a\x00b"])
-def test_names_that_others_are_looked_up_by_must_be_plain(store: SqlStore | MemoryStore, name: str) -> None:
+def test_names_used_as_keys_must_be_printable(store: SqlStore | MemoryStore, name: str) -> None:
     with pytest.raises(StoreError, match="no store can represent"):
         store.add_runnable(replace(RUNNABLE, key=name))
     with pytest.raises(StoreError, match="no store can represent"):
@@ -421,7 +423,7 @@ def test_one_question_on_two_machines_is_two_searches(store: SqlStore | MemorySt
     assert store.steps(SEARCH.key, OTHER_MACHINE.id) == []
 
 
-def test_steps_come_in_order_and_the_same_number_replaces(store: SqlStore | MemoryStore) -> None:
+def test_steps_are_ordered_and_an_equal_number_replaces_the_step(store: SqlStore | MemoryStore) -> None:
     store.open_search(SEARCH)
     for number in (2, 10, 1):
         store.add_step(SEARCH.key, MACHINE.id, step(number))
@@ -429,7 +431,7 @@ def test_steps_come_in_order_and_the_same_number_replaces(store: SqlStore | Memo
     assert store.steps(SEARCH.key, MACHINE.id) == [step(1), step(2, words="told again"), step(10)]
 
 
-def test_comparisons_come_in_the_order_of_their_ends(store: SqlStore | MemoryStore) -> None:
+def test_comparisons_are_in_the_order_of_their_ends(store: SqlStore | MemoryStore) -> None:
     later = replace(
         COMPARISON, machine=OTHER_MACHINE.id, finished="later \x00", result={"rows": [1, None, "é"]}
     )
@@ -446,7 +448,7 @@ def test_a_comparison_needs_a_known_machine_and_plain_data(store: SqlStore | Mem
     assert store.comparisons() == []
 
 
-def test_a_search_that_was_never_begun_has_no_steps_and_no_answer(store: SqlStore | MemoryStore) -> None:
+def test_an_unknown_search_has_no_steps_and_no_answer(store: SqlStore | MemoryStore) -> None:
     with pytest.raises(StoreError, match="is unknown; open it with open_search first"):
         store.add_step(SEARCH.key, MACHINE.id, step(1))
     with pytest.raises(StoreError, match="is unknown; open it"):
@@ -455,7 +457,7 @@ def test_a_search_that_was_never_begun_has_no_steps_and_no_answer(store: SqlStor
         store.open_search(replace(SEARCH, machine="unknown"))
 
 
-def test_what_is_not_plain_data_is_refused(store: SqlStore | MemoryStore) -> None:
+def test_values_that_are_not_json_are_refused(store: SqlStore | MemoryStore) -> None:
     store.open_search(SEARCH)
     odd = replace(step(1), observation={"odd": object()})  # type: ignore[dict-item]  # wrong on purpose
     with pytest.raises(StoreError, match=r"step 1: .* only JSON data can be stored"):
@@ -463,7 +465,7 @@ def test_what_is_not_plain_data_is_refused(store: SqlStore | MemoryStore) -> Non
     assert store.steps(SEARCH.key, MACHINE.id) == []
 
 
-def test_what_the_caller_does_to_his_data_later_changes_nothing(store: SqlStore | MemoryStore) -> None:
+def test_later_changes_of_the_callers_data_have_no_effect(store: SqlStore | MemoryStore) -> None:
     store.open_search(SEARCH)
     belief: list[float] = [0.5]
     store.add_step(SEARCH.key, MACHINE.id, replace(step(1), belief={"candidates": belief}))  # type: ignore[dict-item]  # lists are invariant
@@ -474,7 +476,7 @@ def test_what_the_caller_does_to_his_data_later_changes_nothing(store: SqlStore 
 # What people say, how far it is, and what came last
 
 
-def test_what_is_said_of_regressions_comes_back_oldest_first(store: SqlStore | MemoryStore) -> None:
+def test_triage_entries_are_returned_oldest_first(store: SqlStore | MemoryStore) -> None:
     notes = [
         RegressionNote(
             regression="r", status=status, text=f"<b>{status}</b>\nthe table", author="Ann", written="now"
@@ -486,7 +488,7 @@ def test_what_is_said_of_regressions_comes_back_oldest_first(store: SqlStore | M
     assert list(store.notes()) == notes
 
 
-def test_a_note_is_kept_as_far_as_a_database_can_and_says_what_is_known(
+def test_a_note_is_stored_escaped_and_an_unknown_status_is_refused(
     store: SqlStore | MemoryStore,
 ) -> None:
     note = RegressionNote(regression="r", status="new", text="b\udce9b\x00", author="", written="")
@@ -496,7 +498,7 @@ def test_a_note_is_kept_as_far_as_a_database_can_and_says_what_is_known(
         store.add_note(replace(note, status="gone"))  # type: ignore[arg-type] # what a form may send
 
 
-def test_a_mark_differs_once_anything_was_added(store: SqlStore | MemoryStore) -> None:
+def test_a_mark_differs_after_every_addition(store: SqlStore | MemoryStore) -> None:
     seen = [store.progress()]
     store.add_build(BUILD)
     seen.append(store.progress())

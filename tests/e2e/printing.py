@@ -1,4 +1,4 @@
-"""Real git histories of a program that prints what it costs, so that no clock is needed to see a change."""
+"""Real git histories of a program that prints its cost, so that tests need no clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real git repository with an old release, fixes on its trunk, and a study of what they gain."""
+"""A real git repository with an old release and fixes on its trunk, and a study of their gains."""
 
 from __future__ import annotations
 

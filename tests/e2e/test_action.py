@@ -221,7 +221,7 @@ def test_a_slower_pull_request_fails_after_its_one_comment(tmp_path: Path) -> No
     assert job.run("Gate").returncode == 3
 
 
-def test_without_the_permission_to_comment_the_job_continues_and_says_so(tmp_path: Path) -> None:
+def test_without_permission_to_comment_the_job_continues_with_a_warning(tmp_path: Path) -> None:
     job = Job(tmp_path)
     report = tmp_path / "report.md"
     report.write_text("<!-- perftrail compare 0123456789abcdef -->\nslower\n")
@@ -232,7 +232,7 @@ def test_without_the_permission_to_comment_the_job_continues_and_says_so(tmp_pat
     assert "pull-requests: write" in done.stdout
 
 
-def test_a_push_is_compared_with_what_was_there_also_when_it_was_forced(tmp_path: Path) -> None:
+def test_a_push_is_compared_with_the_previous_head_even_if_forced(tmp_path: Path) -> None:
     job = Job(tmp_path)
     gone = job.repository.commit(job.files(90), subject="gone", parents=[job.base], branch="side")
     job.repository.git("update-ref", "refs/heads/side", job.head)
@@ -240,7 +240,7 @@ def test_a_push_is_compared_with_what_was_there_also_when_it_was_forced(tmp_path
     assert job.ends() == (gone, job.head)
 
 
-def test_what_a_forced_push_left_nowhere_is_said_to_be_gone(tmp_path: Path) -> None:
+def test_a_base_lost_in_a_forced_push_is_reported_as_missing(tmp_path: Path) -> None:
     job = Job(tmp_path)
     job.event(sha=job.head, event__before="12" * 20)
     done = job.run("Compare")
@@ -251,24 +251,24 @@ def test_what_a_forced_push_left_nowhere_is_said_to_be_gone(tmp_path: Path) -> N
     )
 
 
-def test_a_new_branch_is_compared_with_where_it_left_the_default_one(tmp_path: Path) -> None:
+def test_a_new_branch_is_compared_with_its_branching_point(tmp_path: Path) -> None:
     job = Job(tmp_path)
     job.event(sha=job.head, event__before="0" * 40, event__repository__default_branch="main")
     assert job.ends() == (job.base, job.head)
 
 
-def test_a_merge_queue_is_compared_with_what_it_is_queued_for(tmp_path: Path) -> None:
+def test_a_merge_queue_is_compared_with_its_target_branch(tmp_path: Path) -> None:
     job = Job(tmp_path)
     job.event(sha=job.head, event__merge_group__base_sha=job.main)
     assert job.ends() == (job.base, job.head)
 
 
-def test_a_checkout_that_belongs_to_another_user_is_the_job_s_own(tmp_path: Path) -> None:
+def test_a_checkout_of_another_user_is_accepted(tmp_path: Path) -> None:
     job = Job(tmp_path)
     assert job.ends(GIT_TEST_ASSUME_DIFFERENT_OWNER="1") == (job.base, job.head)
 
 
-def test_a_shallow_checkout_is_completed_or_says_what_to_do(tmp_path: Path) -> None:
+def test_a_shallow_checkout_is_completed_or_reported_with_the_remedy(tmp_path: Path) -> None:
     job = Job(tmp_path)
     shallow = tmp_path / "shallow"
     origin = f"file://{job.repository.path}"
@@ -282,7 +282,7 @@ def test_a_shallow_checkout_is_completed_or_says_what_to_do(tmp_path: Path) -> N
     assert job.ends() == (job.base, job.head)
 
 
-def test_a_python_that_is_too_old_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+def test_an_old_python_is_refused_before_anything_is_created(tmp_path: Path) -> None:
     old = tmp_path / "python"
     old.write_text("#!/bin/sh\nexit 1\n")
     old.chmod(0o755)
@@ -321,7 +321,7 @@ def test_an_unchanged_pull_request_passes(tmp_path: Path) -> None:
     assert job.run("Gate").returncode == 0
 
 
-def test_a_comment_that_does_not_begin_with_our_mark_is_not_sent(tmp_path: Path) -> None:
+def test_a_comment_without_the_marker_is_not_sent(tmp_path: Path) -> None:
     job = Job(tmp_path)
     report = tmp_path / "report.md"
     report.write_text("<!-- perftrail compare ') | halt -->\n")
@@ -386,7 +386,7 @@ def test_the_template_for_gitlab_writes_one_comment_and_updates_it(tmp_path: Pat
     assert [note["body"].splitlines()[1] for note in GitLab.notes] == ["not ours", "the same"]
 
 
-def test_the_template_for_gitlab_runs_a_command_that_there_is() -> None:
+def test_the_template_for_gitlab_runs_an_existing_command() -> None:
     job = yaml.safe_load(TEMPLATE.read_text())[".perftrail"]
     [line] = [each for each in job["script"] if " compare" in each]
     known = {

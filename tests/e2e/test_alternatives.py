@@ -1,4 +1,4 @@
-"""Three implementations of one thing in three folders, one study: built, run and shown beside each other."""
+"""Three implementations in three directories as variants of one study: built, run and compared."""
 
 from __future__ import annotations
 
@@ -120,12 +120,12 @@ def rows(study: Path) -> list[dict[str, Any]]:
     return told
 
 
-def test_the_plan_names_each_with_its_folder(study: Path) -> None:
+def test_the_plan_names_each_variant_with_its_directory(study: Path) -> None:
     plan = perftrail("check", study).stdout
     assert "pthreads (pthreads/), fork (fork/), python (python/)" in plan
 
 
-def test_all_are_built_and_run_with_their_own_commands(study: Path, report: dict[str, Any]) -> None:
+def test_each_variant_is_built_and_run_with_its_commands(study: Path, report: dict[str, Any]) -> None:
     assert (report["points"], report["measured"], report["failures"]) == (6, 6, [])
     found = {(row["variant"], row["point"]["workers"]): row["estimate"]["value"] for row in rows(study)}
     assert {name for name, _ in found} == {"pthreads", "fork", "python"}
@@ -138,7 +138,7 @@ def test_a_build_contains_no_files_of_other_variants(study: Path, report: dict[s
     assert held == [["count", "count.c"], ["count", "count.c"], ["count.py"]]
 
 
-def test_they_are_shown_side_by_side(study: Path, report: dict[str, Any]) -> None:
+def test_variants_are_shown_side_by_side(study: Path, report: dict[str, Any]) -> None:
     head, *lines = perftrail("show", study, "--metric", "wall").stdout.splitlines()
     assert head.split() == ["point", "metric", "pthreads", "fork", "python"]
     assert [line.split()[0] for line in lines if line.startswith("workers")] == ["workers=2", "workers=20"]

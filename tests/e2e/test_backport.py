@@ -1,4 +1,4 @@
-"""Back-ports from one end to the other: a real history, real patches and builds, values that noise does not reach."""
+"""Back-ports end to end: a real history, real patches and builds, values without noise."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def whole(releases: Releases, tmp_path_factory: pytest.TempPathFactory) -> tuple
     return study, told("backport", releases.fix, str(study), "--onto", "v1.0")
 
 
-def test_a_fix_that_applies_carries_the_whole_gain_and_says_what_it_costs(
+def test_a_fix_that_applies_retains_the_whole_gain_and_its_cost_is_reported(
     whole: tuple[Path, dict[str, Any]],
 ) -> None:
     _, answer = whole
@@ -80,7 +80,7 @@ def test_the_patch_is_written_next_to_the_study_and_turns_the_old_release_into_t
     assert (checkout / "NEWS").read_text() == "1.0"
 
 
-def test_asking_again_starts_nothing_and_answers_the_same(
+def test_a_repeated_command_starts_nothing_and_has_the_same_answer(
     whole: tuple[Path, dict[str, Any]], releases: Releases
 ) -> None:
     study, answer = whole
@@ -105,7 +105,7 @@ def test_the_patched_release_is_built_by_the_recipe_of_its_base(
     assert "ERA" not in log or "old" in log
 
 
-def test_half_of_a_fix_carries_a_part_of_the_gain(releases: Releases, tmp_path: Path) -> None:
+def test_half_of_a_fix_retains_a_part_of_the_gain(releases: Releases, tmp_path: Path) -> None:
     study = write_study(tmp_path / "study", releases)
     base = releases.repository.git("show", f"{releases.release}:table.h") + "\n"
     half = base.replace("TOGETHER 100000ul", "TOGETHER 70000ul")
@@ -130,7 +130,7 @@ def test_half_of_a_fix_carries_a_part_of_the_gain(releases: Releases, tmp_path: 
     assert metric(alone, "work.ratio")["patched_against_old"]["effect"]["value"] == pytest.approx(10 / 7)
 
 
-def test_a_conflict_is_explained_settled_and_measured(releases: Releases, tmp_path: Path) -> None:
+def test_a_conflict_is_explained_resolved_and_measured(releases: Releases, tmp_path: Path) -> None:
     study = write_study(tmp_path / "study", releases)
     before = releases.repository.snapshot()
     answer = told("backport", releases.tangled, str(study), "--onto", "v1.0", expect=1)
@@ -161,7 +161,7 @@ def test_a_conflict_is_explained_settled_and_measured(releases: Releases, tmp_pa
     assert releases.repository.snapshot() == before
 
 
-def test_a_merge_brings_all_that_its_branch_did(releases: Releases, tmp_path: Path) -> None:
+def test_a_merge_is_back_ported_with_its_whole_branch(releases: Releases, tmp_path: Path) -> None:
     study = write_study(tmp_path / "study", releases)
     answer = told("backport", releases.merge, str(study), "--onto", f"{releases.fix}~2", expect=1)
     assert answer["verdict"] == "conflict"
@@ -172,7 +172,7 @@ def test_a_merge_brings_all_that_its_branch_did(releases: Releases, tmp_path: Pa
     assert together["retained_gain"]["value"] == pytest.approx(1.0)
 
 
-def test_without_a_gain_none_is_said_to_be_carried(releases: Releases, tmp_path: Path) -> None:
+def test_without_a_gain_no_retained_gain_is_reported(releases: Releases, tmp_path: Path) -> None:
     study = write_study(tmp_path / "study", releases)
     answer = told("backport", releases.prelude, str(study), "--onto", releases.fix)
     assert answer["verdict"] == "no gain"
@@ -181,7 +181,9 @@ def test_without_a_gain_none_is_said_to_be_carried(releases: Releases, tmp_path:
     assert said.startswith("no gain of the fix was detected in ratio: the fixed revision equals the old one")
 
 
-def test_a_patch_that_breaks_the_build_is_no_answer_and_says_so(releases: Releases, tmp_path: Path) -> None:
+def test_a_patch_that_breaks_the_build_is_reported_without_an_answer(
+    releases: Releases, tmp_path: Path
+) -> None:
     study = write_study(tmp_path / "study", releases)
     patch = tmp_path / "broken.patch"
     patch.write_text(
@@ -213,7 +215,7 @@ def test_an_existing_file_of_the_user_is_not_overwritten(releases: Releases, tmp
         (["--patch", "nosuch.patch", "--onto", "v1.0"], "cannot be read"),
     ],
 )
-def test_what_makes_no_sense_is_said_in_a_line(
+def test_invalid_arguments_are_reported_in_one_line(
     releases: Releases, tmp_path: Path, arguments: list[str], words: str
 ) -> None:
     study = write_study(tmp_path / "study", releases)
@@ -221,7 +223,7 @@ def test_what_makes_no_sense_is_said_in_a_line(
     assert words in done.stderr
 
 
-def test_a_directory_takes_a_patch_and_says_what_it_cannot_take(tmp_path: Path) -> None:
+def test_a_directory_accepts_a_patch_but_not_a_revision(tmp_path: Path) -> None:
     program = tmp_path / "program"
     program.mkdir()
     (program / "work.sh").write_text("echo steps 100\n")
@@ -242,6 +244,6 @@ def test_a_directory_takes_a_patch_and_says_what_it_cannot_take(tmp_path: Path) 
     assert "only a git or Fossil history" in refused.stderr
 
 
-def test_the_study_of_these_tests_is_what_it_says(releases: Releases) -> None:
+def test_the_study_of_these_tests_has_a_ratio_and_a_release(releases: Releases) -> None:
     assert "ratio" in STUDY
     assert releases.repository.git("rev-parse", "v1.0") == releases.release

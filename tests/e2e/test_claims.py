@@ -1,4 +1,4 @@
-"""Claims are judged by what was measured, and answers that should be the same are held against each other."""
+"""Claims are judged by samples, and answers that should be equal are compared."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def test_a_verdict_has_its_evidence(study: Path) -> None:
     assert "no compiler" in found["unbuilt"]["reason"]
 
 
-def test_claims_are_reported_in_words_and_as_a_table(study: Path) -> None:
+def test_claims_are_reported_in_sentences_and_as_a_table(study: Path) -> None:
     words = perftrail("show", "--claims", study).stdout
     assert "reproduced: double costs twice as much" in words
     assert (
@@ -159,7 +159,7 @@ def test_claims_are_reported_in_words_and_as_a_table(study: Path) -> None:
     assert table[-1] == "| the lost \\| library is slow | nobody has it | cannot be measured |"
 
 
-def test_another_answer_than_the_others_fails_the_run(study: Path, tmp_path: Path) -> None:
+def test_a_different_answer_fails_the_run(study: Path, tmp_path: Path) -> None:
     wrong = STUDY.replace('most = "400", wrong = "0"', 'most = "400", wrong = "7"')
     (tmp_path / "broken").mkdir()
     (tmp_path / "cost.sh").write_text(COST)

@@ -1,4 +1,4 @@
-"""The gate from one end to the other: a real history, real builds, every form of its answer, hostile names."""
+"""The gate end to end: a real history, real builds, every format, hostile names."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def answer(history: History, study: Path) -> dict[str, Any]:
     return dict(json.loads(done.stdout))
 
 
-def test_the_gate_trips_and_says_where(answer: dict[str, Any]) -> None:
+def test_the_gate_fails_and_names_the_metric(answer: dict[str, Any]) -> None:
     verdicts = {each["name"]: each["verdict"] for each in answer["comparisons"]}
     assert verdicts == {
         "work.steps[size=1]": "slower",
@@ -103,7 +103,7 @@ def test_the_gate_trips_and_says_where(answer: dict[str, Any]) -> None:
     assert effects == pytest.approx([1.1, 1.1, 1.0, 1.2, 1.2])
 
 
-def test_asked_again_nothing_is_started_and_the_answer_is_the_same(
+def test_a_repeated_comparison_starts_nothing_and_has_the_same_answer(
     answer: dict[str, Any], history: History, study: Path
 ) -> None:
     done = compare(history.base, history.slower, str(study), "--fail-on", "slower", "--json", expect=3)
@@ -112,7 +112,7 @@ def test_asked_again_nothing_is_started_and_the_answer_is_the_same(
     assert again["comparisons"] == answer["comparisons"]
 
 
-def test_people_get_the_answer_first_and_the_next_command_last(
+def test_the_answer_is_printed_first_and_the_next_command_last(
     answer: dict[str, Any], history: History, study: Path
 ) -> None:
     done = compare(history.base, history.slower, str(study), "--fail-on", "slower", expect=3)
@@ -124,7 +124,7 @@ def test_people_get_the_answer_first_and_the_next_command_last(
     assert "\u202e" not in done.stdout
 
 
-def test_every_form_is_written_at_once_and_nothing_hostile_gets_through(
+def test_every_format_is_written_and_hostile_text_is_escaped(
     answer: dict[str, Any], history: History, study: Path, tmp_path: Path
 ) -> None:
     forms = ("github", "gitlab", "junit", "metrics", "plain", "svg", "png")
@@ -151,7 +151,7 @@ def test_every_form_is_written_at_once_and_nothing_hostile_gets_through(
     assert not list(tmp_path.rglob("pwned"))
 
 
-def test_a_job_of_github_gets_a_summary_and_annotations_and_others_say_nothing_to_its_runner(
+def test_only_a_github_job_gets_a_summary_and_annotations(
     answer: dict[str, Any], history: History, study: Path, tmp_path: Path
 ) -> None:
     summary, comment = tmp_path / "summary", tmp_path / "comment.md"
@@ -180,7 +180,7 @@ def test_a_job_of_github_gets_a_summary_and_annotations_and_others_say_nothing_t
     assert not any("::" in line.removeprefix("::").partition("::")[0] for line in commands)
 
 
-def test_equal_builds_are_the_same_without_a_start(history: History, study: Path) -> None:
+def test_equal_builds_are_the_same_without_an_invocation(history: History, study: Path) -> None:
     words = ("--fail-on", "any", "--confidence", "0.95", "--json")
     found = json.loads(compare(history.base, history.notes, str(study), *words, expect=0).stdout)
     assert found["fresh"] == 0
@@ -188,7 +188,7 @@ def test_equal_builds_are_the_same_without_a_start(history: History, study: Path
     assert all(each["one_build"] for each in found["comparisons"])
 
 
-def test_what_is_not_committed_is_not_measured_and_that_is_said(history: History, tmp_path: Path) -> None:
+def test_uncommitted_changes_are_not_measured_and_are_reported(history: History, tmp_path: Path) -> None:
     checkout = tmp_path / "checkout"
     subprocess.run(["git", "clone", "-q", history.repository.path, checkout], check=True)
     subprocess.run(["git", "-C", checkout, "reset", "-q", "--hard", history.slower], check=True)
@@ -215,6 +215,6 @@ def test_what_is_not_committed_is_not_measured_and_that_is_said(history: History
         (("HEAD", "HEAD~1", "--budget", "soon"), "--budget soon"),
     ],
 )
-def test_wrong_usage_exits_2_and_says_why(study: Path, words: tuple[str, ...], said: str) -> None:
+def test_wrong_usage_exits_2_with_the_reason(study: Path, words: tuple[str, ...], said: str) -> None:
     done = compare(*words[:2], str(study), *words[2:], expect=2)
     assert said in done.stderr

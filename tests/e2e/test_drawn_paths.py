@@ -1,4 +1,4 @@
-"""Programs whose cost depends on where they lie: with drawn paths, equal builds do not differ systematically."""
+"""Programs whose cost depends on their path: with random paths, equal builds do not differ systematically."""
 
 from __future__ import annotations
 

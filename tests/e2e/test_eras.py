@@ -1,4 +1,4 @@
-"""A history whose old revisions need a repair, and of which some never compiled: the culprit is named all the same."""
+"""Searches find the culprit in a history with repaired and with skipped revisions."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_the_culprit_is_found_beyond_repaired_and_skipped_revisions(
     assert f"skipped 2 revisions, {made[11][:10]} to {made[12][:10]}: never compiled" in shown
 
 
-def test_where_it_began_to_fail_is_a_range_over_what_is_skipped(
+def test_the_beginning_of_a_failure_is_a_range_across_skipped_revisions(
     study: Path, commits: tuple[Repository, list[str]]
 ) -> None:
     made = commits[1]
@@ -149,7 +149,7 @@ def test_where_it_began_to_fail_is_a_range_over_what_is_skipped(
     assert {each["stage"] for each in answer["failures"]} == {"build"}
 
 
-def test_trying_suggests_lines_that_can_be_pasted_and_help(
+def test_check_try_suggests_lines_that_repair_the_study(
     study: Path, commits: tuple[Repository, list[str]]
 ) -> None:
     made = commits[1]
@@ -166,7 +166,7 @@ def test_trying_suggests_lines_that_can_be_pasted_and_help(
     assert len(again["tried"]) == COMMITS - len(OLD) - len(BROKEN)
 
 
-def test_a_run_and_a_plan_tell_failed_builds_by_their_telling_lines(
+def test_a_run_and_a_plan_print_the_log_excerpts_of_failed_builds(
     study: Path, commits: tuple[Repository, list[str]]
 ) -> None:
     made = commits[1]
@@ -205,7 +205,7 @@ def test_one_revision_is_built_and_reported_with_its_failures(
     assert "no revision" in perftrail("build", "v9", study, expect=2).stderr
 
 
-def test_commands_from_a_pipe_go_through_a_recipe_and_leave_what_is_stored(
+def test_commands_from_a_pipe_run_a_recipe_and_do_not_change_the_store(
     study: Path, commits: tuple[Repository, list[str]]
 ) -> None:
     made = commits[1]
@@ -231,7 +231,7 @@ def test_a_shell_without_commands_or_a_terminal_is_refused(
     assert "--json" in perftrail("build", commits[1][8], study, "--shell", "--json", expect=2).stderr
 
 
-def test_a_shell_on_a_terminal_shows_the_steps_and_goes_with_all_it_made(
+def test_a_shell_on_a_terminal_shows_the_steps_and_removes_its_files(
     study: Path, commits: tuple[Repository, list[str]]
 ) -> None:
     with Terminal(study, commits[1][0]) as terminal:
@@ -250,7 +250,7 @@ def test_a_shell_on_a_terminal_shows_the_steps_and_goes_with_all_it_made(
     assert not (study / ".perftrail/shells").exists()
 
 
-def test_a_terminal_that_is_closed_takes_the_shell_and_its_tree_along(
+def test_closing_the_terminal_ends_the_shell_and_removes_its_tree(
     study: Path, commits: tuple[Repository, list[str]]
 ) -> None:
     with Terminal(study, commits[1][8]) as terminal:
@@ -263,7 +263,7 @@ def test_a_terminal_that_is_closed_takes_the_shell_and_its_tree_along(
     assert "sleep 98765" not in running()
 
 
-def test_what_a_killed_shell_left_is_removed_by_the_next(
+def test_the_next_shell_removes_the_files_of_a_killed_one(
     study: Path, commits: tuple[Repository, list[str]]
 ) -> None:
     left = study / ".perftrail/shells/1"

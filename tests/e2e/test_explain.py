@@ -1,4 +1,4 @@
-"""What differs between two revisions: real programs under every look that this machine has."""
+"""Differences between two revisions: real programs under every tool of this machine."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def metric(answer: dict[str, Any], name: str) -> dict[str, Any]:
     return dict(found)
 
 
-def test_the_lock_that_was_brought_is_counted(
+def test_system_calls_of_the_added_lock_are_counted(
     explained: tuple[Path, dict[str, Any]], locked: Releases
 ) -> None:
     _, answer = explained
@@ -99,7 +99,7 @@ def test_the_lines_that_differ_are_summed_up_by_file(explained: tuple[Path, dict
     assert answer["changes"] == [{"path": "table.h", "added": 2, "removed": 2}]
 
 
-def test_it_is_said_for_people_without_a_control_character(
+def test_the_printed_text_has_no_control_characters(
     explained: tuple[Path, dict[str, Any]], locked: Releases
 ) -> None:
     study, _ = explained
@@ -111,7 +111,7 @@ def test_it_is_said_for_people_without_a_control_character(
     assert not list(study.parent.parent.rglob("pwned"))
 
 
-def test_two_revisions_of_one_build_are_said_to_be_one(
+def test_revisions_with_equal_builds_are_reported_as_equal(
     explained: tuple[Path, dict[str, Any]], locked: Releases
 ) -> None:
     study, _ = explained
@@ -119,7 +119,7 @@ def test_two_revisions_of_one_build_are_said_to_be_one(
     assert "and its reference have equal builds" in said.splitlines()[0]
 
 
-def test_what_this_machine_lacks_is_said_with_the_remedy(
+def test_unavailable_tools_are_reported_with_the_remedy(
     explained: tuple[Path, dict[str, Any]], locked: Releases, tmp_path: Path
 ) -> None:
     study, _ = explained
@@ -146,14 +146,14 @@ def test_what_this_machine_lacks_is_said_with_the_remedy(
         ("v1.0..HEAD", [], "a range is not a revision"),
     ],
 )
-def test_what_makes_no_sense_is_said_in_a_line(
+def test_invalid_arguments_are_reported_in_one_line(
     locked: Releases, tmp_path: Path, culprit: str, more: list[str], words: str
 ) -> None:
     study = write_study(tmp_path / "study", locked)
     assert words in perftrail("explain", culprit, str(study), *more, expect=2).stderr
 
 
-def test_a_revision_that_does_not_build_is_no_answer(locked: Releases, tmp_path: Path) -> None:
+def test_a_revision_that_does_not_build_gives_no_answer(locked: Releases, tmp_path: Path) -> None:
     study = write_study(tmp_path / "study", locked, STUDY.replace('steps = ["make"]', 'steps = ["false"]'))
     said = perftrail("explain", locked.fix, str(study), expect=1).stdout
     assert said.startswith("no answer: ")

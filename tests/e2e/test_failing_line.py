@@ -1,4 +1,4 @@
-"""A search that stops because everything fails names the line of the study file to correct: the right one."""
+"""A search that stops because everything fails names the correct line of the study file."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ FORGETFUL = "program: main.o\n\t$(CC) -o $@ main.o\nmain.o: main.c\n"
 MAIN = '#include <stdio.h>\n#include "cost.h"\nint main(void) { printf("cost %d\\n", COST); return 0; }\n'
 
 
-def test_stale_builds_are_made_again_before_anything_is_measured(tmp_path: Path) -> None:
+def test_stale_builds_are_repeated_before_measuring(tmp_path: Path) -> None:
     repository = Repository(tmp_path / "repository")
     for cost in (1, 2, 3):
         repository.commit({"Makefile": FORGETFUL, "main.c": MAIN, "cost.h": f"#define COST {cost}\n"})

@@ -1,4 +1,4 @@
-"""A real search that goes on after a reboot: the boot that its steps are kept with is made another one."""
+"""A real search that resumes after a reboot: the test replaces the stored boot session."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def reboot(study: Path) -> None:
         results.execute("UPDATE value SET value = value * 1.33")
 
 
-def test_a_search_resumes_after_a_reboot_with_a_reference_and_says_so(tmp_path: Path) -> None:
+def test_a_search_resumes_after_a_reboot_with_a_reference_and_reports_the_reboot(tmp_path: Path) -> None:
     repository = Repository(tmp_path / "repository")
     ids = [
         repository.commit(program(100 if number < 17 else 120, name=f"change {number}"))

@@ -1,4 +1,4 @@
-"""The main job from one end to the other: a real git history, real builds, real invocations."""
+"""A search end to end: a real git history, real builds, real invocations."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_the_planted_culprit_is_found_with_its_probability_and_effect(
     assert change["inside"] is None
 
 
-def test_the_history_is_walked_by_parents_whatever_its_dates_say(
+def test_the_history_follows_parents_and_not_dates(
     changed: History, found: tuple[Path, dict[str, Any]]
 ) -> None:
     study, answer = found
@@ -89,7 +89,7 @@ def test_a_history_without_a_change_has_no_culprit(tmp_path: Path) -> None:
     assert answer["minimum_detectable"] <= 0.2
 
 
-def test_hostile_commit_messages_stay_text(changed: History, found: tuple[Path, dict[str, Any]]) -> None:
+def test_hostile_commit_messages_are_escaped(changed: History, found: tuple[Path, dict[str, Any]]) -> None:
     study, _ = found
     shown = perftrail("show", str(study), "--search")
     again = perftrail("find", str(study))
@@ -100,7 +100,9 @@ def test_hostile_commit_messages_stay_text(changed: History, found: tuple[Path, 
     assert not list(study.parent.rglob("pwned"))
 
 
-def test_asking_again_measures_nothing_and_answers_the_same(found: tuple[Path, dict[str, Any]]) -> None:
+def test_a_repeated_search_measures_nothing_and_has_the_same_answer(
+    found: tuple[Path, dict[str, Any]],
+) -> None:
     study, answer = found
     assert answer_of(perftrail("find", str(study), "--json")) == answer
 
@@ -124,7 +126,7 @@ def test_the_first_line_for_people_names_the_culprit(
     assert "probability" in first
 
 
-def test_the_users_repository_is_left_as_it_was(
+def test_the_users_repository_is_unchanged(
     changed: History,
     found: tuple[Path, dict[str, Any]],
 ) -> None:

@@ -1,4 +1,4 @@
-"""What fails, on real git histories: where it began to, how that is told beside another answer, and flaky ones."""
+"""Searches for the beginning of a failure on real git histories, also of flaky failures."""
 
 from __future__ import annotations
 
@@ -65,7 +65,9 @@ def test_builds_that_begin_to_fail_are_each_tried_once(repository: Repository, t
     assert len(failing) == len(set(failing))
 
 
-def test_a_flaky_failure_is_tried_until_the_answer_is_sure(repository: Repository, tmp_path: Path) -> None:
+def test_a_flaky_failure_is_repeated_until_the_answer_is_certain(
+    repository: Repository, tmp_path: Path
+) -> None:
     flaky = {number: FLAKY.format(starts=tmp_path / f"starts-{number}") for number in range(5, 12)}
     commits = history(repository, 12, body=flaky)
     study = write(tmp_path / "study", repository, find='metric = "works"')

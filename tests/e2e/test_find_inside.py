@@ -1,4 +1,4 @@
-"""Inside merges, on real git histories: which side the change came from, and which revision of it."""
+"""Searches inside merges on real git histories: the side and the revision of the change."""
 
 from __future__ import annotations
 
@@ -37,9 +37,7 @@ def joined(repository: Repository, cost: int, *parents: str, branch: str = "main
     )
 
 
-def test_a_change_that_came_with_the_branch_is_followed_into_it(
-    repository: Repository, tmp_path: Path
-) -> None:
+def test_a_change_from_the_branch_is_searched_in_the_branch(repository: Repository, tmp_path: Path) -> None:
     trunk = line(repository, [100] * 6, branch="main")
     side = line(repository, [100] * 5 + [140] * 4, branch="side", onto=trunk[2])
     merge = joined(repository, 140, trunk[-1], side[-1])
@@ -58,9 +56,7 @@ def test_a_change_that_came_with_the_branch_is_followed_into_it(
     assert re.match(told, first), first
 
 
-def test_a_change_that_only_the_combination_has_names_the_merge(
-    repository: Repository, tmp_path: Path
-) -> None:
+def test_a_change_of_the_combination_alone_names_the_merge(repository: Repository, tmp_path: Path) -> None:
     trunk = line(repository, [100] * 5, branch="main")
     side = line(repository, [100] * 4, branch="side", onto=trunk[1])
     merge = joined(repository, 150, trunk[-1], side[-1])
@@ -73,9 +69,7 @@ def test_a_change_that_only_the_combination_has_names_the_merge(
     assert "only both sides together cause the change" in perftrail("find", study).stdout
 
 
-def test_a_change_before_a_merge_that_the_walk_jumped_to_came_from_the_trunk(
-    repository: Repository, tmp_path: Path
-) -> None:
+def test_a_change_before_a_merge_came_from_the_trunk(repository: Repository, tmp_path: Path) -> None:
     start = line(repository, [100] * 2, branch="main")
     side = line(repository, [100] * 2, branch="one", onto=start[0])
     first = joined(repository, 100, start[-1], side[-1])
@@ -89,9 +83,7 @@ def test_a_change_before_a_merge_that_the_walk_jumped_to_came_from_the_trunk(
     assert "the change came from the trunk" in perftrail("find", study).stdout
 
 
-def test_a_squashed_branch_is_followed_where_the_study_links_it(
-    repository: Repository, tmp_path: Path
-) -> None:
+def test_a_squashed_branch_is_searched_if_the_study_links_it(repository: Repository, tmp_path: Path) -> None:
     trunk = line(repository, [100] * 6, branch="main")
     side = line(repository, [100] * 3 + [70] * 3, branch="side", onto=trunk[3])
     squash = repository.commit(program(70, name="squashed"), subject="Squash side")
@@ -118,9 +110,7 @@ def test_an_octopus_is_searched_in_the_branch_that_has_the_change(
     assert (inside["origin"], inside["revisions"]) == ("branch", [two[2]])
 
 
-def test_branches_that_merged_each_other_crosswise_end_in_an_answer(
-    repository: Repository, tmp_path: Path
-) -> None:
+def test_a_search_in_branches_that_merged_each_other_ends(repository: Repository, tmp_path: Path) -> None:
     trunk = line(repository, [100] * 3, branch="main")
     (one,) = line(repository, [100], branch="one", onto=trunk[-1])
     (two,) = line(repository, [145], branch="two", onto=trunk[-1])
@@ -134,7 +124,7 @@ def test_branches_that_merged_each_other_crosswise_end_in_an_answer(
     assert (inside["origin"], inside["revisions"]) == ("branch", [two])
 
 
-def test_a_merge_on_the_branch_is_followed_in_its_turn(repository: Repository, tmp_path: Path) -> None:
+def test_a_merge_on_the_branch_is_searched_too(repository: Repository, tmp_path: Path) -> None:
     trunk = line(repository, [100] * 3, branch="main")
     side = line(repository, [100] * 2, branch="side", onto=trunk[0])
     deep = line(repository, [100, 100, 80, 80], branch="deep", onto=side[0])

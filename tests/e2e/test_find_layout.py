@@ -1,4 +1,4 @@
-"""What a start draws anew of its layout: real starts of a program that tells how large its environment is."""
+"""Random layouts: real invocations of a program that prints the size of its environment."""
 
 from __future__ import annotations
 

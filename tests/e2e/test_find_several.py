@@ -1,4 +1,4 @@
-"""Many metrics in one walk, on a real git history: a table of which revision changed which of them."""
+"""A search for several metrics on a real git history: the table of changes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def answer(commits: tuple[Path, list[str]]) -> dict[str, Any]:
     return found(commits[0])
 
 
-def test_each_metric_has_the_answer_it_would_have_alone(
+def test_each_metric_has_the_answer_of_its_own_search(
     commits: tuple[Path, list[str]], answer: dict[str, Any]
 ) -> None:
     _, made = commits
@@ -53,13 +53,13 @@ def test_each_metric_has_the_answer_it_would_have_alone(
     assert [change["revisions"] for change in room["changes"]] == [[made[BOTH]], [made[ROOM]]]
 
 
-def test_the_walk_builds_each_revision_once_for_all(answer: dict[str, Any]) -> None:
+def test_a_search_for_several_metrics_builds_each_revision_once(answer: dict[str, Any]) -> None:
     assert answer["builds"] <= 14
     assert answer["invocations"] <= 120, "with a certificate for each of three changes"
     assert answer["revisions"] == 32
 
 
-def test_the_table_names_the_revisions_and_says_what_got_better_and_what_worse(
+def test_the_table_names_the_revisions_with_improved_and_regressed_metrics(
     commits: tuple[Path, list[str]], answer: dict[str, Any]
 ) -> None:
     study, made = commits
@@ -71,7 +71,7 @@ def test_the_table_names_the_revisions_and_says_what_got_better_and_what_worse(
     assert "better in cost, worse in room" in printed
 
 
-def test_a_metric_given_twice_is_followed_once_and_one_alone_keeps_its_form(
+def test_a_repeated_metric_is_searched_once_and_printed_like_a_single_one(
     commits: tuple[Path, list[str]],
 ) -> None:
     study, made = commits
@@ -81,7 +81,7 @@ def test_a_metric_given_twice_is_followed_once_and_one_alone_keeps_its_form(
     assert alone["priors"] == []
 
 
-def test_steps_of_the_walk_can_be_replayed(commits: tuple[Path, list[str]], tmp_path: Path) -> None:
+def test_steps_of_the_search_can_be_shown(commits: tuple[Path, list[str]], tmp_path: Path) -> None:
     study, _ = commits
     perftrail("find", study, "--store", tmp_path)
     printed = perftrail("show", study, "--search", "--store", tmp_path).stdout
@@ -89,6 +89,6 @@ def test_steps_of_the_walk_can_be_replayed(commits: tuple[Path, list[str]], tmp_
     assert "room several: " in printed
 
 
-def test_everything_and_something_are_not_asked_for_together(commits: tuple[Path, list[str]]) -> None:
+def test_all_metrics_and_one_metric_exclude_each_other(commits: tuple[Path, list[str]]) -> None:
     done = perftrail("find", commits[0], "--all", "--metric", "cost", expect=2)
     assert "--all and --metric" in done.stderr

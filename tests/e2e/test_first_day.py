@@ -1,4 +1,4 @@
-"""What a new user meets on the first day: mistakes are named early, in plain words, with the remedy."""
+"""Mistakes of new users are reported early, with the remedy."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_keep_going_tries_every_revision(study: Path) -> None:
     assert "12" in done.stdout + done.stderr
 
 
-def test_an_input_file_that_is_missing_is_named_before_anything_is_built(study: Path) -> None:
+def test_a_missing_input_file_is_named_before_the_first_build(study: Path) -> None:
     study = replaced(study, 'timeout = "5s"', 'timeout = "5s"\nstdin = "words.txt"')
     for command in ("check", "run", "find"):
         done = perftrail(command, study, expect=2)
@@ -62,7 +62,7 @@ def test_a_pattern_that_matches_several_times_is_named_once(study: Path) -> None
     assert said.count('work.cost uses the last of 2 values; choose with pick = "last", "sum" or another') == 1
 
 
-def test_a_pattern_without_a_match_names_its_line_and_what_the_output_has(study: Path) -> None:
+def test_a_pattern_without_a_match_is_reported_with_its_line_and_the_output(study: Path) -> None:
     study = replaced(study, "cost ([-0-9.]+)", "price ([-0-9.]+)")
     said = " ".join(perftrail("find", study, "--metric", "cost", expect=1).stderr.split())
     assert "work.metrics.cost), then test it with: perftrail check --try 3" in said
@@ -87,7 +87,7 @@ def test_an_output_with_a_typo_names_its_line(study: Path) -> None:
     assert "perftrail.toml:7 (build.outputs)" in said
 
 
-def test_a_unit_that_is_spelt_otherwise_is_named(study: Path) -> None:
+def test_a_unit_in_another_spelling_is_named(study: Path) -> None:
     study = replaced(study, "cost ([-0-9.]+)'", 'cost ([-0-9.]+)\', unit = "msec"')
     done = perftrail("check", study)
     assert 'benchmark.work.metrics.cost.unit: "msec" is not a standard unit; did you mean "ms"?' in " ".join(
@@ -145,7 +145,7 @@ def test_results_that_a_benchmark_removes_are_one_error(study: Path) -> None:
         ),
     ],
 )  # fmt: skip
-def test_mistakes_of_a_study_name_what_was_meant(study: Path, old: str, new: str, said: str) -> None:
+def test_mistakes_of_a_study_name_the_near_miss(study: Path, old: str, new: str, said: str) -> None:
     (study.parent / "input.txt").write_text("input")
     done = perftrail("check", replaced(study, old, new), expect=2)
     assert said in " ".join(done.stderr.split())
@@ -156,13 +156,13 @@ def test_a_wrong_path_of_a_study_names_the_nearest_file(study: Path) -> None:
     assert 'perftrial.toml: no such file; did you mean "perftrail.toml"?' in " ".join(done.stderr.split())
 
 
-def test_an_output_that_no_build_has_names_the_one_that_it_has(study: Path) -> None:
+def test_a_missing_output_is_reported_with_the_existing_one(study: Path) -> None:
     study = replaced(study, 'outputs = ["program"]', 'outputs = ["porgram"]')
     done = perftrail("run", study, expect=1)
     assert 'outputs matched no file: porgram; did you mean "program"?' in " ".join(done.stderr.split())
 
 
-def test_the_report_answers_the_question_of_the_study_and_has_a_place(study: Path) -> None:
+def test_the_report_answers_the_question_of_the_study_in_a_default_directory(study: Path) -> None:
     first = perftrail("find", study).stdout
     perftrail("find", study, "--metric", "works")
     assert perftrail("find", study).stdout.splitlines()[0] == first.splitlines()[0]
@@ -218,7 +218,7 @@ def test_the_report_has_a_change_below_the_threshold_like_the_terminal(tmp_path:
     assert f"- {line[0].upper()}{line[1:]}." in report
 
 
-def test_a_stored_step_does_not_look_like_a_new_one(study: Path) -> None:
+def test_stored_steps_are_printed_unlike_new_ones(study: Path) -> None:
     first = perftrail("find", study).stderr.splitlines()
     again = perftrail("find", study).stderr.splitlines()
     assert any(line.startswith("  1  measured ") for line in first)

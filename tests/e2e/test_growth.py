@@ -1,4 +1,4 @@
-"""Three real programs of known order and one whose memory grows with its threads: run, and what show says of them."""
+"""Growth of real programs: three of known order, and one whose memory grows with its threads."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def curves(study: Path) -> dict[tuple[str, str, str], Any]:
 @pytest.mark.parametrize(
     ("variant", "order", "exponent"), [("linear", "n", 1.0), ("sort", None, 1.1), ("square", "n²", 2.0)]
 )
-def test_counted_steps_tell_the_order(
+def test_counted_steps_show_the_order_of_growth(
     curves: dict[tuple[str, str, str], Any], variant: str, order: str | None, exponent: float
 ) -> None:
     found = curves[variant, "size", "steps"]["fit"]
@@ -117,7 +117,7 @@ def test_counted_steps_tell_the_order(
     assert found["exponent"]["value"] == pytest.approx(exponent, abs=0.1)
 
 
-def test_what_was_given_up_is_named_with_its_limit(
+def test_points_beyond_a_limit_are_named_with_it(
     study: Path, curves: dict[tuple[str, str, str], Any]
 ) -> None:
     given_up = curves["square", "size", "steps"]["given_up"]

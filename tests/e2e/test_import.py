@@ -1,4 +1,4 @@
-"""What other tools wrote is shown, reported, compared and exported, and is never taken for perftrail's own."""
+"""Samples of other tools are shown, reported, compared and exported, and are never pooled with perftrail's."""
 
 from __future__ import annotations
 
@@ -47,7 +47,9 @@ def test_a_series_of_results_shows_where_it_changed(
     assert "summary, one value, no interval" in capsys.readouterr().out
 
 
-def test_the_report_says_whose_samples_these_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_report_names_the_origin_of_imported_samples(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     study = str(tmp_path / "study")
     assert perftrail("import", *nightly(tmp_path), "-o", study) == 0
     assert perftrail("report", study, "--format", "markdown") == 0
@@ -58,9 +60,7 @@ def test_the_report_says_whose_samples_these_are(tmp_path: Path, capsys: pytest.
     assert "perftrail run" not in said
 
 
-def test_two_results_are_compared_though_nothing_pairs_them(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_two_results_are_compared_without_pairs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     names = nightly(tmp_path)
     study = str(tmp_path / "study")
     assert perftrail("import", names[0], names[9], "-o", study) == 0

@@ -1,4 +1,4 @@
-"""Killed at any instant, perftrail goes on where it was: each planned invocation is there exactly once."""
+"""perftrail resumes after a kill at any time, with each planned invocation exactly once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`--jobs`: several builds at once, with real git and cc; what comes out is what one at a time gives."""
+"""`--jobs`: parallel builds with real git and cc have the results of serial ones."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def costs_of(study_directory: Path) -> list[float]:
     return [row["estimate"]["value"] for row in rows if row["metric"] == "cost"]
 
 
-def test_builds_overlap_share_the_cpus_and_give_what_one_at_a_time_gives(tmp_path: Path) -> None:
+def test_parallel_builds_share_the_cpus_and_have_the_results_of_serial_ones(tmp_path: Path) -> None:
     history(tmp_path / "repository", (1, 2, 3))
     meeting = tmp_path / "meeting"
     meeting.mkdir()
@@ -101,7 +101,7 @@ def test_incremental_builds_have_a_tree_each_and_stale_ones_are_still_found(tmp_
     assert costs_of(study_directory) == [1.0, 2.0, 3.0, 4.0]
 
 
-def test_find_answers_the_same_and_counts_what_it_built_ahead(tmp_path: Path) -> None:
+def test_find_has_the_same_answer_and_counts_builds_ahead(tmp_path: Path) -> None:
     commits = history(tmp_path / "repository", (1, 1, 1, 1, 9, 9, 9, 9, 9))
     study_directory = study(tmp_path / "study", tmp_path / "repository")
     together = found(study_directory, "--jobs", "3", "--no-prior")
@@ -114,7 +114,7 @@ def test_find_answers_the_same_and_counts_what_it_built_ahead(tmp_path: Path) ->
     )
 
 
-def test_jobs_are_for_what_builds(tmp_path: Path) -> None:
+def test_only_commands_that_build_accept_jobs(tmp_path: Path) -> None:
     history(tmp_path / "repository", (1,))
     study_directory = study(tmp_path / "study", tmp_path / "repository")
     assert "--jobs" in perftrail("check", study_directory, "--jobs", "2", expect=2).stderr
@@ -124,7 +124,7 @@ def test_jobs_are_for_what_builds(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_a_kill_leaves_no_build_running_and_nothing_half_made(tmp_path: Path, how: signal.Signals) -> None:
+def test_a_kill_leaves_no_running_or_partial_build(tmp_path: Path, how: signal.Signals) -> None:
     history(tmp_path / "repository", (1, 2))
     sleep = f"sleep 61.{os.getpid()}{how.value}"
     study_directory = study(

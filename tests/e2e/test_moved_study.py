@@ -43,7 +43,7 @@ def perftrail(*words: str | Path) -> dict[str, Any]:
     return found
 
 
-def test_a_moved_study_starts_nothing_again(tmp_path: Path) -> None:
+def test_a_moved_study_repeats_no_invocation(tmp_path: Path) -> None:
     before, after = tmp_path / "before", tmp_path / "elsewhere" / "after"
     repository = Repository(before / "repository")
     for number in range(12):

@@ -82,7 +82,7 @@ def study(directory: Path, text: str = STUDY) -> Path:
     return directory
 
 
-def test_one_invocation_gives_a_metric_of_each_item(tmp_path: Path) -> None:
+def test_one_invocation_yields_a_metric_for_each_item(tmp_path: Path) -> None:
     where = study(tmp_path)
     perftrail("run", where)
     rows: list[dict[str, Any]] = json.loads(perftrail("show", where, "--json").stdout)
@@ -99,7 +99,7 @@ def test_an_item_that_is_not_printed_is_a_failure_that_names_those_that_are(tmp_
     assert 'no item "Lang[threads=1]"; did you mean "Long[threads=1]"' in done.stdout + done.stderr
 
 
-def test_keys_that_do_not_fit_are_mistakes(tmp_path: Path) -> None:
+def test_keys_that_do_not_apply_are_mistakes(tmp_path: Path) -> None:
     text = (
         STUDY.replace('reads = "go", item = "Long[threads=1]"', 'item = "Long"')
         .replace(

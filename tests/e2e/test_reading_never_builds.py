@@ -126,7 +126,7 @@ def test_after_a_compiler_update_every_sample_is_shown_and_labelled(copied: Path
     assert "another toolchain" in page
 
 
-def test_a_run_after_an_update_says_what_it_reuses_and_why(copied: Path, tmp_path: Path) -> None:
+def test_a_run_after_an_update_reports_reused_samples_with_the_reason(copied: Path, tmp_path: Path) -> None:
     env = newer_compiler(tmp_path / "bin")
     ran = perftrail("run", copied / "study", "--json", env=env)
     assert "all 3 measured points are from another toolchain (then “cc: " in ran.stderr

@@ -1,4 +1,4 @@
-"""Relinking end to end: a real C project of three object files, its study file, and what `check --try` says."""
+"""Relinking end to end: a real C project of three object files, its study file, and the output of `check --try`."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_relinked_programs_differ_run_and_are_stored_with_their_layout(
     assert again["invocations"] == 0
 
 
-def test_check_try_relinks_and_says_how_many(tmp_path: Path) -> None:
+def test_check_try_relinks_and_reports_the_number(tmp_path: Path) -> None:
     study = a_study(tmp_path)
     tried = perftrail("check", "--try", "2", study)
     assert "2 of 2 built (100%), 2 of them started, 2 of these relinked" in tried.stdout
@@ -143,13 +143,13 @@ def test_check_try_relinks_and_says_how_many(tmp_path: Path) -> None:
     assert report["relinked"] == 2
 
 
-def test_check_try_says_that_a_relink_has_no_effect(tmp_path: Path) -> None:
+def test_check_try_reports_a_relink_without_effect(tmp_path: Path) -> None:
     study = a_study(tmp_path, {**OF_THE_BUILD, "build": 'relink = ["make LAYOUT={layout}"]'})
     tried = perftrail("check", "--try", "1", study)
     assert "work is identical in layouts 1, 2 and 3: relink has no effect" in tried.stderr
 
 
-def test_check_try_tells_a_relink_that_fails_with_its_log(tmp_path: Path) -> None:
+def test_check_try_reports_a_failed_relink_with_its_log(tmp_path: Path) -> None:
     study = a_study(tmp_path, {**OF_THE_BUILD, "build": 'relink = ["cc -o program no-{layout}.o"]'})
     report = json.loads(perftrail("check", "--try", "1", "--json", study).stdout)
     (failure,) = report["failures"]

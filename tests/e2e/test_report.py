@@ -1,4 +1,4 @@
-"""A report of a real study: a real history searched, real runs beside each other, read in a real browser."""
+"""Reports of real studies: a searched history and compared variants, in a real browser."""
 
 from __future__ import annotations
 
@@ -100,13 +100,13 @@ def test_a_report_of_a_search_is_complete(searched: Path) -> None:
     assert "Which commit made the work heavier?" in page[:head]
 
 
-def test_a_report_names_what_could_not_be_had_with_its_log(searched: Path) -> None:
+def test_a_report_names_missing_revisions_with_their_logs(searched: Path) -> None:
     page = (searched / "report" / "index.html").read_text(encoding="utf-8")
     assert "Failed builds and skipped revisions" in page
     assert "this does not compile" in page
 
 
-def test_hostile_messages_are_text(searched: Path) -> None:
+def test_hostile_messages_are_escaped(searched: Path) -> None:
     page = (searched / "report" / "index.html").read_text(encoding="utf-8")
     assert "<script>alert(1)</script>" not in page
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
@@ -127,11 +127,11 @@ def test_json_names_every_file(beside: Path, tmp_path: Path) -> None:
     assert all(Path(each["file"]).stat().st_size == each["bytes"] for each in told["files"])
 
 
-def test_a_page_has_a_place_without_a_name_for_it(beside: Path) -> None:
+def test_a_report_has_a_default_directory(beside: Path) -> None:
     assert str(beside / ".perftrail" / "report" / "index.html") in perftrail("report", beside).stdout
 
 
-def test_nothing_measured_is_no_report(tmp_path: Path) -> None:
+def test_a_study_without_samples_has_no_report(tmp_path: Path) -> None:
     (tmp_path / "tree").mkdir()
     (tmp_path / "tree" / "loop.sh").write_text(LOOP)
     (tmp_path / "perftrail.toml").write_text(LOOPS)
@@ -171,7 +171,7 @@ def test_a_browser_draws_every_chart_and_runs_nothing_else(
     assert backs == {"rgb(255, 255, 255)" if scheme == "light" else "rgb(21, 24, 29)"}
 
 
-def test_a_chart_tells_of_what_is_under_the_pointer(searched: Path, browser: Browser) -> None:
+def test_a_chart_has_a_tooltip_for_each_point(searched: Path, browser: Browser) -> None:
     with opened(browser, searched / "report", width=1280, scheme="light") as page:
         page.wait_for_selector(".lead svg.marks")
         page.locator(".lead svg .mark-symbol path").first.hover(force=True)
@@ -196,7 +196,9 @@ def long(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def test_the_words_above_a_chart_stay_whole_and_leave_with_their_place(long: Path, browser: Browser) -> None:
+def test_labels_above_a_chart_are_complete_and_hidden_outside_the_visible_part(
+    long: Path, browser: Browser
+) -> None:
     words = """word => [...document.querySelectorAll("svg.marks text")]
         .filter(text => text.textContent === word)
         .map(text => text.closest("[clip-path]") === null)"""
@@ -213,7 +215,7 @@ def test_the_words_above_a_chart_stay_whole_and_leave_with_their_place(long: Pat
         page.wait_for_function(f"word => ({words})(word).length === 0", arg=CULPRIT)
 
 
-def test_the_words_above_a_chart_never_run_past_its_edges(long: Path, browser: Browser) -> None:
+def test_labels_above_a_chart_stay_inside_its_edges(long: Path, browser: Browser) -> None:
     room = """word => {
         const text = [...document.querySelectorAll("svg.marks text")].find(text => text.textContent === word);
         if (!text) return null;
@@ -236,9 +238,7 @@ def test_the_words_above_a_chart_never_run_past_its_edges(long: Path, browser: B
     assert min(rooms) >= 0.0
 
 
-def test_a_page_is_read_with_the_keyboard_and_prints_its_still_charts(
-    searched: Path, browser: Browser
-) -> None:
+def test_a_page_works_with_the_keyboard_and_prints_its_images(searched: Path, browser: Browser) -> None:
     with opened(browser, searched / "report", width=1280, scheme="dark") as page:
         page.wait_for_selector(".lead svg.marks")
         reached = set()

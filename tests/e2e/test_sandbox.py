@@ -1,4 +1,4 @@
-"""A campaign over a history that means harm, in real sandboxes: all of it contained, each told for what it is."""
+"""A campaign over a malicious history in real sandboxes: every attempt is contained and reported."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ REFUSED = {
 }
 
 
-def test_a_history_that_means_harm_does_none(
+def test_a_malicious_history_does_no_harm(
     tmp_path: Path, outside: Path, listener: socket.socket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = tmp_path / "home"
@@ -168,9 +168,7 @@ def test_samples_of_a_sandbox_are_not_pooled_with_others(tmp_path: Path) -> None
             (study / "seen").touch()
 
 
-def test_where_there_is_no_sandbox_nothing_runs_without_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_runs_without_an_available_sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake = tmp_path / "bin" / "bwrap"
     fake.parent.mkdir()
     fake.write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n")

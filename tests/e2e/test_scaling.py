@@ -1,4 +1,4 @@
-"""Programs with a known fault, run with threads on this machine: no finding names a cause that is not theirs."""
+"""Programs with a known scaling fault, run with threads: no finding names another cause."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ COUNTED = ("mutex", "spin", "handover", "arena")
 @pytest.mark.parametrize(
     ("fault", "counters"), [*((fault, "") for fault in PLAIN), *((fault, '"locks"') for fault in COUNTED)]
 )
-def test_no_finding_names_a_cause_that_is_not_there(fault: str, counters: str, tmp_path: Path) -> None:
+def test_no_finding_names_an_absent_cause(fault: str, counters: str, tmp_path: Path) -> None:
     (tmp_path / "source").mkdir()
     (tmp_path / "source" / "faults.c").write_bytes(SOURCE.read_bytes())
     (tmp_path / "perftrail.toml").write_text(STUDY.format(fault=fault, counters=counters), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""A real run whose results are on a server that is stopped and started in the middle: it waits, and goes on."""
+"""A real run waits while the server with its results restarts, and resumes."""
 
 from __future__ import annotations
 

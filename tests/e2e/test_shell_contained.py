@@ -1,4 +1,4 @@
-"""`perftrail build --shell` in a real sandbox, and what is left of a shell that is killed: nothing."""
+"""`perftrail build --shell` in a real sandbox; a killed shell leaves nothing."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_commands_from_a_pipe_run_in_the_sandbox(tmp_path: Path, revision: str) 
 
 
 @needs_sandbox
-def test_a_shell_in_the_sandbox_has_a_terminal_of_its_own(tmp_path: Path, revision: str) -> None:
+def test_a_shell_in_the_sandbox_has_a_separate_terminal(tmp_path: Path, revision: str) -> None:
     with Terminal(tmp_path / "study", revision, "--sandbox") as terminal:
         terminal.until("perftrail$ ")
         terminal.type("sleep 60\n")
@@ -58,7 +58,7 @@ def test_a_shell_in_the_sandbox_has_a_terminal_of_its_own(tmp_path: Path, revisi
 
 
 @needs_sandbox
-def test_the_next_command_that_is_named_finds_what_was_measured(tmp_path: Path, revision: str) -> None:
+def test_the_printed_next_command_finds_the_samples(tmp_path: Path, revision: str) -> None:
     store = tmp_path / "its results"
     ran = perftrail("run", tmp_path / "study", "--sandbox", "--store", store)
     following = next(line for line in ran.stdout.splitlines() if line.startswith("Next: "))

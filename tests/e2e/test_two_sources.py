@@ -1,4 +1,4 @@
-"""A library and an application, each with its history: one is walked while the other is held at a revision."""
+"""A library and an application, each with its history: one is searched, the other pinned."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def in_application(both: Both, in_library: dict[str, Any]) -> dict[str, Any]:
     return found(both.study, "--along", "app", "--at", "main=v2")
 
 
-def test_a_culprit_in_the_library_is_found_with_the_application_held(
+def test_a_culprit_in_the_library_is_found_with_a_pinned_application(
     both: Both, in_library: dict[str, Any]
 ) -> None:
     assert in_library["verdict"] == "found", in_library
@@ -119,7 +119,7 @@ def test_a_culprit_in_the_library_is_found_with_the_application_held(
     assert in_library["changes"][0]["before"] == pytest.approx(160.5, abs=1.0)
 
 
-def test_a_culprit_in_the_application_is_found_with_the_library_held(
+def test_a_culprit_in_the_application_is_found_with_a_pinned_library(
     both: Both, in_application: dict[str, Any]
 ) -> None:
     assert in_application["verdict"] == "found", in_application
@@ -127,13 +127,13 @@ def test_a_culprit_in_the_application_is_found_with_the_library_held(
     assert (in_application["along"], in_application["pins"]) == ("app", {"main": both.library[2]})
 
 
-def test_the_library_is_built_once_while_the_application_is_walked(
+def test_the_library_is_built_once_while_the_application_is_searched(
     both: Both, in_library: dict[str, Any], in_application: dict[str, Any]
 ) -> None:
     assert both.made <= in_library["builds"] + 1
 
 
-def test_an_answer_says_along_what_and_with_what(both: Both, in_application: dict[str, Any]) -> None:
+def test_an_answer_names_the_searched_source_and_the_pins(both: Both, in_application: dict[str, Any]) -> None:
     lines = perftrail("find", both.study, "--along", "app", "--at", "main=v2").stdout.splitlines()
     assert lines[0].startswith("found: ")
     assert lines[1].strip() == f"along app, with main at v2 ({both.library[2][:10]})"
@@ -141,14 +141,14 @@ def test_an_answer_says_along_what_and_with_what(both: Both, in_application: dic
     assert f"along main, with app at v3 ({both.application[3][:10]})" in plan
 
 
-def test_asking_again_measures_nothing(
+def test_a_repeated_search_measures_nothing(
     both: Both, in_library: dict[str, Any], in_application: dict[str, Any]
 ) -> None:
     assert found(both.study) == in_library
     assert found(both.study, "--along", "app", "--at", "main=v2") == in_application
 
 
-def test_searches_with_other_pins_are_other_searches(both: Both, in_application: dict[str, Any]) -> None:
+def test_searches_with_other_pins_are_separate(both: Both, in_application: dict[str, Any]) -> None:
     told = json.loads(perftrail("show", both.study, "--search", "1", "--json").stdout)
     assert [each["question"]["along"] for each in told["searches"]] == ["main", "app"]
     shown = perftrail("show", both.study, "--search", "2").stdout
@@ -206,7 +206,7 @@ metric = "cost"
 """
 
 
-def test_a_program_in_a_plain_directory_counts_by_its_content(tmp_path: Path) -> None:
+def test_a_program_in_a_plain_directory_is_identified_by_its_content(tmp_path: Path) -> None:
     library = Repository(tmp_path / "library")
     ids = [library.commit({"cost": f"{80 if number < 5 else 110}"}) for number in range(8)]
     (tmp_path / "bench").mkdir()

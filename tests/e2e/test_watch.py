@@ -1,4 +1,4 @@
-"""Watching a branch that grows: real commits, real builds, a search by itself, and each receiver told once."""
+"""`watch` on a growing branch: real commits and builds, an automatic search, one message for each receiver."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_a_change_on_the_branch_is_found_and_reported_once(branch: Branch, poste
     assert [json.loads(each)["better"] for each in posted.bodies] == [False, True]
 
 
-def test_a_receiver_that_missed_a_message_gets_it_later_and_the_others_not_again(
+def test_only_a_receiver_that_missed_a_message_gets_it_again(
     branch: Branch, posted: Posted, tmp_path: Path
 ) -> None:
     log = tmp_path / "told by command"
@@ -132,7 +132,7 @@ def test_a_receiver_that_missed_a_message_gets_it_later_and_the_others_not_again
     assert log.read_text() == told
 
 
-def test_a_mail_is_sent_by_what_the_study_says(branch: Branch) -> None:
+def test_mail_is_sent_as_the_study_declares(branch: Branch) -> None:
     with mail_server() as mails:
         text = branch.study.read_text()
         branch.study.write_text(
@@ -172,7 +172,7 @@ def test_killed_at_any_time_it_reports_one_change(branch: Branch, posted: Posted
 @pytest.mark.parametrize(
     ("seconds", "times"), [(0.0, 1), (0.5, 1), (60.0, 2)], ids=["taken", "being taken", "hanging"]
 )
-def test_it_runs_until_it_is_stopped_and_resumes_from_there(
+def test_watch_runs_until_it_is_stopped_and_resumes(
     branch: Branch, posted: Posted, seconds: float, times: int
 ) -> None:
     posted.seconds = seconds
@@ -194,7 +194,7 @@ def test_it_runs_until_it_is_stopped_and_resumes_from_there(
     assert len(posted.bodies) == times
 
 
-def test_of_a_branch_that_was_rewritten_what_is_new_is_measured_and_told(
+def test_new_revisions_of_a_rewritten_branch_are_measured_and_reported(
     branch: Branch, posted: Posted
 ) -> None:
     hook = ("--notify", posted.address)
@@ -209,7 +209,7 @@ def test_of_a_branch_that_was_rewritten_what_is_new_is_measured_and_told(
     assert json.loads(body)["answer"]["changes"][0]["revisions"] == [anew]
 
 
-def test_two_branches_of_a_study_are_watched_apart(branch: Branch) -> None:
+def test_two_branches_of_a_study_are_watched_separately(branch: Branch) -> None:
     main = branch.repository.git("rev-parse", "begin")
     branch.repository.commit({"work": "echo steps 1\n"}, branch="a/side", subject="side", parents=[main])
     assert branch.look()["new"] == []
@@ -220,7 +220,7 @@ def test_two_branches_of_a_study_are_watched_apart(branch: Branch) -> None:
     assert branch.look()["new"] == [fresh]
 
 
-def test_a_remote_repository_is_asked_for_what_is_new(branch: Branch) -> None:
+def test_new_revisions_are_fetched_from_a_remote_repository(branch: Branch) -> None:
     text = branch.study.read_text()
     branch.study.write_text(text.replace(str(branch.repository.path), f"file://{branch.repository.path}"))
     branch.look()
@@ -228,7 +228,7 @@ def test_a_remote_repository_is_asked_for_what_is_new(branch: Branch) -> None:
     assert branch.look()["new"] == [fresh]
 
 
-def test_another_branch_than_the_main_one_is_followed(branch: Branch) -> None:
+def test_a_branch_other_than_the_main_one_is_watched(branch: Branch) -> None:
     side = branch.repository.commit({"work": "echo steps 1\n"}, branch="side", subject="side")
     branch.repository.git("update-ref", "refs/heads/side", branch.repository.git("rev-parse", "begin"))
     assert branch.look("--branch", "side")["reference"] == branch.repository.git("rev-parse", "begin")
@@ -250,13 +250,13 @@ def test_another_branch_than_the_main_one_is_followed(branch: Branch) -> None:
         (("--branch", "no-such"), "no revision"),
     ],
 )
-def test_wrong_usage_exits_2_and_says_why(branch: Branch, words: tuple[str, ...], said: str) -> None:
+def test_wrong_usage_exits_2_with_the_reason(branch: Branch, words: tuple[str, ...], said: str) -> None:
     done = branch.watch(*words, expect=2)
     assert said in done.stderr
     assert "secret" not in done.stderr
 
 
-def test_what_was_never_there_is_not_looked_for_again_and_again(branch: Branch) -> None:
+def test_a_branch_that_never_existed_ends_watch(branch: Branch) -> None:
     started = _running(branch, "--branch", "mian")
     try:
         assert started.wait(timeout=20) == 2
@@ -265,7 +265,7 @@ def test_what_was_never_there_is_not_looked_for_again_and_again(branch: Branch) 
         started.wait()
 
 
-def test_a_source_that_is_away_for_a_while_ends_no_watch(branch: Branch, tmp_path: Path) -> None:
+def test_an_unavailable_source_does_not_end_watch(branch: Branch, tmp_path: Path) -> None:
     said = tmp_path / "said"
     started = _running(branch, "--every", "100ms", said=said)
     try:
@@ -280,12 +280,12 @@ def test_a_source_that_is_away_for_a_while_ends_no_watch(branch: Branch, tmp_pat
         started.wait()
 
 
-def test_a_command_may_have_an_address_among_its_words(branch: Branch, tmp_path: Path) -> None:
+def test_a_command_may_have_an_address_as_argument(branch: Branch, tmp_path: Path) -> None:
     branch.look("--notify", f"tee '{tmp_path / 'told'}' https://there.example/x")
     # it was taken for a command: an address with a blank in it would have been refused
 
 
-def test_a_receiver_that_is_never_there_stops_nothing(branch: Branch) -> None:
+def test_an_unreachable_receiver_does_not_stop_watch(branch: Branch) -> None:
     words = ("--notify", f"http://127.0.0.1:{free_port()}/hook")
     branch.look(*words)
     branch.commit(125, "slow it down")
