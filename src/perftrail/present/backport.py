@@ -51,14 +51,14 @@ def obstacle_words(obstacle: Obstacle, *, old: str) -> Iterator[str]:
             yield f"{path}: {old} has other lines at the place of the change"
     for passage in obstacle.passages[:MOST_PASSAGES]:
         yield f"    {_line_numbers(passage)}"
-        yield from _who("revisions that changed these lines since then:", passage.since)
-        yield from _who(
+        yield from _caused_by("revisions that changed these lines since then:", passage.since)
+        yield from _caused_by(
             f"revisions that changed these lines on the branch of {old}:", passage.only_on_old_branch
         )
     if len(obstacle.passages) > MOST_PASSAGES:
         yield f"    and {len(obstacle.passages) - MOST_PASSAGES} more places; --json names all"
     if obstacle.since:
-        yield from _who("revisions that added or changed this file since then:", obstacle.since)
+        yield from _caused_by("revisions that added or changed this file since then:", obstacle.since)
 
 
 def _line_numbers(passage: Passage) -> str:
@@ -72,7 +72,7 @@ def _line_numbers(passage: Passage) -> str:
     return f"{lines}, marked at line {passage.marker}" if passage.marker else lines
 
 
-def _who(words: str, revisions: Sequence[Revision]) -> Iterator[str]:
+def _caused_by(words: str, revisions: Sequence[Revision]) -> Iterator[str]:
     if not revisions:
         return
     yield f"      {words}"
@@ -96,9 +96,9 @@ def print_report(report: BackportReport, *, file: str | None) -> None:
     fitted = report.fitted
     onto = fitted.patched.base
     console.print(Text(headline(report), style="bold"))
-    console.print(Text(f"{_what(fitted)}: {change_words(fitted.patched.patch.files)}"))
+    console.print(Text(f"{_patch_words(fitted)}: {change_words(fitted.patched.patch.files)}"))
     console.print()
-    shown = [result for result in report.metrics if result.leading or _moved(result)]
+    shown = [result for result in report.metrics if result.leading or _has_changed(result)]
     if shown:
         console.print(_table(report, shown))
         console.print()
@@ -151,8 +151,8 @@ def print_blocked(blocked: BackportConflict, *, kind: str, named: str | None) ->
         )
 
 
-def _what(fitted: FittedPatch) -> str:
-    """Return what was back-ported to what, and the compared revision."""
+def _patch_words(fitted: FittedPatch) -> str:
+    """Return the back-ported revisions, their target, and the compared revision."""
     base = fitted.patched.base
     onto = f"onto {escaped(base.label or base.short)}"
     if fitted.fix is None:
@@ -172,7 +172,7 @@ def headline(report: BackportReport) -> str:
     if not report.compared:
         return f"unclear retained gain: the fixed revision could not be measured{costs}"
     if head is None:
-        return f"no gain of the fix was detected{_unseen(report)}{costs}"
+        return f"no gain of the fix was detected{_detectable_words(report)}{costs}"
     return f"{_share_words(head)}{costs}"
 
 
@@ -225,7 +225,7 @@ def _costs(report: BackportReport) -> str:
     return f"; costs {' and '.join(parts)}{f' and {more} more' if more > 0 else ''}" if parts else ""
 
 
-def _unseen(report: BackportReport) -> str:
+def _detectable_words(report: BackportReport) -> str:
     """Return the minimum detectable change of the answer's metric."""
     compared = [
         result for result in report.metrics if result.leading and result.fixed_against_old is not None
@@ -294,7 +294,7 @@ def _notes(report: BackportReport, shown: Sequence[MetricResult]) -> Iterator[st
             _name(result) for result in quiet if result.judged(result.patched_against_old) == judged
         )
         if names:
-            yield f"{words}: {_some(list(names))}"
+            yield f"{words}: {_first_named(list(names))}"
     for one, other in report.equal:
         yield f"{one.capitalize()} and {other} have equal builds, measured once"
     for missing in report.failures[:MOST_NAMED]:
@@ -329,7 +329,7 @@ def _notes(report: BackportReport, shown: Sequence[MetricResult]) -> Iterator[st
         yield f"{span} interleaved pairs{over}, {cost}; family-wise error rate 1 %"
 
 
-def _moved(result: MetricResult) -> bool:
+def _has_changed(result: MetricResult) -> bool:
     return result.judged(result.patched_against_old) in ("better", "worse")
 
 
@@ -343,7 +343,7 @@ def _several(report: BackportReport) -> bool:
     return len({result.target.variant for result in report.metrics}) > 1
 
 
-def _some(names: Sequence[str]) -> str:
+def _first_named(names: Sequence[str]) -> str:
     more = len(names) - MOST_NAMED
     return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 

@@ -31,8 +31,8 @@ def trouble_lines(group: FailureGroup, *, logs: Mapping[Subject, str] | None = N
     With the `logs` of all subjects, each of the first subjects has a line with its log.
     """
     count = len(group.subjects)
-    what = "skipped" if group.failure.stage == "skipped" else f"failed at {group.failure.stage}"
-    yield _line(f"{count} {what}: {group.line}")
+    event = "skipped" if group.failure.stage == "skipped" else f"failed at {group.failure.stage}"
+    yield _line(f"{count} {event}: {group.line}")
     for line in further_lines(group.failure):
         yield f"    {line}"
     if logs is not None:

@@ -137,7 +137,7 @@ def _series(row: Row) -> tuple[str, SeriesKey]:
 def print_rows(rows: Sequence[Row], *, pins: Pins = NO_PINS, changes: Sequence[HistoryChange] = ()) -> None:
     """Print one line for each metric of each subject at each point, or the variants side by side.
 
-    `pins` say which of several sources is searched. A long table on a terminal has only the `essential` rows.
+    `pins` name the searched source and the pinned revisions. A long table on a terminal has only the `essential` rows.
     """
     for line in pins_words(pins):
         output().print(Text(line))
@@ -264,7 +264,7 @@ def print_changes(found: HistoryChanges) -> None:
 
 
 def print_searches(records: Sequence[SearchRecord], shown: int) -> None:
-    """List the stored searches, and say which one is printed next."""
+    """Print the list of stored searches, and which one is printed next."""
     console = output()
     console.print(Text(f"{len(records)} searches; number {shown} follows, --search N shows another:"))
     for number, record in enumerate(records, start=1):
@@ -320,7 +320,7 @@ def _reasons(answer: Mapping[str, Json]) -> Iterator[str]:
 
 
 def _needed(name: str, texts: Collection[Mapping[str, str]]) -> bool:
-    """Whether a column has something to say: it is neither empty nor the same in every line."""
+    """Whether a column is needed: it is neither empty nor equal in every line."""
     if name in ("variant", "benchmark"):
         return len({each[name] for each in texts}) > 1
     if name in ("point", "notes"):

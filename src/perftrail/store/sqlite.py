@@ -142,7 +142,7 @@ def bare_engine(path: str) -> Engine:
 
 
 def file_engine(path: str) -> Engine:
-    """Open a file of tables that nobody changes, for reading; SQLite writes nothing beside it."""
+    """Open an unchanging file of tables, for reading; SQLite writes no other file."""
     return _engine(lambda: connect_to_file(path))
 
 
@@ -198,7 +198,7 @@ def connect_to_read(path: str) -> sqlite3.Connection:
     """Open a file read-only.
 
     In a directory that is not writable, SQLite cannot create the shared index of its journal. Without a journal
-    nobody is writing, and the file can be read as it is.
+    no process is writing, and the file can be read as it is.
     """
     address = f"file:{quote(str(Path(path).absolute()))}?mode=ro"
     try:
@@ -210,7 +210,7 @@ def connect_to_read(path: str) -> sqlite3.Connection:
 
 
 def connect_to_file(path: str) -> sqlite3.Connection:
-    """Open a file that nobody changes read-only: without locks, and without any journal beside it."""
+    """Open an unchanging file read-only, without locks or a journal."""
     return _opened(f"file:{quote(str(Path(path).absolute()))}?mode=ro&immutable=1")
 
 

@@ -113,11 +113,11 @@ def _of_builds(gathered: Gathered, best: SideBySide) -> tuple[str, ...]:
 def _alike(compared: Sequence[SideBySide], about: Sequence[SideBySide], notes: tuple[str, ...]) -> Verdict:
     """Return that no difference is certain, and the minimum detectable change."""
     same = all(each.verdict == "same" for each in about)
-    seen = [each.comparison.minimum_detectable for each in about]
-    known = [each for each in seen if each is not None]
+    minimums = [each.comparison.minimum_detectable for each in about]
+    known = [each for each in minimums if each is not None]
     where = " everywhere" if len(about) > 1 else ""
     bound = f"a difference of {percent(max(known, default=0.0))} would have been detected{where}"
-    if len(known) < len(seen):
+    if len(known) < len(minimums):
         few = [each for each in about if each.comparison.minimum_detectable is None]
         needed = max(each.needed for each in few)
         bound = (
@@ -168,8 +168,8 @@ def answer_certainty(answer: Mapping[str, Json]) -> str:
 
 def answer_smallest(answer: Mapping[str, Json]) -> str:
     """Return the minimum detectable change."""
-    seen = answer.get("minimum_detectable")
-    return percent(seen) if isinstance(seen, float) else "none: nothing could be measured"
+    least = answer.get("minimum_detectable")
+    return percent(least) if isinstance(least, float) else "none: nothing could be measured"
 
 
 def answer_items(of: Mapping[str, Json], name: str) -> list[Json]:
@@ -208,14 +208,14 @@ def _searched(gathered: Gathered) -> Verdict:
     assert gathered.search.answer is not None
     known = gathered.by_id
     found = stored_answers(gathered.search.answer, known)
-    said = escaped(sentence(headline_of(found)), longest=LONGEST_ANSWER)
+    text = escaped(sentence(headline_of(found)), longest=LONGEST_ANSWER)
     answers = sorted(gathered.answers, key=lambda each: not each.get("changes"))
     changes = [change for each in found for change in each.changes]
     cost = stored_cost(gathered.search.answer)
     if not changes:
         evidence = certificate_words(found[0])
         return Verdict(
-            sentence=said,
+            sentence=text,
             tone="unclear" if verdict_word(found) == "unclear" else "plain",
             facts=(
                 Fact(label="Certainty", text=answer_certainty(answers[0])),
@@ -236,7 +236,7 @@ def _searched(gathered: Gathered) -> Verdict:
         Fact(label="Cost", text=cost),
     ]
     return Verdict(
-        sentence=said,
+        sentence=text,
         tone=_tone({each.tone for each in changes}),
         facts=tuple(fact for fact in facts if fact.text),
         notes=(
@@ -301,9 +301,9 @@ def _measured(gathered: Gathered) -> Verdict:
         return Verdict(sentence="Nothing has been measured yet.", tone="unclear", facts=())
     last = found[-1]
     several = len({row.subject.revision for row in found}) > 1
-    said = "No change was detected along the history. The newest: " if several else ""
+    prefix = "No change was detected along the history. The newest: " if several else ""
     return Verdict(
-        sentence=f"{said}{row_metric(last)} is {estimate_words(last.estimate, last.unit)}.",
+        sentence=f"{prefix}{row_metric(last)} is {estimate_words(last.estimate, last.unit)}.",
         tone="plain",
         facts=(
             Fact(label="Measured", text=f"{len(gathered.measured)} of {len(gathered.revisions)} revisions"),
