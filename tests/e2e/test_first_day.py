@@ -134,8 +134,9 @@ def test_results_that_a_benchmark_removes_are_one_error(study: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("metric = \"cost\"", 'threshold = "3%"', 'find.threshold: expected a number, not the text "3%"; write 0.03'),
+        ("metric = \"cost\"", 'threshold = "3"', '"3" is not a fraction; write for example 0.02 or "2%"'),
         ("metric = \"cost\"", "threshold = 3", "find.threshold: 3 is out of range"),
+        ("metric = \"cost\"", 'threshold = "300%"', "300% is out of range; write a number between 0 and 1"),
         ("metric = \"cost\"", "threshold = 2-3", "more after the value; text and ranges need quotes"),
         ("/repository", "/repositry", 'does not exist; did you mean "repository"?'),
         (

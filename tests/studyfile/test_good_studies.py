@@ -145,6 +145,12 @@ def test_invocations_are_a_range_or_a_number(written: str, meant: tuple[int, int
     assert (found.least, found.most) == meant
 
 
+def test_a_fraction_is_a_number_or_a_percentage(tmp_path: Path) -> None:
+    text = f'{SMALL}[measure]\nprecision = "1.5 %"\n[find]\nthreshold = "3%"\nconfidence = 0.95\n'
+    study = read(tmp_path, text)
+    assert (study.measure.precision, study.find.threshold, study.find.confidence) == (0.015, 0.03, 0.95)
+
+
 def test_a_budget_is_a_duration_and_two_numbers(tmp_path: Path) -> None:
     text = f'{SMALL}[find]\nbudget = "30min"\nbudget_invocations = 40\nbudget_builds = 9\n'
     find = read(tmp_path, text).find

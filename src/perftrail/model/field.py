@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Form = Literal["plain", "duration", "size", "invocations", "quiet", "texts"]
-"""Notation of a value: as its type, or as text, for example ``10min``, ``2GiB``, ``5..30``, ``wait 60s``.
+Form = Literal["plain", "duration", "fraction", "size", "invocations", "quiet", "texts"]
+"""Notation of a value: as its type, or as text, for example ``10min``, ``5%``, ``2GiB``, ``5..30``, ``wait 60s``.
 ``texts`` also accepts one text for a list.
 """
 

@@ -54,7 +54,12 @@ class MeasurePolicy:
     ] = field(default_factory=Invocations)
     precision: Annotated[
         float,
-        Key("Half width of a point's interval, relative to its value, that suffices.", above=0, below=1),
+        Key(
+            "Half width of a point's interval, relative to its value, that suffices.",
+            form="fraction",
+            above=0,
+            below=1,
+        ),
     ] = 0.02
     order: Annotated[
         Order,
@@ -82,7 +87,11 @@ class MeasurePolicy:
     ] = field(default_factory=Quiet)
     quiet_threshold: Annotated[
         float,
-        Key("Share of one CPU that other processes may use before the machine counts as busy.", above=0),
+        Key(
+            "Share of one CPU that other processes may use before the machine counts as busy.",
+            form="fraction",
+            above=0,
+        ),
     ] = 0.25
 
 
@@ -112,11 +121,14 @@ class FindPolicy:
         Key(
             "The smallest change worth finding, relative: 0.05 is 5 %. Default: 0.05. If it is set, perftrail compare "
             "uses it too, instead of [measure] precision.",
+            form="fraction",
             above=0,
             below=1,
         ),
     ] = None
-    confidence: Annotated[float, Key("Required probability of the answer.", above=0.5, below=1)] = 0.99
+    confidence: Annotated[
+        float, Key("Required probability of the answer.", form="fraction", above=0.5, below=1)
+    ] = 0.99
     budget_seconds: Annotated[
         float | None,
         Key(

@@ -197,6 +197,9 @@ DURATION = r"^\s*(?:[0-9]+(?:\.[0-9]+)?\s*(?:ms|s|sec|m|min|h|d)\s*)+$"
 SIZE = r"^\s*[0-9]+(?:\.[0-9]+)?\s*(?:B|[kKMGT]B|[KMGT]iB)\s*$"
 """Pattern of a size; also in the JSON Schema."""
 
+FRACTION = r"^\s*[0-9]+(?:\.[0-9]+)?\s*%\s*$"
+"""Pattern of a fraction in percent; also in the JSON Schema."""
+
 _MILLISECONDS = {"ms": 1, "s": 1000, "sec": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 _BYTES_OF: Mapping[str, int] = {
     "B": 1,
@@ -234,6 +237,17 @@ def format_duration(seconds: float) -> str:
         if count:
             parts.append(f"{count}{unit}")
     return "".join(parts) or "0s"
+
+
+def parse_fraction(text: str) -> float:
+    """Parse a percentage as a fraction. Raises `ValueError` with the valid notation.
+
+    >>> parse_fraction("2%"), parse_fraction("0.5 %")
+    (0.02, 0.005)
+    """
+    if len(text) > _LONGEST_NOTATION or re.fullmatch(FRACTION, text) is None:
+        raise ValueError('is not a fraction; write for example 0.02 or "2%"')
+    return float(text.strip().removesuffix("%")) / 100
 
 
 def parse_size(text: str) -> int:

@@ -12,7 +12,7 @@ from perftrail.model.field import LONGEST_NAME, Key
 from perftrail.model.measurement import Quiet
 from perftrail.model.metrics import COUNTED, MEASURED, OWN_METRICS, Metric
 from perftrail.model.study import Invocations
-from perftrail.model.wording import DURATION, SIZE
+from perftrail.model.wording import DURATION, FRACTION, SIZE
 from perftrail.studyfile.structure import Document, FileKey, Hint, keys_of
 
 Schema = dict[str, Any]
@@ -113,6 +113,10 @@ def _size(key: Key) -> list[Schema]:
     ]
 
 
+def _fraction(key: Key) -> list[Schema]:
+    return [{"type": "number", **_bounds(key)}, {"type": "string", "pattern": FRACTION}]
+
+
 def _invocations(_: Key) -> list[Schema]:
     return [
         {"type": "integer", "minimum": 1},
@@ -130,6 +134,7 @@ def _texts(_: Key) -> list[Schema]:
 
 _FORMS = {
     "duration": _duration,
+    "fraction": _fraction,
     "size": _size,
     "invocations": _invocations,
     "quiet": _quiet,
@@ -177,6 +182,7 @@ in `steps`, `relink` and `build`, and in `command` with `shell = true`.
 
 _WRITTEN_FORMS = {
     "duration": 'seconds, or text as `"10min"`, `"1h30min"`, `"500ms"`',
+    "fraction": 'a number, or text as `"2%"`',
     "size": 'bytes, or text as `"512MiB"`, `"2GiB"`, `"1GB"`',
     "invocations": 'a number, or text as `"5..30"`',
     "quiet": '`"flag"`, `"refuse"`, or `"wait 60s"`',

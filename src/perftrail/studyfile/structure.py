@@ -41,7 +41,15 @@ from perftrail.model.metrics import Derived
 from perftrail.model.recipe import Build, Variant
 from perftrail.model.source import MAIN, Source
 from perftrail.model.study import Claim, FindPolicy, Invocations, MeasurePolicy, Sandbox, WatchPolicy
-from perftrail.model.wording import listed, nearest, parse_duration, parse_size, quoted, suggestion
+from perftrail.model.wording import (
+    listed,
+    nearest,
+    parse_duration,
+    parse_fraction,
+    parse_size,
+    quoted,
+    suggestion,
+)
 
 if TYPE_CHECKING:
     from perftrail.studyfile.problems import KeyPath
@@ -167,15 +175,10 @@ def whole(value: object) -> int:
     return value
 
 
-_PERCENT = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*%\s*")
-
-
 def real(value: object) -> float:
     """Read a finite number. Raises `InvalidValue`."""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        share = _PERCENT.fullmatch(value) if isinstance(value, str) else None
-        remedy = f"; write {float(share[1]) / 100:g}" if share else ""
-        raise InvalidValue(f"expected a number, not {described(value)}{remedy}")
+        raise InvalidValue(f"expected a number, not {described(value)}")
     number = float(whole(value)) if isinstance(value, int) else value
     if not math.isfinite(number):
         raise InvalidValue(f"expected a finite number, not {number}")
@@ -245,6 +248,10 @@ def _duration(value: object) -> float:
     return _parsed(parse_duration, value) if isinstance(value, str) else real(value)
 
 
+def _fraction(value: object) -> float:
+    return _parsed(parse_fraction, value) if isinstance(value, str) else real(value)
+
+
 def _size(value: object) -> int:
     return whole(_parsed(parse_size, value) if isinstance(value, str) else value)
 
@@ -302,6 +309,7 @@ QUIET_CHOICES = ("flag", "refuse", "wait 60s")
 
 _FORMS: Mapping[str, Reader] = {
     "duration": _duration,
+    "fraction": _fraction,
     "size": _size,
     "invocations": _invocations,
     "quiet": _quiet,
