@@ -17,10 +17,10 @@ from perftrail.model.subject import Revision
 from perftrail.present.gate import (
     BAR_WIDTH,
     FORMATS,
-    annotations,
     bar_limit,
     certainty,
     effect,
+    github_annotations,
     headline,
     interval_bar,
     levels_words,
@@ -269,7 +269,7 @@ def test_no_answer_is_an_error_in_junit_and_in_the_job(found: Gate, said: list[s
     [error] = [error for suite in suites for error in suite.iter("error")]
     assert all(text in (error.text or "") for text in said)
     assert suites[0].get("errors") == "1"
-    [annotation] = annotations(found, file="perftrail.toml")
+    [annotation] = github_annotations(found, file="perftrail.toml")
     assert "title=no answer::no answer:" in annotation
 
 
@@ -308,7 +308,7 @@ def test_what_does_not_build_is_named() -> None:
     found = gate(failed_sides=(failed_side("head"),))
     assert "- head: build: no such file" in to_markdown(found)
     assert "failed    head: build: no such file" in to_plain(found)
-    assert "title=build is broken::" in next(annotations(found, file="perftrail.toml"))
+    assert "title=build is broken::" in next(github_annotations(found, file="perftrail.toml"))
     [case] = ET.fromstring(to_junit(found)).iter("testcase")
     assert (case.get("classname"), case.get("name")) == ("build", "build")
 
@@ -361,7 +361,7 @@ def test_metrics_are_lines_that_cannot_be_broken() -> None:
 
 
 def test_annotations_are_commands_of_ours_alone() -> None:
-    lines = list(annotations(hostile(), file="a,b:c.toml"))
+    lines = list(github_annotations(hostile(), file="a,b:c.toml"))
     assert len(lines) == 2
     for line in lines:
         assert "\n" not in line
@@ -490,7 +490,7 @@ def test_a_failure_names_the_line_of_the_study_and_the_log(capsys: pytest.Captur
     failed = replace(failed_side("head"), study_line="perftrail.toml:7 (build.steps)")
     found = gate(failed_sides=(failed,))
     print_gate(found)
-    [annotation] = annotations(found, file="perftrail.toml")
+    [annotation] = github_annotations(found, file="perftrail.toml")
     for text in (
         capsys.readouterr().out,
         to_plain(found),

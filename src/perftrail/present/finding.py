@@ -333,8 +333,8 @@ def print_run(report: RunReport, *, repeat: Sequence[str]) -> None:
             console.print(Text(f"    {line}"))
     if len(report.failures) > MOST_NAMED:
         console.print(Text(f"  and {len(report.failures) - MOST_NAMED} more; --json names all"))
-    for skipped in report.skipped_revisions:
-        console.print(Text(f"skipped {skipped_words(skipped)}"))
+    for skipped_revisions in report.skipped_revisions:
+        console.print(Text(f"skipped {skipped_words(skipped_revisions)}"))
     command, purpose = "show", "the results"
     if report.to_correct and not report.measured:
         command, purpose = (

@@ -545,7 +545,7 @@ MOST_ANNOTATIONS = 10
 """Maximum number of annotations of one kind that GitHub shows for a step."""
 
 
-def annotations(gate: Gate, *, file: str) -> Iterator[str]:
+def github_annotations(gate: Gate, *, file: str) -> Iterator[str]:
     """Yield an error for each metric that trips the gate, for each broken side, or for a missing answer.
 
     `file` is the annotated file.

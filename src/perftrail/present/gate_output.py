@@ -108,13 +108,13 @@ class Job:
         """Write the summary of the step, and print an annotation for each failure."""
         if not self.token:
             return
-        from perftrail.present.gate import annotations
+        from perftrail.present.gate import github_annotations
 
         summary = os.environ.get("GITHUB_STEP_SUMMARY")
         if summary:
             whole = text.encode()[:LONGEST_SUMMARY_BYTES].decode(errors="ignore")
             _write(Path(summary), whole + "\n", append=True)
-        for line in annotations(gate, file=_within(gate.file, os.environ.get("GITHUB_WORKSPACE", ""))):
+        for line in github_annotations(gate, file=_within(gate.file, os.environ.get("GITHUB_WORKSPACE", ""))):
             click.echo(line, err=True)
 
 
