@@ -25,9 +25,14 @@ $(BIN)/python:
 	  || { echo "perftrail needs Python 3.11 or newer: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
 	@$(PYTHON) -m venv .venv
 
-# The dependencies, and the build backend: perftrail itself is then built without an isolated environment of newer packages.
-.venv/locked: requirements/dev.txt | $(BIN)/python
-	@echo "installing the locked dependencies into .venv (a minute or two) ..." >&2
+# The build backend is installed first: perftrail is then built without an isolated environment of newer packages.
+.venv/runtime: requirements/build.txt requirements/runtime.txt | $(BIN)/python
+	@echo "installing perftrail's dependencies into .venv (a minute; longer on a busy machine) ..." >&2
+	@$(BIN)/python $(PIP_INSTALL) --require-hashes $(patsubst %,--requirement %,$(filter %.txt,$^))
+	@touch $@
+
+.venv/locked: requirements/dev.txt | .venv/runtime
+	@echo "installing the tools for tests and checks into .venv (a minute or two; longer on a busy machine) ..." >&2
 	@$(BIN)/python $(PIP_INSTALL) --require-hashes --requirement requirements/dev.txt
 	@rm -f .venv/newest; touch $@
 
@@ -35,14 +40,17 @@ $(BIN)/python:
 	@echo "installing the newest dependencies into .venv (a minute or two) ..." >&2
 	@$(BIN)/python $(PIP_INSTALL) --upgrade --requirement requirements/build.in
 	@$(BIN)/python $(PIP_INSTALL) --upgrade --no-build-isolation --editable '.[dev]'
-	@rm -f .venv/locked; touch $@
+	@rm -f .venv/locked .venv/runtime; touch $@
 
-.venv/ready: $(SOURCES) .venv/modules $(if $(LOCKED),.venv/locked,.venv/newest)
+.venv/installed: $(SOURCES) .venv/modules $(if $(LOCKED),.venv/runtime,.venv/newest)
 	@echo "installing perftrail into .venv ..." >&2
 	@$(BIN)/python $(PIP_INSTALL) --no-build-isolation --no-deps --editable .
 	@touch $@
 
-demo: setup ## find the release of a real Python package that changed its speed
+.venv/ready: .venv/installed $(if $(LOCKED),.venv/locked,.venv/newest)
+	@touch $@
+
+demo: .venv/installed ## find the release of a real Python package that changed its speed
 	@$(BIN)/perftrail find studies/quick-start
 	@echo "perftrail is $(BIN)/perftrail; this puts it on the path: . $(BIN)/activate" >&2
 

@@ -28,7 +28,7 @@ class InMemorySource:
         first = self._number(old) if old else 0
         last = self._number(new) if new else len(ids) - 1
         if first > last:
-            raise SourceError(f'range "{range}": is backwards')
+            raise SourceError(f'range "{range}" is backwards')
         return tuple(
             Revision(
                 id=ids[number], summary=f"change {number}", parents=tuple(ids[max(0, number - 1) : number])

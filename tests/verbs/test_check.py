@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from perftrail.model.benchmark import Benchmark
+from perftrail.model.recipe import Build
 from perftrail.present.plan import print_plan
 from perftrail.results.selection import Selection
 from perftrail.verbs.check import study_plan
@@ -18,7 +19,8 @@ def test_a_program_that_no_revision_builds_is_a_warning(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     study = a_study(
-        benchmarks={"fixed": Benchmark(command="./tool {cpus}"), "work": Benchmark(command="{build}/work")}
+        build=Build(steps=("make",)),
+        benchmarks={"fixed": Benchmark(command="./tool {cpus}"), "work": Benchmark(command="{build}/work")},
     )
     session = a_session(study, tmp_path, source=FakeSource(3), starter=FakeStarter(seconds=lambda _: 0.1))
     plan = study_plan(session, Selection())
@@ -29,3 +31,28 @@ def test_a_program_that_no_revision_builds_is_a_warning(
     assert plan.as_json()["warnings"] == list(plan.warnings)
     print_plan(study, plan, repeat=())
     assert f"\nwarning      {plan.warnings[0]}\n" in capsys.readouterr().out
+
+
+def test_a_program_that_nothing_builds_or_finds_is_a_warning(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study = a_study(
+        build=Build(),
+        benchmarks={
+            "typed": Benchmark(command="wordfrq {build}/text"),
+            "unbuilt": Benchmark(command="{build}/wordfreq {cpus}"),
+            "script": Benchmark(command="{build}/bench.sh {cpus}"),
+            "shell": Benchmark(command="wordfrq | sort {build}/text", shell=True),
+            "found": Benchmark(command="sort {build}/text"),
+        },
+    )
+    session = a_session(study, tmp_path, source=FakeSource(3), starter=FakeStarter(seconds=lambda _: 0.1))
+    plan = study_plan(session, Selection())
+    assert plan.warnings == (
+        f'{study.file}:1: benchmark.typed.command: PATH has no program "wordfrq"; write {{build}}/wordfrq for a '
+        "program of the revision",
+        f"{study.file}:1: benchmark.unbuilt.command: {{build}}/wordfreq must be a file of the history, because the "
+        'study has no build; to build it, add [build] with steps = ["make"] or similar, and outputs',
+    )
+    print_plan(study, plan, repeat=())
+    assert "\nnot checked  outputs, programs and patterns, which need a build\n" in capsys.readouterr().out

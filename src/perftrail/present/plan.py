@@ -63,6 +63,7 @@ def print_plan(study: Study, plan: StudyPlan, *, repeat: Sequence[str]) -> None:
     if attempted:
         _next(study, repeat)
     else:
+        _row("not checked", "outputs, programs and patterns, which need a build")
         _print_next(f"check --try {TRIED_FIRST}", repeat)
 
 

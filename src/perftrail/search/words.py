@@ -159,14 +159,14 @@ def suspicion(suspected: Suspicion, label: Label) -> str:
     ...     positions=(7,), confidence=0.9, evidence=14.2, needed=200.0, blocks_left=90, possible=0.06
     ... )
     >>> suspicion(doubt, "r{}".format)
-    'likely r7, 90 % sure, not certified: evidence 14 of the 200 needed, about 90 more blocks, change at most 6 %'
+    'likely r7, 90 % sure, not certified: evidence 14 of the 200 needed, about 90 more blocks, each multiplies it, change at most 6 %'
     """
     reached = min(suspected.evidence, suspected.needed)
     parts = [f"evidence {reached:.{0 if reached >= 10 else 1}f} of the {suspected.needed:.0f} needed"]
     if suspected.evidence >= suspected.needed:
         parts.append("another change is not excluded yet")
     elif suspected.blocks_left is not None:
-        parts.append(f"about {counted(suspected.blocks_left, 'more block')}")
+        parts.append(f"about {counted(suspected.blocks_left, 'more block')}, each multiplies it")
     if suspected.possible < 1:
         parts.append(f"change at most {_percent(suspected.possible)}")
     where, sure = _where(suspected.positions, label), _sure(suspected.confidence)

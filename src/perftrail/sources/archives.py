@@ -212,7 +212,7 @@ class ArchiveSource:
         first = self._position(ends.old) if ends.old else 0
         last = self._position(ends.new) if ends.new else len(self._versions) - 1
         if first > last:
-            raise SourceError(f'range "{text}": is backwards; write "{ends.new}..{ends.old}"')
+            raise SourceError(f'range "{text}" is backwards; write "{ends.new}..{ends.old}"')
         return first, last
 
     def _position(self, version: str) -> int:

@@ -243,7 +243,7 @@ def _first_revision(history: Lineage, ends: Ends, *, old: str, new: str) -> str:
     if new in ancestors:
         # The remedy is complete: two full ids are longer than a quoted text.
         right = f"{escaped(upto, longest=None)}..{escaped(ends.old, longest=None)}"
-        raise SourceError(f'{where}: is backwards; write "{right}"')
+        raise SourceError(f'{where} is backwards; write "{right}"')
     if not ancestors:
         raise SourceError(f"{where}: its ends have no history in common; choose both on one branch")
     return ancestors[0]

@@ -7,6 +7,7 @@ a few revisions, and groups their failures.
 from __future__ import annotations
 
 import math
+import shutil
 import statistics
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, TypedDict
 
 from perftrail.builds.artefact import output_files
 from perftrail.builds.relinking import missing_linker
+from perftrail.builds.steps import search_path
 from perftrail.errors import UsageError
 from perftrail.measure.events import HistoryRead, Skipped
 from perftrail.measure.failure_groups import FailureGroupJson, group_failures, remedies, study_line
@@ -21,6 +23,7 @@ from perftrail.measure.invocation_runner import RunnableOutcomes
 from perftrail.measure.sources import SkippedRevisionJson, skips_json
 from perftrail.model.build import Built, Failure
 from perftrail.model.measurement import FailedInvocation, Quiet, Runnable
+from perftrail.model.placeholders import names
 from perftrail.model.plan import cells, same_everywhere, subjects
 from perftrail.model.source import NO_PINS, PinsJson
 from perftrail.model.subject import Subject
@@ -295,6 +298,8 @@ def _warnings(study: Study) -> Iterator[Mistake]:
         every = [same_everywhere(study, name, variant) for variant in study.variants]
         if all(every):
             yield mistake(study.file, ("benchmark", name, "command"), every[0])
+        if doubt := _program_doubt(study, name):
+            yield mistake(study.file, ("benchmark", name, "command"), doubt)
         for metric, measured in study.benchmarks[name].metrics.items():
             if likely := likely_unit(measured.unit):
                 yield mistake(
@@ -302,6 +307,29 @@ def _warnings(study: Study) -> Iterator[Mistake]:
                     ("benchmark", name, "metrics", metric, "unit"),
                     f"{quoted(measured.unit)} is not a standard unit; did you mean {quoted(likely)}?",
                 )
+
+
+def _program_doubt(study: Study, name: str) -> str:
+    """Return why a benchmark's program is probably missing; empty if nothing is known against it."""
+    benchmark = study.benchmarks[name]
+    words = benchmark.command.split(maxsplit=1)
+    program = words[0] if words else ""
+    in_build, _, in_tree = program.partition("{build}/")
+    if not in_build and in_tree and not names(in_tree):
+        variants = study.variants.values()
+        built = study.build.steps or study.build.when or any(each.build.steps for each in variants)
+        return (
+            "" if built or Path(in_tree).suffix else f"{program} must be a file of the history, {_NO_STEPS}"
+        )
+    plain = not benchmark.shell and "/" not in program and not names(program)
+    if not plain or "PATH" in benchmark.env or shutil.which(program, path=search_path()) is not None:
+        return ""
+    return f"PATH has no program {quoted(program)}; write {{build}}/{program} for a program of the revision"
+
+
+_NO_STEPS = (
+    'because the study has no build; to build it, add [build] with steps = ["make"] or similar, and outputs'
+)
 
 
 def _left(study: Study, outcomes_by_cell: Mapping[Cell, RunnableOutcomes]) -> Left:

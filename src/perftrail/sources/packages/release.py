@@ -48,7 +48,7 @@ class ReleaseSource:
         ends = parse_range(text) if text else EVERYTHING
         old, new = self._end(ends.old), self._end(ends.new)
         if old is not None and new is not None and new < old:
-            raise SourceError(f'range "{text}": is backwards; write "{ends.new}..{ends.old}"')
+            raise SourceError(f'range "{text}" is backwards; write "{ends.new}..{ends.old}"')
         releases = self._wanted()
         indices = [number for number, each in enumerate(releases) if _between(each.version, old=old, new=new)]
         if not indices:
