@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from perftrail.model.wording import quoted
 from tests.starting import start
 from tests.studyfile.studies import complaints, read
 
@@ -80,7 +81,7 @@ def test_a_standard_input_in_the_home_directory_is_found(
     found = read(tmp_path, study('command = "true"', 'stdin = "~/input.txt"'))
     assert found.benchmarks["it"].stdin == str(tmp_path / "input.txt")
     assert complaints(tmp_path, study('command = "true"', 'stdin = "~/output.txt"')) == [
-        f'perftrail.toml:11: benchmark.it.stdin: no such file: "{tmp_path}/output.txt"; {REMEDY}'.replace(
+        f"perftrail.toml:11: benchmark.it.stdin: no such file: {quoted(f'{tmp_path}/output.txt')}; {REMEDY}".replace(
             f"{tmp_path}/", ""
         )
     ]

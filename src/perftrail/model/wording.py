@@ -84,8 +84,8 @@ def levels(before: float, after: float, unit: str, *, shown: Callable[[float], s
 
     >>> levels(0.62, 0.804, "", shown=lambda ratio: f"{ratio:.2f}")
     ('0.620', '0.804')
-    >>> levels(0.0350, 0.0353, "s", shown=lambda ratio: f"{ratio - 1.0:+.1%}")
-    ('35.00 ms', '35.30 ms')
+    >>> levels(0.0350, 0.03534, "s", shown=lambda ratio: f"{ratio - 1.0:+.1%}")
+    ('35.00 ms', '35.34 ms')
     """
     scales = [scale(value, unit) for value in (before, after)]
     sized = [value / divisor for value, (divisor, _) in zip((before, after), scales, strict=True)]

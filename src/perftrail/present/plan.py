@@ -144,10 +144,9 @@ def _next(study: Study, repeat: Sequence[str]) -> None:
 
 
 def _print_next(command: str, repeat: Sequence[str], *, first: str = "") -> None:
-    where = after(repeat)
     verb, *options = command.split(" ", 1)
-    text = f"Next: {first}perftrail {' '.join([verb + escaped(where, longest=LONGEST_LINE), *options])}"
-    click.echo(click.style(text, dim=True))
+    first, where = (escaped(text, longest=LONGEST_LINE) for text in (first, after(repeat)))
+    click.echo(click.style(f"Next: {first}perftrail {' '.join([verb + where, *options])}", dim=True))
 
 
 def _variant(name: str, variant: Variant) -> str:

@@ -158,8 +158,11 @@ def suspicion(suspected: Suspicion, label: Label) -> str:
     >>> doubt = Suspicion(
     ...     positions=(7,), confidence=0.9, evidence=14.2, needed=200.0, blocks_left=90, possible=0.06
     ... )
-    >>> suspicion(doubt, "r{}".format)
-    'likely r7, 90 % sure, not certified: evidence 14 of the 200 needed, about 90 more blocks, each multiplies it, change at most 6 %'
+    >>> claim, _, reasons = suspicion(doubt, "r{}".format).partition(": ")
+    >>> claim
+    'likely r7, 90 % sure, not certified'
+    >>> reasons
+    'evidence 14 of the 200 needed, about 90 more blocks, each multiplies it, change at most 6 %'
     """
     reached = min(suspected.evidence, suspected.needed)
     parts = [f"evidence {reached:.{0 if reached >= 10 else 1}f} of the {suspected.needed:.0f} needed"]
