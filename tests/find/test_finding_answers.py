@@ -224,5 +224,5 @@ def test_a_suspected_change_is_worded_from_the_stored_answer() -> None:
     }
     (answer,) = stored_answers({"verdict": "unclear", "metric": "wall", "suspected": [suspected]}, {})
     assert answer.doubts == (
-        "likely r7, 90 % sure, not certified: evidence 14 of the 200 needed, about 90 more blocks, each multiplies it",
+        "likely r7, not certified: evidence 14 of the 200 needed, about 90 more blocks, each multiplies it",
     )

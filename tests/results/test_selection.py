@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from perftrail.model.benchmark import Point
+from perftrail.errors import UsageError
+from perftrail.model.benchmark import Benchmark, Point
 from perftrail.model.plan import Cell
 from perftrail.model.subject import Revision, Subject
-from perftrail.results.selection import Selection
+from perftrail.results.selection import Selection, select
+from tests.measure.fake_session import a_study
 
 
 def cell(benchmark: str, threads: int) -> Cell:
@@ -28,3 +30,19 @@ def cell(benchmark: str, threads: int) -> Cell:
 def test_of_each_name_one_pattern_must_match(rules: tuple[tuple[str, str], ...], wanted: set[str]) -> None:
     cells = {f"{name} {threads}": cell(name, threads) for name in ("list", "dict") for threads in (1, 2)}
     assert {name for name, each in cells.items() if Selection(rules=rules).includes(each)} == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("benchmark=lits", '--only benchmark=lits: no benchmark "lits"; did you mean "list"?'),
+        ("threads=3,5", '--only threads=3,5: no threads "3,5"; choose 1 or 2'),
+        ("variant=plane", '--only variant=plane: no variant "plane"; did you mean "plain"?'),
+    ],
+)
+def test_a_pattern_that_matches_nothing_is_refused(text: str, message: str) -> None:
+    study = a_study(benchmarks={"list": Benchmark(command="{build}/list", parameters={"threads": (1, 2)})})
+    with pytest.raises(UsageError) as refused:
+        select(study, (text,))
+    assert str(refused.value) == message
+    assert select(study, ("threads=2,3", "benchmark=l*")).rules == (("threads", "2,3"), ("benchmark", "l*"))

@@ -34,10 +34,20 @@ class Selection:
 
 
 def select(study: Study, texts: Sequence[str]) -> Selection:
-    """Parse ``NAME=PATTERN`` or ``NAME=PATTERN,PATTERN`` rules. Raises `UsageError` for a name the study lacks."""
-    names = {"revision", "variant", "benchmark"}
+    """Parse ``NAME=PATTERN`` or ``NAME=PATTERN,PATTERN`` rules.
+
+    Raises `UsageError` for a name that the study lacks, and for a pattern of a variant, a benchmark or a parameter that
+    matches nothing.
+    """
+    values: dict[str, dict[str, None]] = {
+        "revision": {},
+        "variant": dict.fromkeys(study.variants),
+        "benchmark": dict.fromkeys(study.benchmarks),
+    }
     for benchmark in study.benchmarks.values():
-        names.update(benchmark.parameters)
+        for parameter, own in benchmark.parameters.items():
+            values.setdefault(parameter, {}).update(dict.fromkeys(map(str, own)))
+    names = values.keys()
     rules = []
     for text in texts:
         name, equals, pattern = text.partition("=")
@@ -46,8 +56,16 @@ def select(study: Study, texts: Sequence[str]) -> Selection:
             hint = f"; did you mean {near[0]}=…?" if near else f"; choose from {', '.join(sorted(names))}"
             mistake = f"no parameter {quoted(name)}" if equals else "write NAME=PATTERN"
             raise UsageError(f"--only {text}: {mistake}{hint}")
+        if name != "revision":
+            _check_pattern(text, name, pattern, tuple(values[name]))
         rules.append((name, pattern))
     return Selection(rules=tuple(rules))
+
+
+def _check_pattern(text: str, name: str, pattern: str, values: Sequence[str]) -> None:
+    """Raise `UsageError` if neither the whole pattern nor one of several matches any value."""
+    if not any(fnmatchcase(value, each) for value in values for each in (pattern, *pattern.split(","))):
+        raise UsageError(f"--only {text}: no {name} {quoted(pattern)}{suggestion(pattern, values)}")
 
 
 def _matches(cell: Cell, name: str, pattern: str) -> bool:

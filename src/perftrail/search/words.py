@@ -154,13 +154,15 @@ def reservations(summary: Summary, factor: float = 1.0, *, linked: bool = True) 
 def suspicion(suspected: Suspicion, label: Label) -> str:
     """Return which change is likely and not certified, and what it needs.
 
+    The words have no probability: without a certificate, it depends on the noise being as the model assumes.
+
     >>> from perftrail.search.answer import Suspicion
     >>> doubt = Suspicion(
     ...     positions=(7,), confidence=0.9, evidence=14.2, needed=200.0, blocks_left=90, possible=0.06
     ... )
     >>> claim, _, reasons = suspicion(doubt, "r{}".format).partition(": ")
     >>> claim
-    'likely r7, 90 % sure, not certified'
+    'likely r7, not certified'
     >>> reasons
     'evidence 14 of the 200 needed, about 90 more blocks, each multiplies it, change at most 6 %'
     """
@@ -172,8 +174,7 @@ def suspicion(suspected: Suspicion, label: Label) -> str:
         parts.append(f"about {counted(suspected.blocks_left, 'more block')}, each multiplies it")
     if suspected.possible < 1:
         parts.append(f"change at most {_percent(suspected.possible)}")
-    where, sure = _where(suspected.positions, label), _sure(suspected.confidence)
-    return f"likely {where}, {sure}, not certified: {', '.join(parts)}"
+    return f"likely {_where(suspected.positions, label)}, not certified: {', '.join(parts)}"
 
 
 def belief_words(
