@@ -126,7 +126,7 @@ def test_the_culprit_is_found_beyond_repaired_and_skipped_revisions(
     made = commits[1]
     add_repairs(study, made)
     tried = json.loads(perftrail("check", study, "--try", "7", "--json").stdout)
-    assert (tried["started"], tried["failures"]) == (7, [])
+    assert (tried["usable"], tried["failures"]) == (7, [])
     assert [each["revision"] for each in tried["plan"]["skipped_revisions"]] == made[11:13]
     answer = found(study)
     assert (answer["verdict"], revisions(answer)) == ("found", [[made[CULPRIT]]])

@@ -107,7 +107,7 @@ def test_each_failed_revision_has_its_log_and_the_line_of_its_recipe(tmp_path: P
         for number in range(9)
     ]
     study = write(tmp_path / "study", repository)
-    where = f"{study.name}:{line_with(study, 'steps = ')} (build.steps)"
+    where = f"{study}:{line_with(study, 'steps = ')} (build.steps)"
     told = perftrail("find", study).stdout
     _, _, list_ = told.partition("\nUnusable revisions:\n")
     lines = list_.splitlines()

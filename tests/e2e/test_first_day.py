@@ -137,7 +137,7 @@ def test_results_that_a_benchmark_removes_are_one_error(study: Path) -> None:
         ("metric = \"cost\"", 'threshold = "3"', '"3" is not a fraction; write for example 0.02 or "2%"'),
         ("metric = \"cost\"", "threshold = 3", "find.threshold: 3 is out of range"),
         ("metric = \"cost\"", 'threshold = "300%"', "300% is out of range; write a number between 0 and 1"),
-        ("metric = \"cost\"", "threshold = 2-3", "more after the value; text and ranges need quotes"),
+        ("metric = \"cost\"", "threshold = 2-3", 'text needs quotes; write threshold = "2-3"'),
         ("/repository", "/repositry", 'does not exist; did you mean "repository"?'),
         (
             "{build}/program",

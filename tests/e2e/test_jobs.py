@@ -120,7 +120,7 @@ def test_only_commands_that_build_accept_jobs(tmp_path: Path) -> None:
     assert "--jobs" in perftrail("check", study_directory, "--jobs", "2", expect=2).stderr
     assert perftrail("run", study_directory, "--jobs", "0", expect=2).stderr
     tried = json.loads(perftrail("check", study_directory, "--try", "1", "--jobs", "2", "--json").stdout)
-    assert tried["started"] == 1
+    assert tried["usable"] == 1
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])

@@ -153,7 +153,7 @@ def test_check_try_reports_a_failed_relink_with_its_log(tmp_path: Path) -> None:
     study = a_study(tmp_path, {**OF_THE_BUILD, "build": 'relink = ["cc -o program no-{layout}.o"]'})
     report = json.loads(perftrail("check", "--try", "1", "--json", study).stdout)
     (failure,) = report["failures"]
-    assert (report["built"], report["started"], report["relinked"]) == (1, 1, 0)
+    assert (report["built"], report["usable"], report["relinked"]) == (1, 1, 0)
     assert failure["stage"] == "relink"
     assert "no-1.o" in Path(failure["log"]).read_text()
 
