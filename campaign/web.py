@@ -602,7 +602,10 @@ def _is_open_at_server(connection: socket.socket) -> bool:
 
     A client that does not read cannot see the end of its connection: the kernel still has data for it.
     """
-    client, server = connection.getsockname()[1], connection.getpeername()[1]
+    try:
+        client, server = connection.getsockname()[1], connection.getpeername()[1]
+    except OSError:  # the server has reset it
+        return False
     for line in Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()[1:]:
         words = line.split()
         ports = (int(words[1].rpartition(":")[2], 16), int(words[2].rpartition(":")[2], 16))

@@ -207,7 +207,7 @@ def test_an_edit_that_shows_is_not_taken(
 
 
 def test_a_directory_of_somebody_else_is_never_emptied(tmp_path: Path, clone: Path) -> None:
-    with pytest.raises(click.ClickException, match="holds something else"):
+    with pytest.raises(click.ClickException, match="contains something else"):
         History(TINY, clone, clone, seed=1)
     assert (clone / "tiny.c").exists()
 

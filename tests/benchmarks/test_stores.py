@@ -45,7 +45,7 @@ def test_both_databases_are_filled_served_reported_and_compared(tmp_path: Path, 
     assert store["samples"] == 1600
     assert store["database"].startswith("SQLite 3.")
     assert web["database"].startswith("PostgreSQL 1")
-    assert [*web["pages"]] == ["one at a time", "4 at once", "while the store is written and read anew"]
+    assert [*web["pages"]] == ["one at a time", "4 at once", "while the store is written and read again"]
     for times in web["pages"].values():
         assert all(0 < each["median_ms"] <= each["p95_ms"] <= each["worst_ms"] for each in times.values())
     assert report["report"]["peak_memory_bytes"] > 10_000_000
