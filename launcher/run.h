@@ -6,7 +6,7 @@
 #include "counters.h"
 #include "events.h"
 #include "job.h"
-#include "sampling.h"
+#include "tree_sampling.h"
 #include "spawn.h"
 
 #include <stdbool.h>

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from benchmarks.markdown import table as as_table
+from benchmarks.search.cases_with_goals import PLAIN
 from benchmarks.search.histories import draw
-from benchmarks.search.rows import PLAIN
 from benchmarks.search.simulator import Machine
 from benchmarks.search.strategies.running import perform, question
 from perftrail.search import Measure, Search

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import perftrail.search
 from benchmarks.search import page
 from benchmarks.search.bound import fewest_runs, most_isolated
-from benchmarks.search.rows import ROWS, chosen
+from benchmarks.search.cases_with_goals import ROWS, chosen
 from benchmarks.search.strategies import PEERS
 from benchmarks.search.summary import Summary
 from benchmarks.search.trials import run_trials
@@ -27,7 +27,7 @@ from benchmarks.search.trials import run_trials
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from benchmarks.search.rows import Cell, Row
+    from benchmarks.search.cases_with_goals import Cell, Row
 
 HERE = Path(__file__).parent
 SEARCH = Path(perftrail.search.__file__).parent

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from benchmarks.search.rows import Row
+    from benchmarks.search.cases_with_goals import Row
     from benchmarks.search.summary import Summary
 
 PAGE = Path(__file__).parents[1] / "results" / "searching.md"

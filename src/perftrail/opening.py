@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from perftrail.cluster.fleet import Fleet
     from perftrail.errors import PerftrailError
     from perftrail.measure.invocation import Invoker
-    from perftrail.measure.noise import Noise
+    from perftrail.measure.noise_policy import Noise
     from perftrail.measure.sources import Sources
     from perftrail.measure.subjects import Tools
     from perftrail.model.build import ManualBuild

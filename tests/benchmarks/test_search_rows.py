@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.search import campaign, goals, page
+from benchmarks.search.cases_with_goals import ROWS, chosen
 from benchmarks.search.outcome import Outcome
-from benchmarks.search.rows import ROWS, chosen
 from benchmarks.search.strategies import STRATEGIES
 from benchmarks.search.summary import Summary, summarise
 

@@ -12,8 +12,8 @@ from rich.console import Console
 from perftrail.model.benchmark import Point
 from perftrail.model.source import NO_PINS, Pins
 from perftrail.model.subject import Revision, Subject
+from perftrail.present.output_settings import settings
 from perftrail.present.tables import fits, print_rows, side_by_side
-from perftrail.present.terminal import settings
 from perftrail.results.changes import history_changes
 from perftrail.results.rows import Row
 

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from perftrail.cli.help import EXAMPLES, PAGES
 from perftrail.cli.main import COMMANDS, cli
 from perftrail.present.console import Watcher, errors, output
-from perftrail.present.terminal import Settings, settings
+from perftrail.present.output_settings import Settings, settings
 
 DOCS = Path(__file__).parents[2] / "docs"
 

@@ -19,7 +19,7 @@ from perftrail.model.benchmark import Benchmark
 from perftrail.model.metrics import Derived, Metric
 from perftrail.model.process import Exited
 from perftrail.model.target import Goal, resolve, resolve_goal
-from perftrail.present.finding import noise_words
+from perftrail.present.answer_details import noise_words
 from perftrail.search.question import Budget
 from perftrail.store.memory import MemoryStore
 from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter, number_of

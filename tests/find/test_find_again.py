@@ -14,8 +14,8 @@ from perftrail.model.process import Exited
 from perftrail.model.study import Invocations, MeasurePolicy
 from perftrail.model.target import resolve_goal
 from perftrail.model.wording import duration
-from perftrail.present.finding import more_budget
-from perftrail.present.sentence import cost_words
+from perftrail.present.answer_details import more_budget
+from perftrail.present.answer_sentence import cost_words
 from perftrail.results.selection import Selection
 from perftrail.search.question import Budget
 from perftrail.store.memory import MemoryStore

@@ -23,7 +23,7 @@ from perftrail.model.process import Exited
 from perftrail.model.study import Prior
 from perftrail.model.subject import Branch, Merge, Revision
 from perftrail.model.target import Goal, TargetError, Working, every_target, resolve, resolve_goal
-from perftrail.present.finding import (
+from perftrail.present.answer_details import (
     broken_ranges,
     headline,
     inside_words,
@@ -33,7 +33,7 @@ from perftrail.present.finding import (
     unchanged,
     unusable_words,
 )
-from perftrail.present.sentence import change_found, headline_of, levels_of, stored_answers
+from perftrail.present.answer_sentence import change_found, headline_of, levels_of, stored_answers
 from perftrail.search.question import Budget
 from perftrail.store.memory import MemoryStore
 from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter, number_of

@@ -18,8 +18,8 @@ from perftrail.model.metrics import Derived
 from perftrail.model.process import Command, Exited, NotStarted, Ran
 from perftrail.model.recipe import Build
 from perftrail.model.subject import Branch, Merge
-from perftrail.present.finding import inside_words
-from perftrail.present.sentence import (
+from perftrail.present.answer_details import inside_words
+from perftrail.present.answer_sentence import (
     also_words,
     answer_found,
     certificate_words,

@@ -18,7 +18,7 @@ from perftrail.model.store_records import StepRecord
 from perftrail.model.study import Study
 from perftrail.model.subject import Branch, Merge
 from perftrail.model.target import Goal, resolve, resolve_goal
-from perftrail.present.finding import reboot_words
+from perftrail.present.answer_details import reboot_words
 from perftrail.search.question import Budget
 from perftrail.store.memory import MemoryStore
 from tests.fakes.subject_builder import FakeSource, FakeStarter, number_of

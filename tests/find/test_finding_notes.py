@@ -13,7 +13,7 @@ from perftrail.find.priors import NOTED_WEIGHT, RevisionPriors, performance_word
 from perftrail.model.study import Prior
 from perftrail.model.subject import Revision
 from perftrail.model.target import resolve
-from perftrail.present.finding import note_words
+from perftrail.present.answer_details import note_words
 from perftrail.search.question import Budget
 from tests.fakes.subject_builder import FakeSource, FakeStarter, number_of
 from tests.measure.fake_session import a_session, a_study, drain

@@ -12,7 +12,7 @@ from perftrail.find.find import Find
 from perftrail.measure.events import Stepped
 from perftrail.model.study import Invocations, MeasurePolicy
 from perftrail.model.target import resolve_goal
-from perftrail.present.speech import step_words
+from perftrail.present.shared_sentences import step_words
 from perftrail.present.tables import print_search
 from perftrail.search.question import Budget
 from perftrail.store.memory import MemoryStore

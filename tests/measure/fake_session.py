@@ -10,7 +10,7 @@ from perftrail.local_engine import LocalEngine
 from perftrail.measure.events import Event
 from perftrail.measure.invocation import Invoker
 from perftrail.measure.invocation_runner import InvocationRunner
-from perftrail.measure.noise import NoiseObserver
+from perftrail.measure.noise_policy import NoiseObserver
 from perftrail.measure.session import Session
 from perftrail.measure.subjects import SubjectBuilder
 from perftrail.model.benchmark import Benchmark

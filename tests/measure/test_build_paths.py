@@ -11,7 +11,7 @@ import pytest
 
 from perftrail.errors import UsageError
 from perftrail.measure.invocation import BuildPaths, Invoker, invocation_seed
-from perftrail.measure.noise import NoiseObserver
+from perftrail.measure.noise_policy import NoiseObserver
 from perftrail.model.build import Built, Prepared
 from perftrail.model.measurement import PADDING, Draw, FailedInvocation, Measurement, circumstances
 from perftrail.model.process import Command, Exited, Ran

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from perftrail.measure.noise import ObservedRun
+from perftrail.measure.noise_policy import ObservedRun
 from perftrail.measure.trial import (
     CommandFailed,
     CommandLine,

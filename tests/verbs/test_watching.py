@@ -20,7 +20,7 @@ from perftrail.model.process import Exited
 from perftrail.model.source import Source
 from perftrail.model.study import FindPolicy, Invocations, MeasurePolicy, Receivers, Study
 from perftrail.model.target import Target
-from perftrail.present.sentence import change_words
+from perftrail.present.answer_sentence import change_words
 from perftrail.search.answer import Verdict as Found
 from perftrail.stats.changepoints import change_points
 from perftrail.stats.comparison import Comparison, Verdict

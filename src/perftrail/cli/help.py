@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perftrail.present.terminal import settings
+from perftrail.present.output_settings import settings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

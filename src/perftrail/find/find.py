@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from perftrail.errors import NoAnswer, StudyError
 from perftrail.find.answer import FindAnswer, FindTable, UnusableRevision
 from perftrail.find.failing import RevisionTester, find_broken_ranges
-from perftrail.find.inside import InsideMerges
+from perftrail.find.inside_merge import InsideMerges
 from perftrail.find.journal import Journal, Ledger, other_machines
 from perftrail.find.loop import BUILD_STAGES, Loop, decisive_subjects, included_positions, prior_from_samples
 from perftrail.find.other_metrics import also_changed

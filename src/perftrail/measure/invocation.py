@@ -24,7 +24,7 @@ from perftrail.errors import NoAnswer, UsageError
 from perftrail.file_tree import empty_directory
 from perftrail.formats.printed import read_metrics
 from perftrail.measure.events import now
-from perftrail.measure.noise import NoiseObserver
+from perftrail.measure.noise_policy import NoiseObserver
 from perftrail.model.build import Failure
 from perftrail.model.measurement import PADDING, FailedInvocation, Measurement, circumstances, seed_of
 from perftrail.model.metrics import COUNTED
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from contextlib import AbstractContextManager
 
-    from perftrail.measure.noise import Noise
+    from perftrail.measure.noise_policy import Noise
     from perftrail.measure.sandboxes import Sandboxes
     from perftrail.measure.subjects import PlannedInvocation, Ready
     from perftrail.model.benchmark import Benchmark

@@ -10,10 +10,10 @@ from rich.text import Text
 
 from perftrail.model.program import layout_words, layouts_explain
 from perftrail.model.wording import change, counted, escaped, number, percent, quantity
+from perftrail.present.answer_sentence import revision_name
 from perftrail.present.console import output, plain_table
 from perftrail.present.failures import failure_words
-from perftrail.present.sentence import revision_name
-from perftrail.present.speech import capitalised, change_words, interval_words, pairs_by_metric
+from perftrail.present.shared_sentences import capitalised, change_words, interval_words, pairs_by_metric
 from perftrail.stats.retained_gain import Share
 from perftrail.verbs.backport.result import Role
 

@@ -32,8 +32,8 @@ from perftrail.model.build import Failure
 from perftrail.model.measurement import NEW_METRIC, FailedInvocation
 from perftrail.model.wording import counted, duration, escaped, listed, number
 from perftrail.present.failures import excerpt_line, failure_words, skipped_words
-from perftrail.present.speech import step_words
-from perftrail.present.terminal import settings
+from perftrail.present.output_settings import settings
+from perftrail.present.shared_sentences import step_words
 from perftrail.present.validity import outdated_words
 from perftrail.store import Holder, ServerBack, ServerUnreachable
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from perftrail.errors import MachineLeft
     from perftrail.measure.events import Event
-    from perftrail.measure.noise import Noise
+    from perftrail.measure.noise_policy import Noise
     from perftrail.model.build import Built
     from perftrail.model.subject import Subject
 

@@ -10,10 +10,10 @@ from rich.table import Table
 from rich.text import Text
 
 from perftrail.model.wording import change, counted, escaped, percent, quantity
+from perftrail.present.answer_sentence import revision_name
 from perftrail.present.console import output
 from perftrail.present.failures import failure_words
-from perftrail.present.sentence import revision_name
-from perftrail.present.speech import change_words
+from perftrail.present.shared_sentences import change_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from perftrail.model.wording import escaped
-from perftrail.present.speech import first_line
+from perftrail.present.shared_sentences import first_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -20,7 +20,7 @@ from perftrail.model.program import layout_words, layouts_explain
 from perftrail.model.recipe import PLAIN
 from perftrail.model.wording import change, counted, decimals, escaped, levels, percent, quantity
 from perftrail.present.html_page import fenced, inert
-from perftrail.present.speech import capitalised, interval_words, pairs_by_metric
+from perftrail.present.shared_sentences import capitalised, interval_words, pairs_by_metric
 from perftrail.stats.comparison import Verdict
 
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ from perftrail.present.gate import (
     revision,
 )
 from perftrail.present.html_page import PNG_SCALE, svg
-from perftrail.present.speech import capitalised
+from perftrail.present.shared_sentences import capitalised
 from perftrail.stats.comparison import Verdict
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import click
 
 from perftrail.model.wording import counted, duration, escaped, quantity
 from perftrail.present.failures import remedy_lines, skipped_words, trouble_lines
-from perftrail.present.speech import after
+from perftrail.present.shared_sentences import after
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from perftrail.model.wording import escaped, listed, number, percent
+from perftrail.present.answer_sentence import revision_name
 from perftrail.present.console import output
-from perftrail.present.sentence import revision_name
-from perftrail.present.speech import interval_words
+from perftrail.present.shared_sentences import interval_words
 from perftrail.stats.contention import Cause, Outcome
 from perftrail.stats.scaling import Law
 

@@ -14,13 +14,13 @@ from perftrail.model.metrics import MEASURED
 from perftrail.model.source import NO_PINS, stored_pins
 from perftrail.model.subject import Revision
 from perftrail.model.wording import change, escaped
+from perftrail.present.answer_details import LONGEST_LINE, pins_words
+from perftrail.present.answer_sentence import headline_of, revision_name, stored_answers
 from perftrail.present.console import output, plain_table
-from perftrail.present.finding import LONGEST_LINE, pins_words
 from perftrail.present.html_page import inert
 from perftrail.present.report.answer import claim_words, counted_words, found_words
 from perftrail.present.report.words import correlation_words, row_value, size_words
-from perftrail.present.sentence import headline_of, revision_name, stored_answers
-from perftrail.present.speech import effect_words, interval_words, sentence, step_words
+from perftrail.present.shared_sentences import effect_words, interval_words, sentence, step_words
 from perftrail.results.claims import ClaimVerdict
 from perftrail.results.show import equal_builds
 

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from perftrail.model.wording import duration, escaped, number, percent, quantity
 from perftrail.present.console import output
-from perftrail.present.speech import estimate_words
+from perftrail.present.shared_sentences import estimate_words
 from perftrail.present.trial_files import ratio
 from perftrail.stats.comparison import Verdict
 from perftrail.stats.trial import Why

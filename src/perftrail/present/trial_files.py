@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, TypedDict
 from perftrail.model.benchmark import Value
 from perftrail.model.trial import SPLIT, UNITS
 from perftrail.model.wording import escaped
-from perftrail.present.speech import estimate_words, interval_words
+from perftrail.present.shared_sentences import estimate_words, interval_words
 from perftrail.stats.comparison import Verdict
 from perftrail.stats.trial import Contrast, Why
 

@@ -19,7 +19,7 @@ from starlette.responses import HTMLResponse, Response
 from perftrail._version import __version__
 from perftrail.model.wording import counted, escaped, quantity
 from perftrail.present.html_page import bundle, bundle_name, tied
-from perftrail.present.speech import effect_words, ratio_words
+from perftrail.present.shared_sentences import effect_words, ratio_words
 from perftrail.web.guard import COOKIE
 
 if TYPE_CHECKING:

@@ -7,14 +7,14 @@ import pytest
 from perftrail.model.benchmark import Point
 from perftrail.model.subject import Revision, Subject
 from perftrail.model.wording import LONGEST_ESCAPED, escaped
+from perftrail.present.answer_sentence import revision_name
 from perftrail.present.report.words import (
     revision_mark,
     row_metric,
     row_value,
     slug,
 )
-from perftrail.present.sentence import revision_name
-from perftrail.present.speech import effect_words
+from perftrail.present.shared_sentences import effect_words
 from perftrail.results.rows import Row
 
 ID = "0123456789" * 4

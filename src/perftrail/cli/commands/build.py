@@ -20,10 +20,10 @@ from perftrail.cli.options import (
 from perftrail.errors import UsageError
 from perftrail.model.build import Built, Failure
 from perftrail.model.wording import duration, escaped
+from perftrail.present.answer_sentence import revision_name
 from perftrail.present.console import errors, output
 from perftrail.present.failures import excerpt_lines
-from perftrail.present.sentence import revision_name
-from perftrail.present.speech import after
+from perftrail.present.shared_sentences import after
 from perftrail.verbs.build import steps_script
 
 if TYPE_CHECKING:

@@ -101,7 +101,7 @@ def show_plan(
 ) -> None:
     """Compute a study's plan and print it."""
     from perftrail.opening import open_build_view
-    from perftrail.present.speech import print_source_age
+    from perftrail.present.shared_sentences import print_source_age
     from perftrail.verbs.check import study_plan
 
     if study.searched_source.kind == "samples":

@@ -18,7 +18,7 @@ from perftrail.cli.options import (
     study_argument,
 )
 from perftrail.errors import UsageError
-from perftrail.present.speech import after
+from perftrail.present.shared_sentences import after
 
 if TYPE_CHECKING:
     from typing import Unpack

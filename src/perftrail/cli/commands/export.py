@@ -58,7 +58,7 @@ def command(
     from perftrail.formats.exports import missing_metrics, write
     from perftrail.opening import open_view
     from perftrail.present.exported import deliver, print_missing_metrics
-    from perftrail.present.speech import print_source_age
+    from perftrail.present.shared_sentences import print_source_age
     from perftrail.verbs.export import exported, with_shown_metrics
 
     with open_view(sources.load(study, to_read=True), store=store) as view:

@@ -101,7 +101,7 @@ def command(
     """
     from perftrail.find.find import Find
     from perftrail.measure.subjects import retry_stale_builds
-    from perftrail.present.finding import print_find
+    from perftrail.present.answer_details import print_find
 
     if metrics and everything:
         raise UsageError("--all and --metric exclude each other; use one of them")

@@ -102,7 +102,7 @@ def _page(study: Study, store: str | None, *, engine: Engine, drawings: Drawings
     """Return the report; modules are imported while the engine's process starts."""
     from perftrail.opening import open_view, results_directory
     from perftrail.present.report.report import make_report
-    from perftrail.present.speech import print_source_age
+    from perftrail.present.shared_sentences import print_source_age
 
     with open_view(study, store=store) as view:
         page = make_report(

@@ -53,7 +53,7 @@ def command(
     """
     from perftrail.cli.commands.check import show_plan
     from perftrail.measure.subjects import retry_stale_builds
-    from perftrail.present.finding import print_run
+    from perftrail.present.answer_details import print_run
     from perftrail.results.selection import select
     from perftrail.verbs.run import Run
 

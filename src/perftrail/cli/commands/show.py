@@ -68,7 +68,7 @@ def command(
     the same build as their neighbour.
     """
     from perftrail.opening import open_view
-    from perftrail.present.speech import print_source_age
+    from perftrail.present.shared_sentences import print_source_age
 
     if claims and (search is not None or metrics):
         raise UsageError("--claims cannot be combined with --search and --metric; omit them")

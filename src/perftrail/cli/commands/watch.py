@@ -21,7 +21,7 @@ from perftrail.cli.options import (
 from perftrail.errors import PerftrailError, StudyError, UsageError
 from perftrail.file_tree import exclusive_lock
 from perftrail.model.wording import escaped
-from perftrail.present.speech import after
+from perftrail.present.shared_sentences import after
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -105,7 +105,7 @@ def command(
 def _check(study: Study, policy: WatchPolicy, options: SessionOptions) -> Watched:
     """Check the branch once."""
     from perftrail.measure.subjects import retry_stale_builds
-    from perftrail.present.sentence import change_words
+    from perftrail.present.answer_sentence import change_words
     from perftrail.verbs.watch.batch import read_state, write_state
     from perftrail.verbs.watch.messages import receivers_of
     from perftrail.verbs.watch.watch import BranchCheck
@@ -159,7 +159,7 @@ def _deliver(study: Study, policy: WatchPolicy, options: SessionOptions, *, once
 
 
 def _print(watched: Watched, *, as_json: bool, repeat: tuple[str, ...]) -> None:
-    from perftrail.present.finding import headline
+    from perftrail.present.answer_details import headline
 
     if as_json:
         print_json("watch", watched.as_json(), one_line=True)

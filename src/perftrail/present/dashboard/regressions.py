@@ -9,10 +9,10 @@ from perftrail.model.build import content_key
 from perftrail.model.target import TargetError, parse_metric
 from perftrail.model.wording import change as relative
 from perftrail.model.wording import escaped
+from perftrail.present.answer_sentence import levels_of, stored_answers
 from perftrail.present.report.answer import answer_sure
 from perftrail.present.report.words import certainty_words, revision_mark, row_metric
-from perftrail.present.sentence import levels_of, stored_answers
-from perftrail.present.speech import effect_words, levels_words
+from perftrail.present.shared_sentences import effect_words, levels_words
 from perftrail.results.changes import answers_of
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from perftrail.model.json_data import Json
     from perftrail.model.store_records import RegressionNote, Status
     from perftrail.model.subject import Revision
+    from perftrail.present.answer_sentence import ChangeFound
     from perftrail.present.report.gathered import Gathered
-    from perftrail.present.sentence import ChangeFound
     from perftrail.results.changes import HistoryChange
 
 

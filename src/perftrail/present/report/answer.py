@@ -21,11 +21,7 @@ from perftrail.model.wording import (
     percent,
     probability,
 )
-from perftrail.present.html_page import Fact, Section, Table, Verdict
-from perftrail.present.report.comparisons import compared_verdict
-from perftrail.present.report.history import culprits, records
-from perftrail.present.report.words import certainty_words, row_metric
-from perftrail.present.sentence import (
+from perftrail.present.answer_sentence import (
     also_words,
     certificate_words,
     change_sentence,
@@ -37,7 +33,11 @@ from perftrail.present.sentence import (
     stored_cost,
     verdict_word,
 )
-from perftrail.present.speech import (
+from perftrail.present.html_page import Fact, Section, Table, Verdict
+from perftrail.present.report.comparisons import compared_verdict
+from perftrail.present.report.history import culprits, records
+from perftrail.present.report.words import certainty_words, row_metric
+from perftrail.present.shared_sentences import (
     capitalised,
     effect_words,
     estimate_words,
@@ -53,10 +53,10 @@ if TYPE_CHECKING:
     from perftrail.model.benchmark import Point
     from perftrail.model.json_data import Json
     from perftrail.model.store_records import StepRecord
+    from perftrail.present.answer_sentence import AnswerFound, ChangeFound
     from perftrail.present.html_page import Tone
     from perftrail.present.report.comparisons import SideBySide
     from perftrail.present.report.gathered import Gathered
-    from perftrail.present.sentence import AnswerFound, ChangeFound
     from perftrail.results.changes import HistoryChange
     from perftrail.results.claims import Judgement
 

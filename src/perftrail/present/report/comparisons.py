@@ -22,7 +22,7 @@ from perftrail.present.gate import (
     revision,
 )
 from perftrail.present.html_page import Fact, Section, Table, Verdict
-from perftrail.present.speech import ratio_words, sentence
+from perftrail.present.shared_sentences import ratio_words, sentence
 from perftrail.results.gate import decided
 from perftrail.results.pairs import decides, paired, sides, undecided_words, usable_pairs, values_of
 from perftrail.results.rows import by_block

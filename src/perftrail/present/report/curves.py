@@ -18,7 +18,7 @@ from perftrail.present.html_page import Section, Table
 from perftrail.present.report.comparisons import comparable, compare_rows, stored_row
 from perftrail.present.report.gathered import MEMORY
 from perftrail.present.report.words import revision_mark, row_value, slug
-from perftrail.present.speech import ratio_words
+from perftrail.present.shared_sentences import ratio_words
 from perftrail.results.pairs import Shift, Shifts, shifts, sides
 from perftrail.results.rows import by_round
 

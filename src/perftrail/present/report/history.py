@@ -12,6 +12,7 @@ from perftrail.charts.curve import Labels
 from perftrail.charts.frame import MOST, HistoryPoint
 from perftrail.charts.history import Events, Gap, Mark, history
 from perftrail.model.wording import change, counted, escaped, quantity
+from perftrail.present.answer_sentence import revision_name
 from perftrail.present.html_page import Section, Table
 from perftrail.present.report.words import (
     correlation_words,
@@ -20,8 +21,7 @@ from perftrail.present.report.words import (
     size_words,
     slug,
 )
-from perftrail.present.sentence import revision_name
-from perftrail.present.speech import capitalised, effect_words
+from perftrail.present.shared_sentences import capitalised, effect_words
 from perftrail.stats.estimate import estimate
 
 if TYPE_CHECKING:

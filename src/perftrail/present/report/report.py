@@ -14,14 +14,14 @@ from perftrail.model.measurement import NOISE
 from perftrail.model.source import stored_pins
 from perftrail.model.target import TargetError, Working, resolve_goal
 from perftrail.model.wording import LONGEST_ESCAPED, escaped, format_duration
+from perftrail.present.answer_sentence import revision_name
 from perftrail.present.html_page import Fact, Listing, Page, Section, Table, log_end, study_text
 from perftrail.present.report.answer import claims_section, search_section, verdict
 from perftrail.present.report.comparisons import compare_subjects, compared_sections, comparison_section
 from perftrail.present.report.curves import all_benchmarks_section, curve_sections, samples_section
 from perftrail.present.report.gathered import gather
 from perftrail.present.report.history import history_sections
-from perftrail.present.sentence import revision_name
-from perftrail.present.speech import after, sentence
+from perftrail.present.shared_sentences import after, sentence
 from perftrail.present.validity import sample_notes
 from perftrail.results.measured import gc_disabled
 from perftrail.studyfile.reading import FILE_NAME

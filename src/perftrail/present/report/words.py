@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from perftrail.model.wording import escaped
-from perftrail.present.speech import estimate_words, interval_words
+from perftrail.present.shared_sentences import estimate_words, interval_words
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -267,7 +267,7 @@ def run_guard(descriptor: int) -> None:
 def _start_guard(record: int) -> subprocess.Popen[bytes]:
     """Start the guard, which shares the lock, and wait until it is ready."""
     guard = subprocess.Popen(
-        [sys.executable, "-P", "-m", "perftrail.process.machine.guard", str(record)],
+        [sys.executable, "-P", "-m", "perftrail.process.machine.restoring_guard", str(record)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         pass_fds=(record,),

@@ -18,7 +18,7 @@ from perftrail.model.subject import Revision
 from perftrail.model.target import WORKS
 from perftrail.model.wording import change as relative
 from perftrail.model.wording import counted, duration, escaped, listed, percent, probability
-from perftrail.present.speech import effect_words, levels_words
+from perftrail.present.shared_sentences import effect_words, levels_words
 from perftrail.search import Effect, Kind, Summary, words
 from perftrail.search.answer import Suspicion
 

@@ -1,6 +1,6 @@
 /* The tree's memory without a cgroup: the sum of its processes' proportional set sizes, sampled at intervals. */
-#ifndef PERFTRAIL_SAMPLING_H
-#define PERFTRAIL_SAMPLING_H
+#ifndef PERFTRAIL_TREE_SAMPLING_H
+#define PERFTRAIL_TREE_SAMPLING_H
 
 #include <stdint.h>
 

@@ -15,9 +15,7 @@ from perftrail.model.subject import Subject
 from perftrail.model.target import Working
 from perftrail.model.wording import change as relative
 from perftrail.model.wording import counted, escaped, listed, percent, probability, quantity
-from perftrail.present.console import output
-from perftrail.present.failures import failure_words, further_lines, skipped_words, trouble_lines
-from perftrail.present.sentence import (
+from perftrail.present.answer_sentence import (
     MOST_NAMED,
     also_words,
     answer_found,
@@ -30,7 +28,9 @@ from perftrail.present.sentence import (
     levels_of,
     revision_name,
 )
-from perftrail.present.speech import after, capitalised
+from perftrail.present.console import output
+from perftrail.present.failures import failure_words, further_lines, skipped_words, trouble_lines
+from perftrail.present.shared_sentences import after, capitalised
 from perftrail.search.question import BUILDS_SPENT, INVOCATIONS_SPENT, TIME_SPENT
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-#include "sampling.h"
+#include "tree_sampling.h"
 
 #include "clock.h"
 #include "descendants.h"

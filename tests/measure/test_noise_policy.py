@@ -8,7 +8,7 @@ import pytest
 
 from perftrail.errors import MachineBusy
 from perftrail.measure.events import Event, Invoked
-from perftrail.measure.noise import Noise, NoiseObserver
+from perftrail.measure.noise_policy import Noise, NoiseObserver
 from perftrail.model.measurement import BusyProcess, Conditions, Measurement, Quiet
 from perftrail.model.process import Command
 from perftrail.model.study import Invocations, MeasurePolicy
