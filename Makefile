@@ -59,7 +59,7 @@ check: setup ## format, lint, import rules, types and the tests of what a study 
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
 	$(BIN)/mypy
-	$(BIN)/pytest -q -n 2 -m 'not slow' tests/model tests/studyfile tests/docs tests/charts tests/present tests/cli src
+	$(BIN)/pytest -q -n 2 -m 'not slow' tests/model tests/studyfile tests/docs tests/charts tests/present src
 
 test: setup ## every test but the long ones: real builds, real kills, a browser
 	$(BIN)/pytest -n 2 --dist worksteal --durations 20 -m 'not long' $(TESTS)

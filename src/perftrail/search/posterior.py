@@ -48,6 +48,9 @@ MOST_CHANGES = 6
 QUANTILES = (0.1587, 0.5, 0.8413)
 """The median, and one standard deviation of a normal density on both sides of it."""
 
+SMALLEST_LIKELIHOOD = 1e-300
+"""Floor of a build's likelihood, relative to its largest: products of likelihoods never become zero."""
+
 MATTERS = 1e-3
 """The policy ignores gaps, and noises, that are less likely than this."""
 
@@ -287,14 +290,25 @@ class _Chain:
 
     def _segment_evidence(self) -> Floats:
         """Return log M(a, b), (K, K, S); only a <= b is used."""
-        builds = len(self.levels)
-        table = np.full((builds, builds, self.levels.shape[1]), -np.inf)
-        for first in range(builds):
-            total = self._sums(range(first, builds))
-            top = total.max(axis=(2, 3))
-            total -= top[:, :, None, None]
-            np.exp(total, out=total)
-            table[first, first:] = np.log(np.einsum("bsqg,qg->bs", total, self._density)) + top
+        count, noises = self.levels.shape[:2]
+        table = np.full((count, count, noises), -np.inf)
+        tops = self.levels.max(axis=(2, 3))
+        likelihoods = np.maximum(np.exp(self.levels - tops[:, :, None, None]), SMALLEST_LIKELIHOOD)
+        # The likelihood of the segment from each position to the current one, divided by its largest value.
+        segments = likelihoods.copy()
+        scales = tops.copy()
+        found: dict[int, int] = {}
+        for last, build in enumerate(self.builds.tolist()):
+            # Segments that begin before the previous equal build contain it already.
+            since = found.get(build, -1) + 1
+            found[build] = last
+            longer = segments[since:last]
+            longer *= likelihoods[last]
+            largest = longer.max(axis=(2, 3))
+            longer /= largest[:, :, None, None]
+            scales[since:last] += tops[last] + np.log(largest)
+            evidence = np.einsum("bsqg,qg->bs", segments[: last + 1], self._density)
+            table[: last + 1, last] = np.log(evidence) + scales[: last + 1]
         return table
 
     def _sums(self, positions: Sequence[int], kept: Indices | slice = slice(None)) -> Floats:

@@ -42,6 +42,9 @@ _MOST_CACHED = 200
 
 _DISTINCT_RATES, _RATE_OF_BET = np.unique(RATES, return_inverse=True)
 
+MOST_WEALTH = 1e300
+"""Larger wealths count as this one: they exclude a shift at any level."""
+
 FIRST = 8
 """Number of differences that determine the scale of the first bets."""
 
@@ -82,16 +85,15 @@ def log_wealth(differences: Floats, scale: float | Floats, shifts: Floats) -> Fl
     """Return the logarithm of the largest wealth so far, for bets that the differences exceed each shift.
 
     `differences` has shape (n,), `shifts` and the result (C,). `scale` is positive, one number or (n, 1). The result
-    is zero where the bets never gained.
+    is zero where the bets never gained, and at most the logarithm of `MOST_WEALTH`.
     """
     surplus = (differences - shifts[:, None]) / (scale.ravel() if isinstance(scale, np.ndarray) else scale)
-    curves = np.tanh(_DISTINCT_RATES[:, None, None] * surplus)[_RATE_OF_BET]
-    curves *= STAKES[:, None, None]
-    logs = np.log1p(curves, out=curves).cumsum(axis=2)
-    top = logs.max(axis=0)
-    logs -= top
-    wealth = top + np.log(np.exp(logs, out=logs).sum(axis=0) / len(STAKES))
-    largest: Floats = wealth.max(axis=1, initial=0.0)
+    factors = np.tanh(_DISTINCT_RATES[:, None, None] * surplus)[_RATE_OF_BET]
+    factors *= STAKES[:, None, None]
+    factors += 1.0
+    with np.errstate(over="ignore"):
+        wealth = np.multiply.accumulate(factors, axis=2, out=factors).sum(axis=0) / len(STAKES)
+    largest: Floats = np.log(np.clip(wealth.max(axis=1, initial=1.0), None, MOST_WEALTH))
     return largest
 
 
