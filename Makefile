@@ -64,7 +64,7 @@ check: setup ## format, lint, import rules, types and the tests of what a study 
 test: setup ## every test but the long ones: real builds, real kills, a browser
 	$(BIN)/pytest -n 2 --dist worksteal --durations 20 -m 'not long' $(TESTS)
 
-test-long: setup ## the long tests: simulations of searches, programs of benchmarks and campaigns
+test-long: setup ## the long tests: simulations, programs of benchmarks, campaigns and studies
 	$(BIN)/pytest -n 2 --dist worksteal --durations 10 -m long $(TESTS)
 
 campaign: setup ## many trials that try to break what perftrail promises; at most half an hour

@@ -35,8 +35,14 @@ settings.register_profile(
 settings.load_profile("perftrail")
 
 
-LONG = tuple(f"tests/{directory}/" for directory in ("simulation", "benchmarks", "campaign"))
-"""Directories whose tests are `long`."""
+LONG = (
+    "tests/simulation/",
+    "tests/benchmarks/",
+    "tests/campaign/",
+    "tests/studies/",
+    "tests/search/test_never_sure_and_wrong.py",
+)
+"""Tests that are `long`, by the beginnings of their paths."""
 
 
 @pytest.hookimpl(tryfirst=True)

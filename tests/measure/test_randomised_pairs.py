@@ -212,7 +212,7 @@ class Alternating(FakeWatcher):
         return self.seen[-1]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_equal_programs_whose_noise_is_correlated_are_called_different_in_one_of_a_hundred(
     tmp_path: Path,
 ) -> None:

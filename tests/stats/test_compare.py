@@ -59,7 +59,7 @@ def sequential(rng: np.random.Generator, draw: Draw, effect: float) -> Compariso
     return found
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("draw", [skewed_with_outliers, two_speeds, drifting])
 def test_a_program_compared_with_itself_is_called_different_in_less_than_one_of_a_hundred(draw: Draw) -> None:
     rng = np.random.default_rng(3)
@@ -68,7 +68,7 @@ def test_a_program_compared_with_itself_is_called_different_in_less_than_one_of_
     assert verdicts[Verdict.FASTER] + verdicts[Verdict.SLOWER] <= 7
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("draw", [skewed_with_outliers, two_speeds, drifting])
 def test_five_percent_are_seen_within_150_pairs_and_never_the_wrong_way(draw: Draw) -> None:
     rng = np.random.default_rng(4)
@@ -77,7 +77,7 @@ def test_five_percent_are_seen_within_150_pairs_and_never_the_wrong_way(draw: Dr
     assert verdicts[Verdict.FASTER] == 0
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_interval_at_the_end_covers_the_effect_as_often_as_it_says() -> None:
     rng = np.random.default_rng(5)
     covered = sum(
@@ -158,7 +158,7 @@ def autoregressive(rng: np.random.Generator, count: int, correlation: float) -> 
     return noise
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_pairs_correlated_as_builds_are_with_themselves_are_called_different_in_two_of_a_hundred() -> None:
     """The coin cannot remove this noise: it belongs to one of the two builds. 12 of 800 were called."""
     rng = np.random.default_rng(12)
@@ -174,7 +174,7 @@ def test_pairs_correlated_as_builds_are_with_themselves_are_called_different_in_
     assert called <= 16
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_correlated_pairs_that_are_analysed_once_widen_the_interval() -> None:
     rng = np.random.default_rng(13)
     rule = Rule(most=30)

@@ -121,7 +121,7 @@ def command(
         if not error.range:
             raise
         why = str(error).removeprefix(f"{loaded.searched_source.location}: ")
-        why = why.removeprefix(f"range {quoted(error.range)}: ")
+        why = why.removeprefix(f"range {quoted(error.range)}").removeprefix(":").lstrip()
         raise UsageError(f"--range {shlex.quote(error.range)}: {why}") from error
     if as_json:
         print_json("find", answer.as_json())
