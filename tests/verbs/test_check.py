@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from perftrail.model.benchmark import Benchmark
-from perftrail.model.recipe import Build
+from perftrail.model.recipe import Build, Variant, VariantBuild, VariantRun
 from perftrail.present.plan import print_plan
 from perftrail.results.selection import Selection
 from perftrail.verbs.check import study_plan
@@ -56,3 +57,42 @@ def test_a_program_that_nothing_builds_or_finds_is_a_warning(
     )
     print_plan(study, plan, repeat=())
     assert "\nnot checked  outputs, programs and patterns, which need a build\n" in capsys.readouterr().out
+
+
+def test_a_program_that_is_not_among_the_outputs_is_a_warning(tmp_path: Path) -> None:
+    study = a_study(
+        build=Build(steps=("make",), outputs=("bin/work", "lib/*.a", "data")),
+        benchmarks={
+            "typed": Benchmark(command="{build}/bin/wrok {cpus}"),
+            "elsewhere": Benchmark(command="{build}/work"),
+            "script": Benchmark(command="python3 {build}/bench/run.py"),
+            "right": Benchmark(command="{build}/bin/work {build}/data/words.txt -L {build}/lib"),
+            "open": Benchmark(command="{build}/{revision}/work"),
+        },
+    )
+    session = a_session(study, tmp_path, source=FakeSource(3), starter=FakeStarter(seconds=lambda _: 0.1))
+    outputs = 'is not among build.outputs ("bin/work", "lib/*.a" and "data"), so perftrail ignores changes of this file'
+    assert study_plan(session, Selection()).warnings == (
+        f"{study.file}:1: benchmark.typed.command: {{build}}/bin/wrok {outputs}; did you mean {{build}}/bin/work?",
+        f"{study.file}:1: benchmark.elsewhere.command: {{build}}/work {outputs}; did you mean {{build}}/bin/work?",
+        f"{study.file}:1: benchmark.script.command: {{build}}/bench/run.py {outputs}; "
+        'add "bench/run.py" to build.outputs if the benchmark needs it',
+    )
+
+
+def test_a_program_is_sought_among_the_outputs_of_every_recipe(tmp_path: Path) -> None:
+    program = Benchmark(command="{program}")
+    variants = {
+        "old": Variant(
+            build=VariantBuild(outputs=("old/work",)), run=VariantRun(parts={"program": "{build}/old/work"})
+        ),
+        "new": Variant(run=VariantRun(parts={"program": "{build}/new/work"})),
+    }
+    recipe = Build(steps=("make",), outputs=("work",))
+    study = a_study(build=recipe, variants=variants, benchmarks={"it": program})
+    session = a_session(study, tmp_path, source=FakeSource(3), starter=FakeStarter(seconds=lambda _: 0.1))
+    [warning] = study_plan(session, Selection()).warnings
+    assert "{build}/new/work is not among build.outputs" in warning
+    every = replace(study, build=replace(recipe, outputs=()))
+    session = a_session(every, tmp_path, source=FakeSource(3), starter=FakeStarter(seconds=lambda _: 0.1))
+    assert study_plan(session, Selection()).warnings == ()

@@ -221,6 +221,17 @@ def content_of(root: Path, globs: Sequence[str] | None, *, keys: Sequence[str]) 
     )
 
 
+def covers(globs: Sequence[str], path: str) -> bool:
+    """Return whether globs match a path, or files below it.
+
+    >>> covers(["lib/*.a", "bin"], "bin/work"), covers(["lib/*.a"], "lib"), covers(["lib/*.a"], "work")
+    (True, True, False)
+    """
+    depth = path.strip("/").count("/") + 1
+    above = ["/".join(glob.strip("/").split("/")[:depth]) for glob in globs]
+    return any(re.fullmatch(_pattern(glob), path.strip("/")) for glob in (*globs, *above))
+
+
 def output_files(root: Path, globs: Sequence[str], *, most: int) -> tuple[str, ...]:
     """Return the files below `root` that globs match, sorted, the first `most` at most; none if `root` is not here."""
     if not root.is_dir():

@@ -7,13 +7,15 @@ a few revisions, and groups their failures.
 from __future__ import annotations
 
 import math
+import posixpath
+import shlex
 import shutil
 import statistics
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypedDict
 
-from perftrail.builds.artefact import output_files
+from perftrail.builds.artefact import covers, output_files
 from perftrail.builds.relinking import missing_linker
 from perftrail.builds.steps import search_path
 from perftrail.errors import UsageError
@@ -23,12 +25,12 @@ from perftrail.measure.invocation_runner import RunnableOutcomes
 from perftrail.measure.sources import SkippedRevisionJson, skips_json
 from perftrail.model.build import Built, Failure
 from perftrail.model.measurement import FailedInvocation, Quiet, Runnable
-from perftrail.model.placeholders import names
+from perftrail.model.placeholders import insert_texts, names
 from perftrail.model.plan import cells, same_everywhere, subjects
 from perftrail.model.source import NO_PINS, PinsJson
 from perftrail.model.subject import Subject
 from perftrail.model.target import shown_metrics
-from perftrail.model.wording import likely_unit, quoted
+from perftrail.model.wording import likely_unit, listed, nearest, quoted
 from perftrail.results.outlook import Outlook, Span
 from perftrail.results.rows import units_of
 from perftrail.studyfile.reading import mistake
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from perftrail.measure.sources import SkippedRevisions
     from perftrail.model.measurement import Outcome, Phase
     from perftrail.model.plan import Cell
+    from perftrail.model.recipe import Build, Era, VariantBuild
     from perftrail.model.source import Pins
     from perftrail.model.study import Study
     from perftrail.model.subject import Revision
@@ -298,7 +301,7 @@ def _warnings(study: Study) -> Iterator[Mistake]:
         every = [same_everywhere(study, name, variant) for variant in study.variants]
         if all(every):
             yield mistake(study.file, ("benchmark", name, "command"), every[0])
-        if doubt := _program_doubt(study, name):
+        if doubt := _program_doubt(study, name) or _outputs_doubt(study, name):
             yield mistake(study.file, ("benchmark", name, "command"), doubt)
         for metric, measured in study.benchmarks[name].metrics.items():
             if likely := likely_unit(measured.unit):
@@ -325,6 +328,41 @@ def _program_doubt(study: Study, name: str) -> str:
     if not plain or "PATH" in benchmark.env or shutil.which(program, path=search_path()) is not None:
         return ""
     return f"PATH has no program {quoted(program)}; write {{build}}/{program} for a program of the revision"
+
+
+def _outputs_doubt(study: Study, name: str) -> str:
+    """Return which file of the build a command names that no recipe's outputs contain; empty if there is none."""
+    recipes: list[Build | Era | VariantBuild] = [study.build, *study.build.when]
+    recipes += [each.build for each in study.variants.values()]
+    outputs = [each.outputs for each in recipes if each.outputs is not None]
+    if not all(outputs):
+        return ""  # without outputs, all files of a build count
+    every = tuple(dict.fromkeys(output for each in outputs for output in each))
+    command = study.benchmarks[name].command
+    lines = [insert_texts(command, variant.run.parts) for variant in study.variants.values()]
+    for word in dict.fromkeys(word for line in lines for word in _words(line)):
+        path = posixpath.normpath(word.removeprefix("{build}/"))
+        if not word.startswith("{build}/") or names(path) or covers(every, path):
+            continue
+        by_name = {posixpath.basename(output): output for output in every}
+        near = by_name.get(posixpath.basename(path)) or nearest(path, every)
+        remedy = (
+            f"did you mean {{build}}/{near}?"
+            if near
+            else f"add {quoted(path)} to build.outputs if the benchmark needs it"
+        )
+        return (
+            f"{word} is not among build.outputs ({listed(map(quoted, every), 'and')}), so perftrail ignores changes "
+            f"of this file; {remedy}"
+        )
+    return ""
+
+
+def _words(line: str) -> list[str]:
+    try:
+        return shlex.split(line)
+    except ValueError:
+        return line.split()
 
 
 _NO_STEPS = (
