@@ -277,3 +277,53 @@ def test_missing_tools_are_a_note_for_people_and_programs(
     assert note.startswith("not installed here: cargo")
     assert f"note         {note}" in printed(first, capsys)
     assert note in first.as_json()["notes"]
+
+
+@pytest.mark.parametrize("kind", ["git", "directory"])
+def test_the_draft_of_a_cargo_project_names_its_outputs_and_what_affects_no_build(
+    kind: str, tmp_path: Path
+) -> None:
+    files = {
+        "Cargo.toml": '[package]\nname = "word-freq"\nedition = "2021"\n',
+        "src/main.rs": "fn main() {}\n",
+        "README.md": "words\n",
+    }
+    if kind == "git":
+        Repository(tmp_path / "words").commit(files)
+    else:
+        for name, text in files.items():
+            (tmp_path / "words" / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / "words" / name).write_text(text)
+    made, study = begun(tmp_path / "words")
+    assert study.build.outputs == ("target/release/word-freq",)
+    assert study.build.unaffected_by == (("*.md",) if kind == "git" else ())
+    text = made.file.read_text()
+    assert (
+        "# cargo compiles none of these: perftrail builds revisions that differ only in them" in text
+    ) == (kind == "git")
+
+
+def test_the_suites_of_criterion_and_pytest_benchmark_give_a_study_with_their_metrics(tmp_path: Path) -> None:
+    crate = {
+        "Cargo.toml": '[package]\nname = "sums"\nedition = "2021"\n[dev-dependencies]\ncriterion = "0.5"\n'
+        '[[bench]]\nname = "sums"\nharness = false\n',
+        "src/lib.rs": "",
+        "benches/sums.rs": 'fn all(c: &mut Criterion) { c.bench_function("sum 9", |b| b.iter(|| 9)); }\n',
+    }
+    package = {
+        "pyproject.toml": '[project]\nname = "sums"\nversion = "1"\n',
+        "sums.py": "",
+        "tests/test_speed.py": "def test_sum(benchmark):\n    benchmark(sum, range(9))\n",
+    }
+    for name, files, metric, format_ in (
+        ("crate", crate, "time_sum_9", "criterion-text"),
+        ("package", package, "time_test_sum", "pytest-benchmark"),
+    ):
+        repository = Repository(tmp_path / name)
+        repository.commit(files)
+        made, study = begun(repository.path)
+        [benchmark] = study.benchmarks.values()
+        assert {key: each.reads for key, each in benchmark.metrics.items()} == {metric: format_}
+        assert study.find.metric == (metric,)
+        assert made.to_do == ""
+        assert benchmark.shell == (name == "package")

@@ -119,14 +119,141 @@ def test_a_generator_of_configure_is_run_when_the_history_contains_no_configure(
     assert [step.line for step in found.steps][:2] == ["./autogen.sh", "./configure"]
 
 
+CRITERION = (
+    '[package]\nname = "tiny"\nedition = "2021"\n[dev-dependencies]\ncriterion = "0.5"\n'
+    '[[bench]]\nname = "sums"\nharness = false\n'
+)
+
+
 def test_criterion_is_read_by_what_it_prints() -> None:
-    manifest = (
-        '[package]\nname = "tiny"\n[dev-dependencies]\ncriterion = "0.5"\n'
-        '[[bench]]\nname = "sums"\nharness = false\n'
+    source = (
+        'c.bench_function("sum 1000", |b| b.iter(|| 1)); c.bench_function(\n    "sum/9", |b| b.iter(|| 2));'
     )
-    found = best({"Cargo.toml": manifest, "src/lib.rs": "", "benches/sums.rs": ""})
-    assert found.benchmark.command.endswith("--bench sums -- --output-format bencher")
+    found = best({"Cargo.toml": CRITERION, "src/lib.rs": "", "benches/sums.rs": source, "Cargo.lock": ""})
+    assert found.benchmark.command == (
+        "{build}/perftrail-bench/sums --bench --noplot --warm-up-time 1 --measurement-time 1"
+    )
+    assert {name: (each.reads, each.item, each.unit) for name, each in found.benchmark.printed.items()} == {
+        "time_sum_1000": ("criterion-text", "sum 1000", "s"),
+        "time_sum_9": ("criterion-text", "sum/9", "s"),
+    }
+    assert found.outputs == ("perftrail-bench/sums",)
+    [step] = found.steps
+    assert "cargo bench --no-run --locked --bench sums " in step.line
+
+
+def test_groups_of_criterion_are_read_in_the_format_of_bencher() -> None:
+    source = 'let mut group = c.benchmark_group("sums"); group.bench_function("one", |b| b.iter(|| 1));'
+    found = best({"Cargo.toml": CRITERION, "src/lib.rs": "", "benches/sums.rs": source})
+    assert found.benchmark.command.endswith(
+        "/sums --bench --noplot --warm-up-time 1 --measurement-time 1 --output-format bencher"
+    )
     assert list(found.benchmark.printed) == ["per_iteration"]
+
+
+def test_a_benchmark_that_needs_cargo_is_started_by_cargo() -> None:
+    manifest = CRITERION.replace("criterion", "iai-callgrind")
+    found = best({"Cargo.toml": manifest, "src/lib.rs": "", "benches/sums.rs": ""})
+    assert found.benchmark.command == "cargo bench --manifest-path {build}/Cargo.toml --bench sums"
+    assert found.outputs == ()
+
+
+@pytest.mark.parametrize(
+    ("manifest", "files", "program"),
+    [
+        ('[[bin]]\nname = "tool"\npath = "src/main.rs"\n', ["src/main.rs"], "tool"),
+        ("", ["src/main.rs", "src/bin/other.rs"], "tiny"),
+        ("", ["src/bin/other/main.rs", "src/bin/other/part.rs"], "other"),
+        ("autobins = false\n", ["src/main.rs"], None),
+        ('[[bin]]\nname = "tool"\nrequired-features = ["x"]\n', ["src/bin/plain.rs"], "plain"),
+    ],
+)
+def test_the_program_is_the_one_that_cargo_builds(
+    manifest: str, files: list[str], program: str | None
+) -> None:
+    package = '[package]\nname = "tiny"\nedition = "2021"\n'
+    found = best({"Cargo.toml": package + manifest, **dict.fromkeys(files, "")})
+    assert found.outputs == (() if program is None else (f"target/release/{program}",))
+
+
+def test_a_crate_of_2015_that_names_a_program_has_no_others() -> None:
+    manifest = '[package]\nname = "tiny"\n[[bin]]\nname = "tool"\npath = "src/tool.rs"\n'
+    found = best({"Cargo.toml": manifest, "src/main.rs": "", "src/tool.rs": ""})
+    assert found.outputs == ("target/release/tool",)
+
+
+def test_files_that_cargo_does_not_compile_affect_no_build() -> None:
+    files = {"Cargo.toml": '[package]\nname = "tiny"\n', "src/main.rs": "", "src/notes.md": ""}
+    assert best(files).unaffected_by == ()
+    documents = {"README.md": "", "LICENSE-MIT": "", ".github/workflows/ci.yml": "", "docs/a.txt": ""}
+    found = best(files | documents)
+    assert found.unaffected_by == ("*.md", "LICENSE*", ".github/**", "docs/**")
+    workspace = {
+        "Cargo.toml": '[workspace]\nmembers = ["docs/tool"]\n',
+        "docs/tool/Cargo.toml": files["Cargo.toml"],
+    }
+    assert best(workspace | {"docs/tool/src/main.rs": ""}).unaffected_by == ()
+
+
+PYTEST = """\
+import pytest
+
+
+def test_small(benchmark):
+    benchmark(sum, range(9))
+
+
+class TestLarge:
+    def test_large(self, benchmark):
+        benchmark(sum, range(9999))
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_each(benchmark, n):
+    benchmark(sum, range(n))
+
+
+def test_without(capsys):
+    pass
+"""
+
+
+def test_tests_with_the_fixture_of_pytest_benchmark_are_metrics() -> None:
+    files = {
+        "pyproject.toml": '[project]\nname = "tiny"\n',
+        "tiny/__init__.py": "",
+        "tests/test_speed.py": PYTEST,
+    }
+    found = best(files)
+    assert found.steps[0].line.endswith(" . pytest pytest-benchmark")
+    assert "{build}/tests/test_speed.py >&2 && cat result.json" in found.benchmark.command
+    assert found.benchmark.needs_shell
+    assert {name: (each.reads, each.item, each.pick) for name, each in found.benchmark.printed.items()} == {
+        "time_test_small": ("pytest-benchmark", "tests/test_speed.py::test_small", "median"),
+        "time_TestLarge_test_large": (
+            "pytest-benchmark",
+            "tests/test_speed.py::TestLarge::test_large",
+            "median",
+        ),
+    }
+    assert found.outputs == ("perftrail-site/tiny", "tests/test_speed.py")
+
+
+def test_other_tests_are_not_taken_for_benchmarks() -> None:
+    text = PYTEST.replace("benchmark", "bench")
+    files = {
+        "pyproject.toml": '[project]\nname = "tiny"\n',
+        "tiny/__init__.py": "",
+        "tests/test_speed.py": text,
+    }
+    assert best(files).benchmark.placeholder
+
+
+def test_a_suite_of_asv_is_noted_with_what_to_do() -> None:
+    files = {"pyproject.toml": '[project]\nname = "tiny"\n', "tiny/__init__.py": "", "asv.conf.json": "{}"}
+    [note] = best(files).notes
+    assert note.startswith("asv.conf.json: asv measures whole suites, so this study does not start it; ")
+    assert "perftrail import RESULTS reads asv's results" in note
 
 
 def test_tests_used_as_a_benchmark_are_compiled_by_the_build() -> None:

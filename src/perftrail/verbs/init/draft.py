@@ -10,6 +10,7 @@ from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
+from perftrail.model.field import LONGEST_NAME
 from perftrail.model.placeholders import fill_some
 from perftrail.model.wording import counted
 
@@ -105,6 +106,15 @@ def is_safe_path(path: str) -> bool:
     )
 
 
+def metric_name(words: str) -> str:
+    """Return a name for a metric, from the words with which a tool names its result.
+
+    >>> metric_name("sum 1000"), metric_name("9 lives/quick")
+    ('time_sum_1000', 'time_9_lives_quick')
+    """
+    return f"time_{re.sub(r'[^A-Za-z0-9]+', '_', words).strip('_')}"[:LONGEST_NAME]
+
+
 def table(within: Mapping[str, Any], *path: str) -> Mapping[str, Any]:
     """Return a table inside tables, an empty one if there is none.
 
@@ -135,17 +145,27 @@ class Step:
     why: str
 
 
+MOST_METRICS = 20
+"""Largest number of proposed metrics of one benchmark."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrintedMetric:
-    """A metric that the command prints: a regular expression with one group, and the unit."""
+    """A metric that the command prints, and its unit: a pattern with one group, or an item of another tool's format.
 
-    pattern: str
+    `reads` is that format; `pick` chooses among several values.
+    """
+
     unit: str
+    pattern: str = ""
+    reads: str = ""
+    item: str = ""
+    pick: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchmarkDraft:
-    """A first benchmark. `placeholder`: the command only shows that the program starts.
+    """A first benchmark. `placeholder`: the command only shows that the program starts. `needs_shell`: a shell runs it.
 
     `build` are lines that build its files in ``{out}``; `relink` are lines that link them in another order.
     `uses` are the paths that the command runs, from the revision's root. `printed` are the metrics that it prints.
@@ -154,6 +174,7 @@ class BenchmarkDraft:
     name: str
     command: str
     why: str
+    needs_shell: bool = False
     placeholder: bool = False
     build: tuple[Step, ...] = ()
     relink: tuple[Step, ...] = ()
@@ -167,8 +188,9 @@ class BuildDraft:
     """A build of a program by one build system.
 
     `manifest` is the file that identifies it; `tools` are the programs that its lines start. `outputs` are
-    paths from the revision's root, empty if unknown. `hints` are comments for the recipe. `relink` are lines
-    that link the build in another order for each ``{layout}``; without them, `no_relink_reason` may state why.
+    paths from the revision's root, empty if unknown. `unaffected_by` are globs of files that neither the build nor the
+    benchmark reads. `hints` are comments for the recipe, `notes` are for the user. `relink` are lines that link the
+    build in another order for each ``{layout}``; without them, `no_relink_reason` may state why.
     """
 
     system: str
@@ -178,6 +200,9 @@ class BuildDraft:
     benchmark: BenchmarkDraft
     outputs: tuple[str, ...] = ()
     outputs_why: str = ""
+    unaffected_by: tuple[str, ...] = ()
+    unaffected_why: str = ""
+    notes: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
     hints: tuple[str, ...] = ()
     relink: tuple[Step, ...] = ()

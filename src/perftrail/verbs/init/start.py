@@ -216,6 +216,9 @@ def _build(draft: StudyDraft) -> Iterable[str]:
     yield "# perftrail kills a build that takes longer, and records it as failed"
     yield 'timeout = "30min"'
     yield from _outputs(build)
+    if build.unaffected_by and draft.source.kind in ("git", "fossil"):
+        yield f"# {build.unaffected_why}"
+        yield f"unaffected_by = [{', '.join(map(toml, build.unaffected_by))}]"
 
 
 def _outputs(build: BuildDraft) -> Iterable[str]:
@@ -256,6 +259,9 @@ def _benchmark(benchmark: BenchmarkDraft) -> Iterable[str]:
     yield from _relink(benchmark.relink)
     yield f"# {benchmark.why}"
     yield f"command = {toml(benchmark.command)}"
+    if benchmark.needs_shell:
+        yield "# a shell runs the command, because it has several parts"
+        yield "shell = true"
     if benchmark.env:
         yield "# environment variables with which the command finds the built files"
         yield f"env = {_table(benchmark.env.items())}"
@@ -264,12 +270,20 @@ def _benchmark(benchmark: BenchmarkDraft) -> Iterable[str]:
     yield "# a parameter: perftrail replaces {size} in the command by each value"
     yield "# parameters = { size = [1000, 10000] }"
     if benchmark.printed:
-        yield "# perftrail measures wall, cpu and peak_memory of every benchmark; this benchmark also prints a metric"
+        metrics = "a metric" if len(benchmark.printed) == 1 else "metrics"
+        yield f"# perftrail measures wall, cpu and peak_memory of every benchmark; this benchmark also prints {metrics}"
     else:
         yield "# perftrail measures wall, cpu and peak_memory of every benchmark; to read what one prints:"
         yield '# metrics.rate = { pattern = \'rate=([0-9.]+)\', unit = "1/s", better = "higher" }'
     for name, printed in benchmark.printed.items():
-        yield f"metrics.{name} = {{ pattern = {toml(printed.pattern)}, unit = {toml(printed.unit)} }}"
+        keys = {
+            "pattern": printed.pattern,
+            "reads": printed.reads,
+            "item": printed.item,
+            "unit": printed.unit,
+            "pick": printed.pick,
+        }
+        yield f"metrics.{name} = {_table((key, value) for key, value in keys.items() if value)}"
 
 
 def _measure() -> Iterable[str]:
@@ -472,11 +486,17 @@ def _order(path: str) -> tuple[bool, bool, int, str]:
     return here.name not in _MANIFESTS, not OPTION_SOURCES.search(here.stem), path.count("/"), path
 
 
+_TEST = re.compile(r"^test_|_test$")
+"""Names of Python tests, which may use pytest-benchmark."""
+
+
 def _is_informative(path: PurePosixPath) -> bool:
     if path.name in _MANIFESTS or path.suffix == ".go":
         return True
     if path.suffix == ".py":
-        return any(BENCHMARK_NAME.search(part) for part in path.parts)
+        return any(BENCHMARK_NAME.search(part) for part in path.parts) or _TEST.search(path.stem) is not None
+    if path.suffix == ".rs":
+        return path.parent.name == "benches"
     return path.suffix in SOURCE_SUFFIXES and len(path.parts) <= 3
 
 
@@ -547,6 +567,8 @@ class FirstStudy:
             notes.append(
                 f"not installed here: {', '.join(self.missing_tools)}; install it before perftrail check --try"
             )
+        if self.draft.build is not None:
+            notes += self.draft.build.notes
         if self.missing_linker:
             notes.append(f"the commented relink lines need another linker: {self.missing_linker}")
         return tuple(notes)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import tomllib
-from dataclasses import replace
-from pathlib import PurePosixPath
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from perftrail.verbs.init.draft import (
     LLD_SHUFFLES,
+    MOST_METRICS,
     BenchmarkDraft,
     BuildDraft,
     PrintedMetric,
@@ -17,6 +18,7 @@ from perftrail.verbs.init.draft import (
     Step,
     choose_program,
     is_safe_path,
+    metric_name,
     program_benchmark,
     table,
     text,
@@ -24,7 +26,7 @@ from perftrail.verbs.init.draft import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from perftrail.verbs.init.draft import Tree
 
@@ -35,6 +37,18 @@ _OWN_FLAGS = (".cargo/config.toml", ".cargo/config")
 _LENIENT = {"RUSTFLAGS": "--cap-lints=warn"}
 _LENIENT_HINT = "--cap-lints: warnings of a newer compiler do not stop builds of old revisions"
 _OWN_HINT = "RUSTFLAGS here would replace the flags in"
+_DOCUMENTS = ("*.md", "LICENSE*", "COPYING*")
+_DOCUMENT_DIRECTORIES = (".github", "doc", "docs")
+
+_COPIES = "perftrail-bench"
+"""Directory of copies of benchmark programs: cargo's own names contain a hash."""
+
+_EXECUTABLE = r's/.*"executable":"\([^"]*\)".*/\1/p'
+"""Expression of sed that prints the program of cargo's messages."""
+
+_CRITERION_OPTIONS = "--noplot --warm-up-time 1 --measurement-time 1"
+_BENCH_FUNCTION = re.compile(r'\bbench_function\(\s*"([^"\\]+)"')
+
 _PER_ITERATION = PrintedMetric(pattern=r"bench:\s+([0-9]+) ns/iter", unit="ns")
 
 
@@ -55,39 +69,54 @@ def detect(tree: Tree) -> BuildDraft | None:
         (
             found
             for directory, crate in crates.items()
-            if (found := _own_benchmark(tree, directory, crate)) is not None
+            if (found := _own_benchmark(tree, directory, crate, locked)) is not None
         ),
         None,
     )
     everything = " --workspace" if len(crates) > 1 else ""
-    build = Step(
-        line=f"cargo build --release{locked}{everything}",
-        why="optimised"
-        + (
-            "; with the versions that the revision pins"
-            if locked
-            else "; no versions are pinned: see Cargo.lock"
-        ),
+    pinned = (
+        "with the versions that the revision pins" if locked else "no versions are pinned: see Cargo.lock"
     )
-    benchmark = own or (program_benchmark(tree, program, option="--version") if program else _tests(tree))
-    prebuild = "cargo bench --no-run" if own else "cargo test --release --no-run" if program is None else ""
-    prebuild_step = Step(
-        line=f"{prebuild}{locked}{everything}", why="built here, so that no start includes the build"
-    )
+    build = Step(line=f"cargo build --release{locked}{everything}", why=f"optimised; {pinned}")
+    steps: tuple[Step, ...] = (build,)
+    if own is not None:
+        benchmark, steps = own.benchmark, (replace(own.step, why=f"{own.step.why}; {pinned}"),)
+    elif program is not None:
+        benchmark = program_benchmark(tree, program, option="--version")
+    else:
+        tests = f"cargo test --release --no-run{locked}{everything}"
+        benchmark = _tests(tree)
+        steps = (build, Step(line=tests, why="built here, so that no start includes the build"))
     own_flags = tree.first(*_OWN_FLAGS)
     env = {} if own_flags else _LENIENT
     return BuildDraft(
         system="cargo",
         manifest=MANIFEST,
         tools=("cargo",),
-        steps=(build, prebuild_step) if prebuild else (build,),
+        steps=steps,
         outputs=benchmark.uses,
         outputs_why="revisions with equal programs are measured once",
+        unaffected_by=_unaffected(tree, crates),
+        unaffected_why="cargo compiles none of these: perftrail builds revisions that differ only in them once; "
+        "remove a path that the code includes, for example with include_str!",
         env=env,
         benchmark=benchmark if benchmark.uses else replace(benchmark, env=env),
         hints=(f"{_OWN_HINT} {own_flags}" if own_flags else _LENIENT_HINT,),
-        relink=_relink(program, crates, tree, locked) if program is not None and benchmark.uses else (),
+        relink=_relink(program, crates, tree, locked)
+        if program is not None and own is None and benchmark.uses
+        else (),
     )
+
+
+def _unaffected(tree: Tree, crates: Iterable[str]) -> tuple[str, ...]:
+    """Return globs of the tree's documents and CI settings, which no crate's code is part of."""
+    files = [pattern for pattern in _DOCUMENTS if any("/" not in path for path in tree.matching(pattern))]
+    directories = [
+        f"{name}/**"
+        for name in _DOCUMENT_DIRECTORIES
+        if tree.has_directory(name) and not any(f"{each}/".startswith(f"{name}/") for each in crates)
+    ]
+    return tuple(map(tree.path, (*files, *directories)))
 
 
 def _relink(
@@ -117,31 +146,103 @@ def _read(tree: Tree, path: str) -> Mapping[str, Any]:
 
 
 def _programs(tree: Tree, directory: str, crate: Mapping[str, Any]) -> list[Program]:
-    """Return the binaries of one crate: those that it names, its main.rs, and those below src/bin."""
-    found = [text(each.get("name")) for each in _tables(crate.get("bin"))]
-    if _path_in(directory, "src/main.rs") in tree:
-        found.append(text(table(crate, "package").get("name")))
-    for path in tree.matching(_path_in(directory, "src/bin/*.rs")):
-        here = PurePosixPath(path)
-        found.append(here.parent.name if here.name == "main.rs" else here.stem)
-    return [Program(name=name, path=f"target/release/{name}") for name in dict.fromkeys(found) if name]
+    """Return the binaries of one crate: those that it names, and those that cargo infers from its files."""
+    package, named = table(crate, "package"), _tables(crate.get("bin"))
+    found = {text(each.get("name")): not each.get("required-features") for each in named}
+    # Editions after 2015 also infer programs if the crate names some.
+    is_inferred = package.get("autobins", not named or package.get("edition", "2015") != "2015")
+    if is_inferred is not False:
+        taken = {_path_in(directory, text(each.get("path"))) for each in named}
+        for path in (_path_in(directory, "src/main.rs"), *tree.matching(_path_in(directory, "src/bin/*.rs"))):
+            if path in tree and path not in taken and (name := _inferred_name(path, directory, package)):
+                found.setdefault(name, True)
+    return [
+        Program(name=name, path=f"target/release/{name}", unconditional=unconditional)
+        for name, unconditional in found.items()
+        if name
+    ]
 
 
-def _own_benchmark(tree: Tree, directory: str, crate: Mapping[str, Any]) -> BenchmarkDraft | None:
+def _inferred_name(path: str, directory: str, package: Mapping[str, Any]) -> str:
+    """Return the program that cargo infers from a source file; empty for a module of a program."""
+    within = path.removeprefix(_path_in(directory, "src/"))
+    if within == "main.rs":
+        return text(package.get("name"))
+    parts = within.removeprefix("bin/").split("/")
+    if len(parts) == 1:
+        return parts[0].removesuffix(".rs")
+    return parts[0] if parts[1:] == ["main.rs"] else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _OwnBenchmark:
+    """A benchmark of a crate, and the step that builds it."""
+
+    step: Step
+    benchmark: BenchmarkDraft
+
+
+def _own_benchmark(tree: Tree, directory: str, crate: Mapping[str, Any], locked: str) -> _OwnBenchmark | None:
     """Return the first benchmark of a crate that runs with a stable compiler, with its own harness."""
-    own = {text(each.get("name")) for each in _tables(crate.get("bench")) if each.get("harness") is False}
+    own = {
+        text(each.get("name")): each for each in _tables(crate.get("bench")) if each.get("harness") is False
+    }
     name = next((each for each in sorted(own) if is_safe_path(each)), None)
     if name is None:
         return None
-    command = f"cargo bench --manifest-path {tree.word(_path_in(directory, MANIFEST))} --bench {name}"
-    if "criterion" in table(crate, "dev-dependencies"):
-        return BenchmarkDraft(
-            name="bench",
-            command=f"{command} -- --output-format bencher",
-            why="a benchmark of this crate; it chooses its duration: use the metrics that it prints, not wall",
-            printed={"per_iteration": _PER_ITERATION},
+    package = text(table(crate, "package").get("name"))
+    which = f" --package {package}" if directory and is_safe_path(package) else ""
+    building = f"cargo bench --no-run{locked}{which} --bench {name}"
+    used = table(crate, "dev-dependencies")
+    if any(each.startswith("iai") for each in used):
+        manifest = tree.word(_path_in(directory, MANIFEST))
+        return _OwnBenchmark(
+            step=Step(line=building, why="built here, so that no start includes the build"),
+            benchmark=BenchmarkDraft(
+                name="bench",
+                command=f"cargo bench --manifest-path {manifest} --bench {name}",
+                why="a benchmark of this crate",
+            ),
         )
-    return BenchmarkDraft(name="bench", command=command, why="a benchmark of this crate")
+    program = f"{_COPIES}/{name}"
+    executable = f"{building} --message-format=json-render-diagnostics | sed -n '{_EXECUTABLE}'"
+    step = Step(
+        line=f'mkdir -p {_COPIES} && cp "$({executable})" {program}',
+        why="the benchmark's program, under a name without cargo's hash",
+    )
+    command, path = f"{tree.word(program)} --bench", tree.path(program)
+    if "criterion" not in used:
+        benchmark = BenchmarkDraft(
+            name="bench", command=command, why="a benchmark of this crate", uses=(path,)
+        )
+        return _OwnBenchmark(step=step, benchmark=benchmark)
+    printed = _criterion_metrics(tree.text(_source_of(directory, own[name], name)))
+    return _OwnBenchmark(
+        step=step,
+        benchmark=BenchmarkDraft(
+            name="bench",
+            command=f"{command} {_CRITERION_OPTIONS}{'' if printed else ' --output-format bencher'}",
+            why="a benchmark of this crate; criterion chooses its repetitions: use the metrics that it prints, not "
+            "wall; perftrail starts it several times, so that a second each is enough",
+            uses=(path,),
+            printed=printed or {"per_iteration": _PER_ITERATION},
+        ),
+    )
+
+
+def _source_of(directory: str, bench: Mapping[str, Any], name: str) -> str:
+    return _path_in(directory, text(bench.get("path")) or f"benches/{name}.rs")
+
+
+def _criterion_metrics(source: str) -> dict[str, PrintedMetric]:
+    """Return a metric for each function that a benchmark's source names; none if it has groups, which change names."""
+    if "benchmark_group" in source or "bench_with_input" in source:
+        return {}
+    names = dict.fromkeys(_BENCH_FUNCTION.findall(source))
+    return {
+        metric_name(each): PrintedMetric(reads="criterion-text", item=each, unit="s")
+        for each in list(names)[:MOST_METRICS]
+    }
 
 
 def _tests(tree: Tree) -> BenchmarkDraft:
