@@ -245,7 +245,10 @@ def _soak(scratch: Path, seconds: float, watched: Watched, *, program: str) -> d
     """Run until the time is over or everything is measured; return the number of invocations of each run."""
     here, away = (_write_study(scratch / name) for name in ("here", "away"))
     branch = Branch(scratch / "branch")
-    with machines(scratch / "machines", ("one",)) as workers, serving(here) as dashboard:
+    with (
+        machines(scratch / "machines", ("one",)) as workers,
+        serving(here, "--proxy", "127.0.0.1") as dashboard,
+    ):
         address = workers.address.replace("tcp://", "dask://")
         local, remote = _start(here, program=program), _start(away, "--engine", address)
         watch = _start(branch.directory, "--every", "1s", command="watch")

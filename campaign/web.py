@@ -209,7 +209,7 @@ def _ready(
     stack: ExitStack, root: Path, hostile: Hostile, *options: str, token: str = "", program: str
 ) -> Server:
     """Start a server and wait for its first snapshots."""
-    address = stack.enter_context(serving(root, *options, program=program)).address
+    address = stack.enter_context(serving(root, "--proxy", "127.0.0.1", *options, program=program)).address
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     client = stack.enter_context(httpx.Client(base_url=address, timeout=60.0))
     with httpx.Client(base_url=address, headers=headers, timeout=60.0) as own:

@@ -31,7 +31,7 @@ from perftrail.sources.packages.registry import SemanticVersion, is_semantic_ver
 from perftrail.store import rows
 from perftrail.store.damage import translate_damage
 from perftrail.web import request_arguments
-from perftrail.web.access import Access, Tokens, Visits
+from perftrail.web.access import LOOPBACK, Access, Tokens, Visits
 from perftrail.web.guard import Guard, RateLimit
 
 if TYPE_CHECKING:
@@ -168,7 +168,9 @@ def _store_rows(content: bytes) -> None:
 _PASSED_ON = PlainTextResponse("passed on")
 _GUARD = Guard(
     app=_PASSED_ON,
-    access=Access(tokens=Tokens({"x" * 32: "read"}), header="x-user", writers=frozenset({"a"})),
+    access=Access(
+        tokens=Tokens({"x" * 32: "read"}), header="x-user", proxies=LOOPBACK, writers=frozenset({"a"})
+    ),
     visits=Visits(),
     pace=RateLimit(burst=math.inf, each_second=math.inf),
 )

@@ -11,7 +11,7 @@ import httpx2 as httpx
 import pytest
 
 from perftrail.errors import UsageError
-from perftrail.web.access import Access, Tokens, read_tokens
+from perftrail.web.access import LOOPBACK, Access, Tokens, read_tokens
 from perftrail.web.app import API, ROUTES, bind
 from perftrail.web.guard import COOKIE, SAFE, RateLimit, client_address
 from tests.web.conftest import READ, WRITE, Client, served
@@ -140,7 +140,22 @@ def test_guessing_is_slow(fresh: Client) -> None:
     assert enter(fresh, WRITE).status_code == 429, "not even the right one meanwhile"
 
 
-def test_a_stranger_behind_the_proxy_locks_nobody_else_out(fresh: Client) -> None:
+@pytest.fixture
+def proxied(hostile: Hostile) -> Iterator[Client]:
+    """A server behind a proxy, and the proxy's connections to it."""
+    access = Access(tokens=Tokens({WRITE: "write", READ: "read"}), proxies=LOOPBACK)
+    with served(hostile.root, access) as client:
+        yield client
+
+
+def test_a_header_that_no_proxy_of_the_server_sent_gives_no_more_attempts(fresh: Client) -> None:
+    for number in range(8):
+        fresh.headers["X-Forwarded-For"] = f"192.0.2.{number}"
+        assert enter(fresh, f"{number:024}").status_code == (403 if number < 5 else 429)
+
+
+def test_a_stranger_behind_the_proxy_locks_nobody_else_out(proxied: Client) -> None:
+    fresh = proxied
     for _ in range(20):  # without a valid form, nothing counts as an attempt
         assert fresh.post("/login", data={"form_token": "none", "token": "x" * 24}).status_code == 403
     stranger, ann = ({"X-Forwarded-For": f"10.9.9.9, {address}"} for address in ("192.0.2.1", "192.0.2.2"))
@@ -202,7 +217,7 @@ def test_a_proxys_header_is_believed_from_the_proxy_alone(hostile: Hostile) -> N
 
 
 def test_a_user_header_added_by_the_proxys_client_is_refused(hostile: Hostile) -> None:
-    access = Access(header="X-User", writers=frozenset({"ann"}))
+    access = Access(header="X-User", proxies=LOOPBACK, writers=frozenset({"ann"}))
     with served(hostile.root, access) as proxy:
         both = [("X-User", "ann"), ("X-User", "bob")]
         assert proxy.get("/", headers=httpx.Headers(both)).status_code == 401

@@ -95,13 +95,14 @@ def _parsed(line: str, where: str) -> tuple[str, Role]:
 class Access:
     """The access rules. Without tokens and a trusted header, only this machine is served, without a login.
 
-    `header` is a header in which a proxy names its user; only requests from `proxies` are trusted. `writers` are
-    the users who may write. `hosts` are the names of this server in requests, in addition to its IP addresses.
+    `header` is a header in which a proxy names its user. Only requests from `proxies` are trusted with this header, and
+    with the address of their client. `writers` are the users who may write. `hosts` are the names of this server in
+    requests, in addition to its IP addresses.
     """
 
     tokens: Tokens | None = None
     header: str = ""
-    proxies: frozenset[str] = LOOPBACK
+    proxies: frozenset[str] = frozenset()
     writers: frozenset[str] = frozenset()
     hosts: frozenset[str] = frozenset({"localhost"})
 

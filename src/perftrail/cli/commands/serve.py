@@ -49,7 +49,8 @@ DEFAULT_PORT = 8457
     "proxies",
     multiple=True,
     metavar="ADDRESS",
-    help="Address of that proxy, unless it is on this machine. May be repeated.",
+    help="Address of your proxy, whose X-Forwarded-For names the client. May be repeated. "
+    "[default with --trust-header: this machine]",
 )
 @click.option(
     "--writer", "writers", multiple=True, metavar="USER", help="User who may write notes. May be repeated."
@@ -84,12 +85,12 @@ def command(
     from perftrail.web.guard import host_name
     from perftrail.web.studies import find_studies, served_studies
 
-    if (proxies or writers) and not trust_header:
-        raise UsageError("--proxy and --writer need --trust-header NAME; name the header, or omit them")
+    if writers and not trust_header:
+        raise UsageError("--writer needs --trust-header NAME; name the header, or omit the option")
     access = Access(
         tokens=read_tokens(token_file),
         header=trust_header,
-        proxies=frozenset(map(_address, proxies)) or LOOPBACK,
+        proxies=frozenset(map(_address, proxies)) or (LOOPBACK if trust_header else frozenset()),
         writers=frozenset(writers),
         hosts=own_names(host) | frozenset(map(host_name, hosts)),
     )
