@@ -56,6 +56,18 @@ NO_SOURCE = "perftrail cannot read the source, so it knows no range of it; omit 
 NO_DASK = "{} needs Dask: pip install 'perftrail[cluster]'"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workforce:
+    """The machines of an engine, and the number of their parallel builds.
+
+    `measuring` is the name of the machine that measures; empty for this one.
+    """
+
+    machines: int
+    builds: int
+    measuring: str
+
+
 def results_directory(study: Study, store: str | None) -> Path:
     """Return the directory of a study's builds and logs: an absolute path, because processes run in other directories.
 
@@ -226,6 +238,7 @@ def open_session(  # noqa: PLR0913 - each is an option of the command line
     wait: bool = True,
     on_wait: Callable[[Holder | ServerUnreachable | ServerBack], None] = lambda _: None,
     on_noise: Callable[[Noise], None] = lambda _: None,
+    on_fleet: Callable[[Workforce], None] = lambda _: None,
     retry_failed: bool = False,
     patched: Patched | None = None,
     jobs: int = 1,
@@ -235,9 +248,10 @@ def open_session(  # noqa: PLR0913 - each is an option of the command line
 
     If another perftrail has the lock, `on_wait` receives its holder; then wait for it, or raise `StoreLocked`.
     `on_wait` is also called when the results' server is unreachable, and when it is back. `on_noise` is
-    called when perftrail waits for a quiet machine. `patched` is a revision to add to the source. `jobs`
-    is the number of parallel builds; with an `engine`, its machines set that number and do all builds and
-    invocations. Raises `ClusterError` if these machines are not available.
+    called when perftrail waits for a quiet machine, `on_fleet` when the machines of an engine are known.
+    `patched` is a revision to add to the source. `jobs` is the number of parallel builds; with an `engine`, its
+    machines set that number and do all builds and invocations. Raises `ClusterError` if these machines are not
+    available.
     """
     _refuse_samples(study)
     root = results_directory(study, store)
@@ -245,7 +259,16 @@ def open_session(  # noqa: PLR0913 - each is an option of the command line
     remove_leftovers()
     with ExitStack() as stack:
         fleet = _fleet(stack, engine, jobs=jobs)
-        machine = read_machine() if fleet is None else fleet.measuring(_known_machines(study, store))
+        here = read_machine()
+        machine = here if fleet is None else fleet.measuring(_known_machines(study, store))
+        if fleet is not None:
+            on_fleet(
+                Workforce(
+                    machines=len(fleet.machines),
+                    builds=fleet.parallel_builds,
+                    measuring="" if machine.id == here.id else machine.facts.get("name", machine.id),
+                )
+            )
         results = stack.enter_context(
             _locked_results(root, results_database(study, store), machine, wait=wait, on_wait=on_wait)
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from perftrail.measure.events import BuildFinished, HistoryRead, Progress, Stepped
 from perftrail.model.build import Failure
 from perftrail.model.subject import Revision, Subject
+from perftrail.opening import Workforce
 from perftrail.present.console import Watcher
 
 if TYPE_CHECKING:
@@ -146,3 +148,27 @@ def test_a_run_in_a_pipe_prints_its_progress_with_the_time_left(capsys: pytest.C
     with Watcher(clock=lambda: now[0]) as watcher:
         watcher.follow(run())
     assert capsys.readouterr().err.splitlines() == ["2 invocations done, 3.0 s left"]
+
+
+def test_a_slow_step_without_events_is_announced(capsys: pytest.CaptureFixture[str]) -> None:
+    end, said = time.monotonic() + 60, ""
+    with Watcher(slow=0.0) as watcher, watcher.doing("reading the history of ../program"):
+        while not said and time.monotonic() < end:
+            said = capsys.readouterr().err
+    assert said == "reading the history of ../program …\n"
+
+
+def test_a_fast_step_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    with Watcher(slow=3600.0) as watcher, watcher.doing("reading the history of ../program"):
+        pass
+    assert capsys.readouterr().err == ""
+
+
+def test_the_machines_of_an_engine_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    with Watcher() as watcher:
+        watcher.fleet(Workforce(machines=1, builds=2, measuring=""))
+        watcher.fleet(Workforce(machines=3, builds=1, measuring="ann"))
+    assert capsys.readouterr().err.splitlines() == [
+        "2 parallel builds on 1 machine; this machine measures",
+        "1 parallel build on 3 machines; machine ann measures",
+    ]

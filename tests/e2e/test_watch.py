@@ -108,6 +108,17 @@ def test_a_change_on_the_branch_is_found_and_reported_once(branch: Branch, poste
     assert [json.loads(each)["better"] for each in posted.bodies] == [False, True]
 
 
+def test_people_see_what_each_check_did(branch: Branch) -> None:
+    began = branch.watch().stderr
+    assert "the watch begins at " in began
+    assert "no new revision" not in began
+    assert "no new revision since " in branch.watch().stderr
+    branch.commit(100, "more words")
+    branch.commit(100, "yet more words")
+    assert "no metric seems to have changed by " in branch.watch().stderr
+    assert branch.watch("--quiet").stderr == ""
+
+
 def test_only_a_receiver_that_missed_a_message_gets_it_again(
     branch: Branch, posted: Posted, tmp_path: Path
 ) -> None:
@@ -117,8 +128,9 @@ def test_only_a_receiver_that_missed_a_message_gets_it_again(
     branch.commit(125, "slow it down")
     posted.code = 503
     done = branch.watch(*words)
-    assert "1 revision, " in done.stderr
+    assert "1 new revision, " in done.stderr
     assert "not sent yet: webhook http://127.0.0.1:" in done.stderr
+    assert "sent to command tee …: " in done.stderr
     assert "/hook" not in done.stderr  # whoever knows the whole address may post there, too
     assert posted.refused == 1
     told = log.read_text()

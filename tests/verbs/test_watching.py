@@ -36,7 +36,7 @@ from perftrail.verbs.watch.batch import (
     read_state,
     write_state,
 )
-from perftrail.verbs.watch.messages import Sender, deliver
+from perftrail.verbs.watch.messages import Sender, deliver, delivered
 from perftrail.verbs.watch.watch import BranchCheck, Watched, state_on_branch, watched_range
 from perftrail.webhook_and_mail import Message
 from tests.fakes.receivers import dripping_server
@@ -342,8 +342,13 @@ class Branch:
 
 def test_a_change_among_several_new_revisions_is_found_and_its_level_is_kept(tmp_path: Path) -> None:
     branch = Branch(tmp_path, *[1.0] * 4, *[1.3] * 5)
-    assert branch.look(upto=1).fresh == ()
+    began = branch.look(upto=1)
+    assert (began.fresh, began.began, began.compared) == ((), True, ())
     seen = branch.look(upto=7)
+    assert (seen.began, [each.id for each in seen.compared]) == (
+        False,
+        [f"r{number}" for number in range(1, 7)],
+    )
     assert [str(answer.answer.verdict) for answer in seen.answers] == ["found"]
     [told] = branch.state.pending
     answer = told.data["answer"]
@@ -374,6 +379,14 @@ def test_stopped_anywhere_it_sends_one_message(tmp_path: Path) -> None:
         branch.look()
         assert [each.data["revisions"] for each in branch.state.pending] == [["r2"]], stop
         assert branch.state.last == "r3"
+
+
+def test_delivered_messages_are_those_that_a_receiver_no_longer_waits_for() -> None:
+    one = PendingMessage(id="1", subject="slower", text="", data={}, left=("command a", "mail b"))
+    before = WatchState(reference="r0", last="r0", pending=(one,))
+    now = replace(before, pending=(replace(one, left=("mail b",)),))
+    assert delivered(before, now, receivers=("command a", "mail b")) == (("slower", "command a"),)
+    assert delivered(before, replace(before, pending=()), receivers=("mail b",)) == (("slower", "mail b"),)
 
 
 def test_nothing_new_starts_nothing(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import functools
 import math
 import os
 import signal
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
@@ -264,13 +264,16 @@ class SessionOptions:
                     wait=self.wait,
                     on_wait=watcher.waiting,
                     on_noise=watcher.noisy,
+                    on_fleet=watcher.fleet,
                     retry_failed=self.retry_failed,
                     patched=patched,
                     jobs=jobs,
                     engine=engine,
                 )
                 try:
-                    with opened as session:
+                    with ExitStack() as stack:
+                        with watcher.doing(f"connecting to {engine}") if engine else nullcontext():
+                            session = stack.enter_context(opened)
                         return watcher.follow(work(session))
                 except MachineLeft as left:
                     watcher.left(left)

@@ -398,7 +398,7 @@ def _unreachable(address: str, error: BaseException) -> str:
         )
     return (
         f"{address}: no Dask scheduler answers ({_error_text(error)}); start one with "
-        '"dask scheduler", and on each machine "perftrail worker ADDRESS"'
+        f'"dask scheduler", and on each machine "perftrail worker {address}"'
     )
 
 

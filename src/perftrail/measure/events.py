@@ -22,10 +22,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryRead:
-    """The revisions of the source were read, oldest first; `remark` states how the range was corrected."""
+    """The revisions of the source were read, oldest first; `remark` states how the range was corrected.
+
+    `are_new`: these are only the revisions since the last check of a watch.
+    """
 
     revisions: tuple[Revision, ...]
     remark: str = ""
+    are_new: bool = False
 
     @classmethod
     def of(cls, source: Source, revisions: tuple[Revision, ...]) -> HistoryRead:

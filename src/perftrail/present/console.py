@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO, assert_never
 
 from rich.console import Console
@@ -38,7 +40,7 @@ from perftrail.present.validity import outdated_words
 from perftrail.store import Holder, ServerBack, ServerUnreachable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Generator, Iterable, Sequence
+    from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
     from types import TracebackType
     from typing import TypeVar
 
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
     from perftrail.measure.noise_policy import Noise
     from perftrail.model.build import Built
     from perftrail.model.subject import Subject
+    from perftrail.opening import Workforce
 
     Result = TypeVar("Result")
 
@@ -59,6 +62,9 @@ SAME_STEPS = "such step"
 
 PAUSE = 5.0
 """Seconds without a line after which a file or a pipe gets a line of progress; a terminal has a status line instead."""
+
+SLOW = 1.0
+"""Seconds after which a file or a pipe gets a line about a step that prints nothing itself."""
 
 FEW = 3
 """Number of similar lines in a row that are printed; further ones are counted."""
@@ -74,9 +80,10 @@ class Watcher:
     progress is printed if there was no line for `PAUSE` seconds of the `clock`.
     """
 
-    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, *, clock: Callable[[], float] = time.monotonic, slow: float = SLOW) -> None:
         self._console = errors()
         self._clock = clock
+        self._slow = slow
         self._printed = clock()
         self._status: Status | None = None
         self._remaining = ""
@@ -103,6 +110,21 @@ class Watcher:
         self._end_stored("and {}" if self._new_steps else "{}, no new step")
         if self._status is not None:
             self._status.stop()
+
+    @contextmanager
+    def doing(self, what: str) -> Iterator[None]:
+        """Show what the block does: in a terminal's status line, elsewhere as a line if it takes `SLOW` seconds."""
+        if self._status is not None:
+            self._status.update(Text(what))
+            yield
+            return
+        timer = threading.Timer(self._slow, self._print_now, (f"{what} …",), {"style": "dim"})
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
 
     def follow(self, workflow: Generator[Event, None, Result]) -> Result:
         """Print every event of a workflow; return its result."""
@@ -132,6 +154,12 @@ class Watcher:
                 self._print_now(f"{what.where} answers again, after {duration(what.seconds)}", style="dim")
             case _:
                 assert_never(what)
+
+    def fleet(self, fleet: Workforce) -> None:
+        """Print which machines build and measure."""
+        where = f"machine {escaped(fleet.measuring)}" if fleet.measuring else "this machine"
+        builds, machines = counted(fleet.builds, "parallel build"), counted(fleet.machines, "machine")
+        self._print_now(f"{builds} on {machines}; {where} measures", style="dim")
 
     def left(self, left: MachineLeft) -> None:
         """Print that the measuring machine has left."""
@@ -212,11 +240,8 @@ class Watcher:
         match event:
             case HistoryRead():
                 first, last, count = event.revisions[0], event.revisions[-1], len(event.revisions)
-                text = (
-                    f"{count} revisions, {first.short} to {last.short}"
-                    if count > 1
-                    else f"1 revision, {first.short}"
-                )
+                counted_revisions = counted(count, "new revision" if event.are_new else "revision")
+                text = f"{counted_revisions}, {first.short}{f' to {last.short}' if count > 1 else ''}"
                 self._print_now(text, style="dim")
                 if event.remark:
                     self._print_now(escaped(event.remark, longest=None), style=WARNING)

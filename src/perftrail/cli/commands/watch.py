@@ -20,7 +20,7 @@ from perftrail.cli.options import (
 )
 from perftrail.errors import PerftrailError, StudyError, UsageError
 from perftrail.file_tree import exclusive_lock
-from perftrail.model.wording import escaped
+from perftrail.model.wording import counted, duration, escaped, percent
 from perftrail.present.shared_sentences import after
 
 if TYPE_CHECKING:
@@ -79,12 +79,17 @@ def command(
     loaded = options.apply_to(sources.load(study))
     policy = _policy(loaded, **overrides)
     repeat = repeated_options(study, sources, options)
+    first = True
     with stopped_like_ctrl_c() as stop:
         while True:
             stop.raise_if_requested()
             began = time.monotonic()
             try:
-                _print(_check(loaded, policy, options), as_json=as_json, repeat=repeat)
+                watched = _check(loaded, policy, options)
+                _print(watched, as_json=as_json, repeat=repeat)
+                if not as_json:
+                    _print_status(watched, loaded, policy, once=once, first=first)
+                first = False
             except (UsageError, StudyError):
                 raise
             except PerftrailError as error:
@@ -131,16 +136,17 @@ def _check(study: Study, policy: WatchPolicy, options: SessionOptions) -> Watche
 def _deliver(study: Study, policy: WatchPolicy, options: SessionOptions, *, once: bool, stop: Stop) -> None:
     """Send all pending messages; a failed receiver does not end a continuous watch."""
     from perftrail.verbs.watch.batch import read_state, write_state
-    from perftrail.verbs.watch.messages import Sender, deliver, receivers_of, shown
+    from perftrail.verbs.watch.messages import Sender, deliver, delivered, receivers_of, shown
 
-    file = _state_file(study, policy, options)
+    file, receivers = _state_file(study, policy, options), receivers_of(policy.notify)
     try:
         # Accepted messages are recorded before a stop, so that they are not sent again.
         with exclusive_lock(file.with_suffix(".lock")), stop.after_block():
+            before = read_state(file)
             state = deliver(
-                read_state(file),
+                before,
                 Sender.of(policy.notify, directory=study.directory).send,
-                receivers=receivers_of(policy.notify),
+                receivers=receivers,
                 save=lambda state: write_state(file, state),
             )
     except PerftrailError as error:
@@ -150,12 +156,14 @@ def _deliver(study: Study, policy: WatchPolicy, options: SessionOptions, *, once
             f"{escaped(str(error), longest=LONGEST_ERROR)}; perftrail will send the messages later", err=True
         )
         return
+    for subject, receiver in delivered(before, state, receivers=receivers):
+        click.echo(f"sent to {escaped(shown(receiver))}: {escaped(subject)}", err=True)
     for pending in state.pending:
-        receivers = ", ".join(escaped(shown(each)) for each in pending.left)
+        left = ", ".join(escaped(shown(each)) for each in pending.left)
         reason = escaped(
             pending.failed or "the receiver did not accept another message", longest=LONGEST_ERROR
         )
-        click.echo(f"not sent yet: {receivers}: {reason}; perftrail will try again", err=True)
+        click.echo(f"not sent yet: {left}: {reason}; perftrail will try again", err=True)
 
 
 def _print(watched: Watched, *, as_json: bool, repeat: tuple[str, ...]) -> None:
@@ -168,6 +176,27 @@ def _print(watched: Watched, *, as_json: bool, repeat: tuple[str, ...]) -> None:
         click.echo(headline(answer))
     if watched.answers:
         click.echo(f"Next: perftrail show{after(repeat)} --search    how the search went")
+
+
+def _print_status(watched: Watched, study: Study, policy: WatchPolicy, *, once: bool, first: bool) -> None:
+    """Print for people what a check without an answer found, and once how the watch goes on."""
+    from perftrail.present.output_settings import settings
+
+    if settings.quiet:
+        return
+    lines = []
+    if watched.compared and not watched.answers:
+        which = counted(len(watched.compared), "new revision")
+        threshold = percent(study.find.smallest_change)
+        lines.append(f"no metric seems to have changed by {threshold} or more in {which}")
+    elif not watched.fresh and not watched.began and (once or first):
+        lines.append(f"no new revision since {watched.state.last[:10]}")
+    if first and not once:
+        lines.append(
+            f"perftrail checks the branch every {duration(policy.every_seconds)}; Ctrl-C ends the watch"
+        )
+    for line in lines:
+        click.echo(click.style(line, dim=True), err=True)
 
 
 def _state_file(study: Study, policy: WatchPolicy, options: SessionOptions) -> Path:

@@ -156,6 +156,19 @@ def deliver(
     return state
 
 
+def delivered(
+    before: WatchState, now: WatchState, *, receivers: Sequence[str]
+) -> tuple[tuple[str, str], ...]:
+    """Return the subject and the receiver of each message that was delivered between two states."""
+    left = {each.id: each.left for each in now.pending}
+    return tuple(
+        (each.subject, receiver)
+        for each in before.pending
+        for receiver in each.left
+        if receiver in receivers and receiver not in left.get(each.id, ())
+    )
+
+
 def _attempt(pending: PendingMessage, receiver: str, send: Callable[[Message, str], None]) -> str:
     """Send a message; return the reason of a failure, empty after success."""
     message = Message(id=pending.id, subject=pending.subject, text=pending.text, data=pending.data)

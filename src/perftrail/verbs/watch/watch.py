@@ -79,11 +79,16 @@ class WatchedJson(TypedDict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watched:
-    """The result of one check of the branch: new revisions, and the searches that they caused."""
+    """The result of one check of the branch: new revisions, and the searches that they caused.
+
+    `compared` are the new revisions that were measured with the reference. `began`: this check only recorded the tip.
+    """
 
     fresh: tuple[Revision, ...]
     answers: tuple[FindAnswer, ...]
     state: WatchState
+    compared: tuple[Revision, ...] = ()
+    began: bool = False
 
     def as_json(self) -> WatchedJson:
         """Return the result as one line of `watch --json`."""
@@ -138,6 +143,7 @@ class BranchCheck:
         self._describe = describe
         self._save = save
         self._answers: list[FindAnswer] = []
+        self._compared: list[Revision] = []
 
     def events(self) -> Generator[Event, None, Watched]:
         """Check; yield events and return the result."""
@@ -145,17 +151,24 @@ class BranchCheck:
         if isinstance(source, GrowingSource):
             source.refresh()
         revisions = source.history(watched_range(self._session.study, self._branch))
+        began = not self._state.last
         yield from self._resume(revisions)
         ids = [revision.id for revision in revisions]
         fresh = revisions[ids.index(self._state.last) + 1 :]
         if fresh:
-            yield HistoryRead(revisions=fresh)
+            yield HistoryRead(revisions=fresh, are_new=True)
         wanted = self._session.subject_builder.wanted(fresh)
         for start in range(0, len(wanted), LARGEST_BATCH):
             yield from self._batch(wanted[start : start + LARGEST_BATCH])
         if fresh and self._state.last != fresh[-1].id:  # revisions that the study skips
             self._set_state(replace(self._state, last=fresh[-1].id))
-        return Watched(fresh=tuple(fresh), answers=tuple(self._answers), state=self._state)
+        return Watched(
+            fresh=tuple(fresh),
+            answers=tuple(self._answers),
+            state=self._state,
+            compared=tuple(self._compared),
+            began=began,
+        )
 
     def _resume(self, revisions: Sequence[Revision]) -> Iterator[Event]:
         """Find the revision seen last on the branch, or adapt the state to a rewritten branch."""
@@ -165,7 +178,9 @@ class BranchCheck:
         state = state_on_branch(self._state, ids)
         start = revisions[-1] if state is None else revisions[ids.index(state.last)]
         rewritten = "the branch was rewritten; " if self._state.last else ""
-        yield BuilderMessage(text=f"{rewritten}watching from {start.short}")
+        yield BuilderMessage(
+            text=f"{rewritten}the watch begins at {start.short}: the next checks compare newer revisions with it"
+        )
         self._set_state(self._restarted(start) if state is None else state)
 
     def _batch(self, fresh: Sequence[Revision]) -> Generator[Event, None, None]:
@@ -176,6 +191,7 @@ class BranchCheck:
                 fresh, "is no longer in the history" if reference is None else "cannot be measured"
             )
             return
+        self._compared += fresh
         state = self._with_levels(measured, fresh)
         order = [revision.id for revision in fresh]
         confirmed: list[Alarm] = []
@@ -263,7 +279,8 @@ class BranchCheck:
         """Search for the change of a metric; return a message about each change found."""
         target, policy = alarm.target, self._session.study.find
         yield BuilderMessage(
-            text=f"{target.name} seems to have changed at {alarm.at[:10]}: searching from {alarm.before[:10]} on"
+            text=f"{target.name} seems to have changed at {alarm.at[:10]}; "
+            f"perftrail searches from {alarm.before[:10]} on"
         )
         range_ = self._range(alarm)
         if range_ is None:
