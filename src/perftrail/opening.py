@@ -331,7 +331,13 @@ def _session(
     )
     builder = open_builder(study, root, sources, starter, isolation=isolation, workers=workers)
     subject_builder = _subject_builder(
-        study, sources, builder, resources.results, starter, retry_failed=retry_failed
+        study,
+        sources,
+        builder,
+        resources.results,
+        starter,
+        retry_failed=retry_failed,
+        machine=resources.machine.id,
     )
     logs = root / "logs"
     invoker = stack.enter_context(
@@ -464,6 +470,7 @@ def _subject_builder(
     starter: Launcher,
     *,
     retry_failed: bool = False,
+    machine: str = "",
 ) -> SubjectBuilder:
     return SubjectBuilder(
         study,
@@ -471,6 +478,7 @@ def _subject_builder(
         builder,
         results,
         retry_failed=retry_failed,
+        machine=machine,
         pins=sources.pins,
         others=sources.others,
         tools=local_tools(starter).fingerprint,

@@ -214,7 +214,9 @@ def test_samples_without_a_metric_that_was_added_are_not_of_an_older_recipe(copi
     assert costs(found) == COSTS
     assert {row["outdated"] for row in found} == {"new metric"}
     shown = perftrail("show", copied / "study").stdout
-    assert "All 3 measured points have no digits yet. Measure again with: perftrail run" in shown
+    assert (
+        "All 3 measured points have no digits yet. Read it from stored outputs with: perftrail run" in shown
+    )
     assert "older recipe" not in shown
     file.write_text(file.read_text().replace("-O1", "-O1 -DNDEBUG -g"))
     assert {row["outdated"] for row in rows(copied / "study")} == {"older recipe"}

@@ -6,6 +6,7 @@ import math
 import random
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from perftrail.builds.trees import NO_SOURCES
 from perftrail.model.build import Built, Failure, ManualBuild, Prepared, Recipe, content_key
@@ -145,16 +146,23 @@ class FakeBuilder:
 
 @dataclass
 class FakeStarter:
-    """Takes as long as `seconds(arguments)` says, with noise of its own, and writes down what it started."""
+    """Takes as long as `seconds(arguments)` says, with noise of its own, and writes down what it started.
+
+    Every program prints `output`.
+    """
 
     seconds: Callable[[tuple[str, ...]], float]
     noise: float = 0.01
+    output: str = ""
     ended: Callable[[tuple[str, ...]], Ended] = lambda _: Exited(code=0)
     started: list[tuple[str, ...]] = field(default_factory=list)
     chance: random.Random = field(default_factory=lambda: random.Random(7))
 
     def run(self, command: Command) -> Ran:
         self.started.append(command.arguments)
+        if self.output:
+            assert command.stdout is not None
+            Path(command.stdout).write_text(self.output)
         seconds = self.seconds(command.arguments) * math.exp(self.chance.gauss(0.0, self.noise))
         return replace(RAN, ended=self.ended(command.arguments), wall_seconds=seconds, tree_ended_at=seconds)
 

@@ -70,7 +70,9 @@ def a_session(
         scratch=tmp_path / "scratch",
         logs=tmp_path / "logs",
     )
-    subject_builder = SubjectBuilder(study, source, builder, store, retry_failed=retry_failed)
+    subject_builder = SubjectBuilder(
+        study, source, builder, store, retry_failed=retry_failed, machine=MACHINE.id
+    )
     return Session(
         study=study,
         machine=MACHINE,

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from perftrail.errors import NoAnswer, UsageError
-from perftrail.measure.events import BuildFinished, GivenUp, Invoked, Progress, SameArtefact
+from perftrail.measure.events import BuildFinished, GivenUp, Invoked, OutputsRead, Progress, SameArtefact
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.build import Failure
 from perftrail.model.measurement import Measurement
+from perftrail.model.metrics import Metric
 from perftrail.model.plan import cells, subjects
 from perftrail.model.process import Exited, TimedOut
 from perftrail.model.study import Invocations, MeasurePolicy
@@ -27,7 +28,7 @@ from tests.measure.fake_session import a_session, a_study, drain
 if TYPE_CHECKING:
     from perftrail.measure.session import Session
     from perftrail.model.measurement import Outcome
-    from perftrail.model.study import Order
+    from perftrail.model.study import Order, Study
 
 ALL = Selection()
 
@@ -374,3 +375,53 @@ def test_a_stored_failure_that_is_tried_again_keeps_its_ordinal(tmp_path: Path) 
     )
     drain(Run(again, ALL).events())
     assert [each.key.ordinal for each in outcomes_in_order(again)] == [0, 1, 2]
+
+
+RATE, COST = Metric(pattern="rate ([0-9]+)"), Metric(pattern="cost ([0-9]+)")
+
+
+def printing(*, metrics: dict[str, Metric]) -> Study:
+    return a_study(benchmarks={"work": Benchmark(command="{build}/work", metrics=metrics)})
+
+
+def test_a_metric_that_is_added_is_read_from_stored_outputs(tmp_path: Path) -> None:
+    store, source = MemoryStore(), FakeSource(2)
+    starter = FakeStarter(seconds=steady, output="rate 7\ncost 9\n")
+    for metrics in ({"rate": RATE}, {"rate": RATE, "cost": COST}):
+        session = a_session(printing(metrics=metrics), tmp_path, source=source, starter=starter, store=store)
+        events, _ = drain(Run(session, ALL).events())
+    assert len(starter.started) == 2 * 4
+    read = [each for each in events if isinstance(each, OutputsRead)]
+    assert [(each.metrics, each.read, each.missing) for each in read] == [(("cost",), 4, 0)] * 2
+    newest = [each.key for each in store.runnables()][-2:]
+    found = store.outcomes(tuple(newest), session.machine.id)
+    values = [each.values for those in found.values() for each in those if isinstance(each, Measurement)]
+    assert [(each["rate"], each["cost"], "wall" in each) for each in values] == [(7.0, 9.0, True)] * 8
+
+
+def test_invocations_whose_output_lacks_an_added_metric_are_repeated(tmp_path: Path) -> None:
+    store, source = MemoryStore(), FakeSource(1)
+    starter = FakeStarter(seconds=steady, output="rate 7\n")
+    session = a_session(
+        printing(metrics={"rate": RATE}), tmp_path, source=source, starter=starter, store=store
+    )
+    drain(Run(session, ALL).events())
+    [log] = (tmp_path / "logs").rglob("*-sample-1.out")
+    log.write_text("rate 7\ncost 8\n")
+    starter.output = "rate 7\ncost 9\n"
+    both = printing(metrics={"rate": RATE, "cost": COST})
+    session = a_session(both, tmp_path, source=source, starter=starter, store=store)
+    events, report = drain(Run(session, ALL).events())
+    [read] = [each for each in events if isinstance(each, OutputsRead)]
+    assert (read.read, read.missing, report.invocations) == (1, 3, 3)
+
+
+def test_a_changed_pattern_is_measured_again(tmp_path: Path) -> None:
+    store, source = MemoryStore(), FakeSource(1)
+    starter = FakeStarter(seconds=steady, output="rate 7\ncost 9\n")
+    changed = {"rate": replace(RATE, pattern="rate ([0-9])"), "cost": COST}
+    for metrics in ({"rate": RATE}, changed):
+        session = a_session(printing(metrics=metrics), tmp_path, source=source, starter=starter, store=store)
+        events, report = drain(Run(session, ALL).events())
+    assert not [each for each in events if isinstance(each, OutputsRead)]
+    assert report.invocations == 4

@@ -113,6 +113,19 @@ class SameArtefact:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OutputsRead:
+    """Metrics that were added to the study were read from stored outputs.
+
+    `read` counts the invocations that need not be repeated, `missing` those whose stored output lacks the metrics.
+    """
+
+    cell: Cell
+    metrics: tuple[str, ...]
+    read: int
+    missing: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Invoked:
     """An invocation ended, with a measurement or a recorded failure."""
 
@@ -170,6 +183,7 @@ Event = (
     | Relinked
     | RelinkedWithoutEffect
     | SameArtefact
+    | OutputsRead
     | Invoked
     | GivenUp
     | Progress

@@ -20,11 +20,13 @@ from perftrail.measure.events import (
     BuilderMessage,
     BuildFinished,
     BuildStarted,
+    OutputsRead,
     Relinked,
     RelinkedWithoutEffect,
     now,
 )
 from perftrail.measure.sources import eras_of
+from perftrail.measure.stored_outputs import missing_metrics, with_metrics
 from perftrail.model.build import BuildRecord, Built, Failure, Prepared, content_key
 from perftrail.model.measurement import UNDRAWN, Origin, Runnable
 from perftrail.model.placeholders import sources_named, study_files
@@ -184,6 +186,10 @@ class BuildInputs:
 
     def origin_without(self, cell: Cell, metrics: frozenset[str]) -> Origin:
         """Return the origin that a cell would have if its benchmark did not declare some metrics."""
+        return self.without(cell, metrics).origin(cell)
+
+    def without(self, cell: Cell, metrics: frozenset[str]) -> BuildInputs:
+        """Return the inputs of the study without some metrics of a cell's benchmark."""
         name = (cell.benchmark, metrics)
         if name not in self._without:
             benchmark = self._study.benchmarks[cell.benchmark]
@@ -191,7 +197,7 @@ class BuildInputs:
             benchmarks = {**self._study.benchmarks, cell.benchmark: replace(benchmark, metrics=fewer)}
             study = replace(self._study, benchmarks=benchmarks)
             self._without[name] = BuildInputs(study, self.eras, self._pins, self._others, self._tools)
-        return self._without[name].origin(cell)
+        return self._without[name]
 
     def _origin(self, cell: Cell, recipe: Recipe, steps: Sequence[str], sources: Mapping[str, str]) -> Origin:
         study = Path(self._study.directory)
@@ -297,10 +303,10 @@ class SubjectBuilder:
 
     A failed build is an outcome. With `retry_failed` each failure that the store knows is tried once more.
     `build_inputs` returns the inputs of each build. `source` is the study's own source. `pins` hold the revision
-    of each source, and `others` are the other sources.
+    of each source, and `others` are the other sources. `machine` is the id of the machine that measures.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is a part of a session
         self,
         study: Study,
         source: Source,
@@ -308,6 +314,7 @@ class SubjectBuilder:
         store: Store,
         *,
         retry_failed: bool = False,
+        machine: str = "",
         pins: Pins = NO_PINS,
         others: Mapping[str, Source] = NO_OTHERS,
         tools: Tools = no_tools,
@@ -316,6 +323,7 @@ class SubjectBuilder:
         self._builder = builder
         self._store = store
         self.retry_failed = retry_failed
+        self._machine = machine
         self._searched = others.get(study.along, source)
         self._positions: dict[str, int] | None = None
         self._recorded_revisions: set[str] = set()
@@ -437,7 +445,9 @@ class SubjectBuilder:
         if isinstance(linked, Failure):
             return linked
         self._record_revision(cell.subject.revision)
-        self._record_runnable(linked.runnable)
+        earlier = self._record_runnable(linked.runnable)
+        if earlier is not None:
+            yield from self._reuse_outputs(linked, earlier)
         if not layout:
             return linked
         if not self.can_relink(cell):
@@ -450,14 +460,39 @@ class SubjectBuilder:
         yield from self._compare_layouts(linked, relinked)
         return replace(relinked, runnable=linked.runnable)
 
-    def _record_runnable(self, runnable: Runnable) -> None:
-        """Store a runnable as the last one of its cell, unless it is that already."""
+    def _reuse_outputs(self, ready: Ready, earlier: Runnable) -> Iterator[OutputsRead]:
+        """Store the outcomes of a cell's earlier runnable for the present one, if only metrics were added since.
+
+        Their values come from the stored outputs. The earlier key proves that nothing else differs.
+        """
+        cell, key = ready.cell, ready.runnable.key
+        stored = self._store.outcomes((earlier.key, key), self._machine)
+        outcomes = stored.get(earlier.key, ())
+        declared = self._study.benchmarks[cell.benchmark].metrics
+        added = missing_metrics(declared, outcomes)
+        if not added or stored.get(key):
+            return
+        inputs = self.build_inputs.without(cell, added)
+        build = self.build_inputs.benchmark_build(cell).key(self._builder, ready.prepared.built)
+        if inputs.runnable(cell, ready.prepared, build).key != earlier.key:
+            return
+        metrics = {name: metric for name, metric in declared.items() if name in added}
+        found = with_metrics(outcomes, metrics, runnable=key)
+        for outcome in found:
+            self._store.add(outcome)
+        yield OutputsRead(
+            cell=cell, metrics=tuple(metrics), read=len(found), missing=len(outcomes) - len(found)
+        )
+
+    def _record_runnable(self, runnable: Runnable) -> Runnable | None:
+        """Store a runnable as the last one of its cell; return the earlier one if that has another key."""
         if self._last_runnables is None:
             self._last_runnables = {_cell_of(each): each for each in self._store.runnables()}
         known = self._last_runnables.get(_cell_of(runnable))
         if known is None or (known.key, known.origin) != (runnable.key, runnable.origin):
             self._store.add_runnable(runnable, last=known is not None and known.key != runnable.key)
             self._last_runnables[_cell_of(runnable)] = runnable
+        return known if known is not None and known.key != runnable.key else None
 
     def _record_revision(self, revision: Revision) -> None:
         """Store a measured revision with its position; at the first one, renew the positions of all others."""

@@ -23,6 +23,7 @@ from perftrail.measure.events import (
     HistoryRead,
     Invoked,
     Outdated,
+    OutputsRead,
     Progress,
     Relinked,
     RelinkedWithoutEffect,
@@ -193,6 +194,8 @@ class Watcher:
                     " measured once"
                 )
                 self._print_similar(text, kind="group, of one build each", style="dim")
+            case OutputsRead():
+                self._outputs_read(event)
             case Invoked():
                 self._invoked(event)
             case GivenUp():
@@ -251,7 +254,7 @@ class Watcher:
                 for found in event.differences:
                     (words,) = outdated_words({found: event.differences[found]}, event.every)
                     reused = "perftrail reuses these samples only if the new build is identical"
-                    again = "perftrail measures again, and builds nothing"
+                    again = "perftrail reads new metrics from stored outputs, and measures again where they lack one"
                     added = found.why == NEW_METRIC
                     self._print_now(f"{words}; {again if added else reused}", style=WARNING)
 
@@ -293,6 +296,19 @@ class Watcher:
             self._print_now(f"{text} (log: {outcome.log})", style=WARNING)
         elif not outcome.reused:
             self._show_status(f"relinked {subject} with layout {layout} in {duration(outcome.seconds)}")
+
+    def _outputs_read(self, event: OutputsRead) -> None:
+        """Print how many invocations a new metric needs again."""
+        metrics = listed(event.metrics, "and")
+        read, missing = counted(event.read, "invocation"), counted(event.missing, "invocation")
+        where = f"{event.cell}: {metrics}"
+        if not event.missing:
+            text = f"{where} was read from the stored output of {read}"
+            self._print_similar(text, kind="point, read from stored outputs", style="dim")
+            return
+        again = f"not in the stored output of {missing}: perftrail repeats {'it' if event.missing == 1 else 'them'}"
+        also = f", and was read from that of {event.read}" if event.read else ""
+        self._print_similar(f"{where} is {again}{also}", kind="point, to measure again", style=WARNING)
 
     def _invoked(self, event: Invoked) -> None:
         if isinstance(event.outcome, FailedInvocation):

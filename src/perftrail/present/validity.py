@@ -26,15 +26,30 @@ LONGEST = 70
 
 def sample_notes(view: View, measured: MeasuredHere) -> tuple[str, ...]:
     """Return what a reader must know about the shown samples, in sentences."""
-    words = outdated_words(measured.differences(), len(measured.cells))
-    notes = [*view.notes, *(f"{each}. Measure again with: perftrail run" for each in words)]
+    differences = measured.differences()
+    words = outdated_words(differences, len(measured.cells))
+    notes = [*view.notes]
+    for found, each in zip(differences, words, strict=True):
+        remedy = "Read it from stored outputs" if found.why == NEW_METRIC else "Measure again"
+        notes.append(f"{each}. {remedy} with: perftrail run")
     if measured.replaced:
         has = "has" if measured.replaced == 1 else "have"
         notes.append(
-            f"{counted(measured.replaced, 'measured point')} also {has} samples of another recipe or toolchain; "
-            "they stay in the store and are not shown"
+            f"{counted(measured.replaced, 'measured point')} also {has} samples of another recipe, toolchain or set of "
+            "metrics; they stay in the store and are not shown"
         )
     return tuple(notes)
+
+
+def added_metric_notes(measured: MeasuredHere) -> tuple[str, ...]:
+    """Return sentences about metrics that were added since the measurements; a plan counts all invocations as left."""
+    differences = measured.differences()
+    words = zip(differences, outdated_words(differences, len(measured.cells)), strict=True)
+    return tuple(
+        f"{each}; perftrail run first reads new metrics from stored outputs, so that fewer invocations may be left"
+        for found, each in words
+        if found.why == NEW_METRIC
+    )
 
 
 def outdated_words(differences: Mapping[Difference, int], every: int) -> tuple[str, ...]:

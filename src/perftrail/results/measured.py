@@ -17,6 +17,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from perftrail.measure.events import Outdated
+from perftrail.measure.stored_outputs import missing_metrics
 from perftrail.model.measurement import (
     MISSING_TOOL,
     NEW_METRIC,
@@ -24,7 +25,6 @@ from perftrail.model.measurement import (
     OTHER_TOOLCHAIN,
     UNKNOWN_ORIGIN,
     Difference,
-    Measurement,
     Samples,
     difference,
 )
@@ -129,9 +129,8 @@ class MeasuredHere:
         name = (cell.benchmark, origin.recipe)
         if name not in self._lacking:
             outcomes = self._view.store.outcomes((key,), self._view.machine.id).get(key, ())
-            valued = [set(each.values) for each in outcomes if isinstance(each, Measurement)]
             declared = self._view.study.benchmarks[cell.benchmark].metrics
-            self._lacking[name] = frozenset(declared).difference(*valued) if valued else frozenset()
+            self._lacking[name] = missing_metrics(declared, outcomes)
         lacking = self._lacking[name]
         if not lacking or inputs.origin_without(cell, lacking).recipe != origin.recipe:
             return ""
