@@ -15,7 +15,7 @@ from perftrail.measure.invocation import open_invoker
 from perftrail.measure.invocation_runner import InvocationRunner
 from perftrail.measure.sandboxes import remove_leftovers
 from perftrail.measure.session import BuildView, Session, View
-from perftrail.measure.sources import NO_ERAS, eras_of, open_sources
+from perftrail.measure.sources import NO_ERAS, eras_of, open_sources, unknown_names
 from perftrail.measure.subjects import BuildInputs, SubjectBuilder, no_tools
 from perftrail.model.source import MAIN, NO_PINS
 from perftrail.model.wording import counted
@@ -25,7 +25,7 @@ from perftrail.process.machine.settings import restore_abandoned_settings
 from perftrail.sources.directory import ListedSource
 from perftrail.store import current_writer as stored_writer
 from perftrail.store import lock_for_writing, on_server, open_shared, open_store, parse_server
-from perftrail.studyfile import mistake
+from perftrail.studyfile import load_readable, mistake
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -184,6 +184,32 @@ def open_build_view(study: Study, *, store: str | None) -> Iterator[BuildView]:
                 pins=sources.pins,
                 last_updated=sources.last_updated,
             )
+
+
+def every_mistake(
+    error: StudyError | SourceError, path: str, *, store: str | None
+) -> StudyError | SourceError:
+    """Return the mistakes of an error, together with the ranges and revisions that the histories lack.
+
+    `error` ended the reading of the study file `path`, or of its history, before these were looked up. perftrail
+    fetches no history for a file with other mistakes: they are reported at once.
+    """
+    study, in_file = load_readable(path)
+    if study is None:
+        return error
+    with Launcher() as starter:
+        lacking = unknown_names(
+            study,
+            cache=str(results_directory(study, store) / SOURCES),
+            starter=starter,
+            wrong={each.key for each in in_file},
+        )
+    keys = {(each.line, each.key) for each in in_file}
+    found = [*in_file, *(each for each in lacking if (each.line, each.key) not in keys)]
+    keys |= {(each.line, each.key) for each in found}
+    others = error.mistakes if isinstance(error, StudyError) else ()
+    found += [each for each in others if (each.line, each.key) not in keys]
+    return StudyError(found) if found else error
 
 
 def _measured_by(store: Store, here: Machine) -> Machine:

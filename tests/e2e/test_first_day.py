@@ -105,6 +105,52 @@ def test_a_range_that_does_not_exist_is_named_with_its_line(study: Path) -> None
         )
 
 
+def test_ranges_and_all_other_mistakes_are_reported_at_once(study: Path) -> None:
+    skip = '[[source.skip]]\nrange = "v7..v8"\nreason = "broken"\n\n[build]'
+    study = replaced(study, "[build]", f'range = "v1..HEAD"\n\n{skip}')
+    study = replaced(study, "cost ([-0-9.]+)", "cost [-0-9.]+")
+    study = replaced(
+        study, "[benchmark", '[[build.when]]\nrange = "..v9"\nsteps = ["{bulid}/x"]\n\n[benchmark'
+    )
+    for options in ((), ("--try", "1")):
+        done = perftrail("check", study, *options, expect=2)
+        said = [each for each in done.stderr.splitlines() if ": " in each]
+        assert [each.split(": ")[1] for each in said] == [
+            "source.range",
+            "source.skip[0].range",  # v7
+            "source.skip[0].range",  # v8
+            "build.when[0].range",
+            "build.when[0].steps",
+            "benchmark.work.metrics.cost.pattern",
+        ]
+        assert 'no revision "v7"; git branch --all and git tag list the names' in said[1]
+
+
+def test_both_ends_of_a_range_are_reported(study: Path) -> None:
+    done = perftrail("check", replaced(study, "[build]", 'range = "v7..v8"\n\n[build]'), expect=2)
+    said = [each for each in done.stderr.splitlines() if ": " in each]
+    assert ['"v7"' in said[0], '"v8"' in said[1], len(said)] == [True, True, 2]
+
+
+def test_a_wrong_label_or_path_of_the_source_is_reported_with_a_wrong_range(study: Path) -> None:
+    source = 'range = "v1..HEAD"\nlabel = { file = "a", pattern = "(" }\ntouching = ["../x"]\n\n[build]'
+    done = perftrail("check", replaced(study, "[build]", source), expect=2)
+    assert [each.split(": ")[1] for each in done.stderr.splitlines() if ": " in each] == [
+        "source.range",
+        "source.label.pattern",
+        "source.touching",
+    ]
+
+
+def test_mistakes_are_reported_before_a_history_is_fetched(study: Path) -> None:
+    address = replaced(
+        study, f'location = "{study.parent.parent / "repository"}"', 'location = "https://192.0.2.1/x"'
+    )
+    done = perftrail("check", replaced(address, "cost ([-0-9.]+)", "cost"), expect=2)
+    [said] = [each for each in done.stderr.splitlines() if ": " in each]
+    assert "benchmark.work.metrics.cost.pattern: " in said
+
+
 def test_the_results_stay_out_of_git_status(study: Path) -> None:
     subprocess.run(["git", "init", "-q", study.parent], check=True)
     perftrail("find", study)

@@ -69,7 +69,78 @@ def test_a_missing_required_key_of_one_table_hides_no_mistake_of_another(tmp_pat
         "perftrail.toml:5: benchmark.it.command: missing; the command to measure, split into words; "
         "{parameter} is replaced by its value",
         "perftrail.toml:6: benchmark.it.shell: expected true or false, not the number 1",
+        'perftrail.toml:8: find.metric: no metric "wal"; did you mean "wall"?',
     ]
+
+
+MANY = """\
+[source]
+kind = "directory"
+location = "."
+
+[build]
+steps = ["make", "cp {bulid}/a {build/prog"]
+
+[variants.plain]
+run.env = { N = "{thread}" }
+[variants.other]
+
+[benchmark.it]
+command = "{bulid}/prog {study}/input.txt"
+parameters = { threads = [1, 2, 2] }
+counters = ["locks", "cycles"]
+exclude = [{ thread = 1 }]
+stdin = "words.txt"
+metrics.rate = { pattern = "rate" }
+
+[claims.first]
+says = "It is fast."
+metric = "speed"
+variant = "plain"
+against = "another"
+ratio = "1..2"
+
+[find]
+metric = "speed"
+variant = "another"
+suspect = ["/src"]
+"""
+
+
+def test_no_mistake_hides_another_that_does_not_follow_from_it(tmp_path: Path) -> None:
+    keys = [each.split(": ")[1] for each in complaints(tmp_path, MANY)]
+    assert keys == [
+        "build.steps",  # {bulid}
+        "build.steps",  # {build
+        "variants.plain.run.env.N",
+        "benchmark.it.command",  # {bulid}
+        "benchmark.it.command",  # input.txt
+        "benchmark.it.parameters.threads",
+        "benchmark.it.counters",
+        "benchmark.it.exclude[0].thread",
+        "benchmark.it.stdin",
+        "benchmark.it.metrics.rate.pattern",
+        "claims.first.metric",
+        "claims.first.against",
+        "find.metric",
+        "find.variant",
+        "find.suspect",
+    ]
+
+
+def test_a_metric_of_an_unreadable_counter_is_not_called_unknown(tmp_path: Path) -> None:
+    text = SMALL + 'counters = ["lock"]\n[find]\nmetric = "instructions"\n'
+    assert [each.split(": ")[1] for each in complaints(tmp_path, text)] == ["benchmark.it.counters"]
+
+
+def test_a_metric_with_an_unreadable_table_is_not_called_unknown(tmp_path: Path) -> None:
+    text = SMALL + 'metrics.rate = 3\n[find]\nmetric = "rate"\n'
+    assert [each.split(": ")[1] for each in complaints(tmp_path, text)] == ["benchmark.it.metrics.rate"]
+
+
+def test_a_derived_metric_with_a_mistake_is_not_reported_again_where_it_is_searched(tmp_path: Path) -> None:
+    text = SMALL + '[derived.half]\nvalue = "wall /"\n[find]\nmetric = "half"\n'
+    assert [each.split(": ")[1] for each in complaints(tmp_path, text)] == ["derived.half.value"]
 
 
 def test_a_value_in_place_of_a_table_is_reported_once(tmp_path: Path) -> None:

@@ -146,13 +146,20 @@ def load_study(path: str | None, *, to_read: bool = False) -> Study:
     """Load a study, by default the nearest one. With `to_read`, only its stored samples are needed."""
     from perftrail import studyfile
 
+    return studyfile.load(study_path(path), to_read=to_read)
+
+
+def study_path(path: str | None) -> str:
+    """Return the path of a study, by default of the nearest one. Raises `UsageError` if there is none."""
+    from perftrail import studyfile
+
     if path is None:
         path = studyfile.find_upwards(os.getcwd())  # noqa: PTH109 - study files contain paths as text, too
     if path is None:
         raise UsageError(
             "no perftrail.toml in this directory or above; name a study, or create one with: perftrail init"
         )
-    return studyfile.load(path, to_read=to_read)
+    return path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

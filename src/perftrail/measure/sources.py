@@ -10,23 +10,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 from perftrail import studyfile
-from perftrail.errors import SourceError, StudyError, UsageError
-from perftrail.model.source import MAIN, Pins
+from perftrail.errors import LauncherError, SourceError, StudyError, UsageError
+from perftrail.model.source import MAIN, Ends, Pins, read_span
 from perftrail.model.wording import nearest, quoted
 from perftrail.ports import CachedSource
-from perftrail.sources import open_table
+from perftrail.sources import is_at_hand, open_table
 from perftrail.sources.directory import DirectorySource
 from perftrail.sources.patched import PatchedSource
 from perftrail.studyfile import mistake
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
+    from perftrail.errors import Mistake
     from perftrail.model.patch import Patched
     from perftrail.model.recipe import Era
     from perftrail.model.study import Study
     from perftrail.model.subject import Revision
     from perftrail.ports import Source, Starter
+    from perftrail.studyfile.problems import KeyPath
 
 
 CacheUse = Literal["stored", "fresh"]
@@ -163,9 +165,9 @@ def eras_of(study: Study, source: Source, *, searched: Source) -> Eras:
 
     Raises `StudyError` for every name that is not in the history.
     """
-    unknown: dict[tuple[str | int, ...], SourceError] = {}
+    unknown: dict[KeyPath, SourceError] = {}
 
-    def ids(path: tuple[str | int, ...], range_: str, history: Source) -> frozenset[str]:
+    def ids(path: KeyPath, range_: str, history: Source) -> frozenset[str]:
         try:
             return history.within(range_)
         except SourceError as error:
@@ -173,19 +175,101 @@ def eras_of(study: Study, source: Source, *, searched: Source) -> Eras:
             return frozenset()
 
     recipes = tuple(
-        (era, ids(("build", "when", number, "range"), era.range, source))
-        for number, era in enumerate(study.build.when)
+        (era, ids(path, era.range, source))
+        for era, (path, _) in zip(study.build.when, _era_ranges(study), strict=True)
     )
     skipped: dict[str, str] = {}
-    where = ("source",) if study.along == MAIN else ("sources", study.along)
-    for number, skip in enumerate(study.searched_source.skip):
-        key = "range" if skip.range else "revision"
-        range_ = skip.range or f"{skip.revision}..{skip.revision}"
-        for id_ in ids((*where, "skip", number, key), range_, searched):
+    skips = study.searched_source.skip
+    for skip, (path, range_) in zip(skips, _skip_ranges(study, study.along), strict=True):
+        for id_ in ids(path, range_, searched):
             skipped.setdefault(id_, skip.reason)
     if unknown:
         _refuse(study, searched, unknown)
     return Eras(recipes=recipes, skipped=skipped)
+
+
+def _era_ranges(study: Study) -> list[tuple[KeyPath, str]]:
+    return [(("build", "when", number, "range"), era.range) for number, era in enumerate(study.build.when)]
+
+
+def _skip_ranges(study: Study, name: str) -> list[tuple[KeyPath, str]]:
+    """Return the ranges that a source skips, each with its place in the study file."""
+    where: KeyPath = ("source", "skip") if name == MAIN else ("sources", name, "skip")
+    return [
+        ((*where, number, "range"), skip.range)
+        if skip.range
+        else ((*where, number, "revision"), f"{skip.revision}..{skip.revision}")
+        for number, skip in enumerate(study.every_source[name].skip)
+    ]
+
+
+def unknown_names(
+    study: Study, *, cache: str, starter: Starter, wrong: Collection[str]
+) -> tuple[Mistake, ...]:
+    """Return a mistake for each range and each revision in the study file that is not in its history.
+
+    `wrong` are the keys of other mistakes. With any, histories that perftrail would have to fetch first are left out,
+    and only revisions are looked up. Histories that cannot be read are always left out.
+    """
+    found: list[Mistake] = []
+    for name, table in study.every_source.items():
+        if any(f"{_table_name(name)}{key}" in wrong for key in ("", ".kind", ".location")):
+            continue
+        if wrong:
+            table = replace(table, label=None, touching=(), sparse=(), link=())  # noqa: PLW2901 - the same source
+        try:
+            source = open_table(table, cache=cache, starter=starter)
+            if not wrong or is_at_hand(table, source, cache=cache):
+                found += _unknown_in(study, name, source)
+        except (SourceError, LauncherError):
+            continue
+    return tuple(found)
+
+
+def _table_name(source: str) -> str:
+    return "source" if source == MAIN else f"sources.{source}"
+
+
+def _unknown_in(study: Study, name: str, source: Source) -> Iterator[Mistake]:
+    """Yield a mistake for each name of a source that its history lacks. Raises `SourceError` if it cannot be read."""
+    table = study.every_source[name]
+    path: KeyPath = ("source",) if name == MAIN else ("sources", name)
+    wrong: list[tuple[KeyPath, SourceError]] = []
+    known: list[str] = []
+    try:
+        known = [word for each in source.history() for word in (each.label, each.id) if word]
+    except SourceError as error:
+        if not error.key:
+            raise
+        wrong = [((*path, *error.key), each) for each in _unknown_ends(source, table.range or "") or [error]]
+    named = [((*path, "at"), f"{table.at}..{table.at}")] if table.at is not None else []
+    named += _era_ranges(study) if name == MAIN else []
+    skips = zip(table.skip, _skip_ranges(study, name), strict=True)
+    named += [place for skip, place in skips if skip.range or skip.revision]
+    for key, range_ in named:
+        if failure := _failure(source.within, range_):
+            wrong += [(key, each) for each in _unknown_ends(source, range_) or [failure]]
+    for key, failure in wrong:
+        yield mistake(study.file, key, _with_suggestion(str(failure), study, known))
+
+
+def _unknown_ends(source: Source, range_: str) -> list[SourceError]:
+    """Return an error for each end of a range that its history lacks."""
+    try:
+        span = read_span(range_)
+    except ValueError:
+        return []
+    ends = dict.fromkeys((span.old, span.new)) if isinstance(span, Ends) else ()
+    failures = [_failure(source.history, f"{end}..{end}") for end in ends if end]
+    return [each for each in failures if each is not None]
+
+
+def _failure(read: Callable[[str], object], range_: str) -> SourceError | None:
+    try:
+        read(range_)
+    except SourceError as error:
+        return error
+    return None
 
 
 class SkippedRevisionJson(TypedDict):
@@ -202,8 +286,8 @@ def skips_json(skipped: Sequence[SkippedRevisions]) -> list[SkippedRevisionJson]
     ]
 
 
-def _refuse(study: Study, source: Source, unknown: Mapping[tuple[str | int, ...], SourceError]) -> None:
-    """Raise an error at the names in the study file, or the source's error if its history cannot be read."""
+def _refuse(study: Study, source: Source, unknown: Mapping[KeyPath, SourceError]) -> None:
+    """Raise an error at the names in the study file."""
     known = [name for each in source.history() for name in (each.label, each.id) if name]
     raise StudyError(
         [

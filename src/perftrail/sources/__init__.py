@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
 from perftrail.errors import SourceError
+from perftrail.ports import CachedSource
 from perftrail.sources.directory import DirectorySource
 from perftrail.sources.fossil import FossilSource
 from perftrail.sources.fossil.patch import FossilPatches
+from perftrail.sources.git.mirror import is_cloned
 from perftrail.sources.git.patch import GitPatches
 from perftrail.sources.patched import PlainPatches
 
@@ -57,6 +60,15 @@ def open_table(
         case kind:
             module = cast("Kind", import_module(f"{__name__}.{kind}"))
             return module.open_history(table, cache=cache, starter=starter)
+
+
+def is_at_hand(table: SourceTable, source: Source, *, cache: str) -> bool:
+    """Return whether a history can be read without fetching all of it first: it is on this machine, or in the cache."""
+    if isinstance(source, CachedSource):
+        return source.updated() != ""
+    return table.location.startswith("/") or (
+        table.kind == "git" and is_cloned(table.location, cache=Path(cache))
+    )
 
 
 def open_patches(study: Study, source: Source, *, cache: str, starter: Starter) -> GitPatches | PlainPatches:

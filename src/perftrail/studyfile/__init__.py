@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from perftrail.studyfile.reading import FILE_NAME, find_upwards, load, mistake
+from perftrail.studyfile.reading import FILE_NAME, find_upwards, load, load_readable, mistake
 from perftrail.studyfile.schema import schema
 
-__all__ = ["FILE_NAME", "find_upwards", "load", "mistake", "schema"]
+__all__ = ["FILE_NAME", "find_upwards", "load", "load_readable", "mistake", "schema"]

@@ -97,6 +97,17 @@ class Problems:
             suspect[: len(path)] == path for suspect in self._suspect for path in paths
         )
 
+    def readable(self, path: KeyPath, *, depth: int | None = None) -> bool:
+        """Return whether every value at or above a path, or below it, was read, even if it has a mistake.
+
+        With `depth`, only values at most so many keys below the path count.
+        """
+        most = None if depth is None else len(path) + depth
+        return not self._within(self._unreadable, path) and not any(
+            unread[: len(path)] == path and (most is None or len(unread) <= most)
+            for unread in self._unreadable
+        )
+
     def _within(self, paths: set[KeyPath], path: KeyPath) -> bool:
         return any(path[:length] in paths for length in range(len(path) + 1))
 
@@ -132,6 +143,10 @@ class RelocatedProblems(Problems):
     def clean(self, *paths: KeyPath) -> bool:
         """Return whether there is no mistake at any of these paths, or above or below them."""
         return self._inner.clean(*map(self._moved, paths))
+
+    def readable(self, path: KeyPath, *, depth: int | None = None) -> bool:
+        """Return whether every value at or above a path, or below it, was read, even if it has a mistake."""
+        return self._inner.readable(self._moved(path), depth=depth)
 
     def _moved(self, path: KeyPath) -> KeyPath:
         return (*self._to, *path[1:]) if path[:1] == (self._table,) else path

@@ -1,6 +1,7 @@
 """Reading of study files: text, values, rules, and all mistakes together.
 
-`load` returns the study. `mistake` reports a mistake that only appears when the history is read.
+`load` returns the study, `load_readable` the readable part of a study with mistakes. `mistake` reports a mistake that
+only appears when the history is read.
 """
 
 from __future__ import annotations
@@ -41,6 +42,17 @@ def load(path: str, *, to_read: bool = False) -> Study:
     With `to_read`, its repository and its other files need not exist: stored samples can be read without them.
     Raises `StudyError` with every mistake, for any file content.
     """
+    study, mistakes = load_readable(path, to_read=to_read)
+    if study is None or mistakes:
+        raise StudyError(mistakes)
+    return study
+
+
+def load_readable(path: str, *, to_read: bool = False) -> tuple[Study | None, tuple[Mistake, ...]]:
+    """Return what is readable of a study, `None` if that is nothing, and its mistakes.
+
+    Raises `StudyError` if the file itself cannot be read.
+    """
     file = Path(path)
     if _is_directory(file):
         file /= FILE_NAME
@@ -52,14 +64,13 @@ def load(path: str, *, to_read: bool = False) -> Study:
     for doubtful in toml.doubtful:
         problems.distrust(doubtful)
     document = _document(toml.data, problems)
-    if document is not None:
-        study = _study(document, file.absolute())
-        every = {MAIN: document.source, **document.sources}
-        written = {name: source.location for name, source in every.items()}
-        check(study, problems, written_locations=written)
-        if not problems.mistakes:
-            return study
-    raise StudyError(problems.mistakes)
+    if document is None:
+        return None, problems.mistakes
+    study = _study(document, file.absolute())
+    every = {MAIN: document.source, **document.sources}
+    written = {name: source.location for name, source in every.items()}
+    check(study, problems, written_locations=written)
+    return study, problems.mistakes
 
 
 def find_upwards(start: str) -> str | None:

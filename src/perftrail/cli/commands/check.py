@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import click
@@ -17,8 +18,10 @@ from perftrail.cli.options import (
     session_options,
     source_options,
     study_argument,
+    study_path,
 )
-from perftrail.errors import UsageError
+from perftrail.errors import SourceError, StudyError, UsageError
+from perftrail.model.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from perftrail.cli.options import SessionOptions, SourceOptions
     from perftrail.model.study import Study
     from perftrail.results.selection import Selection
+    from perftrail.verbs.check import AttemptReport
 
 
 @click.command("check", cls=Command)
@@ -58,8 +62,6 @@ def command(
     perftrail prints all mistakes of the study file at once, as FILE:LINE: key.path: message. With --try, it also
     builds and starts some revisions; run and find reuse these builds. It then exits with 1 if no revision works.
     """
-    from perftrail.results.selection import select
-
     if schema:
         from perftrail import studyfile
 
@@ -69,17 +71,41 @@ def command(
         raise UsageError(
             "--retry-failed, --no-wait and --jobs need --try N; without --try, perftrail builds nothing"
         )
+    try:
+        report = _checked(study, only, attempts, jobs, sources=sources, options=options, as_json=as_json)
+    except (StudyError, SourceError) as error:
+        from perftrail.opening import every_mistake
+        from perftrail.present.console import Watcher
+
+        with (
+            Watcher() as watcher,
+            watcher.doing("looking up ranges and revisions of the study in its history"),
+        ):
+            every = every_mistake(error, study_path(study), store=options.store)
+        raise every from error
+    if report is not None and not report.useful:
+        raise click.exceptions.Exit(1)
+
+
+def _checked(
+    study: str | None,
+    only: tuple[str, ...],
+    attempts: int | None,
+    jobs: int,
+    *,
+    sources: SourceOptions,
+    options: SessionOptions,
+    as_json: bool,
+) -> AttemptReport | None:
+    """Print the plan of a study; with `attempts`, try so many revisions and return the report."""
+    from perftrail.results.selection import select
+
     loaded = options.apply_to(sources.load(study))
     selection = select(loaded, only)
+    repeat = repeated_options(study, sources, options)
     if attempts is None:
-        show_plan(
-            loaded,
-            selection,
-            store=options.store,
-            as_json=as_json,
-            repeat=repeated_options(study, sources, options),
-        )
-        return
+        show_plan(loaded, selection, store=options.store, as_json=as_json, repeat=repeat)
+        return None
     from perftrail.present.plan import print_attempt
     from perftrail.verbs.check import Attempt, without_quiet_wait
 
@@ -91,9 +117,8 @@ def command(
     if as_json:
         print_json("check --try", report.as_json())
     else:
-        print_attempt(loaded, report, repeat=repeated_options(study, sources, options))
-    if not report.useful:
-        raise click.exceptions.Exit(1)
+        print_attempt(loaded, report, repeat=repeat)
+    return report
 
 
 def show_plan(
@@ -101,7 +126,10 @@ def show_plan(
 ) -> None:
     """Compute a study's plan and print it."""
     from perftrail.opening import open_build_view
+    from perftrail.present.console import Watcher
     from perftrail.present.shared_sentences import print_source_age
+    from perftrail.present.validity import added_metric_notes
+    from perftrail.results.measured import MeasuredHere
     from perftrail.verbs.check import study_plan
 
     if study.searched_source.kind == "samples":
@@ -114,9 +142,17 @@ def show_plan(
         else:
             print_imported(content)
         return
-    with open_build_view(study, store=store) as view:
-        plan = study_plan(view, selection)
+    with ExitStack() as stack:
+        with Watcher() as watcher:
+            with watcher.doing(f"reading the history of {study.searched_source.location}"):
+                view = stack.enter_context(open_build_view(study, store=store))
+                count = len(view.source.history())
+            with watcher.doing(f"looking up builds and samples of {counted(count, 'revision')}"):
+                plan = study_plan(view, selection)
+                added = added_metric_notes(MeasuredHere(view))
         print_source_age(view)
+        for note in added:
+            click.echo(note, err=True)
     if as_json:
         print_json("check", plan.as_json())
         return

@@ -9,6 +9,7 @@ import click
 from perftrail.cli.help import Command
 from perftrail.cli.json_output import print_json
 from perftrail.cli.options import json_option
+from perftrail.model.wording import escaped
 
 
 @click.command("init", cls=Command)
@@ -28,10 +29,14 @@ def command(directory: str, output: str | None, system: str | None, force: bool,
     perftrail detects git or Fossil, and make, autotools, cmake, meson, cargo, go, npm or pyproject. It chooses a range
     of the history, a recipe and a benchmark command. It does not run the program or its build.
     """
+    from perftrail.present.console import Watcher
     from perftrail.present.plan import print_first_study
     from perftrail.verbs.init.start import write_first_study
 
-    first = write_first_study(Path(directory), output=Path(output or directory), system=system, force=force)
+    with Watcher() as watcher, watcher.doing(f"reading the history and the files of {escaped(directory)}"):
+        first = write_first_study(
+            Path(directory), output=Path(output or directory), system=system, force=force
+        )
     if as_json:
         print_json("init", first.as_json())
     else:

@@ -108,6 +108,18 @@ class _Origin:
     published: str
 
 
+def _home(cache: Path, location: str) -> Path:
+    return cache / "git" / content_key(location)[:16]
+
+
+def is_cloned(location: str, *, cache: Path) -> bool:
+    """Return whether the cache has a clone of a repository."""
+    return (_home(cache, location) / _CLONE).is_dir()
+
+
+_CLONE = "mirror.git"
+
+
 class Mirror:
     """A bare clone in the cache of a study.
 
@@ -120,14 +132,14 @@ class Mirror:
         self.git = local_git(starter, cache=cache)
         self._cache = cache
         self._starter = starter
-        self._home = cache / "git" / content_key(location)[:16]
+        self._home = _home(cache, location)
         self._origin: _Origin | None = None
         self._fetched = False
 
     @property
     def path(self) -> Path:
         """Path of the mirror after `ready`."""
-        return self._home / "mirror.git"
+        return self._home / _CLONE
 
     @property
     def lock(self) -> Path:

@@ -60,25 +60,34 @@ def check_inputs(study: Study, benchmark: Benchmark, path: KeyPath, problems: Pr
     is_created = _created_by_builds(study, benchmark)
     stdin, command = (*path, "stdin"), (*path, "command")
     parts = [("variants", name, "run", "parts") for name in study.variants]
-    if not problems.clean((*path, "parameters"), (*path, "exclude"), stdin, command, *parts):
-        return
-    if benchmark.stdin is not None:
-        read = _filled(study, benchmark, lambda _: [benchmark.stdin or ""])
+    if benchmark.stdin is not None and problems.readable(stdin):
+        read = _filled(study, benchmark, path, problems, lambda _: [benchmark.stdin or ""])
         if wrong := _missing(study, read, is_created, a_directory=False):
             problems.add(stdin, wrong)
-    words = _filled(study, benchmark, lambda variant: _read_by(study, benchmark, variant))
+    if not problems.readable(command) or not _can_split(benchmark) or not problems.clean(*parts):
+        return
+    words = _filled(study, benchmark, path, problems, lambda variant: _read_by(study, benchmark, variant))
     if wrong := _missing(study, words, is_created, a_directory=True):
         problems.add(command, wrong)
     if not benchmark.shell:
         for word in [word for word in split_command(benchmark.command) if word.startswith("~/")][:1]:
             problems.add(command, f"only a shell expands {quoted(word)}; write {Path(word).expanduser()}")
-    near = _filled(study, benchmark, lambda variant: _relative_words(study, benchmark, variant))
+    near = _filled(
+        study, benchmark, path, problems, lambda variant: _relative_words(study, benchmark, variant)
+    )
     for word in [word for word in near if Path(study.directory, word).is_file()][:1]:
         problems.add(
             command,
             f"{quoted(word)} is a file of the study, but the command runs in an empty directory; "
             f"write {{study}}/{word.removeprefix('./')}",
         )
+
+
+def _can_split(benchmark: Benchmark) -> bool:
+    try:
+        return benchmark.shell or bool(split_command(benchmark.command))
+    except ValueError:
+        return False
 
 
 def _read_by(study: Study, benchmark: Benchmark, variant: str) -> list[str]:
@@ -106,16 +115,29 @@ def _relative_words(study: Study, benchmark: Benchmark, variant: str) -> list[st
     ]
 
 
-def _filled(study: Study, benchmark: Benchmark, texts: Callable[[str], Iterable[str]]) -> list[str]:
-    """Fill parameters into texts at every point of every variant; ``{study}`` stays, each result occurs once."""
+def _filled(
+    study: Study,
+    benchmark: Benchmark,
+    path: KeyPath,
+    problems: Problems,
+    texts: Callable[[str], Iterable[str]],
+) -> list[str]:
+    """Fill parameters into texts at every point of every variant; ``{study}`` stays, each result occurs once.
+
+    Texts with parameters are left out if the parameters or exclusions at `path` have mistakes.
+    """
+    are_points_known = problems.clean((*path, "parameters"), (*path, "exclude"))
     found: dict[str, None] = {}
     for variant in study.variants:
         wanted = list(texts(variant))
-        varies = any(name in benchmark.parameters for text in wanted for name in names(text))
+        varying = [text for text in wanted if any(name in benchmark.parameters for name in names(text))]
+        if not are_points_known:
+            found.update(dict.fromkeys(text for text in wanted if text not in varying))
+            continue
         for point in benchmark.points(variant) if wanted else ():
             values = {name: str(value) for name, value in point.as_dict().items()}
             found.update(dict.fromkeys(fill(text, values) for text in wanted))
-            if not varies or len(found) > MOST_FILES:
+            if not varying or len(found) > MOST_FILES:
                 break
     return list(found)
 
@@ -260,8 +282,8 @@ def _check_exclusions(study: Study, benchmark: Benchmark, path: KeyPath, problem
             problems.add((*path, "exclude"), f"item {number + 1} is empty and would exclude every point")
         for name, value in rule.items():
             _check_exclusion(study, benchmark, path, problems, at=(*at, name), value=value)
-    trusted = problems.clean((*path, "parameters"), (*path, "exclude"), ("variants",))
-    if trusted and not _any_point(study, benchmark):
+    trusted = problems.clean((*path, "parameters"), (*path, "exclude"))
+    if trusted and problems.readable(("variants",), depth=1) and not _any_point(study, benchmark):
         problems.add((*path, "exclude"), "excludes every point in every variant; nothing is left to run")
 
 

@@ -149,12 +149,25 @@ def check_variants(study: Study, problems: Problems) -> None:
                 if problems.has_key((*path, key)):
                     wrong = "has no effect with rebuild = false; remove one of them"
                     problems.add((*path, key), wrong)
-        if problems.clean(("benchmark",)):
+        if names_readable(study, problems):
             running = (*always_known(study), OUT, *shared)
             run, at = variant.run, (*path, "run")
             check_environment(run.env, (*at, "env"), problems, known=running)
             check_placeholders(run.prefix, (*at, "prefix"), problems, known=running)
             _check_parts(study, name, problems)
+
+
+def names_readable(study: Study, problems: Problems) -> bool:
+    """Return whether the names of variants, benchmarks, derived metrics and parameters were read, with values.
+
+    A value that only uses these names can then be checked, whatever other mistakes the study has.
+    """
+    parameters = [values for each in study.benchmarks.values() for values in each.parameters.values()]
+    return (
+        all(problems.readable((table,), depth=1) for table in ("benchmark", "derived", "variants"))
+        and all(problems.readable(("benchmark", name, "parameters")) for name in study.benchmarks)
+        and all(parameters)
+    )
 
 
 def _check_folder(study: Study, variant: Variant, path: KeyPath, problems: Problems) -> None:

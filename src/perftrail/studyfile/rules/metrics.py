@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from perftrail.model.expression import ExpressionError, parse, references
-from perftrail.model.metrics import OWN_METRICS
+from perftrail.model.metrics import COUNTED, OWN_METRICS
 from perftrail.model.study import read_band
 from perftrail.model.target import (
     TargetError,
@@ -13,9 +14,11 @@ from perftrail.model.target import (
     derived_targets,
     known_value,
     names_works,
+    parse_metric,
     resolve_goal,
 )
 from perftrail.model.wording import listed, quoted, suggestion
+from perftrail.studyfile.rules.builds import names_readable
 from perftrail.studyfile.rules.texts import inside_wrong, pattern_wrong
 
 if TYPE_CHECKING:
@@ -78,25 +81,56 @@ def check_find(study: Study, problems: Problems) -> None:
 
     With several variants, the command line may choose one.
     """
-    find = study.find
-    if find.variant is not None and find.variant not in study.variants:
+    find, variants = study.find, tuple(study.variants)
+    if find.variant is not None and find.variant in study.variants:
+        variants = (find.variant,)
+    elif find.variant is not None:
         unknown = f"no variant {quoted(find.variant)}{suggestion(find.variant, study.variants)}"
         problems.add(("find", "variant"), unknown, about=("variants", find.variant))
-        return
     for index, path in enumerate(find.suspect):
         if wrong := inside_wrong(path, of="the revision's root"):
             problems.add(("find", "suspect"), wrong, item=index)
-    if not find.metric or not problems.clean(("benchmark",), ("derived",), ("variants",)):
+    if not find.metric or not names_readable(study, problems):
         return
-    variants = (find.variant,) if find.variant is not None else tuple(study.variants)
+    study = _without_doubtful_exclusions(study, problems)
     for index, text in enumerate(find.metric):
-        _check_metric(study, text, variants, problems, item=index)
+        if _is_decidable(study, text, problems):
+            _check_metric(study, text, variants, problems, item=index)
     if len(find.metric) > 1 and problems.trusts(("find", "metric")):
         working = [text for text in find.metric if names_works(study, text)]
         if working:
             problems.add(
                 ("find", "metric"), f"{quoted(working[0])} needs its own search; name no other metric"
             )
+
+
+def _without_doubtful_exclusions(study: Study, problems: Problems) -> Study:
+    """Return the study without exclusions that have a mistake: a missing point would follow from it."""
+    benchmarks = {
+        name: each if problems.clean(("benchmark", name, "exclude")) else replace(each, exclude=())
+        for name, each in study.benchmarks.items()
+    }
+    return replace(study, benchmarks=benchmarks)
+
+
+def _is_decidable(study: Study, text: str, problems: Problems) -> bool:
+    """Return whether the study is right about the metric that a text names: it was read, and has no mistake itself."""
+    try:
+        name = parse_metric(text).name
+    except TargetError:
+        return True
+    if name in study.derived:
+        return problems.clean(("derived", name))
+    declared = [metric for each in study.benchmarks.values() for metric in each.metrics]
+    taken = {*OWN_METRICS, *declared}
+    if name not in taken and (taken.intersection(study.derived) or set(OWN_METRICS).intersection(declared)):
+        return False  # one of these needs another name, perhaps this one
+    is_counted = any(name in metrics for metrics in COUNTED.values())
+    return all(
+        problems.readable(("benchmark", each, "metrics", name))
+        and not (is_counted and not problems.readable(("benchmark", each, "counters")))
+        for each in study.benchmarks
+    )
 
 
 def _check_metric(
@@ -109,7 +143,7 @@ def _check_metric(
         except TargetError as error:
             errors.append(error)
     ambiguous = [error for error in errors if not error.unknown]
-    if ambiguous or len(errors) == len(variants):
+    if ambiguous or (errors and len(errors) == len(variants)):
         # Report the message with the most choices.
         problems.add(
             ("find", "metric"), max((str(error) for error in ambiguous or errors), key=len), item=item
@@ -143,8 +177,10 @@ def _check_value(study: Study, name: str, problems: Problems) -> None:
         problems.add(path, f"{quoted(derived.value)} uses no metric")
     for reference in used:
         _check_reference(study, derived.benchmark, reference, path, problems)
-    trusted = problems.trusts(path) and problems.clean(("benchmark",), ("variants",))
-    if trusted and not any(derived_targets(study, name, variant) for variant in study.variants):
+    if not problems.trusts(path) or not names_readable(study, problems):
+        return
+    study = _without_doubtful_exclusions(study, problems)
+    if not any(derived_targets(study, name, variant) for variant in study.variants):
         wrong = f"needs points that benchmark.{derived.benchmark}.exclude leaves out in every variant"
         problems.add(path, wrong)
 
@@ -195,10 +231,10 @@ def _check_judged(study: Study, claim: Claim, way: str, path: KeyPath, problems:
         return
     for key in ("variant", "against"):
         named = getattr(claim, key)
-        if named and named not in study.variants and problems.clean(("variants",)):
+        if named and named not in study.variants and problems.readable(("variants",), depth=1):
             problems.add((*path, key), f"no variant {quoted(named)}{suggestion(named, study.variants)}")
-    if problems.clean(("benchmark",), ("derived",)):
-        _check_points(study, claim, way, path, problems)
+    if names_readable(study, problems) and _is_decidable(study, claim.metric, problems):
+        _check_points(_without_doubtful_exclusions(study, problems), claim, way, path, problems)
 
 
 def _check_points(study: Study, claim: Claim, way: str, path: KeyPath, problems: Problems) -> None:

@@ -322,8 +322,9 @@ def check_sources(study: Study, problems: Problems, *, written_locations: Mappin
     if study.along not in study.every_source:
         wrong = f"no source {quoted(study.along)}{suggestion(study.along, study.every_source)}"
         problems.add(("study", "along"), wrong, about=("sources",))
-    if problems.clean(("build",), ("variants",), ("benchmark",)):
-        used = sources_named(_texts(study))
+    used = sources_named(_texts(study))
+    is_misspelt = any(name not in study.sources for name in used)
+    if not is_misspelt and all(map(problems.readable, (("build",), ("variants",), ("benchmark",)))):
         for name in study.sources:
             if name not in used and name != MAIN:
                 wrong = f"nothing uses it; write {{source.{name}}} in build.steps or in a benchmark's lines"
