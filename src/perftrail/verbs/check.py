@@ -531,8 +531,9 @@ class Attempt:
             yield from self._try(subject)
             layouts = LAYOUTS if subject == tried[-1] else LAYOUTS[:1]
             yield from self._relink(self._first_cells(subject), layouts)
+        plan = study_plan(self._session, self._selection)
         return AttemptReport(
-            plan=study_plan(self._session, self._selection),
+            plan=plan,
             tried=tried,
             built=len(self._built),
             usable=len(self._started),
@@ -540,7 +541,7 @@ class Attempt:
             relinked=len(self._relinked) if self._can_relink else None,
             outputs=self._outputs(),
             first_runs=tuple(self._first_runs.values()),
-            find_seconds=self._find_seconds(len(revisions)),
+            find_seconds=self._find_seconds(len(revisions), left=plan.subjects - plan.built - plan.failed),
         )
 
     def _with_remedies(self, group: FailureGroup) -> GroupWithRemedies:
@@ -566,15 +567,18 @@ class Attempt:
         root = Path(self._built[subject].directory)
         return output_files(root, globs, most=MOST_OUTPUTS) if globs else ()
 
-    def _find_seconds(self, revisions: int) -> Span | None:
-        """Return the time that most searches of this many revisions take; `None` if the study names no metric."""
+    def _find_seconds(self, revisions: int, *, left: int) -> Span | None:
+        """Return the time that most searches of this many revisions take; `None` if the study names no metric.
+
+        `left` is the number of revisions without a build: those that differ only in irrelevant files share one.
+        """
         metrics = len(self._session.study.find.metric)
         if not (metrics and self._invocation_seconds):
             return None
         build = statistics.median(each.seconds for each in self._built.values())
         run = statistics.median(self._invocation_seconds)
         least, most = (
-            min(revisions, math.log2(revisions) + builds) * build + runs * metrics * run
+            min(left, math.log2(revisions) + builds) * build + runs * metrics * run
             for builds, runs in zip(FIND_BUILDS, FIND_INVOCATIONS, strict=True)
         )
         return Span(least=least, most=most)
