@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import tarfile
 import zlib
@@ -24,6 +25,15 @@ MOST_TRANSFER_BYTES = 64 << 20
 """Maximum packed size of one build, or of a study's own files, that perftrail sends through a scheduler. For larger
 builds, and for those that contain the name of their own directory, machines need a shared directory."""
 
+MOST_UNPACKED_BYTES = 4 << 30
+"""Maximum size of the unpacked files: a few packed bytes could otherwise fill the memory or the disk."""
+
+MOST_UNPACKED_FILES = 1_000_000
+"""Maximum number of unpacked files, directories and links."""
+
+LONGEST_READ_BYTES = 1 << 20
+"""Maximum size of a header, which Python's `tarfile` reads at once."""
+
 SHARED_DIRECTORY = (
     "use --store with a directory that every machine can reach by the same path, or move the study there"
 )
@@ -37,19 +47,30 @@ _MARKER = "built.json"
 def pack(root: Path, names: Sequence[str], *, what: str, exclude: Sequence[str] = ()) -> bytes:
     """Pack files and directories below `root`, except those with a name in `exclude`, at any depth.
 
-    Raises `ClusterError` with the remedy if the result is larger than `MOST_TRANSFER_BYTES`. `what` names the
-    result in that message.
+    Raises `ClusterError` with the remedy if the result is larger than `MOST_TRANSFER_BYTES`, or larger than `unpack`
+    accepts. `what` names the result in that message.
     """
     packed = _Bounded(what)
+    extent = _Extent()
+
+    def select_member(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
+        kept = _kept(member, exclude)
+        if kept is not None and (exceeded := extent.exceeded_by(kept)):
+            raise ClusterError(f"{what}: {exceeded}; {SHARED_DIRECTORY}")
+        return kept
+
     with tarfile.open(fileobj=packed, mode="w:gz", compresslevel=1) as archive:
         for name in names:
             if (root / name).exists() or (root / name).is_symlink():
-                archive.add(root / name, arcname=name, filter=lambda each: _kept(each, exclude))
+                archive.add(root / name, arcname=name, filter=select_member)
     return packed.getvalue()
 
 
 def unpack(packed: bytes, root: Path) -> None:
-    """Unpack a result of `pack`; no name leads out of the directory. Raises `ClusterError` for anything else."""
+    """Unpack a result of `pack`; no name leads out of the directory. Raises `ClusterError` for anything else.
+
+    It stops before it writes more than `MOST_UNPACKED_BYTES`, or more than `MOST_UNPACKED_FILES` files.
+    """
     _extract(packed, root, tarfile.tar_filter)
 
 
@@ -68,10 +89,20 @@ def unpack_logs(packed: bytes, root: Path, *, below: str) -> None:
 def _extract(
     packed: bytes, root: Path, select_member: Callable[[tarfile.TarInfo, str], tarfile.TarInfo | None]
 ) -> None:
+    extent = _Extent()
+
+    def select_bounded(member: tarfile.TarInfo, destination: str) -> tarfile.TarInfo | None:
+        if exceeded := extent.exceeded_by(member):
+            raise _too_large(exceeded)
+        return select_member(member, destination)
+
     try:
-        with tarfile.open(fileobj=io.BytesIO(packed), mode="r:gz") as archive:
-            archive.extractall(root, filter=select_member)  # noqa: S202 - each filter ends in tarfile's own
-    except (tarfile.TarError, EOFError, zlib.error) as error:
+        with (
+            _BoundedGzip(fileobj=io.BytesIO(packed), mode="rb") as unpacked,
+            tarfile.open(fileobj=unpacked, mode="r:") as archive,
+        ):
+            archive.extractall(root, filter=select_bounded)  # noqa: S202 - each filter ends in tarfile's own
+    except (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise ClusterError(
             f"files from another machine cannot be unpacked: {error}; use the same perftrail version on all machines"
         ) from error
@@ -166,6 +197,52 @@ class _Bounded(io.BytesIO):
                 f"copies to other machines; {SHARED_DIRECTORY}"
             )
         return written
+
+
+class _Extent:
+    """Counts the members of an archive and their bytes."""
+
+    def __init__(self) -> None:
+        self._files = 0
+        self._bytes = 0
+
+    def exceeded_by(self, member: tarfile.TarInfo) -> str:
+        """Count a member; return which limit the archive exceeds with it, or an empty text."""
+        self._files += 1
+        self._bytes += member.size
+        if self._files > MOST_UNPACKED_FILES:
+            return f"it has more than {MOST_UNPACKED_FILES} files, the limit for copies to other machines"
+        if self._bytes > MOST_UNPACKED_BYTES:
+            return _unpacked_size()
+        return ""
+
+
+def _unpacked_size() -> str:
+    limit = quantity(float(MOST_UNPACKED_BYTES), "B")
+    return f"its unpacked size exceeds {limit}, the limit for copies to other machines"
+
+
+def _too_large(exceeded: str) -> ClusterError:
+    return ClusterError(f"an archive from another machine is not unpacked: {exceeded}; {SHARED_DIRECTORY}")
+
+
+class _BoundedGzip(gzip.GzipFile):
+    """A packed archive that refuses to unpack more than `MOST_UNPACKED_BYTES`, whatever its headers state."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if size is None or not 0 <= size <= LONGEST_READ_BYTES:
+            raise _too_large(f"one of its headers is larger than {quantity(float(LONGEST_READ_BYTES), 'B')}")
+        self._refuse_beyond(self.tell() + size)
+        return super().read(size)
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        self._refuse_beyond(offset)
+        return super().seek(offset, whence)
+
+    def _refuse_beyond(self, offset: int) -> None:
+        """Headers and padding of the archive count, too; they are at most 2 KiB for each member."""
+        if offset > MOST_UNPACKED_BYTES + (MOST_UNPACKED_FILES << 11):
+            raise _too_large(_unpacked_size())
 
 
 def files_below(root: Path, prefix: str) -> Iterator[str]:

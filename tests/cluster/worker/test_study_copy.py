@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from perftrail.builds import packing
 from perftrail.builds.packing import MOST_TRANSFER_BYTES, pack, unpack, unpack_logs
 from perftrail.cluster.fleet import TOKEN, token_of, write_marker
 from perftrail.cluster.study_copy import STUDY, StudyCopy, pack_study, study_digest
@@ -149,9 +150,57 @@ def test_what_leaves_its_directory_or_is_nothing_that_was_packed_is_refused(tmp_
     assert not (tmp_path / "outside").exists()
 
 
+def test_an_archive_that_unpacks_to_more_than_the_limit_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(packing, "MOST_UNPACKED_BYTES", 3 << 20)
+    bomb = archive(zeros("one", 2 << 20), zeros("two", 2 << 20))
+    assert len(bomb) < 10_000
+    with pytest.raises(ClusterError, match=r"unpacked size exceeds 3\.00 MiB, the limit .*; use --store"):
+        unpack(bomb, tmp_path / "there")
+    assert [each.name for each in (tmp_path / "there").iterdir()] == ["one"]
+    unpack(archive(zeros("one", 2 << 20)), tmp_path / "smaller")
+
+
+def test_an_archive_with_too_many_files_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packing, "MOST_UNPACKED_FILES", 3)
+    unpack(archive(*(tarfile.TarInfo(f"{number}") for number in range(3))), tmp_path / "three")
+    with pytest.raises(ClusterError, match=r"has more than 3 files, the limit .*; use --store"):
+        unpack(archive(*(tarfile.TarInfo(f"{number}") for number in range(4))), tmp_path / "four")
+
+
+def test_headers_of_an_archive_do_not_fill_the_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ClusterError, match=r"one of its headers is larger than 1\.00 MiB"):
+        unpack(archive(tarfile.TarInfo("x" * (2 << 20))), tmp_path)
+    monkeypatch.setattr(packing, "MOST_UNPACKED_BYTES", 1 << 20)
+    monkeypatch.setattr(packing, "MOST_UNPACKED_FILES", 10)
+    with_comments = [tarfile.TarInfo(f"{number}") for number in range(4)]
+    for each in with_comments:
+        each.pax_headers = {"comment": "x" * (1 << 19)}
+    with pytest.raises(ClusterError, match=r"unpacked size exceeds 1\.00 MiB"):
+        unpack(archive(*with_comments), tmp_path)
+
+
+def test_a_machine_sends_nothing_that_another_would_not_unpack(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(packing, "MOST_UNPACKED_BYTES", 3 << 20)
+    (tmp_path / "large").write_bytes(bytes(4 << 20))
+    with pytest.raises(ClusterError, match=r"build 1: its unpacked size exceeds 3\.00 MiB, .*; use --store"):
+        pack(tmp_path, ["large"], what="build 1")
+
+
+def zeros(name: str, size: int) -> tarfile.TarInfo:
+    member = tarfile.TarInfo(name)
+    member.size = size
+    return member
+
+
 def archive(*members: tarfile.TarInfo) -> bytes:
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:gz") as made:
         for each in members:
-            made.addfile(each)
+            made.addfile(each, io.BytesIO(bytes(each.size)) if each.size else None)
     return packed.getvalue()
