@@ -104,6 +104,11 @@ class TextIds:
         """Return every text of the table by its id."""
         return dict(connection.execute(select(self._table.c.id, self._text)).all())
 
+    def forget_beyond(self, most: int) -> None:
+        """Clear the cache if it has more than `most` ids, for texts that are rarely looked up again."""
+        if len(self._known) > most:
+            self.forget()
+
     def forget(self) -> None:
         """Clear the cache, because ids of a rolled back transaction are invalid."""
         self._known.clear()

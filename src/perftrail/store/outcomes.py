@@ -32,6 +32,10 @@ PHASES: tuple[Phase, Phase] = ("warmup", "sample")
 """Phases by their number in the table, in the order in which they are read."""
 
 
+MOST_BLOCKS = 1000
+"""Maximum number of cached blocks. Each round of invocations is another block, so that a long run has tens of thousands."""
+
+
 class Interned:
     """Cached ids of all texts that outcomes refer to."""
 
@@ -61,6 +65,7 @@ class Interned:
 def write(connection: Connection, outcomes: Sequence[Outcome], interned: Interned, *, perftrail: str) -> None:
     """Insert outcomes in storable form. Raises `StoreError` for an unknown machine or runnable."""
     version = interned.perftrails.intern(connection, perftrail)
+    interned.blocks.forget_beyond(MOST_BLOCKS)
     interned.runnables.find_all(connection, {outcome.key.runnable for outcome in outcomes})
     measured = [outcome for outcome in outcomes if isinstance(outcome, Measurement)]
     interned.metrics.intern_all(connection, (name for each in measured for name in each.values))
