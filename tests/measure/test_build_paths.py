@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import errno
+import itertools
+import sys
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,19 +13,23 @@ from typing import TYPE_CHECKING
 import pytest
 
 from perftrail.errors import UsageError
-from perftrail.measure.invocation import BuildPaths, Invoker, invocation_seed
+from perftrail.measure import invocation
+from perftrail.measure.invocation import BuildPaths, Invoker, invocation_seed, open_invoker
 from perftrail.measure.noise_policy import NoiseObserver
 from perftrail.model.build import Built, Prepared
 from perftrail.model.measurement import PADDING, Draw, FailedInvocation, Measurement, circumstances
 from perftrail.model.process import Command, Exited, Ran
 from perftrail.model.study import Invocations, MeasurePolicy
+from perftrail.process.launcher import Launcher
 from tests.fakes.subject_builder import RAN, FakeBuilder, FakeSource
 from tests.fakes.watcher import FakeWatcher
 from tests.measure.fake_session import a_session, a_study
 from tests.measure.test_invocation_runner import fails, ready_in
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping
+    from types import FrameType
+    from typing import Any
 
     from perftrail.measure.subjects import Ready
     from perftrail.model.measurement import Outcome
@@ -121,6 +128,54 @@ def test_links_are_removed_after_each_invocation_and_builds_are_not(tmp_path: Pa
     equal_builds.invoke("one", draw=Draw(seed=5))
     assert list(equal_builds.links.iterdir()) == []
     assert (tmp_path / "builds" / "one" / "tree" / "work").read_text() == "one"
+
+
+def test_an_interruption_at_any_line_leaves_no_link(tmp_path: Path) -> None:
+    """A signal raises an exception at any line, also while links are removed."""
+    equal_builds = EqualBuilds(tmp_path)
+    planned = equal_builds.session.runner.plan(equal_builds.ready("one"), "sample", 0, draw=Draw(seed=5))
+    logs = tmp_path / "logs"
+    left_at = []
+    with Launcher() as launcher:
+        builder = BuilderOn(FakeSource(1))
+        for line in itertools.count(1):
+            with (
+                suppress(KeyboardInterrupt),
+                open_invoker(STUDY, builder, launcher, isolation=None, root=tmp_path, logs=logs) as invoker,
+                interrupted_at(line) as interrupted,
+            ):
+                invoker.invoke(planned)
+            if list(equal_builds.links.glob("*")):
+                left_at.append(line)
+            if not interrupted:
+                break
+    assert left_at == []
+    assert line > 20
+
+
+@contextmanager
+def interrupted_at(line: int) -> Iterator[list[int]]:
+    """Raise `KeyboardInterrupt` at a line, counted from 1, of those that create and remove links; yield it then."""
+    reached = 0
+    interrupted: list[int] = []
+
+    def trace(frame: FrameType, event: str, _: object) -> Callable[..., Any] | None:
+        nonlocal reached
+        code = frame.f_code
+        if code.co_filename != invocation.__file__ or "BuildPaths" not in code.co_qualname:
+            return None
+        if event == "line":
+            reached += 1
+            if reached == line:
+                interrupted.append(line)
+                raise KeyboardInterrupt
+        return trace
+
+    sys.settrace(trace)
+    try:
+        yield interrupted
+    finally:
+        sys.settrace(None)
 
 
 def test_what_a_killed_process_left_is_removed_and_never_the_build(tmp_path: Path) -> None:

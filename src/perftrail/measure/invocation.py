@@ -589,16 +589,16 @@ class BuildPaths:
             name: _through_link(value, prepared, base=base, links=links)
             for name, value in placeholders.items()
         }
-        self._clear()
+        self.clear()
         Path(base).parent.mkdir(parents=True, exist_ok=True)
         try:
             for link, target in links.items():
                 _link(Path(link), target)
             yield LinkedBuild(placeholders=linked_placeholders, links=links)
         finally:
-            self._clear()
+            self.clear()
 
-    def _clear(self) -> None:
+    def clear(self) -> None:
         """Remove every link; keep the directory, which a sandbox may show."""
         if self._directory.is_dir():
             empty_directory(self._directory)
@@ -644,7 +644,9 @@ def open_invoker(
     """Open the invoker of a study's benchmarks, with directories below `root`; end its processes on exit."""
     measure = study.measure
     links = root / "paths"
+    paths = BuildPaths(links) if measure.vary_path else None
     with (
+        _cleared_at_the_end(paths),
         Watch(helpers=lambda: _helpers(starter, isolation)) as watch,
         _measuring(root, links, starter, isolation) as started,
     ):
@@ -655,8 +657,18 @@ def open_invoker(
             observer=NoiseObserver(watch, measure.quiet, threshold=measure.quiet_threshold, on_wait=on_noise),
             scratch=root / "scratch",
             logs=logs,
-            paths=BuildPaths(links) if measure.vary_path else None,
+            paths=paths,
         )
+
+
+@contextmanager
+def _cleared_at_the_end(paths: BuildPaths | None) -> Iterator[None]:
+    """Remove links also if a signal interrupted their removal after an invocation."""
+    try:
+        yield
+    finally:
+        if paths is not None:
+            paths.clear()
 
 
 def _helpers(starter: Launcher, isolation: Sandboxes | None) -> tuple[int, ...]:

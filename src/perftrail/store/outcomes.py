@@ -33,7 +33,7 @@ PHASES: tuple[Phase, Phase] = ("warmup", "sample")
 
 
 MOST_BLOCKS = 1000
-"""Maximum number of cached blocks. Each round of invocations is another block, so that a long run has tens of thousands."""
+"""Maximum number of cached blocks: each round of invocations is another block, and a long run has tens of thousands."""
 
 
 class Interned:
