@@ -123,10 +123,11 @@ wheel: setup ## build the wheel into dist, with equal bytes for equal sources
 	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m pip wheel --quiet --disable-pip-version-check \
 	  --no-build-isolation --no-deps --wheel-dir dist .
 
-sbom: setup tools ## write dist/sbom.json: the packages that perftrail needs, with hashes, in CycloneDX
+sbom: setup tools ## write dist/sbom.json: what perftrail needs, with hashes and licences, in CycloneDX
 	@mkdir -p dist
 	.build/tools/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible --of JSON \
 	  -o dist/sbom.json requirements/runtime.txt
+	$(BIN)/python -m requirements.sbom dist/sbom.json
 
 tools: .build/tools/ready
 

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from campaign import supply_chain
+from perftrail.process.launcher import Launcher
+from requirements import sbom
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from perftrail.process.protocol import Capabilities
 
 
 @pytest.mark.slow
@@ -36,6 +44,43 @@ def test_other_licences_are_losses(monkeypatch: pytest.MonkeyPatch, stated: str)
     monkeypatch.setattr(supply_chain, "licence", lambda _: stated)
     tried, losses, _ = supply_chain.licences()
     assert len(losses) == tried > 0
+
+
+def a_launcher(**facts: Any) -> Capabilities:
+    with Launcher() as launcher:
+        return replace(launcher.start(), **facts)
+
+
+SBOM = {
+    "components": [
+        {"bom-ref": "click==8", "name": "click"},
+        {"bom-ref": "numpy==2", "name": "numpy"},
+        {"bom-ref": "not-installed==1", "name": "not-installed"},
+    ],
+    "dependencies": [{"ref": "click==8"}, {"dependsOn": ["click==8"], "ref": "root"}],
+    "metadata": {"component": {"bom-ref": "root", "name": "perftrail"}},
+}
+"""A bill of materials as cyclonedx-py writes it."""
+
+
+def test_the_bill_of_materials_has_licences_and_the_linked_c_library() -> None:
+    found = sbom.completed(SBOM, a_launcher(libc="musl", linking="static"))
+    click, numpy, unknown, musl = found["components"]
+    assert click["licenses"] == [{"license": {"id": "BSD-3-Clause"}}]
+    assert " AND " in numpy["licenses"][0]["expression"]
+    assert "licenses" not in unknown
+    assert (musl["name"], musl["licenses"]) == ("musl", [{"license": {"id": "MIT"}}])
+    assert found["dependencies"] == [
+        {"ref": "click==8"},
+        {"dependsOn": ["click==8", musl["bom-ref"]], "ref": "root"},
+        {"ref": musl["bom-ref"]},
+    ]
+
+
+def test_a_c_library_that_is_not_linked_into_the_launcher_is_no_part_of_perftrail() -> None:
+    found = sbom.completed(SBOM, a_launcher(libc="glibc", linking="dynamic"))
+    assert [each["name"] for each in found["components"]] == ["click", "numpy", "not-installed"]
+    assert found["dependencies"] == SBOM["dependencies"]
 
 
 @pytest.mark.skipif(
