@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 REPOSITORY = Path(__file__).resolve().parents[3]
+LAUNCHER = REPOSITORY / "launcher"
 TARGETS = Path(__file__).parent / "targets"
 
 
