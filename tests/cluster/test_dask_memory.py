@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
-from perftrail.cluster.dask import own_workers
+from dask.utils import key_split
+
+from perftrail.cluster.dask import MOST_CACHED_KEYS, own_workers
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,3 +31,21 @@ def test_a_worker_does_not_profile_itself_and_keeps_short_logs(tmp_path: Path) -
         for number in range(20):
             found = engine.begin(records, number).outcome()
         assert found == {"profiles": 0, "transfers": 100, "transitions": 100, "load": 60}
+
+
+def test_a_worker_and_its_client_forget_the_keys_of_finished_jobs(tmp_path: Path) -> None:
+    def cached_keys(_: object) -> int:
+        from dask.utils import key_split
+
+        return int(key_split.cache_info().currsize)
+
+    key_split.cache_clear()
+    with own_workers(1, home=tmp_path) as cluster:
+        engine = cluster.building()
+        for number in range(3 * MOST_CACHED_KEYS):
+            engine.begin(cached_keys, number).outcome()
+        assert key_split.cache_info().currsize <= MOST_CACHED_KEYS + 2
+        deadline = time.monotonic() + 30.0
+        while engine.begin(cached_keys, 0).outcome() > MOST_CACHED_KEYS:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)

@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Generic
 
 import dask
+from dask.utils import key_split
 from distributed import Client, LocalCluster, Security
 from distributed import wait as wait_for
 from distributed.comm.core import CommClosedError
@@ -124,6 +125,16 @@ BOUNDED = {
 def bound_memory() -> None:
     """Limit what Dask records about itself in this process; call it before a worker, client or scheduler starts."""
     dask.config.set(BOUNDED)
+
+
+MOST_CACHED_KEYS = 100
+"""Number of finished jobs whose keys may remain in memory; Dask caches the prefixes of 100,000."""
+
+
+def forget_finished_keys() -> None:
+    """Clear Dask's cache of prefixes of keys if it is large: no job has the key of an earlier one."""
+    if key_split.cache_info().currsize > MOST_CACHED_KEYS:
+        key_split.cache_clear()
 
 
 def silence(level: int = logging.CRITICAL) -> None:
@@ -235,6 +246,7 @@ class Cluster:
         self, perform: Callable[[Job], Done], job: Job, resources: Mapping[str, float]
     ) -> Future[Done]:
         """Submit a job."""
+        forget_finished_keys()
         key = f"perftrail-{uuid.uuid4().hex}"
         try:
             future: Future[Done] = self._client.submit(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from distributed import Security, Worker, get_worker
 from tornado.ioloop import PeriodicCallback
 
-from perftrail.cluster.dask import CONNECTION_ERRORS, FACTS, bound_memory, silence
+from perftrail.cluster.dask import CONNECTION_ERRORS, FACTS, bound_memory, forget_finished_keys, silence
 from perftrail.errors import ClusterError
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ SECONDS_TO_END = 5.0
 """Time for Dask to close a worker."""
 
 MILLISECONDS_BETWEEN_CHECKS = 500
-"""Time between two checks for cancelled jobs."""
+"""Time between two checks for cancelled jobs and for keys of finished ones."""
 
 
 class WorkerState(Protocol):
@@ -49,8 +49,12 @@ class _ClusterWorker(Worker):
     def __init__(self, address: str, *, state: WorkerState, **options: Any) -> None:  # noqa: ANN401 - Dask's own options
         self.shared = state
         super().__init__(address, **options)
-        every = PeriodicCallback(self._cancel_unwanted, MILLISECONDS_BETWEEN_CHECKS)
+        every = PeriodicCallback(self._check, MILLISECONDS_BETWEEN_CHECKS)
         self.periodic_callbacks["perftrail"] = every
+
+    def _check(self) -> None:
+        forget_finished_keys()
+        self._cancel_unwanted()
 
     def _cancel_unwanted(self) -> None:
         """Stop jobs whose clients do not wait any more; Dask only forgets their outcomes."""
