@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 from dask.utils import key_split
+from distributed import Scheduler, Status
 
+from benchmarks.cluster.machines import until
 from perftrail.cluster.dask import MOST_CACHED_KEYS, own_workers
 
 if TYPE_CHECKING:
@@ -45,7 +46,27 @@ def test_a_worker_and_its_client_forget_the_keys_of_finished_jobs(tmp_path: Path
         for number in range(3 * MOST_CACHED_KEYS):
             engine.begin(cached_keys, number).outcome()
         assert key_split.cache_info().currsize <= MOST_CACHED_KEYS + 2
-        deadline = time.monotonic() + 30.0
-        while engine.begin(cached_keys, 0).outcome() > MOST_CACHED_KEYS:
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+        until(lambda: engine.begin(cached_keys, 0).outcome() <= MOST_CACHED_KEYS)
+
+
+def test_jobs_leave_no_record_of_their_time_on_workers_or_the_scheduler(tmp_path: Path) -> None:
+    def recorded(_: object) -> int:
+        from distributed import get_worker
+
+        return len(get_worker().digests_total) + len(get_worker().digests_max)
+
+    on_worker, on_scheduler = [], []
+    with own_workers(1, home=tmp_path) as cluster:
+        engine = cluster.building()
+        [scheduler] = [each for each in Scheduler._instances if each.status == Status.running]
+        engine.begin(recorded, 0).outcome()  # after the job that keeps the group
+        until(lambda: len(scheduler.tasks) <= 1)
+        kept = set(scheduler.tasks)
+        for number in range(30):
+            on_worker.append(engine.begin(recorded, number).outcome())
+            spans = scheduler.extensions["spans"].spans.values()
+            on_scheduler.append(len(spans) + sum(len(span.groups) for span in spans))
+            until(lambda: kept.issuperset(scheduler.tasks))  # Dask has forgotten the job
+    # Each of Dask's kinds of activity is recorded once, at its first occurrence.
+    assert on_worker[-1] - on_worker[10] < 10
+    assert on_scheduler[-1] == on_scheduler[0]

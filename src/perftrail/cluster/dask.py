@@ -220,6 +220,15 @@ class Cluster:
         self._client = client
         self.address = str(client.scheduler.address) if client.scheduler is not None else ""
         self.absence_seconds = absence_seconds
+        self._kept: Future[None] | None = None
+
+    def keep_group(self) -> None:
+        """Submit a job without an effect, whose result Dask keeps as long as this cluster.
+
+        Dask records the time of each group of jobs, also on workers, and never forgets it. A group ends with its last
+        job: without this one, every invocation would be another group.
+        """
+        self._kept = self.submit(_do_nothing, None, {})
 
     def worker_infos(self) -> tuple[WorkerInfo, ...]:
         """Return the descriptions of all present workers. Raises `ClusterError` if the scheduler is lost."""
@@ -294,6 +303,10 @@ class Cluster:
             f"machine {machine_name(machine)} has had no worker for {self.absence_seconds:g} s; its "
             f'samples are stored. Start a worker there with "perftrail worker {self.address}"'
         )
+
+
+def _do_nothing(_: None) -> None:
+    """Do the job of `Cluster.keep_group`."""
 
 
 class DaskEngine:
@@ -396,6 +409,7 @@ def connected(
     try:
         cluster = Cluster(client, absence_seconds=SECONDS_TO_REAPPEAR)
         _refuse_other_versions(cluster, _wait_for_workers(cluster, workers, while_waiting))
+        cluster.keep_group()
         yield cluster
     finally:
         with suppress(*CONNECTION_ERRORS):
