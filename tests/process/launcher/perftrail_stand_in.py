@@ -5,6 +5,7 @@ Usage: perftrail_stand_in.py LAUNCHER MARK PROGRAM ARGUMENT…
 
 from __future__ import annotations
 
+import signal
 import sys
 from pathlib import Path
 
@@ -21,6 +22,7 @@ def say(*words: object) -> None:
 
 def main() -> None:
     """Run the command, then another one, and tell how both ended."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job of a shell ignores it
     with Launcher(Path(sys.argv[1])) as launcher:
         can = launcher.start()
         say(can.pid, can.server_pid)
