@@ -6,12 +6,12 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-/* Discard the signals; the caller looks for all ended children in any case. */
+/* Discard the signal, of which at most one is pending; the caller looks for all ended children in any case. */
 static void drain_signals(int descriptor)
 {
-    struct signalfd_siginfo signals[4];
-    while (read(descriptor, signals, sizeof signals) == (ssize_t)sizeof signals)
-        continue;
+    struct signalfd_siginfo signal;
+    ssize_t ignored = read(descriptor, &signal, sizeof signal);
+    (void)ignored;
 }
 
 static int input_events(struct events *events, short happened)

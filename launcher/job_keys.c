@@ -23,7 +23,7 @@ static const char *read_stdin(struct job *job, char *value) { job->stdin_path = 
 static const char *read_stdout(struct job *job, char *value) { job->stdout_path = value; return NULL; }
 static const char *read_stderr(struct job *job, char *value) { job->stderr_path = value; return NULL; }
 
-/* A whole value that is one decimal number, or -1. */
+/* A whole value that is one decimal number, or -1. With at most 18 digits, a few of them can be added. */
 static int64_t whole_number(const char *value)
 {
     size_t digits = strspn(value, "0123456789");
@@ -43,10 +43,7 @@ static const char *read_output_cap(struct job *job, char *value)
 
 static const char *read_timeout(struct job *job, char *value)
 {
-    const char *wrong = read_number(value, &job->timeout_ns, "timeout_ns: must be a number of nanoseconds");
-    if (!wrong && job->timeout_ns > INT64_MAX / 4)
-        wrong = "timeout_ns: too large";
-    return wrong;
+    return read_number(value, &job->timeout_ns, "timeout_ns: must be a number of nanoseconds");
 }
 
 static const char *read_process_limit(struct job *job, char *value)

@@ -97,6 +97,16 @@ def test_killing_both_launcher_processes_leaves_nothing_while_perftrail_lives(
         assert eventually(lambda: perftrail.nothing_left(trial))
 
 
+def test_a_server_that_hangs_when_perftrail_dies_is_killed_with_its_tree(
+    launcher_file: Path, trial: Trial
+) -> None:
+    with running(launcher_file, trial, "daemon", 0, 1000, 1) as perftrail:
+        assert eventually(lambda: is_up(trial))
+        os.kill(perftrail.server, signal.SIGSTOP)
+        os.kill(perftrail.python.pid, signal.SIGKILL)
+        assert eventually(lambda: perftrail.nothing_left(trial))
+
+
 @pytest.mark.parametrize("whom", ["python", "guard", "server"])
 def test_kill_9_in_any_phase_leaves_nothing(plain_launcher: Path, trial: Trial, whom: str) -> None:
     rng = random.Random(20240607)

@@ -61,7 +61,8 @@ class FailingLauncher:
                 process.stdin.write("".join(f"{line}\n" for line in lines).encode())
                 process.stdin.flush()
             # The end of its input ends a launcher and its job.
-            events = [json.loads(line) for line in itertools.islice(process.stdout, 1 + len(lines))]
+            answers = 1 + sum(line != "cancel" for line in lines)
+            events = [json.loads(line) for line in itertools.islice(process.stdout, answers)]
             with suppress(BrokenPipeError):
                 process.stdin.close()
             events += [json.loads(line) for line in process.stdout]
@@ -229,3 +230,33 @@ def test_output_that_cannot_be_cut_is_not_reported_as_cut(failing: FailingLaunch
     line = f"id=1\targ=/bin/sh\targ=-c\targ=echo 0123456789\tstdout={tmp_path}/out\toutput_cap=5"
     assert not failing.serve(line, fail=f"ftruncate:1:{ALWAYS}:{errno.EIO}").result["stdout_truncated"]
     assert (tmp_path / "out").read_text() == "0123456789\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (TRUE + "\trlimit=core:0" * 40, "rlimit: too many limits"),
+        ("id=1\targ=true\tprogram=/bin/true\tenv=NAME", "env: must be NAME=VALUE"),
+    ],
+)
+def test_a_line_that_makes_no_sense_is_refused(failing: FailingLauncher, line: str, message: str) -> None:
+    assert failing.serve(line, fail="").events[1]["message"] == message
+
+
+def test_a_bare_name_is_found_without_a_path_variable(failing: FailingLauncher) -> None:
+    assert failing.serve("id=1\targ=true", fail="").result["ended"] == {"how": "exited", "code": 0}
+
+
+def test_a_directory_is_not_an_input(failing: FailingLauncher) -> None:
+    ended = failing.serve(f"{TRUE}\tstdin=/", fail="").result["ended"]
+    assert ended == {"how": "not_started", "stage": "stdin", "errno": errno.EISDIR}
+
+
+def test_a_launcher_refuses_arguments_that_it_does_not_know(failing: FailingLauncher) -> None:
+    done = subprocess.run([failing.program, "sandbox=1"], check=False, stdin=subprocess.DEVNULL, env={})
+    assert done.returncode == CANNOT_START
+
+
+def test_a_cancellation_after_the_end_is_ignored(failing: FailingLauncher) -> None:
+    served = failing.serve("cancel", TRUE, fail="")
+    assert [each["event"] for each in served.events] == ["hello", "result"]

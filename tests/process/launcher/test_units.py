@@ -5,20 +5,27 @@ from __future__ import annotations
 import shutil
 import subprocess
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.process.launcher.conftest import COVERAGE
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 UNITS = Path(__file__).parent / "units"
 LAUNCHER = Path(__file__).resolve().parents[3] / "launcher"
 
 
+SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+
+
 def build_unit(name: str, directory: Path, *modules: str, simulated: tuple[str, ...]) -> Path:
     program = directory / name
-    command = [shutil.which("cc") or "gcc", "-std=c11", "-D_GNU_SOURCE", "-O1", "-g", f"-I{LAUNCHER}"]
-    command += ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
-    command += ["--coverage"] if COVERAGE else []
+    command = [shutil.which("cc") or "gcc", "-std=c11", "-D_GNU_SOURCE", "-g", f"-I{LAUNCHER}"]
+    # Counts of different builds can be added only if each has the same lines and branches.
+    command += ["-O0", "--coverage"] if COVERAGE else ["-O1", *SANITIZERS]
     command += [f"-Wl,--wrap={function}" for function in simulated]
     sources = [UNITS / f"{name}.c", *(LAUNCHER / f"{module}.c" for module in modules)]
     subprocess.run([*command, "-o", program, *sources], check=True)
@@ -100,3 +107,52 @@ def test_a_listed_process_is_killed_if_its_cgroups_are_too_long_to_read(
     leaf = tmp_path / "perftrail-leaf"
     leaf.mkdir()
     assert output_of(kill, leaf, bytes) == expected
+
+
+@pytest.fixture
+def fake_leaf(tmp_path: Path) -> Callable[..., str]:
+    """Return a function that makes, kills, reads and removes a leaf with these files, and returns what it printed."""
+    program = build_unit("fake_leaf", tmp_path, *CGROUP, simulated=("mkdir",))
+
+    def use(version: int, *files: str) -> str:
+        leaf = tmp_path / "leaf"
+        try:
+            return output_of(program, leaf, version, *files)
+        finally:
+            shutil.rmtree(leaf, ignore_errors=True)
+
+    return use
+
+
+MEMORY_2 = ("memory.swap.max", "memory.oom.group", "memory.max", "memory.peak=7\n", "memory.stat=file 5\n")
+CPU_2 = ("cpu.stat=user_usec 1\nusage_usec 3\n", "memory.events=low 0\noom_kill 2\n")
+
+
+def test_a_leaf_of_cgroup_2_is_limited_and_read(fake_leaf: Callable[..., str]) -> None:
+    files = (*MEMORY_2, *CPU_2, "pids.max", "pids.events=max 4\n", "cgroup.procs", "cgroup.kill")
+    lines = fake_leaf(2, *files).splitlines()
+    assert lines[0] == "made, peak 7, file 5, cpu 3000, oom 2, refused 4"
+    assert {"memory.max 1048576", "memory.swap.max 0", "memory.oom.group 1", "pids.max 9"} < set(lines)
+    assert "cgroup.kill 1" in lines
+
+
+def test_a_leaf_of_cgroup_1_is_limited_and_read(fake_leaf: Callable[..., str]) -> None:
+    files = ("memory.limit_in_bytes", "memory.memsw.limit_in_bytes", "memory.max_usage_in_bytes=7\n")
+    files += ("memory.stat=cache 1\ntotal_cache 5\n", "cpuacct.usage=3\n", "memory.oom_control=oom_kill 2\n")
+    lines = fake_leaf(1, *files, "pids.max", "cgroup.procs").splitlines()
+    assert lines[0] == "made, peak 7, file 5, cpu 3, oom 2, refused -1"
+    assert {"memory.limit_in_bytes 1048576", "memory.memsw.limit_in_bytes 1048576"} < set(lines)
+
+
+@pytest.mark.parametrize(
+    "files", [(), MEMORY_2, (*MEMORY_2, "pids.max")], ids=["memory", "processes", "processes of the leaf"]
+)
+def test_a_leaf_that_cannot_be_limited_is_not_used(
+    fake_leaf: Callable[..., str], files: tuple[str, ...]
+) -> None:
+    assert fake_leaf(2, *files).splitlines()[0] == "not made"
+
+
+def test_numbers_that_a_leaf_does_not_have_are_unknown(fake_leaf: Callable[..., str]) -> None:
+    files = ("memory.max", "pids.max", "cgroup.procs")
+    assert fake_leaf(2, *files).splitlines()[0] == "made, peak -1, file -1, cpu -1, oom -1, refused -1"
