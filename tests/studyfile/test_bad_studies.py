@@ -217,7 +217,7 @@ command = "true"
 
 def test_a_table_of_archives_is_checked_line_by_line(tmp_path: Path) -> None:
     assert complaints(tmp_path, ARCHIVES % ".") == [
-        'perftrail.toml:6: source.archives[1].version: "1" occurs twice',
+        'perftrail.toml:6: source.archives[1].version: "1" occurs twice; remove one of them',
         "perftrail.toml:6: source.archives[1].file: is empty",
         'perftrail.toml:6: source.archives[1].sha256: "12" is not a SHA-256 checksum, which has 64 digits',
         'perftrail.toml:7: source.archives[2].version: "-x": a revision cannot begin with "-"',

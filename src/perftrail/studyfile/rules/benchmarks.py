@@ -266,7 +266,7 @@ def _repeated(values: tuple[Value, ...]) -> tuple[str, ...]:
     twice: dict[str, None] = {}
     for value in values:
         if value in seen or str(value) in seen:
-            twice[f"{_written(value)} occurs twice"] = None
+            twice[f"{_written(value)} occurs twice; remove one of them"] = None
         seen |= {value, str(value)}
     return tuple(twice)
 

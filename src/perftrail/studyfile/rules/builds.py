@@ -72,7 +72,7 @@ def _file_wrong(file: str, study: Path) -> str | None:
     near = nearest(file, neighbours)
     return MissingFile(
         f"{quoted(file)} is not in the study's directory"
-        + (f"; did you mean {quoted(near)}?" if near else "")
+        + (f"; did you mean {quoted(near)}?" if near else "; create it, or correct the path")
     )
 
 

@@ -287,7 +287,7 @@ def _check_archives(source: Source, problems: Problems) -> None:
         if wrong := revision_wrong(archive.version):
             problems.add((*path, "version"), wrong)
         elif archive.version in versions[:number]:
-            problems.add((*path, "version"), f"{quoted(archive.version)} occurs twice")
+            problems.add((*path, "version"), f"{quoted(archive.version)} occurs twice; remove one of them")
         if wrong := _archive_wrong(source, archive):
             problems.add((*path, "file"), wrong)
         if archive.sha256 and re.fullmatch(r"[0-9A-Fa-f]{64}", archive.sha256) is None:

@@ -23,7 +23,7 @@ def inside_wrong(path: str, *, of: str) -> str | None:
     if not path:
         return "is empty"
     if path.startswith(("/", "~")):
-        return f"{quoted(path)} is not relative to {of}"
+        return f"{quoted(path)} is not relative to {of}; write a path inside it"
     if ".." in path.split("/"):
         return f'{quoted(path)} may leave {of}; write it without ".."'
     if path.startswith("-"):
@@ -73,7 +73,7 @@ def pattern_wrong(pattern: str) -> str | None:
             warnings.simplefilter("ignore")
             groups = re.compile(pattern).groups
     except (re.error, OverflowError, RecursionError) as error:
-        return f"{quoted(pattern)} is not a regular expression: {error}"
+        return f"{quoted(pattern)} is not a regular expression: {error}; write \\ before a literal ( or ["
     if groups == 1:
         return None
     count = "has no group" if not groups else f"has {groups} groups"
