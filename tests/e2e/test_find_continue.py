@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.printing import perftrail, program, write
+from tests.e2e.printing import BUILD, NOISE, perftrail, program, write
 from tests.sources.repositories import Repository
 
 pytestmark = pytest.mark.slow
@@ -38,6 +39,50 @@ def test_the_suggested_command_is_complete_and_continues_the_search(tmp_path: Pa
     assert full.stdout.startswith(f"found: {made[CHANGED][:10]} ")
     assert "continues after 1 stored step" in full.stderr
     assert "\nNew: " in full.stdout
+
+
+def test_an_unclear_answer_names_the_minimum_detectable_change_and_what_would_settle_it(
+    tmp_path: Path,
+) -> None:
+    repository = Repository(tmp_path / "repository")
+    noise = f"{NOISE}echo cost $((100 + n))\necho room 1\n"
+    for number in range(4):
+        repository.commit(
+            {"program.sh": f"# {number}\n{noise}", "build.sh": BUILD.format(extra="")},
+            subject=f"change {number}",
+        )
+    limited = 'metric = "cost"\nthreshold = "1%"\nbudget_invocations = 20'
+    study = write(tmp_path / "study", repository, find=limited)
+    printed = perftrail("find", study, expect=1).stdout
+    assert re.search(
+        r"^Minimum detectable change with these samples: .+; the threshold is 1 %\.$", printed, re.M
+    )
+    (set_,) = re.findall(
+        r"^Next: set budget_invocations = (\d+) under \[find\], and run (.+): it continues", printed, re.M
+    )
+    assert int(set_[0]) > 20
+    assert set_[1] == f"perftrail find {study}"
+    larger = 'metric = "cost"\nthreshold = "1%"\nbudget_invocations = 30'
+    write(tmp_path / "study", repository, find=larger)
+    assert re.search(r"^continues after \d+ stored steps?$", perftrail("find", study, expect=1).stderr, re.M)
+
+
+def test_a_change_below_the_threshold_comes_with_the_command_that_finds_it(tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "repository")
+    made = [
+        repository.commit(program(100 if number < 5 else 104, name=str(number)), subject=f"change {number}")
+        for number in range(9)
+    ]
+    study = write(tmp_path / "study", repository)
+    printed = perftrail("find", study).stdout
+    first, *others = printed.splitlines()
+    assert first.startswith("none: no revision changed cost by ")
+    assert re.search(r"; a smaller change is certain: (3|4)\.\d % more$", first)
+    (line,) = [each for each in others if each.startswith("Next: perftrail find ")]
+    command, _, does = line.removeprefix("Next: ").partition("    ")
+    assert re.fullmatch(r"find the change of (3|4)\.\d %, which is below the threshold of 5 %", does)
+    found = perftrail(*shlex.split(command)[1:]).stdout
+    assert found.startswith(f"found: {made[5][:10]} ")
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 
@@ -14,8 +15,8 @@ from perftrail.model.process import Exited
 from perftrail.model.study import Invocations, MeasurePolicy
 from perftrail.model.target import resolve_goal
 from perftrail.model.wording import duration
-from perftrail.present.answer_details import more_budget
 from perftrail.present.answer_sentence import cost_words
+from perftrail.present.next_find import FindCommand, next_commands
 from perftrail.results.selection import Selection
 from perftrail.search.question import Budget
 from perftrail.store.memory import MemoryStore
@@ -118,18 +119,31 @@ def test_what_works_uses_the_stored_results_of_every_revision(tmp_path: Path, br
     assert answers[1].as_json() == answers[0].as_json()
 
 
+def next_of(answer: FindAnswer, budget: Budget, *study: str) -> list[str]:
+    command = FindCommand(study=study, threshold=0.05, budget=budget, benchmarks=STUDY.benchmarks)
+    return list(next_commands(answer, command))
+
+
 def test_a_search_that_a_budget_stopped_says_how_to_continue(tmp_path: Path) -> None:
     repeated = RepeatedFind(tmp_path)
-    short = repeated.find(Budget(invocations=12))
+    few = Budget(invocations=12)
+    short = repeated.find(few)
     assert short.invocations >= 12
-    assert list(more_budget(short, ["study"])) == [
-        f"Next: set budget_invocations under [find] above {short.invocations}, and run perftrail find study again: "
-        "it continues"
-    ]
-    assert list(more_budget(repeated.find(Budget(seconds=3)), [])) == [
-        "Next: perftrail find --budget 1min    continue this search; stored samples cost no budget"
-    ]
-    assert list(more_budget(repeated.find(Budget()), [])) == []
+    first, *_ = next_of(short, few, "study")
+    found = re.fullmatch(
+        r"Next: set budget_invocations = (\d+) under \[find\], and run perftrail find study: "
+        r"it continues from the stored samples",
+        first,
+    )
+    assert found is not None, first
+    assert int(found[1]) >= 3 * short.invocations
+    first, *_ = next_of(short, Budget(), "study")
+    assert first.endswith("min    continue this search without its limit of invocations")
+    first, *_ = next_of(repeated.find(Budget(seconds=3)), Budget(seconds=3))
+    assert (
+        first == "Next: perftrail find --budget 1min    continue this search; stored samples cost no budget"
+    )
+    assert next_of(repeated.find(Budget()), Budget()) == []
 
 
 def test_the_cost_counts_new_work_and_says_what_was_stored(tmp_path: Path) -> None:

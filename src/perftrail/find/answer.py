@@ -285,7 +285,8 @@ class FindAnswer:
     `discarded` samples were noisy and were repeated; `noisy` samples were used although noisy. `boots` are
     the machine's boot sessions of the samples. `other_machines` describes other machines with the same
     search. `new` is the work that this command performed; the rest was stored. `with_notes`: the search was asked
-    to use the revisions' messages as a prior. `linked`: whether a linker produced the measured program.
+    to use the revisions' messages as a prior. `linked`: whether a linker produced the measured program. `can_relink`:
+    whether the study states how to link it in other layouts.
     """
 
     answer: Answer
@@ -307,6 +308,7 @@ class FindAnswer:
     with_notes: bool = False
     pins: Pins = NO_PINS
     linked: bool = True
+    can_relink: bool = False
     new: Work = NO_WORK
 
     @property

@@ -226,6 +226,7 @@ class Find:
             boots=journal.boots,
             other_machines=self._other_machines,
             linked=sampler.is_linked,
+            can_relink=sampler.can_relink,
         )
 
     def _failing(self, working: Working, journal: Journal) -> Generator[Event, None, FindAnswer]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from rich.table import Table
@@ -30,8 +29,8 @@ from perftrail.present.answer_sentence import (
 )
 from perftrail.present.console import output
 from perftrail.present.failures import failure_words, further_lines, skipped_words, trouble_lines
+from perftrail.present.next_find import detectable_words, next_commands
 from perftrail.present.shared_sentences import after, capitalised
-from perftrail.search.question import BUILDS_SPENT, INVOCATIONS_SPENT, TIME_SPENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -39,12 +38,10 @@ if TYPE_CHECKING:
     from perftrail.find.answer import FindAnswer, InsideMerge, UnusableRevision
     from perftrail.measure.invocation_runner import Disagreement
     from perftrail.model.source import Pins
+    from perftrail.present.next_find import FindCommand
     from perftrail.search import Change
     from perftrail.verbs.run import RunReport
 
-
-MORE_TIME = 3
-"""Factor on the spent time for the time budget that perftrail proposes."""
 
 LONGEST_LINE = 400
 
@@ -164,7 +161,7 @@ def unusable_words(answer: FindAnswer | FindTable, unusable: Sequence[UnusableRe
 COLUMNS = ("revision", "metric", "change", "", "levels", "probability")
 
 
-def print_table(table: FindTable) -> None:
+def print_table(table: FindTable, command: FindCommand) -> None:
     """Print a row for each change, grouped by revision; then the unchanged metrics."""
     console = output()
     gathered = by_culprit(table.answers)
@@ -183,7 +180,7 @@ def print_table(table: FindTable) -> None:
         console.print(rows)
         for line in _merges(gathered.values()):
             console.print(Text(f"  {line}"))
-    for line in unchanged(table):
+    for line in unchanged(table, command):
         console.print(Text(line))
     for line in table_doubts(table):
         console.print(Text(line, style="yellow"))
@@ -212,15 +209,16 @@ def two_sided(changes: Sequence[tuple[FindAnswer, int]]) -> str | None:
     return f"better in {listed(metrics['better'], 'and')}, worse in {listed(metrics['worse'], 'and')}"
 
 
-def unchanged(table: FindTable) -> Iterator[str]:
-    """Yield the metrics without a change, and those that are unclear."""
+def unchanged(table: FindTable, command: FindCommand) -> Iterator[str]:
+    """Yield the metrics without a change, and those that are unclear, with their minimum detectable changes."""
     none = [answer for answer in table.answers if answer.answer.verdict == "none"]
     if none:
         least = max(answer.answer.minimum_detectable for answer in none)
         yield f"No change of {percent(least)} or more: {listed((answer.name for answer in none), 'and')}"
     for answer in table.answers:
         if answer.unclear:
-            yield f"Unclear: {answer.name}: {answer.answer.reason}"
+            parts = (answer.answer.reason, detectable_words(answer, command))
+            yield f"Unclear: {answer.name}: {'; '.join(part for part in parts if part)}"
 
 
 def table_doubts(table: FindTable) -> Iterator[str]:
@@ -272,40 +270,17 @@ def _merges(gathered: Iterable[Sequence[tuple[FindAnswer, int]]]) -> Iterator[st
                     yield line
 
 
-def print_find(answer: FindAnswer | FindTable, *, repeat: Sequence[str], asked: Sequence[str]) -> None:
-    """Print the result of a search: answer, values, cost, unusable revisions, next command.
-
-    `repeat` are the arguments that name the study and its store. `asked` are the other options, without
-    the budget.
-    """
+def print_find(answer: FindAnswer | FindTable, command: FindCommand) -> None:
+    """Print the result of a search: answer, values, cost, unusable revisions, next commands."""
     if isinstance(answer, FindTable):
-        print_table(answer)
+        print_table(answer, command)
     else:
-        _print_answer(answer)
+        _print_answer(answer, command)
     for line in (
-        *more_budget(answer, (*repeat, *asked)),
-        f"Next: perftrail show{after(repeat)} --search    how the search went",
+        *next_commands(answer, command),
+        f"Next: perftrail show{after(command.study)} --search    how the search went",
     ):
         output().print(Text(line, style="dim"))
-
-
-def more_budget(answer: FindAnswer | FindTable, arguments: Sequence[str]) -> Iterator[str]:
-    """Yield how to continue a search that a budget stopped; `arguments` are those of the command, without a budget.
-
-    A time budget counts only new work, so the proposal is based on the time that this command spent.
-    """
-    answers = answer.answers if isinstance(answer, FindTable) else (answer,)
-    stopped = {each.answer.reason for each in answers if each.unclear}
-    command = f"perftrail find{after(arguments)}"
-    if TIME_SPENT in stopped:
-        minutes = max(1, math.ceil(MORE_TIME * (answer.new.seconds or answer.seconds) / 60))
-        yield f"Next: {command} --budget {minutes}min    continue this search; stored samples cost no budget"
-    for reason, key, spent in (
-        (BUILDS_SPENT, "budget_builds", answer.builds),
-        (INVOCATIONS_SPENT, "budget_invocations", answer.invocations),
-    ):
-        if reason in stopped:
-            yield f"Next: set {key} under [find] above {spent}, and run {command} again: it continues"
 
 
 def print_run(report: RunReport, *, repeat: Sequence[str]) -> None:
@@ -354,7 +329,7 @@ def _disagreement(found: Disagreement) -> str:
     return f"{found.benchmark}.{found.metric}{at} should be equal, but differs: {', '.join(values)}"
 
 
-def _print_answer(answer: FindAnswer) -> None:
+def _print_answer(answer: FindAnswer, command: FindCommand) -> None:
     console = output()
     console.print(Text(headline(answer), style="bold"))
     for line in pins_words(answer.pins):
@@ -373,6 +348,8 @@ def _print_answer(answer: FindAnswer) -> None:
     if answer.unusable:
         console.print(Text(unusable_words(answer, answer.unusable)))
     console.print(Text(f"Why it ended: {answer.answer.reason}."))
+    if known := detectable_words(answer, command):
+        console.print(Text(f"{capitalised(known)}."))
 
 
 def _details(answer: FindAnswer, number: int) -> Iterator[str]:

@@ -69,7 +69,8 @@ class ChangeFound:
 class AnswerFound:
     """A search's answer about one metric. `nothing` replaces the sentence of an answer without changes.
 
-    `doubts` are possible changes that are not in the answer: below the threshold, or only likely.
+    `below` is a certain change below the threshold. `doubts` are changes that are not in the answer: below the
+    threshold, or only likely.
     """
 
     metric: str
@@ -77,6 +78,7 @@ class AnswerFound:
     confidence: float
     minimum_detectable: float
     changes: tuple[ChangeFound, ...]
+    below: Effect | None = None
     nothing: str = ""
     certificate: Summary | None = None
     doubts: tuple[str, ...] = ()
@@ -256,6 +258,7 @@ def _stored(answer: Mapping[str, Json], known: Mapping[str, Revision]) -> Answer
         confidence=confidence,
         minimum_detectable=least if isinstance(least, float) else math.inf,
         changes=tuple(stored_change(answer, change, known) for change in _dicts(answer, "changes")),
+        below=_effect(answer, "below_threshold"),
         nothing=_never_began(verdict, confidence, round(_number(answer.get("builds"))), len(failures))
         if works
         else "",
@@ -446,13 +449,15 @@ def _span(candidates: Sequence[Revision]) -> str:
 
 def _nothing(answer: AnswerFound) -> str:
     least = answer.minimum_detectable
+    smaller = "" if answer.below is None else f"; a smaller change is certain: {relative(answer.below.value)}"
     if answer.verdict == "none" and not math.isfinite(least):
-        return f"no revision is known to have changed {answer.metric}"
+        return f"no revision is known to have changed {answer.metric}{smaller}"
     if answer.verdict == "none":
         size = f" by {percent(least)} or more" if least > 0.0 else ""
-        return f"no revision changed {answer.metric}{size}, probability {probability(answer.confidence)}"
+        sure = probability(answer.confidence)
+        return f"no revision changed {answer.metric}{size}, probability {sure}{smaller}"
     detected = f"; a change of {percent(least)} would have been detected" if math.isfinite(least) else ""
-    return f"whether {answer.metric} changed{detected}"
+    return f"whether {answer.metric} changed{detected}{smaller}"
 
 
 def _never_began(verdict: str, confidence: float, tried: int, unusable: int) -> str:

@@ -141,7 +141,8 @@ class Answer:
     when nothing was measured; for `none` no change of that size exists between the ends. `reason` states why
     the search ended here. `certificate` confirms the verdict `none`; each change has its own certificate.
     `below` is a change that certainly exists and is smaller than the threshold. `suspected` are changes that
-    could not be certified. `outliers` are builds that no change explains.
+    could not be certified. `outliers` are builds that no change explains. `layouts_hide`: only more memory layouts
+    can decide, because builds without a change differ, too.
     """
 
     verdict: Verdict
@@ -153,6 +154,7 @@ class Answer:
     below: Effect | None = None
     suspected: tuple[Suspicion, ...] = ()
     outliers: tuple[Outlier, ...] = ()
+    layouts_hide: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

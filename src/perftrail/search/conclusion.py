@@ -87,10 +87,12 @@ def conclude(
     *,
     equal_ends: Certificate | None,
     reason: str,
+    layouts_hide: bool = False,
 ) -> Answer:
     """Return the answer from the claims; `equal_ends` is the certificate that the ends are equal, if any.
 
-    `reason` states why the search ended; empty if every claim was decided.
+    `reason` states why the search ended; empty if every claim was decided. `layouts_hide`: it ended because builds
+    without a change differ too much.
     """
     changes: list[Change] = []
     below: list[Effect] = []
@@ -130,6 +132,7 @@ def conclude(
         below=below[0] if below else None,
         suspected=tuple(suspected),
         outliers=outliers(question, evidence, [*changes, *suspected]),
+        layouts_hide=layouts_hide or (not reason and _may_be_layouts(changes, suspected)),
     )
 
 
@@ -178,6 +181,11 @@ def conclude_ramp(
     )
 
 
+def _may_be_layouts(changes: Sequence[Change], suspected: Sequence[Suspicion]) -> bool:
+    """Whether builds certainly differ, and only their memory layouts may cause that."""
+    return not changes and any(each.evidence >= each.needed for each in suspected)
+
+
 LAYOUTS_ENOUGH = 9
 """A change certified over this number of layouts needs no confirmation by the model of layouts."""
 
@@ -185,7 +193,7 @@ LAYOUTS_ENOUGH = 9
 def _reason(
     question: Question, changes: Sequence[Change], suspected: Sequence[Suspicion], evidence: Evidence
 ) -> str:
-    if not changes and any(each.evidence >= each.needed for each in suspected):
+    if _may_be_layouts(changes, suspected):
         return (
             "builds differ, but their memory layouts may cause the difference; set [build] relink to find out"
             if question.linked

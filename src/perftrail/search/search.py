@@ -317,7 +317,8 @@ class Search:
             return self._conclude(
                 f"builds differ by about {100 * self.posterior.tau:.2g} % without any change"
                 f"{', because of their memory layouts' if self.question.linked else ''}: "
-                f"too much to search for changes of {100 * self.question.threshold:g} %"
+                f"too much to search for changes of {100 * self.question.threshold:g} %",
+                layouts_hide=True,
             )
         enough = max(MOST_AFTER_LOCATED, self._until_located)
         choice = self._best_choice(self._unresolved()) if self._after_located < enough else None
@@ -564,7 +565,8 @@ class Search:
                 return self._afford(replace(near, purpose=Purpose.LAYOUTS))
             if unsure:
                 return self._conclude(
-                    "the builds at the ends have equal values, possibly because of their layouts"
+                    "the builds at the ends have equal values, possibly because of their layouts",
+                    layouts_hide=True,
                 )
         return Settled(answer=no_change(self.question, self._evidence, self.posterior, certificate))
 
@@ -711,8 +713,11 @@ class Search:
         refusal = self._refusal(measure)
         return measure if refusal is None else self._conclude(refusal)
 
-    def _conclude(self, reason: str) -> Settled:
-        """Return the certified answer, with the guide's further suspicions."""
+    def _conclude(self, reason: str, *, layouts_hide: bool = False) -> Settled:
+        """Return the certified answer, with the guide's further suspicions.
+
+        `layouts_hide`: the search ends because builds without a change differ too much.
+        """
         if len(self._evidence.positions) < 2:
             return Settled(answer=nothing_usable(reason))
         claims = self._claims()
@@ -728,6 +733,7 @@ class Search:
                 ],
                 equal_ends=self._certificates.get(self._named_ends()),
                 reason=reason,
+                layouts_hide=layouts_hide,
             )
         )
 

@@ -102,6 +102,7 @@ def command(
     from perftrail.find.find import Find
     from perftrail.measure.subjects import retry_stale_builds
     from perftrail.present.answer_details import print_find
+    from perftrail.present.next_find import FindCommand
 
     if metrics and everything:
         raise UsageError("--all and --metric exclude each other; use one of them")
@@ -129,7 +130,16 @@ def command(
         asked = _asked(metrics, overrides, everything=everything)
         asked += ["--keep-going"] * keep_going + ["--jobs", str(jobs)] * (jobs > 1)
         asked += [] if engine is None else ["--engine", engine]
-        print_find(answer, repeat=repeated_options(study, sources, options), asked=asked)
+        print_find(
+            answer,
+            FindCommand(
+                study=repeated_options(study, sources, options),
+                options=tuple(asked),
+                threshold=request.threshold,
+                budget=request.budget,
+                benchmarks=loaded.benchmarks,
+            ),
+        )
     if answer.unclear:
         raise click.exceptions.Exit(1)
 

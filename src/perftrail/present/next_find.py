@@ -1,0 +1,225 @@
+"""The commands that continue a search, or settle what its answer leaves open."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from perftrail.find.answer import FindTable
+from perftrail.model.program import MANUAL
+from perftrail.model.recipe import PLAIN
+from perftrail.model.target import Target
+from perftrail.model.wording import change, counted, percent
+from perftrail.present.shared_sentences import after
+from perftrail.search import Budget
+from perftrail.search.question import BUILDS_SPENT, INVOCATIONS_SPENT, TIME_SPENT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from perftrail.find.answer import FindAnswer
+    from perftrail.model.benchmark import Benchmark
+
+MORE_TIME = 3
+"""Factor on the spent time, builds or invocations for the budget that perftrail proposes."""
+
+MOST_TIME = 20
+"""Largest such factor: a search that needs more needs another metric, or a larger threshold."""
+
+MOST_COMMANDS = 5
+
+NO_BUDGET = Budget()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindCommand:
+    """The command of a search, to write others like it.
+
+    `study` are the words that name the study and its store, `options` the other options, without a budget. `threshold`
+    and `budget` are those of the search, from the command or the study. `benchmarks` are the study's.
+    """
+
+    study: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+    threshold: float
+    budget: Budget = NO_BUDGET
+    benchmarks: Mapping[str, Benchmark]
+
+    def text(self, *more: str) -> str:
+        """Return the command for a shell, with these options instead of its own ones of the same names.
+
+        >>> found = FindCommand(options=("--metric", "wall", "--all"), threshold=0.05, benchmarks={})
+        >>> found.text(), found.text("--metric", "work.cpu")
+        ('perftrail find --metric wall --all', 'perftrail find --metric work.cpu')
+        """
+        replaced = set(more[::2]) | ({"--all"} if "--metric" in more else set())
+        kept: list[str] = []
+        words = iter(self.options)
+        for word in words:
+            if word not in replaced:
+                kept.append(word)
+            elif word != "--all":
+                next(words, None)
+        return f"perftrail find{after((*self.study, *kept, *more))}"
+
+
+def next_commands(answer: FindAnswer | FindTable, command: FindCommand) -> Iterator[str]:
+    """Yield what continues a search that a budget stopped, and what settles what it left open.
+
+    Each is a command with its purpose, or what to write into the study before a command.
+    """
+    answers = answer.answers if isinstance(answer, FindTable) else (answer,)
+    lines = dict.fromkeys(
+        (
+            *_more_budget(answer, command),
+            *(line for each in answers for line in _settling(each, command, alone=len(answers) == 1)),
+        )
+    )
+    yield from (f"Next: {line}" for line in islice(lines, MOST_COMMANDS))
+
+
+def detectable_words(answer: FindAnswer, command: FindCommand) -> str:
+    """Return the minimum detectable change of an unclear answer, and the threshold; empty for other answers."""
+    least = answer.answer.minimum_detectable
+    if not answer.unclear or not isinstance(answer.target, Target) or not math.isfinite(least):
+        return ""
+    threshold = percent(command.threshold)
+    return f"minimum detectable change with these samples: {percent(least)}; the threshold is {threshold}"
+
+
+def _more_budget(answer: FindAnswer | FindTable, command: FindCommand) -> Iterator[str]:
+    """Yield how to continue a search that a budget stopped.
+
+    A time budget counts only new work, so the proposal is based on the time that this command spent.
+    """
+    answers = answer.answers if isinstance(answer, FindTable) else (answer,)
+    stopped = {each.answer.reason: each for each in answers}
+    factor = max((_factor(each, command.threshold) for each in answers), default=MORE_TIME)
+    minutes = max(1, math.ceil(factor * (answer.new.seconds or answer.seconds) / 60))
+    again = command.text("--budget", f"{minutes}min")
+    if TIME_SPENT in stopped:
+        yield f"{again}    continue this search; stored samples cost no budget"
+    for reason, key, limit, spent in (
+        (BUILDS_SPENT, "budget_builds", command.budget.builds, answer.builds),
+        (INVOCATIONS_SPENT, "budget_invocations", command.budget.invocations, answer.invocations),
+    ):
+        if reason in stopped and limit is None:
+            yield f"{again}    continue this search without its limit of invocations"
+        elif reason in stopped:
+            wanted = math.ceil(factor * spent)
+            yield f"set {key} = {wanted} under [find], and run {command.text()}: it continues from the stored samples"
+
+
+def _factor(answer: FindAnswer, threshold: float) -> float:
+    """Return how many times as much work detects a change of the threshold, within limits.
+
+    The minimum detectable change falls with the square root of the number of samples.
+    """
+    least = answer.answer.minimum_detectable
+    if not answer.unclear or not 0.0 < least < math.inf:
+        return MORE_TIME
+    return min(MOST_TIME, max(MORE_TIME, (math.log1p(least) / math.log1p(threshold)) ** 2))
+
+
+def _settling(answer: FindAnswer, command: FindCommand, *, alone: bool) -> Iterator[str]:
+    """Yield what settles one metric's answer. `alone`: the search was about no other metric."""
+    target, found = answer.target, answer.answer
+    if not isinstance(target, Target):
+        return
+    variant = () if alone or target.variant == PLAIN else ("--variant", target.variant)
+    metric = () if alone else ("--metric", target.text, *variant)
+    if found.below is not None:
+        smaller = _rounded_down(abs(found.below.value - 1.0) / 2.0)
+        size = change(found.below.value).removesuffix(" more").removesuffix(" less")
+        search = command.text(*metric, "--threshold", percent(smaller).replace(" ", ""))
+        yield f"{search}    find the change of {size}, which is below the threshold of {percent(command.threshold)}"
+    if not answer.unclear:
+        return
+    if not math.isfinite(found.minimum_detectable):
+        purpose = "build and run three revisions, after you correct the study"
+        yield f"perftrail check{after(command.study)} --try 3    {purpose}"
+        return
+    hidden = found.minimum_detectable > command.threshold
+    yield from _quieter_metrics(answer, target, command, variant, hidden=hidden)
+    if found.layouts_hide and answer.linked and not answer.can_relink:
+        again = command.text(*metric)
+        yield f"add relink lines to [build] ({MANUAL}), and run {again}: it measures several memory layouts"
+    yield from _smaller_range(answer, command, metric)
+    if hidden and (least := _rounded_up(found.minimum_detectable)) < 1.0:
+        larger = percent(least)
+        search = command.text(*metric, "--threshold", larger.replace(" ", ""))
+        yield f"{search}    search for changes of {larger} or more, which samples with this noise can show"
+
+
+def _quieter_metrics(
+    answer: FindAnswer, target: Target, command: FindCommand, variant: tuple[str, ...], *, hidden: bool
+) -> Iterator[str]:
+    """Yield searches of metrics that other load disturbs less, if the metric is a time.
+
+    `hidden`: the samples cannot show a change of the threshold.
+    """
+    busy = bool(answer.noisy or answer.discarded)
+    benchmark = command.benchmarks[target.benchmark]
+    name, bracket, point = target.name.removeprefix(f"{target.benchmark}.").partition("[")
+    if not (busy or hidden) or target.unit != "s" or name not in {**benchmark.measured, **benchmark.metrics}:
+        return
+    where = f"{bracket}{point}"
+    if busy and name == "wall":
+        search = command.text("--metric", f"{target.benchmark}.cpu{where}", *variant)
+        yield f"{search}    search CPU time: other processes disturb it less than wall time"
+    purpose = "instruction counts hardly depend on other load"
+    known = (
+        counting
+        for counting, each in command.benchmarks.items()
+        if "instructions" in each.counters
+        and (each.command, each.parameters) == (benchmark.command, benchmark.parameters)
+    )
+    if counting := next(known, ""):
+        search = command.text("--metric", f"{counting}.instructions{where}", *variant)
+        yield f"{search}    {purpose}"
+        return
+    counting = f"{target.benchmark}-instructions"
+    search = command.text("--metric", f"{counting}.instructions{where}", *variant)
+    yield (
+        f'add [benchmark.{counting}] with the same command and counters = ["instructions"], and run {search}: {purpose}'
+    )
+
+
+def _smaller_range(answer: FindAnswer, command: FindCommand, metric: tuple[str, ...]) -> Iterator[str]:
+    """Yield a search of a part of the range: only the candidates, or only the revisions that can be built."""
+    revisions, found = answer.revisions, answer.answer
+    if found.certificate is not None and not found.suspected:
+        unusable = {each.revision.id for each in answer.unusable}
+        usable = [number for number, each in enumerate(revisions) if each.id not in unusable]
+        first, last, purpose = usable[0], usable[-1], "search only between the outermost usable revisions"
+    elif found.suspected:
+        positions = [position for each in found.suspected for position in each.positions]
+        first, last = max(0, min(positions) - 1), max(positions)
+        purpose = f"search only {counted(last - first, 'candidate')}"
+    else:
+        return
+    if 0 < last - first < len(revisions) - 1:
+        ends = f"{revisions[first].short}..{revisions[last].short}"
+        yield f"{command.text(*metric, '--range', ends)}    {purpose}"
+
+
+def _rounded_up(share: float) -> float:
+    """Return a share with two digits, not smaller.
+
+    >>> _rounded_up(0.1234), _rounded_up(0.012)
+    (0.13, 0.012)
+    """
+    unit: float = 10.0 ** (math.floor(math.log10(share)) - 1)
+    return round(math.ceil(share / unit - 1e-9) * unit, 12)
+
+
+def _rounded_down(share: float) -> float:
+    """Return a share with one digit, not larger.
+
+    >>> _rounded_down(0.02), _rounded_down(0.0176)
+    (0.02, 0.01)
+    """
+    unit: float = 10.0 ** math.floor(math.log10(share) + 1e-9)
+    return round(math.floor(share / unit + 1e-9) * unit, 12)

@@ -1,0 +1,184 @@
+"""What `find` proposes after an answer that leaves something open."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from perftrail.find.answer import FindAnswer, FindTable, UnusableRevision
+from perftrail.model.benchmark import Benchmark
+from perftrail.model.build import Failure
+from perftrail.model.study import Study
+from perftrail.model.target import resolve
+from perftrail.present.answer_sentence import headline_of, stored_answers
+from perftrail.present.next_find import FindCommand, detectable_words, next_commands
+from perftrail.search import Budget
+from perftrail.search.answer import Suspicion, Verdict
+from tests.fakes.subject_builder import FakeSource, FakeStarter, number_of
+from tests.find.test_find import STUDY, find
+from tests.measure.fake_session import a_session, a_study
+
+COUNTING = a_study(
+    benchmarks={
+        **STUDY.benchmarks,
+        "counts": replace(STUDY.benchmarks["work"], counters=("instructions",)),
+    }
+)
+
+
+@pytest.fixture(scope="module")
+def noisy(tmp_path_factory: pytest.TempPathFactory) -> FindAnswer:
+    """A search whose samples scatter so much that it cannot tell whether the time changed."""
+    starter = FakeStarter(seconds=lambda _: 0.1, noise=0.8)
+    session = a_session(STUDY, tmp_path_factory.mktemp("noisy"), source=FakeSource(40), starter=starter)
+    _, answer = find(session)
+    assert answer.unclear
+    assert answer.answer.minimum_detectable > 0.05
+    return answer
+
+
+def lines(answer: FindAnswer | FindTable, *options: str, study: Study = STUDY) -> list[str]:
+    command = FindCommand(
+        study=("study",),
+        options=options,
+        threshold=0.05,
+        budget=Budget(invocations=300),
+        benchmarks=study.benchmarks,
+    )
+    return list(next_commands(answer, command))
+
+
+def test_an_unclear_answer_states_the_minimum_detectable_change_and_the_threshold(noisy: FindAnswer) -> None:
+    command = FindCommand(threshold=0.05, benchmarks=STUDY.benchmarks)
+    quiet = replace(noisy, answer=replace(noisy.answer, minimum_detectable=0.12))
+    assert detectable_words(quiet, command) == (
+        "minimum detectable change with these samples: 12 %; the threshold is 5 %"
+    )
+    assert detectable_words(replace(noisy, answer=replace(quiet.answer, verdict=Verdict.NONE)), command) == ""
+    nothing = replace(noisy, answer=replace(quiet.answer, minimum_detectable=math.inf))
+    assert detectable_words(nothing, command) == ""
+
+
+def test_a_larger_threshold_that_the_samples_can_show_is_proposed(noisy: FindAnswer) -> None:
+    unclear = replace(noisy, answer=replace(noisy.answer, minimum_detectable=0.1234))
+    assert (
+        "Next: perftrail find study --metric wall --threshold 13%    "
+        "search for changes of 13 % or more, which samples with this noise can show"
+    ) in lines(unclear, "--metric", "wall", "--threshold", "0.05")
+    clear = replace(noisy, answer=replace(noisy.answer, minimum_detectable=0.04))
+    assert not any("--threshold" in line for line in lines(clear))
+
+
+def test_on_a_busy_machine_cpu_time_and_instructions_are_proposed(noisy: FindAnswer) -> None:
+    busy = replace(noisy, noisy=5, discarded=0)
+    assert (
+        "Next: perftrail find study --metric work.cpu    "
+        "search CPU time: other processes disturb it less than wall time"
+    ) in lines(busy)
+    quiet = replace(noisy, noisy=0, discarded=0)
+    assert not any("work.cpu" in line for line in lines(quiet))
+    cpu = replace(busy, target=resolve(STUDY, "cpu"))
+    assert not any("CPU time" in line for line in lines(cpu))
+    assert (
+        'Next: add [benchmark.work-instructions] with the same command and counters = ["instructions"], and run '
+        "perftrail find study --metric work-instructions.instructions: instruction counts hardly depend on other load"
+    ) in lines(cpu)
+
+
+def test_a_benchmark_that_counts_the_same_commands_instructions_is_named(noisy: FindAnswer) -> None:
+    assert (
+        "Next: perftrail find study --metric counts.instructions    "
+        "instruction counts hardly depend on other load"
+    ) in lines(noisy, study=COUNTING)
+
+
+def test_a_metric_that_is_not_a_time_has_no_quieter_metric(noisy: FindAnswer) -> None:
+    memory = replace(noisy, target=resolve(STUDY, "peak_memory"), noisy=5)
+    assert not any("instructions" in line or "cpu" in line for line in lines(memory))
+
+
+def test_a_likely_change_narrows_the_range(noisy: FindAnswer) -> None:
+    likely = Suspicion(
+        positions=(7, 8, 9), confidence=0.9, evidence=14.0, needed=200.0, blocks_left=9, possible=0.2
+    )
+    unclear = replace(noisy, answer=replace(noisy.answer, suspected=(likely,)))
+    assert "Next: perftrail find study --range r6..r9    search only 3 candidates" in lines(unclear)
+
+
+def test_an_end_that_cannot_be_built_is_left_out_of_the_range(tmp_path: Path) -> None:
+    starter = FakeStarter(seconds=lambda _: 0.1)
+    _, answer = find(a_session(STUDY, tmp_path, source=FakeSource(9), starter=starter))
+    assert answer.answer.verdict == "none"
+    failed = UnusableRevision(
+        revision=answer.revisions[8], failure=Failure(stage="build", message="no", log="")
+    )
+    unclear = replace(answer, unusable=(failed,), answer=replace(answer.answer, verdict=Verdict.UNCLEAR))
+    assert (
+        "Next: perftrail find study --range r0..r7    search only between the outermost usable revisions"
+    ) in lines(unclear)
+
+
+def test_more_memory_layouts_are_proposed_where_they_hide_the_answer(noisy: FindAnswer) -> None:
+    hidden = replace(noisy, linked=True, answer=replace(noisy.answer, layouts_hide=True))
+    line = (
+        "Next: add relink lines to [build] (docs/how-to/layout-noise.md), and run perftrail find study: "
+        "it measures several memory layouts"
+    )
+    assert line in lines(hidden)
+    assert line not in lines(replace(hidden, linked=False))
+    assert line not in lines(replace(hidden, can_relink=True))
+    assert line not in lines(noisy)
+
+
+def test_nothing_usable_proposes_to_try_some_revisions(noisy: FindAnswer) -> None:
+    nothing = replace(noisy, answer=replace(noisy.answer, minimum_detectable=math.inf))
+    assert lines(nothing) == [
+        "Next: perftrail check study --try 3    build and run three revisions, after you correct the study"
+    ]
+
+
+def test_a_change_below_the_threshold_is_in_the_answer_with_the_command_that_finds_it(
+    tmp_path: Path,
+) -> None:
+    starter = FakeStarter(seconds=lambda words: 0.1 if number_of(words) < 17 else 0.104)
+    _, answer = find(a_session(STUDY, tmp_path, source=FakeSource(40), starter=starter))
+    assert answer.answer.verdict == "none"
+    (line,) = lines(answer)
+    assert re.fullmatch(
+        r"Next: perftrail find study --threshold (1|2)%    "
+        r"find the change of (3|4)\.\d %, which is below the threshold of 5 %",
+        line,
+    )
+    (found,) = stored_answers(cast("Any", answer.as_json()), {})
+    assert re.search(r"; a smaller change is certain: (3|4)\.\d % more$", headline_of([found]))
+
+
+def test_a_table_names_the_metric_of_each_command(noisy: FindAnswer) -> None:
+    table = FindTable(
+        answers=(noisy, replace(noisy, target=resolve(STUDY, "peak_memory"))),
+        revisions=noisy.revisions,
+        builds=1,
+        invocations=1,
+        seconds=1.0,
+        machine="m",
+    )
+    found = lines(table, "--all")
+    assert any(
+        line.startswith("Next: perftrail find study --metric peak_memory --threshold ") for line in found
+    )
+    assert not any("--all --metric" in line for line in found)
+
+
+def test_a_benchmark_with_parameters_keeps_its_point(tmp_path: Path) -> None:
+    study = a_study(
+        benchmarks={"mt": Benchmark(command="{build}/work {threads}", parameters={"threads": (1, 2)})}
+    )
+    starter = FakeStarter(seconds=lambda _: 0.1, noise=0.8)
+    _, answer = find(a_session(study, tmp_path, source=FakeSource(40), starter=starter), "wall[threads=2]")
+    found = lines(replace(answer, noisy=3), study=study)
+    assert any("--metric 'mt.cpu[threads=2]'" in line for line in found)
