@@ -67,6 +67,19 @@ def test_an_unclear_answer_names_the_minimum_detectable_change_and_what_would_se
     assert re.search(r"^continues after \d+ stored steps?$", perftrail("find", study, expect=1).stderr, re.M)
 
 
+def test_a_fresh_search_has_no_stored_steps_although_some_of_its_builds_are_equal(tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "repository")
+    for number in range(9):
+        files = program(100 if number < 5 else 140, name="one" if number < 5 else "two")
+        repository.commit({**files, "NOTES": str(number)}, subject=f"change {number}")
+    study = write(tmp_path / "study", repository)
+    perftrail("check", study, "--try", "9")
+    fresh = perftrail("find", study)
+    assert "the same artefact as" in fresh.stderr, "a step needs no build and no invocation"
+    assert "stored step" not in fresh.stderr
+    assert perftrail("find", study).stderr.splitlines()[-1].endswith(" stored steps, no new step")
+
+
 def test_a_change_below_the_threshold_comes_with_the_command_that_finds_it(tmp_path: Path) -> None:
     repository = Repository(tmp_path / "repository")
     made = [

@@ -354,8 +354,9 @@ class Journal:
         if self._boots and boot.id not in self._boots:
             words = f"the machine was rebooted; {words}"
         self._boots.setdefault(boot.id, boot)
+        # A new step can need nothing new, for example for a revision with an equal build.
+        resumed = self._is_next_recorded and self._ledger.done == self._done
         self._number += 1
-        resumed = self._ledger.done == self._done
         self._done = self._ledger.done
         self._store.add_step(
             self._record.key,
