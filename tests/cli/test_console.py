@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from perftrail.measure.events import BuildFinished, HistoryRead, Progress, Stepped
+from perftrail.measure.events import BuildFinished, BuildStarted, HistoryRead, Progress, Stepped
 from perftrail.model.build import Failure
 from perftrail.model.subject import Revision, Subject
 from perftrail.opening import Workforce
@@ -116,22 +116,40 @@ def test_a_pipe_gets_a_line_of_progress_after_a_pause_and_none_is_lost(
     ]
 
 
-def test_a_search_for_several_metrics_prints_progress_and_counts_its_steps(
+def test_a_search_for_several_metrics_prints_one_form_of_progress_with_the_time_left(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     now = [0.0]
 
     def steps() -> Generator[Event, None, None]:
+        yield HistoryRead(revisions=(Revision(id="r0"), Revision(id="r9")), metrics=3)
+        now[0] += 6.0
+        yield BuildStarted(subject=Subject(revision=Revision(id="r0"), variant="plain"))
         for number in range(1, 8):
             now[0] += 2.0
-            yield Stepped(number=number, words=f"measured r{number}", purpose="for wall", metrics=3)
+            yield Stepped(
+                number=number,
+                words=f"measured r{number}",
+                purpose="for wall",
+                metrics=3,
+                decided=number // 4,
+                seconds_left=(20.0 - number, 95.0),
+            )
+        now[0] += 6.0
+        yield BuildStarted(subject=Subject(revision=Revision(id="r8"), variant="plain"))
+        now[0] += 6.0
+        yield Stepped(number=8, words="measured r8 of a branch", metrics=3, decided=3)
 
     with Watcher(clock=lambda: now[0]) as watcher:
         watcher.follow(steps())
     assert capsys.readouterr().err.splitlines() == [
-        "step 3: measured r3 (for wall)",
-        "step 6: measured r6 (for wall)",
-        "7 steps; perftrail show --search prints each",
+        "2 revisions, r0 to r9",
+        "step 1: building r0; 0 of 3 metrics decided",
+        "step 3: measured r3; 0 of 3 metrics decided, 17 s to 1 min 35 s left",
+        "step 6: measured r6; 1 of 3 metrics decided, 14 s to 1 min 35 s left",
+        "step 8: building r8; 1 of 3 metrics decided, 13 s to 1 min 35 s left",
+        "step 8: measured r8 of a branch; 3 of 3 metrics decided",
+        "8 steps; perftrail show --search prints each",
     ]
 
 

@@ -14,6 +14,7 @@ from perftrail.find.answer import FindAnswer, FindRequest, FindTable
 from perftrail.find.failing import find_broken_ranges
 from perftrail.find.find import Find
 from perftrail.find.priors import path_priors
+from perftrail.measure.events import Stepped
 from perftrail.measure.session import Session
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.build import Failure
@@ -34,6 +35,7 @@ from perftrail.present.answer_details import (
     unusable_words,
 )
 from perftrail.present.answer_sentence import change_found, headline_of, levels_of, stored_answers
+from perftrail.present.next_find import FindCommand
 from perftrail.search.question import Budget
 from perftrail.store.memory import MemoryStore
 from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter, number_of
@@ -232,6 +234,9 @@ def test_everything_is_what_is_declared_and_of_what_is_measured_time_and_memory(
     ]
 
 
+COMMAND = FindCommand(threshold=0.05, benchmarks=TWO.benchmarks)
+
+
 def test_a_table_says_what_changed_and_what_did_not(tmp_path: Path) -> None:
     def seconds(words: tuple[str, ...]) -> float:
         after = number_of(words) >= 9
@@ -243,10 +248,36 @@ def test_a_table_says_what_changed_and_what_did_not(tmp_path: Path) -> None:
     )
     assert isinstance(table, FindTable)
     assert table_headline(table) == "found: 1 change in 2 of 4 metrics: r9 “change 9”"
-    (line,) = unchanged(table)
+    (line,) = unchanged(table, COMMAND)
     assert re.fullmatch(r"No change of \S+ % or more: one.peak_memory and two.peak_memory", line)
     changed = [(answer, 0) for answer in table.answers if answer.answer.changes]
     assert two_sided(changed) == "better in two.wall, worse in one.wall"
+
+
+@pytest.mark.parametrize("culprit", [4, 9, 25, 60])
+def test_the_time_left_of_a_search_for_several_metrics_is_a_range_that_holds(
+    tmp_path: Path, culprit: int
+) -> None:
+    starter = FakeStarter(seconds=lambda words: 0.13 if number_of(words) >= culprit else 0.1)
+    session = a_session(TWO, tmp_path, source=FakeSource(40), starter=starter)
+    request = FindRequest(
+        goal=resolve_goal(TWO, ()), range=None, threshold=0.05, confidence=0.99, budget=Budget()
+    )
+    forecasts: list[tuple[int, tuple[float, float]]] = []
+    decided = 0
+    for event in Find(session, request).events():
+        if isinstance(event, Stepped):
+            assert event.metrics == 4
+            assert event.seconds_left is not None
+            forecasts.append((len(starter.started), event.seconds_left))
+            decided = event.decided
+    ended = len(starter.started)
+    holds = [
+        least <= 0.14 * (ended - ran) and 0.09 * (ended - ran) <= most for ran, (least, most) in forecasts
+    ]
+    assert sum(holds) >= 0.8 * len(holds), [(ended - ran, left) for ran, left in forecasts]
+    assert decided == 4
+    assert forecasts[-1][1] == (0.0, 0.0)
 
 
 BOTH: tuple[Prior, ...] = ("size", "suspect")
@@ -321,7 +352,7 @@ def test_the_table_of_several_metrics_prints_failures_and_noise_once(
         tuple(resolve(TWO, f"{name}.wall") for name in ("one", "two")),
     )
     assert isinstance(table, FindTable)
-    print_table(table)
+    print_table(table, COMMAND)
     lines = capsys.readouterr().out.splitlines()
     (broken,) = [line for line in lines if line.startswith("Broken (build): ")]
     assert "usable again at r17" in broken

@@ -69,7 +69,8 @@ class Find:
         """Search; yield events and return the answer, or a table of answers if there are several."""
         self._refuse_one_program()
         self._revisions = self._session.source.history(self._request.range)
-        yield HistoryRead.of(self._session.source, self._revisions)
+        metrics = 1 if isinstance(self._request.goal, Working) else len(self._request.goal)
+        yield replace(HistoryRead.of(self._session.source, self._revisions), metrics=metrics)
         if len(self._revisions) < 2:
             raise NoAnswer("the range has one revision, so it contains no change; widen source.range")
         yield from (
@@ -143,7 +144,13 @@ class Find:
             together=[frozenset(sampler.targets) for sampler in samplers],
         )
         found = yield from Loop(
-            self._session, search, samplers, journal, self._ledger, budget=request.budget
+            self._session,
+            search,
+            samplers,
+            journal,
+            self._ledger,
+            budget=request.budget,
+            metrics=len(targets),
         ).events()
         sampler_of = {name: sampler for sampler in samplers for name in sampler.targets}
         answers: list[FindAnswer] = []

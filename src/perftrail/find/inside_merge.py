@@ -10,6 +10,7 @@ from perftrail.find.answer import InsideMerge
 from perftrail.find.loop import BUILD_STAGES, Loop
 from perftrail.find.sampler import Sampler
 from perftrail.model.build import Failure
+from perftrail.model.target import Working
 from perftrail.search import AllSettled, Built, Costs, Kind, MergeSearch, Origin, Settled, Visit
 from perftrail.search.merges import COMBINED, MOVED
 
@@ -123,6 +124,7 @@ class InsideMerges:
             self._ledger,
             budget=self._request.budget,
             part={"inside": merge.revision.id},
+            metrics=1 if isinstance(self._request.goal, Working) else len(self._request.goal),
         )
         answer = (yield from loop.events())[self._name]
         found = search.merge.found

@@ -263,6 +263,18 @@ class Ledger:
             self._new_seconds += self._seconds_of_new_builds.get((revision.id, variant), 0.0)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchProgress:
+    """How many of a search's metrics are decided, and the least and the most seconds until all are, if known."""
+
+    metrics: int = 1
+    decided: int = 0
+    seconds_left: tuple[float, float] | None = None
+
+
+ONE_METRIC = SearchProgress()
+
+
 class Journal:
     """Records the steps of one search in the store as they happen, numbered through all its parts.
 
@@ -347,7 +359,7 @@ class Journal:
         belief: Mapping[str, Json],
         words: str,
         purpose: str = "",
-        metrics: int = 1,
+        progress: SearchProgress = ONE_METRIC,
     ) -> Stepped:
         """Record a step, and return its event."""
         boot = self.boot
@@ -375,7 +387,9 @@ class Journal:
             purpose=purpose,
             belief=belief,
             resumed=resumed,
-            metrics=metrics,
+            metrics=progress.metrics,
+            decided=progress.decided,
+            seconds_left=progress.seconds_left,
         )
 
     def end(self, answer: Mapping[str, Json]) -> None:

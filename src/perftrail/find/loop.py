@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 from perftrail.errors import NoAnswer
 from perftrail.find import step_record
 from perftrail.find.answer import FindTable
+from perftrail.find.journal import SearchProgress
 from perftrail.measure.events import BuilderMessage
 from perftrail.measure.failure_groups import same_reason
 from perftrail.measure.invocation import NO_INPUT
@@ -25,7 +26,7 @@ from perftrail.model.placeholders import names
 from perftrail.model.plan import Cell
 from perftrail.model.subject import Subject
 from perftrail.results.changes import equal_neighbours
-from perftrail.search import AllSettled, Built, CannotRelink, Unusable
+from perftrail.search import AllSettled, Built, CannotRelink, ManySearch, Unusable
 from perftrail.search.answer import Verdict
 from perftrail.stats.changepoints import search_weights
 
@@ -91,7 +92,8 @@ class Loop:
     """Runs until a search is settled; reuses everything that the store has.
 
     `samplers` take the samples, one for the metrics of each group of invocations. `budget` limits new steps.
-    `part` labels each step in the journal, for searches inside others.
+    `part` labels each step in the journal, for searches inside others. `metrics` is the number of metrics of the whole
+    search.
     """
 
     def __init__(
@@ -104,6 +106,7 @@ class Loop:
         *,
         budget: Budget,
         part: Mapping[str, Json] | None = None,
+        metrics: int = 1,
     ) -> None:
         self._session = session
         self._budget = budget
@@ -113,6 +116,7 @@ class Loop:
         self._journal = journal
         self._ledger = ledger
         self._part = part or {}
+        self._metrics = metrics
         self._requested: set[tuple[int, str]] = set()
         self._words = step_record.StepWords()
 
@@ -264,8 +268,26 @@ class Loop:
             belief=({} if self._part else plain[name]) if alone else plain,
             words=words,
             purpose=purpose,
-            metrics=len(self._sampler_of),
+            progress=self._progress(),
         )
+
+    def _progress(self) -> SearchProgress:
+        """Return how many metrics are decided, and the time left; a search inside a merge has no forecast."""
+        if self._metrics == 1 or not isinstance(self._search, ManySearch):
+            return SearchProgress(metrics=self._metrics, decided=self._metrics)
+        left, ledger, budget = self._search.work_left(), self._ledger, self._budget
+        runs = left.runs
+        if budget.invocations is not None:
+            rest = max(0, budget.invocations - len(ledger.invocations))
+            runs = (min(runs[0], rest), min(runs[1], rest))
+        least, most = (
+            count * ledger.mean_invocation + builds * ledger.mean_build
+            for count, builds in zip(runs, left.builds, strict=True)
+        )
+        if budget.seconds is not None:
+            rest_seconds = max(0.0, budget.seconds - ledger.new.seconds)
+            least, most = min(least, rest_seconds), min(most, rest_seconds)
+        return SearchProgress(metrics=self._metrics, decided=self._search.decided, seconds_left=(least, most))
 
     def _stop_if_all_fail(self, sampler: Sampler) -> Generator[Event, None, None]:
         """Raise `NoAnswer` if all revisions so far failed for one reason, and the newest one fails for it too.

@@ -25,11 +25,13 @@ class HistoryRead:
     """The revisions of the source were read, oldest first; `remark` states how the range was corrected.
 
     `are_new`: these are only the revisions since the last check of a watch.
+    `metrics` is the number of metrics that a search is about.
     """
 
     revisions: tuple[Revision, ...]
     remark: str = ""
     are_new: bool = False
+    metrics: int = 1
 
     @classmethod
     def of(cls, source: Source, revisions: tuple[Revision, ...]) -> HistoryRead:
@@ -161,13 +163,16 @@ class Stepped:
     """A search performed a step. `belief` is its state after the step; `resumed` marks a step read from the store.
 
     `purpose` is why the search took the step, and how far a certificate is. It is empty for a step that narrows a
-    change down. `metrics` is the number of metrics that the search is about.
+    change down. `metrics` is the number of metrics that the search is about, `decided` of them are. `seconds_left`
+    forecasts the least and the most seconds until all are; `None`: no forecast.
     """
 
     number: int
     words: str
     purpose: str = ""
     metrics: int = 1
+    decided: int = 0
+    seconds_left: tuple[float, float] | None = None
     belief: Mapping[str, Json] = field(default_factory=dict)
     resumed: bool = False
 

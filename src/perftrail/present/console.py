@@ -94,6 +94,8 @@ class Watcher:
         self._stored_steps = 0
         self._new_steps = 0
         self._counted_steps = 0
+        self._several = ""
+        self._next_step = 1
 
     def __enter__(self) -> Watcher:
         if sys.stderr.isatty() and not settings.quiet:
@@ -179,7 +181,7 @@ class Watcher:
             case HistoryRead() | Skipped() | Outdated():
                 self._known(event)
             case BuildStarted():
-                self._show_progress(f"building {event.subject}")
+                self._show_progress(self._of_several(f"building {event.subject}"))
             case BuildFinished():
                 self._build_finished(event)
             case BuilderMessage():
@@ -219,7 +221,13 @@ class Watcher:
         self._new_steps += not event.resumed
         if event.metrics > 1 and not settings.verbose:
             self._counted_steps += 1
-            self._show_progress(f"step {event.number}: {words}")
+            left = ""
+            if event.seconds_left is not None:
+                least, most = (duration(seconds) for seconds in event.seconds_left)
+                left = f", {least if least == most else f'{least} to {most}'} left"
+            self._several = f"{event.decided} of {event.metrics} metrics decided{left}"
+            self._show_progress(self._of_several(event.words, step=event.number))
+            self._next_step = event.number + 1
             return
         if event.words == self._last_step and not settings.verbose:
             if self._due():
@@ -231,6 +239,10 @@ class Watcher:
         self._last_step = event.words
         stored = "stored: " if event.resumed else ""
         self._print_now(f"{event.number:>3}  {stored}{words}", style="dim" if event.resumed else "")
+
+    def _of_several(self, text: str, *, step: int | None = None) -> str:
+        """Return progress of a search for several metrics in its one form; other progress as it is."""
+        return f"step {step or self._next_step}: {text}; {self._several}" if self._several else text
 
     def _end_stored(self, text: str) -> None:
         """Print the number of steps that the store had; nothing without one."""
@@ -245,6 +257,7 @@ class Watcher:
                 first, last, count = event.revisions[0], event.revisions[-1], len(event.revisions)
                 counted_revisions = counted(count, "new revision" if event.are_new else "revision")
                 text = f"{counted_revisions}, {first.short}{f' to {last.short}' if count > 1 else ''}"
+                self._several = f"0 of {event.metrics} metrics decided" if event.metrics > 1 else ""
                 self._print_now(text, style="dim")
                 if event.remark:
                     self._print_now(escaped(event.remark, longest=None), style=WARNING)
@@ -321,7 +334,7 @@ class Watcher:
                 self._print_now(
                     f'{known} uses the {method}; choose with pick = "last", "sum" or another', style=WARNING
                 )
-        self._show_status(f"measuring {event.cell}{self._remaining}")
+        self._show_status(self._of_several(f"measuring {event.cell}{self._remaining}"))
 
     def _progress(self, event: Progress) -> None:
         least, most = duration(event.seconds_least), duration(event.seconds_most)

@@ -7,7 +7,7 @@
 - `certificate`, `conclusion`: tests that confirm a change, and the final answer.
 """
 
-from perftrail.search.answer import Action, Answer, Change, Effect, Kind, Measure, Settled, Verdict
+from perftrail.search.answer import Action, Answer, Change, Effect, Kind, Measure, Settled, Verdict, WorkLeft
 from perftrail.search.certificate import Certificate, Summary
 from perftrail.search.evidence import Batch, BootSession, Built, CannotRelink, Observation, Sample, Unusable
 from perftrail.search.many import AllSettled, ManySearch, Visit
@@ -45,4 +45,5 @@ __all__ = [
     "Unusable",
     "Verdict",
     "Visit",
+    "WorkLeft",
 ]

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from perftrail.search.answer import Measure, Settled
+from perftrail.search.answer import Measure, Settled, WorkLeft
 from perftrail.search.evidence import BootSession, Built, CannotRelink, Unusable
-from perftrail.search.search import Search
+from perftrail.search.search import USUAL_BLOCKS, Search
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -105,6 +105,31 @@ class ManySearch:
         if isinstance(visit, AllSettled):
             return ()
         return self._searches[visit.names[0]].builds_ahead(begun, count)
+
+    @property
+    def decided(self) -> int:
+        """Number of settled metrics."""
+        return sum(isinstance(search.ask(), Settled) for search in self._searches.values())
+
+    def work_left(self) -> WorkLeft:
+        """Forecast the work until all metrics are settled.
+
+        Metrics of the same invocations share their runs, and all metrics share builds. Each further change may need a
+        certificate.
+        """
+        forecasts = {name: search.work_left() for name, search in self._searches.items()}
+        least = most = 0
+        for group in self._groups:
+            each = [forecasts[name].runs for name in group]
+            beliefs = [self._searches[name].belief for name in group if forecasts[name].runs[1]]
+            changes = sum(belief is not None and belief.no_change < 0.5 for belief in beliefs)
+            least += max(fewest for fewest, _ in each)
+            most += max(largest for _, largest in each) + 4 * USUAL_BLOCKS[1] * max(0, changes - 1)
+        builds = [forecast.builds for forecast in forecasts.values()]
+        return WorkLeft(
+            runs=(least, most),
+            builds=(max(fewest for fewest, _ in builds), max(largest for _, largest in builds)),
+        )
 
     def search(self, name: str) -> Search:
         """Return the search for one metric."""

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from perftrail.search import policy
-from perftrail.search.answer import Measure, Purpose, Settled, nothing_usable
-from perftrail.search.certificate import Certificate, State
+from perftrail.search.answer import Measure, Purpose, Settled, WorkLeft, nothing_usable
+from perftrail.search.certificate import EXACT_BLOCKS, Certificate, State
 from perftrail.search.conclusion import LAYOUTS_ENOUGH, Claim, conclude, conclude_ramp, no_change
 from perftrail.search.evidence import Batch, Evidence
 from perftrail.search.policy import CostModel
@@ -85,6 +85,18 @@ SAMPLES_PER_LAYOUT = 4
 
 FORECAST_BLOCKS = 3
 """Fewer blocks show no pace from which the number of further blocks could be forecast."""
+
+USUAL_BUILDS = (2, 11)
+"""Builds of most searches beyond log2 of the number of revisions.
+
+From benchmarks/results/searching.md: 2 in the history of cmark; 11 in 95 % of the searches for a change of 6 σ.
+"""
+
+USUAL_RUNS = (28, 160)
+"""Invocations of most searches of one metric.
+
+From benchmarks/results/searching.md: 28 for changes of 6 σ and more; up to 155 on a busy machine, in more-itertools.
+"""
 
 USUAL_BLOCKS = (8, 16)
 """Blocks of 90 % of all claims that a search confirmed in simulations, of changes of 2 to 30 standard deviations."""
@@ -269,6 +281,22 @@ class Search:
             blocks_left=self._blocks_left(latest),
             around=None if nothing else latest.inner,
         )
+
+    def work_left(self) -> WorkLeft:
+        """Forecast the work until the search is settled: as simulated searches needed, or as its certificate does."""
+        if isinstance(self.ask(), Settled):
+            return WorkLeft(runs=(0, 0), builds=(0, 0))
+        belief = self.belief
+        candidates = self.question.revisions - 1 if belief is None else belief.candidates
+        halvings = math.ceil(math.log2(max(candidates, 1)))
+        builds = (0, halvings + USUAL_BUILDS[1])
+        if belief is not None and belief.claim is not None and belief.claim.blocks_left is not None:
+            blocks, runs = belief.claim.blocks_left, 0
+        else:
+            blocks = (EXACT_BLOCKS, EXACT_BLOCKS) if self.question.counted else USUAL_BLOCKS
+            runs = max(0, USUAL_RUNS[1] - self._evidence.invocations)
+        each = self.question.invocations_per_sample
+        return WorkLeft(runs=(2 * blocks[0] * each, max(4 * blocks[1] * each, runs)), builds=builds)
 
     def _blocks_left(self, claim: Certificate) -> tuple[int, int] | None:
         """Forecast the least and the largest number of further blocks until this claim and the others are decided."""

@@ -33,6 +33,7 @@ from perftrail.model.target import shown_metrics
 from perftrail.model.wording import likely_unit, listed, nearest, quoted
 from perftrail.results.outlook import Outlook, Span
 from perftrail.results.rows import units_of
+from perftrail.search.search import USUAL_BUILDS, USUAL_RUNS
 from perftrail.studyfile.reading import mistake
 
 if TYPE_CHECKING:
@@ -447,18 +448,6 @@ class FirstRun:
 MOST_OUTPUTS = 5
 """Largest number of output files that `check --try` names."""
 
-FIND_BUILDS = (2, 11)
-"""Builds of most searches beyond log2 of the number of revisions.
-
-From benchmarks/results/searching.md: 2 in the history of cmark; 11 in 95 % of the searches for a change of 6 σ.
-"""
-
-FIND_INVOCATIONS = (28, 160)
-"""Invocations of most searches of one metric.
-
-From benchmarks/results/searching.md: 28 for changes of 6 σ and more; up to 155 on a busy machine, in more-itertools.
-"""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptReport:
@@ -579,7 +568,7 @@ class Attempt:
         run = statistics.median(self._invocation_seconds)
         least, most = (
             min(left, math.log2(revisions) + builds) * build + runs * metrics * run
-            for builds, runs in zip(FIND_BUILDS, FIND_INVOCATIONS, strict=True)
+            for builds, runs in zip(USUAL_BUILDS, USUAL_RUNS, strict=True)
         )
         return Span(least=least, most=most)
 
