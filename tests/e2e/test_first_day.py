@@ -290,7 +290,7 @@ def test_the_command_for_more_pairs_has_each_option_once(tmp_path: Path) -> None
     for number in range(2):
         repository.commit(program(1, name=f"{number}"))
     study = write(tmp_path / "study", repository)
-    done = perftrail("compare", "HEAD~1", "HEAD", study, "--threshold", "0.1%", "--max-pairs", "9")
+    done = perftrail("compare", "HEAD~1", "HEAD", study, "--threshold", "0.1%", "--max-pairs", "10")
     (line,) = (each for each in done.stdout.splitlines() if "measure more pairs" in each)
     assert line.count("--max-pairs") == 1
     assert line.count("--threshold") == 1

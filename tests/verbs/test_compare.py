@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from perftrail.model.benchmark import Benchmark
 from perftrail.model.measurement import Conditions
 from perftrail.model.metrics import Derived, Metric
 from perftrail.model.process import Command, Exited, Ran
-from perftrail.model.recipe import Variant, VariantRun
+from perftrail.model.recipe import Build, Variant, VariantRun
 from perftrail.model.source import Source
 from perftrail.model.study import Invocations, MeasurePolicy, Study
 from perftrail.model.target import parse_metric
@@ -118,6 +119,36 @@ def test_the_more_metrics_share_the_error_the_more_pairs_a_verdict_takes(tmp_pat
     assert first.confidence == 0.99
     assert first.level == pytest.approx(0.01 / 50 / 2)
     assert only(one).pairs < fifty.rows[0].pairs
+
+
+def test_a_maximum_of_pairs_that_allows_no_verdict_is_refused_with_the_reason(tmp_path: Path) -> None:
+    started = starter(1.0, 1.01, noise=0.3)
+    with pytest.raises(UsageError) as refused:
+        gate(session_of(tmp_path, started), most=4)
+    assert str(refused.value) == (
+        "--max-pairs 4: a verdict on one metric needs at least 9 pairs with --confidence 0.99; write --max-pairs 9 or "
+        "more, or lower the confidence"
+    )
+    many = study(benchmarks={f"work{number}": Benchmark(command="{build}/work") for number in range(50)})
+    with pytest.raises(
+        UsageError, match=r"verdicts on 50 metrics need at least 15 pairs .*, compare fewer metrics"
+    ):
+        gate(session_of(tmp_path, started, asked=many), most=9)
+    assert started.started == []
+    assert only(gate(session_of(tmp_path, started), most=9)).pairs == 9
+
+
+def test_a_maximum_of_pairs_also_limits_layouts_that_are_expensive_to_link(tmp_path: Path) -> None:
+    relinked = study(build=Build(relink=("sh relink.sh {layout}",)))
+    source = FakeSource(2)
+    started = FakeStarter(seconds=lambda words: 1.0, noise=0.3)
+    clock = itertools.count(step=1000.0)
+    session = session_of(tmp_path, started, asked=relinked, source=source, builder=FakeBuilder(source))
+    wanted = CompareRequest(base="r0", head="r1", choice=WALL, most=20)
+    row = only(drain(Compare(session, wanted, clock=lambda: next(clock)).events())[1])
+    assert row.layouts > 1
+    assert row.pairs / row.layouts == 2, "two pairs of each layout, instead of four"
+    assert 9 <= row.pairs <= 20
 
 
 def test_of_many_unchanged_benchmarks_none_is_called_different(tmp_path: Path) -> None:

@@ -331,7 +331,9 @@ class InterleavedPairs(Generic[Side]):
     """Runs every subject at every point in random order, pair after pair.
 
     Call `begin` once, first. Points at which a subject cannot be measured are dropped, and larger ones where
-    the study says so. `clock` returns seconds, to measure the cost of relinking.
+    the study says so. `clock` returns seconds, to measure the cost of relinking. `most_per_layout` is the number of
+    pairs of a layout if relinking is expensive. `obeys_most`: the rule's maximum number of pairs also limits expensive
+    layouts, because the user set it.
     """
 
     def __init__(
@@ -340,6 +342,8 @@ class InterleavedPairs(Generic[Side]):
         readies: Mapping[Side, Sequence[Ready]],
         *,
         clock: Clock = time.monotonic,
+        most_per_layout: int = PAIRS_PER_LAYOUT,
+        obeys_most: bool = False,
     ) -> None:
         first = next(iter(readies.values()))[0].cell
         self._session = session
@@ -356,6 +360,8 @@ class InterleavedPairs(Generic[Side]):
         self._linked: dict[int, Mapping[tuple[Side, Point], Ready]] = {}
         self._failed_layouts: set[int] = set()
         self._cost = 0.0
+        self._most_per_layout = most_per_layout
+        self._obeys_most = obeys_most
 
     @property
     def relink_failure_words(self) -> str:
@@ -422,18 +428,22 @@ class InterleavedPairs(Generic[Side]):
     def rule_in_replicates(self, rule: Rule) -> Rule:
         """Return a rule in replicates; several pairs of one layout are one replicate.
 
-        The rule allows at least twice the replicates that a verdict needs, because layouts scatter.
+        The rule allows at least twice the replicates that a verdict needs, because layouts scatter, unless the user set
+        the maximum.
         """
-        if self.outcomes.pairs_per_layout == 1:
+        each = self.outcomes.pairs_per_layout
+        if each == 1:
             return rule
-        return replace(rule, most=max(2 * rule.needed_pairs, -(-rule.most // self.outcomes.pairs_per_layout)))
+        if self._obeys_most:
+            return replace(rule, most=max(rule.needed_pairs, rule.most // each))
+        return replace(rule, most=max(2 * rule.needed_pairs, -(-rule.most // each)))
 
     def _next_layout(self) -> Generator[Event, None, tuple[int, Mapping[tuple[Side, Point], Ready]]]:
         """Return the layout of the next pair, linked; 0 if there is nothing to relink."""
         while self.outcomes.relinked:
             started = self.outcomes.pairs_by_layout()
             if started and self._linked:
-                self.outcomes.pairs_per_layout = 1 if self._is_cheap() else PAIRS_PER_LAYOUT
+                self.outcomes.pairs_per_layout = 1 if self._is_cheap() else self._most_per_layout
             last = max([0, *started, *self._failed_layouts])
             layout = last if 0 < started.get(last, 0) < self.outcomes.pairs_per_layout else last + 1
             if layout not in self._linked:

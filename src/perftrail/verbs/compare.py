@@ -17,6 +17,7 @@ from perftrail.errors import StudyError, UsageError
 from perftrail.measure.events import HistoryRead, now
 from perftrail.measure.failure_groups import study_line
 from perftrail.measure.pairs import (
+    PAIRS_PER_LAYOUT,
     Clock,
     Comparisons,
     InterleavedPairs,
@@ -64,6 +65,8 @@ class ComparedBenchmark:
         targets: Sequence[Target],
         *,
         clock: Clock,
+        most_per_layout: int = PAIRS_PER_LAYOUT,
+        obeys_most: bool = False,
     ) -> None:
         needed = {point for target in targets for point in target.points}
         self._session = session
@@ -71,6 +74,8 @@ class ComparedBenchmark:
             session,
             {side: [ready for ready in each if ready.cell.point in needed] for side, each in readies.items()},
             clock=clock,
+            most_per_layout=most_per_layout,
+            obeys_most=obeys_most,
         )
         self._outcomes = self.pairs.outcomes
         self._comparisons: Comparisons[SideName] = Comparisons(self._outcomes)
@@ -256,6 +261,7 @@ class Compare:
         """Build and measure both; yield events and return the result."""
         base, head = self._revisions()
         self._refuse_one_program()
+        self._refuse_too_few_pairs()
         yield HistoryRead(revisions=(base, head))
         began = self._clock()
         benchmarks = yield from self._build_both(base, head)
@@ -314,6 +320,30 @@ class Compare:
             raise StudyError(mistakes)
         self._notes += map(str, mistakes)
 
+    def _refuse_too_few_pairs(self) -> None:
+        """Raise `UsageError` if the requested maximum of pairs allows no verdict, before anything is built."""
+        most, verdicts = self._request.most, self._verdicts()
+        needed = self._pairs_needed()
+        if most is not None and most < needed:
+            several = verdicts > 1
+            metrics = f"verdicts on {verdicts} metrics need" if several else "a verdict on one metric needs"
+            fewer = "compare fewer metrics with --metric, " if several else ""
+            raise UsageError(
+                f"--max-pairs {most}: {metrics} at least {counted(needed, 'pair')} with --confidence "
+                f"{self._request.confidence:g}; write --max-pairs {needed} or more, {fewer}or lower the confidence"
+            )
+
+    def _verdicts(self) -> int:
+        """Return how many verdicts the comparison is planned to have."""
+        study, choice = self._session.study, self._request.choice
+        return sum(
+            len(choice.of(study, name, variant)) for name in study.benchmarks for variant in study.variants
+        )
+
+    def _pairs_needed(self) -> int:
+        """Return the fewest pairs for the planned verdicts."""
+        return replicates_needed(self._verdicts(), error=1.0 - self._request.confidence)
+
     def _layout_noise(
         self, benchmarks: Sequence[ComparedBenchmark], rows: Sequence[Row]
     ) -> LayoutNoise | None:
@@ -348,13 +378,24 @@ class Compare:
             subject for subject in wanted if self._wanted(subject)
         )
         benchmarks = []
+        most = self._request.most
+        most_per_layout = PAIRS_PER_LAYOUT
+        if most is not None:
+            most_per_layout = min(PAIRS_PER_LAYOUT, max(1, most // self._pairs_needed()))
         for variant in study.variants:
             built: dict[str, dict[SideName, list[Ready]]] = {}
             for side, revision in sides.items():
                 for ready in (yield from self._build(side, Subject(revision=revision, variant=variant))):
                     built.setdefault(ready.cell.benchmark, {}).setdefault(side, []).append(ready)
             benchmarks += [
-                ComparedBenchmark(self._session, readies, choice.of(study, name, variant), clock=self._clock)
+                ComparedBenchmark(
+                    self._session,
+                    readies,
+                    choice.of(study, name, variant),
+                    clock=self._clock,
+                    most_per_layout=most_per_layout,
+                    obeys_most=most is not None,
+                )
                 for name, readies in built.items()
                 if len(readies) == len(sides)
             ]
