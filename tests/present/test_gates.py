@@ -33,7 +33,7 @@ from perftrail.present.gate import (
     to_plain,
 )
 from perftrail.present.gate_output import print_gate
-from perftrail.present.report.comparisons import compared_sections
+from perftrail.present.report.comparisons import compared_sections, compared_verdict
 from perftrail.results.gate import (
     ComparedMetric,
     FailedSide,
@@ -167,7 +167,7 @@ def test_more_is_worse_only_where_less_is_better() -> None:
         (gate(row(1.0, Verdict.SAME)), "gate passed: the same to within 2 %"),
         (
             gate(row(1.0, Verdict.UNCLEAR)),
-            "gate passed: no change is certain, 1 of 1 unclear; a change of 1.1 %",
+            "gate passed, but unclear: no change is certain, 1 of 1 unclear; a change of 1.1 %",
         ),
         (gate(), "no answer: nothing could be compared"),
         (gate(Row(metric=target(), one_build=True)), "gate passed: the same: the builds are equal"),
@@ -354,19 +354,21 @@ def test_metrics_are_lines_that_cannot_be_broken() -> None:
     lines = to_metrics(hostile()).splitlines()
     assert lines[-1] == "# EOF"
     label = r'[a-z]+="(?:[^"\\\n]|\\["\\n])*"'
-    sample = re.compile(rf"perftrail_(value|ratio|worse)\{{{label}(,{label})*\}} [0-9.e+-]+")
+    sample = re.compile(
+        rf"perftrail_(value|ratio|worse|unclear|minimum_detectable)\{{{label}(,{label})*\}} [0-9.e+-]+"
+    )
     samples = [line for line in lines if not line.startswith("#")]
-    assert len(samples) == 9
+    assert len(samples) == 15
     assert all(sample.fullmatch(line) for line in samples)
 
 
 def test_annotations_are_commands_of_ours_alone() -> None:
     lines = list(github_annotations(hostile(), file="a,b:c.toml"))
-    assert len(lines) == 2
+    assert [line.partition(" ")[0] for line in lines] == ["::error", "::error", "::warning"]
     for line in lines:
         assert "\n" not in line
-        assert line.startswith("::error file=a%2Cb%3Ac.toml,line=1,title=")
-        properties = line.removeprefix("::error ").partition("::")[0]
+        assert re.match(r"::(error|warning) file=a%2Cb%3Ac\.toml,line=1,title=", line)
+        properties = line.partition(" ")[2].partition("::")[0]
         assert properties.count("=") - properties.partition("title=")[2].count("=") == 3
 
 
@@ -441,7 +443,8 @@ def noisy(least: float, **of: object) -> Row:
 def test_a_gate_says_which_change_it_could_miss_and_what_it_needs() -> None:
     """The detectable change falls with the square root of the number of pairs: 2 % needs 4 times those of 4 %."""
     assert headline(gate(noisy(0.0404))) == (
-        "gate passed: no change is certain, 1 of 1 unclear; could miss a 2 % change; needs about 60 more pairs"
+        "gate passed, but unclear: no change is certain, 1 of 1 unclear; could miss a 2 % change; "
+        "needs about 60 more pairs"
     )
     several = headline(gate(noisy(0.0404), noisy(3.0, name="cpu")))
     assert "needs about 60 more pairs for the steadiest metric, more than 1,000 for the noisiest" in several
@@ -543,3 +546,84 @@ def test_intervals_state_their_confidence(capsys: pytest.CaptureFixture[str]) ->
     assert "change [95 % interval]" in to_markdown(found).replace("\\", "")
     [section] = compared_sections([found])
     assert "change [95 % interval]" in section.tables[0].head
+
+
+def test_an_unclear_gate_that_passes_is_visible_in_every_format(capsys: pytest.CaptureFixture[str]) -> None:
+    found = gate(row(1.0, Verdict.SAME), noisy(0.04, name="cpu"), noisy(0.09, name="user"))
+    assert found.exit_code == 0
+    assert headline(found).startswith("gate passed, but unclear: no change is certain, 2 of 3 unclear")
+    warning = (
+        "2 of 3 metrics are unclear: changes below 4 % to 9 % could be missed, depending on the metric; "
+        "--fail-on unclear makes an unclear gate fail"
+    )
+    print_gate(found)
+    cases = ET.fromstring(to_junit(found))
+    skipped = [case.get("message", "") for case in cases.iter("skipped")]
+    assert len(skipped) == 2
+    assert skipped[0].startswith("work.cpu[size=one]: unclear: could miss a change below 4 %, ")
+    top = to_markdown(found).partition("<details>")[0].replace("\\", "")
+    assert f"⚠️ **{warning}**" in top
+    for text in (capsys.readouterr().out, to_plain(found), to_junit(found)):
+        assert warning in " ".join(text.split())
+    [annotation] = github_annotations(found, file="perftrail.toml")
+    assert annotation == f"::warning file=perftrail.toml,line=1,title=unclear::{warning.replace('%', '%25')}"
+    assert re.search(r'^perftrail_unclear\{.*metric="cpu".*\} 1\.0$', to_metrics(found), re.M)
+    assert re.search(r'^perftrail_minimum_detectable\{.*metric="cpu".*\} 0\.04$', to_metrics(found), re.M)
+    text = FORMATS["json"](found)
+    validate("compare", text)
+    assert json.loads(text)["undecided"] == 2
+    assert warning in compared_verdict(found).notes[0]
+
+
+def test_an_unclear_gate_fails_where_the_policy_says_so() -> None:
+    found = gate(noisy(0.04), fail_on="unclear")
+    assert found.exit_code == 3
+    assert headline(found).startswith("gate failed: no change is certain, 1 of 1 unclear")
+    assert "⚠️" not in to_markdown(found)
+    assert not list(ET.fromstring(to_junit(found)).iter("skipped"))
+    assert "2 of 3 unclear" not in headline(gate(row(0.8, Verdict.FASTER)))
+    better = gate(row(0.8, Verdict.FASTER), noisy(0.04, name="cpu"))
+    assert headline(better).startswith("gate passed, but unclear: 1 of 2 better: ")
+    assert headline(better).endswith("; 1 of 2 unclear")
+
+
+def within(low: float, effect: float, high: float) -> Row:
+    """Return a row whose interval is within the threshold."""
+    found = row(effect, Verdict.SAME)
+    assert found.comparison is not None
+    return replace(found, comparison=replace(found.comparison, low=low, effect=effect, high=high))
+
+
+@pytest.mark.parametrize(
+    ("compared", "said", "first"),
+    [
+        (within(0.99, 1.0, 1.01), "same within 2 %", "the same to within 2 %, 1 of 1"),
+        (
+            within(1.002, 1.006, 1.009),
+            "differs by less than 2 %",
+            "the same to within 2 %, 1 of 1; smaller differences are certain: work.wall[size=one] +0.60 % "
+            "[+0.20, +0.90]",
+        ),
+        (within(1.0, 1.0, 1.0), "same", "the same to within 2 %, 1 of 1"),
+        (
+            within(1.005, 1.005, 1.005),
+            "differs by less than 2 %",
+            "the same to within 2 %, 1 of 1; smaller differences are certain: work.wall[size=one] 0.5 % more each time",
+        ),
+    ],
+)
+def test_the_same_says_what_is_equal(
+    compared: Row, said: str, first: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = gate(compared, fail_on="never")
+    print_gate(found)
+    printed = capsys.readouterr().out
+    assert headline(found) == first
+    assert any(line.rstrip().endswith(f"  {said}") for line in printed.splitlines())
+    assert said in to_markdown(found).replace("\\", "")
+    meaning = "Same within 2 %: the whole interval of the change is; the levels may differ by less than that"
+    assert (meaning in printed) == (said == "same within 2 %")
+    smaller = (
+        re.search(r"--threshold 0\.\d+%    judge the smaller difference, too$", printed, re.M) is not None
+    )
+    assert smaller == (said == "differs by less than 2 %")

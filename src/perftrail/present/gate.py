@@ -13,7 +13,7 @@ import shlex
 import statistics
 import xml.etree.ElementTree as ET  # only written here
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from perftrail.model.build import content_key
 from perftrail.model.program import layout_words, layouts_explain
@@ -61,7 +61,11 @@ def headline(gate: Gate) -> str:
 def _outcome(gate: Gate) -> str:
     if gate.exit_code == 1:
         return "no answer: "
-    return "" if gate.fail_on == "never" else "gate failed: " if gate.tripped else "gate passed: "
+    if gate.fail_on == "never":
+        return ""
+    if gate.tripped:
+        return "gate failed: "
+    return "gate passed, but unclear: " if gate.undecided else "gate passed: "
 
 
 def _broken(gate: Gate) -> str:
@@ -79,12 +83,59 @@ def _compared(gate: Gate) -> str:
         parts = [f"{name(row)} {effect(row)}" for row in (*worse, *reversed(better))]
         more = f" and {len(parts) - MOST_NAMED} more" if len(parts) > MOST_NAMED else ""
         count = f"{len(worse)} of {every} worse" if worse else f"{len(better)} of {every} better"
-        return f"{count}: {', '.join(parts[:MOST_NAMED])}{more}"
+        rest = f"; {unclear} of {every} unclear" if unclear else ""
+        return f"{count}: {', '.join(parts[:MOST_NAMED])}{more}{rest}"
     if unclear:
         return f"no change is certain, {unclear} of {every} unclear; {could_miss(gate) or detectable_words(gate)}"
     if all(row.one_build for row in gate.rows):
         return "the same: the builds are equal"
-    return f"the same to within {percent(gate.threshold)}, {every} of {every}"
+    smaller = [f"{name(row)} {effect(row)}" for row in gate.rows if _certain_but_small(row)]
+    more = f" and {len(smaller) - MOST_NAMED} more" if len(smaller) > MOST_NAMED else ""
+    certain = f"; smaller differences are certain: {', '.join(smaller[:MOST_NAMED])}{more}" if smaller else ""
+    return f"the same to within {percent(gate.threshold)}, {every} of {every}{certain}"
+
+
+def _certain_but_small(row: Row) -> bool:
+    """Whether a row certainly differs, by less than the threshold."""
+    return row.verdict is Verdict.SAME and row.least > EXACT
+
+
+def verdict_words(gate: Gate, row: Row) -> str:
+    """Return a row's verdict with what it means: what is equal, or which change could be missed."""
+    found = row.comparison
+    if found is None or row.one_build:
+        return row.word
+    if row.verdict is Verdict.UNCLEAR:
+        least = found.minimum_detectable
+        known = "too few pairs" if least is None else f"could miss a change below {percent(least)}"
+        return f"{row.word}: {known}"
+    if row.verdict is Verdict.SAME and _certain_but_small(row):
+        return f"differs by less than {percent(gate.threshold)}"
+    if row.verdict is Verdict.SAME and (abs(row.size) > EXACT or found.high - found.low > EXACT):
+        return f"same within {percent(gate.threshold)}"
+    return row.word
+
+
+def unclear_warning(gate: Gate) -> str:
+    """Return that unclear metrics do not fail the gate, what they could miss, and the policy that makes them fail.
+
+    The text is empty without such metrics.
+    """
+    rows = gate.undecided
+    if not rows or gate.exit_code == 1:
+        return ""
+    found = [row.comparison.minimum_detectable for row in rows if row.comparison is not None]
+    known = [least for least in found if least is not None]
+    if not known:
+        missed = "there are too few pairs for a verdict"
+    elif percent(min(known)) == percent(max(known)):
+        missed = f"a change below {percent(max(known))} could be missed"
+    else:
+        span = f"{percent(min(known))} to {percent(max(known))}"
+        missed = f"changes below {span} could be missed, depending on the metric"
+    are = "is" if len(rows) == 1 else "are"
+    count = f"{len(rows)} of {counted(len(gate.rows), 'metric')} {are} unclear"
+    return f"{count}: {missed}; --fail-on unclear makes an unclear gate fail"
 
 
 def name(row: Row) -> str:
@@ -252,9 +303,14 @@ def next_command(gate: Gate) -> NextCommand | None:
         return (
             NextCommand(command=gate.find_command, purpose="find the culprit") if gate.find_command else None
         )
+    smallest = min((row.least for row in gate.rows if _certain_but_small(row)), default=0.0)
+    if gate.verdict is Verdict.SAME and gate.repeat and smallest:
+        threshold = f"{50.0 * math.expm1(smallest):.1g}%"
+        command = _with_option(gate.repeat, "--threshold", threshold)
+        return NextCommand(command=command, purpose="judge the smaller difference, too")
     pairs = max((row.pairs for row in gate.rows), default=0)
     if gate.verdict is Verdict.UNCLEAR and gate.repeat and pairs:
-        command = _with_pairs(gate.repeat, _pairs_to_try(gate, pairs))
+        command = _with_option(gate.repeat, "--max-pairs", str(_pairs_to_try(gate, pairs)))
         return NextCommand(command=command, purpose="measure more pairs")
     return None
 
@@ -270,17 +326,17 @@ def _pairs_to_try(gate: Gate, pairs: int) -> int:
     return max(pairs + 1, totals[-1] if totals[-1] <= MOST_PAIRS else totals[0])
 
 
-def _with_pairs(command: str, pairs: int) -> str:
-    """Return a command with this maximum of pairs, instead of the present one.
+def _with_option(command: str, option: str, value: str) -> str:
+    """Return a command with this value of an option, instead of the present one.
 
-    >>> _with_pairs("perftrail compare a b --max-pairs 9 --budget 1min", 18)
+    >>> _with_option("perftrail compare a b --max-pairs 9 --budget 1min", "--max-pairs", "18")
     'perftrail compare a b --budget 1min --max-pairs 18'
     """
     words = shlex.split(command)
-    while "--max-pairs" in words:
-        at = words.index("--max-pairs")
+    while option in words:
+        at = words.index(option)
         del words[at : at + 2]
-    return shlex.join([*words, "--max-pairs", str(pairs)])
+    return shlex.join([*words, option, value])
 
 
 FAILS = {
@@ -302,7 +358,10 @@ def policy(gate: Gate) -> str:
     fails = FAILS[gate.fail_on].format(percent(gate.threshold))
     count = len(gate.tripped)
     found = f"{counted(count, 'metric')} of {len(gate.rows)}" if count else "none"
-    return f"{option} fails on {fails}: {found}, so exit code {gate.exit_code}"
+    unclear = len(gate.undecided)
+    ignored = f"{counted(unclear, 'unclear metric')} {'does' if unclear == 1 else 'do'} not count"
+    passed = f"; {ignored} (--fail-on unclear)" if unclear else ""
+    return f"{option} fails on {fails}: {found}, so exit code {gate.exit_code}{passed}"
 
 
 def certainty(gate: Gate) -> str:
@@ -374,6 +433,9 @@ def limits(gate: Gate) -> Iterator[str]:
         yield f"discarded and repeated because of other load: {discarded}"
     if noisy := pairs_by_metric([(name(row), row.noisy) for row in gate.rows]):
         yield f"the machine was always busy, so noisy pairs are used: {noisy}"
+    within = percent(gate.threshold)
+    if any(verdict_words(gate, row) == f"same within {within}" for row in gate.rows):
+        yield f"same within {within}: the whole interval of the change is; the levels may differ by less than that"
     small = [row for row in gate.rows if row.verdict is Verdict.SLOWER and not gate.reaches_threshold(row)]
     if small:
         worse, least = counted(len(small), "worse metric"), percent(gate.threshold)
@@ -425,6 +487,9 @@ def _markdown_lines(gate: Gate) -> Iterator[str]:
     yield ""
     yield f"**{inert(headline(gate))}**"
     yield ""
+    if warning := unclear_warning(gate):
+        yield f"⚠️ **{inert(warning)}**"
+        yield ""
     yield f"Base {inert(revision(gate.base))}  "
     yield f"Head {inert(revision(gate.head))}"
     yield from _rows(gate)
@@ -463,13 +528,14 @@ def _table(gate: Gate, rows: Sequence[Row], limit: float, *, left: int) -> Itera
     yield f"| {' | '.join(map(inert, head))} |"
     yield "| --- | :--- | ---: | ---: | :--- | :---: | :--- |"
     for row in rows:
+        verdict = verdict_words(gate, row)
         cells = (
             SIGNS[row.verdict],
             inert(name(row)),
             *(_unbroken(level) for level in levels_words(row)),
             _unbroken(effect(row)) if row.comparison is not None else inert(effect(row)),
             f"`{interval_bar(row, limit)}`" if row.comparison is not None else "",
-            inert(f"{row.word}, fails the gate" if gate.trips(row) else row.word),
+            inert(f"{verdict}, fails the gate" if gate.trips(row) else verdict),
         )
         yield f"| {' | '.join(cells)} |"
     if left > 0:
@@ -518,14 +584,18 @@ def _lines(gate: Gate) -> Iterator[str]:
     yield f"base {revision(gate.base)}"
     yield f"head {revision(gate.head)}"
     for row in gate.rows:
+        meaning = verdict_words(gate, row)
         parts = (
             name(row),
             effect(row),
             *levels_words(row),
             f"{row.pairs} pairs",
+            "" if meaning == row.word else meaning.removeprefix(f"{row.word}: "),
         )
         yield "  ".join([f"{row.word}{'!' if gate.trips(row) else ''}".ljust(8), *filter(None, parts)])
     yield from (f"failed    {failure_line(each)}" for each in gate.failed_sides)
+    if warning := unclear_warning(gate):
+        yield f"warning {warning}"
     yield f"gate {policy(gate)}"
     yield f"sure {certainty(gate)}"
     yield f"measured {effort(gate)}"
@@ -548,7 +618,7 @@ MOST_ANNOTATIONS = 10
 def github_annotations(gate: Gate, *, file: str) -> Iterator[str]:
     """Yield an error for each metric that trips the gate, for each broken side, or for a missing answer.
 
-    `file` is the annotated file.
+    Unclear metrics that do not trip it have one warning. `file` is the annotated file.
     """
     for row in gate.tripped[:MOST_ANNOTATIONS]:
         yield _annotation(file, f"{name(row)} is {row.word}", f"{name(row)}: {effect(row)}")
@@ -557,10 +627,12 @@ def github_annotations(gate: Gate, *, file: str) -> Iterator[str]:
         yield _annotation(file, f"{failed.title} is broken", message)
     if gate.exit_code == 1 and not gate.broken:
         yield _annotation(file, "no answer", headline(gate))
+    elif warning := unclear_warning(gate):
+        yield _annotation(file, "unclear", warning, kind="warning")
 
 
-def _annotation(file: str, title: str, message: str) -> str:
-    return f"::error file={_property(file)},line=1,title={_property(title)}::{_text(message)}"
+def _annotation(file: str, title: str, message: str, *, kind: Literal["error", "warning"] = "error") -> str:
+    return f"::{kind} file={_property(file)},line=1,title={_property(title)}::{_text(message)}"
 
 
 def _text(text: str) -> str:
@@ -644,17 +716,18 @@ def _suite(
         case = _named_case(suite, benchmark, each.case)
         result = clean(each.message)
         ET.SubElement(case, "error", {"type": each.kind, "message": result}).text = result
-    ET.SubElement(suite, "system-out").text = clean(headline(gate))
+    said = "\n".join(part for part in (headline(gate), unclear_warning(gate), policy(gate)) if part)
+    ET.SubElement(suite, "system-out").text = clean(said)
     ET.SubElement(suite, "system-err")
 
 
 def _case(suite: ET.Element, gate: Gate, row: Row) -> None:
     case = _named_case(suite, row.metric.benchmark, name(row), seconds=row.seconds)
-    result = clean(f"{name(row)}: {row.word}, {effect(row)}")
+    result = clean(f"{name(row)}: {verdict_words(gate, row)}, {effect(row)}")
     if gate.trips(row):
         ET.SubElement(case, "failure", {"type": str(row.verdict), "message": result}).text = result
     elif _skipped(gate, row):
-        ET.SubElement(case, "skipped")
+        ET.SubElement(case, "skipped", {"message": result})
 
 
 def _skipped(gate: Gate, row: Row) -> bool:
@@ -688,6 +761,14 @@ FAMILIES: dict[str, tuple[str, Callable[[Row], float | None]]] = {
     "perftrail_worse": (
         "1 where the head is certainly worse, else 0.",
         lambda row: float(row.verdict is Verdict.SLOWER),
+    ),
+    "perftrail_unclear": (
+        "1 where there is no certain verdict, else 0.",
+        lambda row: float(row.verdict is Verdict.UNCLEAR),
+    ),
+    "perftrail_minimum_detectable": (
+        "The relative change that the pairs detect.",
+        lambda row: None if row.comparison is None else row.comparison.minimum_detectable,
     ),
 }
 """Families of metrics: their help text, and their value in a row; `None` without one."""

@@ -32,6 +32,8 @@ from perftrail.present.gate import (
     next_command,
     policy,
     revision,
+    unclear_warning,
+    verdict_words,
 )
 from perftrail.present.html_page import PNG_SCALE, svg
 from perftrail.present.shared_sentences import capitalised
@@ -206,6 +208,8 @@ def print_gate(gate: Gate) -> None:
         console.print(
             Text(f"and {len(gate.failed_sides) - MOST_FAILED} more; --json names all", style="yellow")
         )
+    if warning := unclear_warning(gate):
+        console.print(Text(capitalised(warning), style="yellow"))
     console.print(Text(policy(gate)))
     console.print(Text(capitalised(certainty(gate))))
     console.print(Text(f"{capitalised(effort(gate))}; machine {escaped(gate.machine.id)}"))
@@ -244,6 +248,6 @@ def _table(gate: Gate) -> Table:
             *(Text(level) for level in levels_words(row)),
             Text(escaped(effect(row)), style=style),
             Text(interval_bar(row, limit) if row.comparison is not None else "", style=style),
-            Text(f"{row.word}{', fails the gate' if gate.trips(row) else ''}", style=style),
+            Text(f"{verdict_words(gate, row)}{', fails the gate' if gate.trips(row) else ''}", style=style),
         )
     return table

@@ -208,7 +208,7 @@ def sentence(contrast: Contrast, found: Findings) -> str:
     match compared.verdict:
         case Verdict.SAME:
             bound = max(compared.high - 1.0, 1.0 - compared.low)
-            return f"same: no difference of {percent(bound)} or more ({pairs})"
+            return f"same: {effect}, no difference of {percent(bound)} or more ({pairs})"
         case Verdict.UNCLEAR:
             return f"unclear: {effect}; {_undetected_words(contrast, pairs, found)}"
         case Verdict.SLOWER:

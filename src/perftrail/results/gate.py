@@ -283,6 +283,9 @@ class GateJson(TypedDict):
 
     verdict: Annotated[Verdict, "the most important one: slower, unclear, faster, same"]
     tripped: bool
+    undecided: Annotated[
+        int, "number of unclear metrics that do not fail the gate; fail_on unclear makes it fail"
+    ]
     fail_on: FailOn
     exit_code: Annotated[
         int, "3: the gate failed; 1: no answer, or the head fails where the base works; else 0"
@@ -381,6 +384,11 @@ class Gate:
         return row.least >= math.log1p(self.threshold) - EXACT
 
     @property
+    def undecided(self) -> tuple[Row, ...]:
+        """The unclear rows that do not trip the gate."""
+        return tuple(row for row in self.rows if row.verdict is Verdict.UNCLEAR and not self.trips(row))
+
+    @property
     def tripped(self) -> tuple[Row, ...]:
         """The rows that trip the gate, the worst first."""
         return tuple(row for row in self.rows if self.trips(row))
@@ -421,6 +429,7 @@ class Gate:
         return {
             "verdict": self.verdict,
             "tripped": bool(self.tripped),
+            "undecided": len(self.undecided),
             "fail_on": self.fail_on,
             "exit_code": self.exit_code,
             "study": self.title,

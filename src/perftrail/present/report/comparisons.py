@@ -20,6 +20,8 @@ from perftrail.present.gate import (
     limits,
     name,
     revision,
+    unclear_warning,
+    verdict_words,
 )
 from perftrail.present.html_page import Fact, Section, Table, Verdict
 from perftrail.present.shared_sentences import ratio_words, sentence
@@ -69,7 +71,11 @@ def compared_verdict(gate: Gate) -> Verdict:
             Fact(label="Certainty", text=sentence(certainty(gate))),
             Fact(label="Measured", text=sentence(f"{effort(gate)}, {gate.finished[:10]}")),
         ),
-        notes=tuple(escaped(sentence(text), longest=LONGEST) for text in limits(gate)),
+        notes=tuple(
+            escaped(sentence(text), longest=LONGEST)
+            for text in (unclear_warning(gate), *limits(gate))
+            if text
+        ),
     )
 
 
@@ -97,7 +103,7 @@ def compared_sections(comparisons: Sequence[Gate]) -> Iterator[Section]:
                             *levels_words(row),
                             escaped(effect(row), longest=LONGEST),
                             str(row.pairs),
-                            row.word,
+                            verdict_words(gate, row),
                         )
                         for row in gate.rows
                     ),
