@@ -1,6 +1,6 @@
 """`python -m perftrail` is `perftrail`."""
 
-from perftrail.cli.main import main
+from perftrail.cli.start import main
 
 if __name__ == "__main__":
     main()

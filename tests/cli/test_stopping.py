@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 from contextlib import suppress
 
 import pytest
 
 from perftrail.cli import options
+from perftrail.cli.interrupts import MESSAGE
 from perftrail.cli.options import STOP_SIGNALS, Stop, stopped_like_ctrl_c
 
 
@@ -59,3 +62,96 @@ def test_signal_handlers_are_restored_afterwards() -> None:
     with stopped_like_ctrl_c() as stop, stop.after_block():
         pass
     assert [signal.getsignal(number) for number in (*STOP_SIGNALS, signal.SIGALRM)] == before
+
+
+INTERRUPTED = """
+import signal
+from perftrail.cli import interrupts as module
+interrupts = module.Interrupts()
+interrupts.install()
+def interrupt(): signal.raise_signal(signal.SIGINT)
+"""
+"""A process as the command line starts, before its imports."""
+
+
+def interrupted(script: str) -> subprocess.CompletedProcess[str]:
+    """Run a script that interrupts itself; no traceback, whatever happens."""
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED + script], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    assert "KeyboardInterrupt" not in done.stderr, done.stderr
+    return done
+
+
+def test_ctrl_c_during_the_imports_ends_the_process_with_the_code_of_an_interruption() -> None:
+    done = interrupted("interrupt()\nprint('it goes on')")
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", f"{MESSAGE}\n")
+
+
+def test_a_second_ctrl_c_does_not_interrupt_the_cleanup() -> None:
+    done = interrupted(
+        "interrupts.begin()\n"
+        "try:\n"
+        "    interrupt()\n"
+        "except KeyboardInterrupt:\n"
+        "    interrupt()\n"
+        "    print('cleaned up')\n"
+    )
+    assert (done.returncode, done.stdout) == (0, "cleaned up\n")
+
+
+def test_a_ctrl_c_long_after_the_first_ends_a_cleanup_that_hangs() -> None:
+    done = interrupted(
+        "module.GRACE_SECONDS = 0.0\n"
+        "interrupts.begin()\n"
+        "try:\n"
+        "    interrupt()\n"
+        "except KeyboardInterrupt:\n"
+        "    interrupt()\n"
+        "    print('it goes on')\n"
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", f"{MESSAGE}\n")
+
+
+def test_ctrl_c_while_the_process_exits_keeps_its_exit_code() -> None:
+    done = interrupted(
+        "import atexit, sys\n"
+        "interrupts.begin()\n"
+        "interrupts.end(3)\n"
+        "atexit.register(interrupt)\n"
+        "interrupt()\n"
+        "sys.exit(3)\n"
+    )
+    assert (done.returncode, done.stderr) == (3, "")
+
+
+def test_an_interrupt_that_python_loses_in_a_callback_is_delivered_again() -> None:
+    done = interrupted(
+        "class Late:\n"
+        "    def __del__(self): interrupt()\n"
+        "interrupts.begin()\n"
+        "try:\n"
+        "    Late()\n"
+        "    while True: pass\n"
+        "except KeyboardInterrupt:\n"
+        "    print('interrupted')\n"
+    )
+    assert (done.returncode, done.stdout) == (0, "interrupted\n")
+
+
+def test_a_command_in_the_background_still_ignores_ctrl_c() -> None:
+    done = subprocess.run(
+        [
+            "sh",
+            "-c",
+            'trap "" INT; exec "$0" -c "$1"',
+            sys.executable,
+            f"{INTERRUPTED}interrupt()\nprint('goes on')",
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout) == (0, "goes on\n")

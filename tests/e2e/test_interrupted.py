@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import signal
 import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -109,3 +111,41 @@ def test_find_resumes_after_ten_kills_with_the_answer_and_each_invocation_exactl
     assert answer["changes"][0]["revisions"] == [history.commits[CULPRIT]]
     stored = invocations(rough.parent / ".perftrail" / "results.db")
     assert len(stored) == len(set(stored)) == answer["invocations"]
+
+
+@pytest.mark.parametrize("pause", [0.0, 0.001, 0.02, 0.2])
+def test_ctrl_c_twice_ends_without_a_traceback_and_keeps_what_is_stored(
+    history: History, tmp_path: Path, pause: float
+) -> None:
+    study = write_study(tmp_path / "study", history, RUN_STUDY)
+    store = study.parent / ".perftrail" / "results.db"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "perftrail", "run", str(study)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    until = time.monotonic() + 60
+    while not (store.exists() and stored_count(store)):
+        assert process.poll() is None, "it ended before the interruption"
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    before = stored_count(store)
+    for _ in range(2):
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGINT)
+        time.sleep(pause)
+    _, said = process.communicate(timeout=60)
+    assert "Traceback" not in said, said
+    assert said.splitlines()[-1] == "interrupted; all samples are stored, and the same command resumes"
+    assert process.returncode == 130
+    assert stored_count(store) >= before
+    assert not list((study.parent / ".perftrail" / "paths").glob("*")), "its links are removed"
+
+
+def stored_count(store: Path) -> int:
+    """Number of stored invocations; zero while the database is created."""
+    with suppress(sqlite3.OperationalError), closing(sqlite3.connect(store)) as database:
+        return int(database.execute("SELECT count(*) FROM invocation").fetchone()[0])
+    return 0

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from perftrail._version import __version__
+from perftrail.cli.interrupts import INTERRUPTED, MESSAGE
 from perftrail.errors import PerftrailError
 from perftrail.model.wording import quoted, suggestion
 
@@ -51,8 +52,6 @@ GROUPS = {
 """Every command in its group, with its line in --help. So --help imports no command."""
 
 COMMANDS = {name: line for group in GROUPS.values() for name, line in group.items()}
-
-INTERRUPTED = 130
 
 THREADS = "OMP_NUM_THREADS"
 """Number of threads of numpy's libraries."""
@@ -153,5 +152,5 @@ def _machine_failed(error: OSError) -> int:
 
 
 def _interrupted() -> int:
-    click.echo("interrupted; all samples are stored, and the same command resumes", err=True)
+    click.echo(MESSAGE, err=True)
     return INTERRUPTED

@@ -368,7 +368,9 @@ def stopped_like_ctrl_c() -> Iterator[Stop]:
 def terminated_like_ctrl_c() -> Iterator[None]:
     """Treat SIGTERM as Ctrl-C in the block, so that it removes its links and files; a command's own handler stays."""
     own = signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
-    with _signal_handlers({} if own else {signal.SIGTERM: signal.default_int_handler}):
+    ctrl_c = signal.getsignal(signal.SIGINT)
+    handler = ctrl_c if callable(ctrl_c) else signal.default_int_handler
+    with _signal_handlers({} if own else {signal.SIGTERM: handler}):
         yield
 
 

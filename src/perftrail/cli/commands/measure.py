@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import click
 
 from perftrail.cli.help import Command
+from perftrail.cli.interrupts import INTERRUPTED
 from perftrail.cli.json_output import print_json
 from perftrail.cli.options import FRACTION, json_option
 from perftrail.errors import UsageError
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
 
     Export = Callable[[Findings], str]
 
-INTERRUPTED = 130
 KNOWN_SHELLS = ("sh", "bash", "dash", "zsh", "ksh", "mksh", "fish", "none", "default")
 _SHELL = ("--shell", "-S")
 WORDS_KEY = "perftrail.words"
