@@ -165,6 +165,30 @@ def test_the_schema_is_json() -> None:
     assert json.loads(done.stdout)["$schema"].startswith("https://json-schema.org/")
 
 
+def test_show_prints_failed_builds_and_comparisons_for_programs(tmp_path: Path) -> None:
+    history = make_history(
+        tmp_path / "repository", commits=3, culprit=None, unbuildable=range(1, 2), steps=1000
+    )
+    study = write_study(tmp_path / "study", history)
+    assert perftrail("run", str(study)).returncode == 0
+    found = json.loads(perftrail("show", str(study), "--failures", "--json").stdout)
+    [group] = found["failures"]
+    assert (group["stage"], group["revisions"]) == ("build", [history.commits[1]])
+    assert found["skipped"] == []
+    printed = perftrail("show", str(study), "--failures").stdout
+    assert "1 failed at build: " in printed
+    assert printed.strip() in perftrail("show", str(study)).stdout
+    assert json.loads(perftrail("show", str(study), "--comparisons", "--json").stdout) == []
+    missing = perftrail("show", str(study), "--comparisons")
+    assert (missing.returncode, missing.stderr) == (
+        1,
+        "no comparison yet; compare two revisions with: perftrail compare BASE HEAD\n",
+    )
+    both = perftrail("show", str(study), "--comparisons", "--failures")
+    assert both.returncode == 2
+    assert "--comparisons cannot be combined with --failures" in both.stderr
+
+
 def test_show_without_samples_names_the_next_command(tmp_path: Path) -> None:
     (tmp_path / "perftrail.toml").write_text(GOOD)
     for arguments in (("show",), ("show", "--search")):

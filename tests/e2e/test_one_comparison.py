@@ -39,6 +39,14 @@ def visible(text: str) -> str:
     return shown.replace("\N{NO-BREAK SPACE}", " ")
 
 
+def shown_comparisons(study: Path) -> list[dict[str, Any]]:
+    """Return the stored comparisons that `show` prints for a program."""
+    text = perftrail("show", study, "--comparisons", "--json").stdout
+    validate("show --comparisons", text)
+    found: list[dict[str, Any]] = json.loads(text)
+    return found
+
+
 def test_every_output_has_the_sentence_and_the_numbers_of_compare(study: Path, tmp_path: Path) -> None:
     forms = {form: tmp_path / form for form in ("plain", "github", "gitlab", "junit", "json")}
     also = [word for form, file in forms.items() for word in ("--also", f"{form}={file}")]
@@ -59,6 +67,13 @@ def test_every_output_has_the_sentence_and_the_numbers_of_compare(study: Path, t
     assert (row["effect"]["low"] - 1.0) * 100.0 == pytest.approx(low, abs=0.51)
     assert (row["effect"]["high"] - 1.0) * 100.0 == pytest.approx(high, abs=0.51)
 
+    [known] = shown_comparisons(study)
+    assert known["comparisons"] == stored["comparisons"]
+    assert (known["verdict"], known["base"], known["head"]) == tuple(
+        stored[name] for name in ("verdict", "base", "head")
+    )
+    assert known["repeat"].startswith(f"perftrail compare {stored['base']['id'][:10]} ")
+    assert perftrail("show", study, "--comparisons").stdout.splitlines()[0] == said
     shown = perftrail("show", study).stdout
     assert f"compared with {stored['base']['id'][:10]}: {said}" in " ".join(shown.split())
     perftrail("report", study, "-o", tmp_path / "html")

@@ -42,6 +42,8 @@ COMMANDS_WITH_JSON = (
     "run",
     "show",
     "show --claims",
+    "show --comparisons",
+    "show --failures",
     "show --search",
     "store backup",
     "store compact",
@@ -56,6 +58,7 @@ COMMANDS_WITH_JSON = (
 def json_types() -> Mapping[str, object]:
     """Return the type of each command's JSON, in the order of `COMMANDS_WITH_JSON`."""
     from perftrail.find.answer import FindAnswerJson, FindTableJson
+    from perftrail.measure.session import MissingJson
     from perftrail.present.exported import ExportedJson
     from perftrail.present.html_page import ReportJson
     from perftrail.present.trial_files import TrialJson
@@ -92,6 +95,8 @@ def json_types() -> Mapping[str, object]:
         RunReportJson,
         list[ShownRowJson],
         list[JudgementJson],
+        list[GateJson],
+        MissingJson,
         SearchStepsJson,
         BackupContentJson,
         CompactedJson,

@@ -387,13 +387,20 @@ def _signal_handlers(handlers: Mapping[signal.Signals, Handler]) -> Iterator[Non
 
 def repeated_options(path: str | None, sources: SourceOptions, options: SessionOptions) -> tuple[str, ...]:
     """Return the study and options of a command, for the next command that it suggests."""
+    return repeated_view_options(path, sources, options.sandbox, options.store)
+
+
+def repeated_view_options(
+    path: str | None, sources: SourceOptions, sandbox: bool | None, store: str | None
+) -> tuple[str, ...]:
+    """Return the study and options of a command that only reads, for the next command that it suggests."""
     words = [] if path is None else [path]
     if sources.along is not None:
         words += ["--along", sources.along]
     for pin in sources.at:
         words += ["--at", pin]
-    if options.sandbox is not None:
-        words.append("--sandbox" if options.sandbox else "--no-sandbox")
-    if options.store is not None:
-        words += ["--store", shown(options.store)]
+    if sandbox is not None:
+        words.append("--sandbox" if sandbox else "--no-sandbox")
+    if store is not None:
+        words += ["--store", shown(store)]
     return tuple(words)

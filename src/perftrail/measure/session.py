@@ -6,9 +6,10 @@ A `View` reads; a `Session` also builds and measures. `missing_builds` lists fai
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
-from perftrail.measure.failure_groups import group_failures
+from perftrail.measure.failure_groups import FailureGroupJson, group_failures
+from perftrail.measure.sources import SkippedRevisionJson, skips_json
 from perftrail.model.build import Failure, Prepared
 from perftrail.model.plan import subjects
 from perftrail.model.source import NO_PINS
@@ -77,12 +78,26 @@ class Session(BuildView):
     keep_going: bool = False
 
 
+class MissingJson(TypedDict):
+    """Failed builds, one group for each cause, and revisions that the study skips."""
+
+    failures: list[FailureGroupJson]
+    skipped: list[SkippedRevisionJson]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Missing:
     """Failed builds, one group each, and revisions that the study skips."""
 
     failure_groups: tuple[FailureGroup, ...]
     skipped_revisions: tuple[SkippedRevisions, ...]
+
+    def as_json(self) -> MissingJson:
+        """Return it as `show --failures --json` prints it."""
+        return {
+            "failures": [group.as_json() for group in self.failure_groups],
+            "skipped": skips_json(self.skipped_revisions),
+        }
 
 
 def missing_builds(view: View, revisions: Sequence[Revision]) -> Missing:

@@ -716,7 +716,7 @@ def _suite(
         case = _named_case(suite, benchmark, each.case)
         result = clean(each.message)
         ET.SubElement(case, "error", {"type": each.kind, "message": result}).text = result
-    said = "\n".join(part for part in (headline(gate), unclear_warning(gate), policy(gate)) if part)
+    said = "\n".join(part for part in (headline(gate), unclear_warning(gate)) if part)
     ET.SubElement(suite, "system-out").text = clean(said)
     ET.SubElement(suite, "system-err")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -10,6 +11,7 @@ from perftrail.cli.help import Command
 from perftrail.cli.json_output import print_json
 from perftrail.cli.options import (
     json_option,
+    repeated_view_options,
     sandbox_option,
     source_options,
     store_option,
@@ -17,8 +19,11 @@ from perftrail.cli.options import (
     with_sandbox,
 )
 from perftrail.errors import NOTHING_MEASURED, NoAnswer, UsageError
+from perftrail.model.wording import listed
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from perftrail.cli.options import SourceOptions
     from perftrail.measure.session import View
     from perftrail.results.show import SearchStepJson, SearchStepsJson
@@ -44,6 +49,12 @@ LATEST = "latest"
     is_flag=True,
     help="Judge the claims of the study: reproduced, not reproduced, unclear, or cannot be measured.",
 )
+@click.option(
+    "--comparisons",
+    is_flag=True,
+    help="Show the stored comparisons in full, the last one of each pair of revisions.",
+)
+@click.option("--failures", is_flag=True, help="Show only failed builds and skipped revisions.")
 @click.option("--markdown", is_flag=True, help="With --claims: print a Markdown table.")
 @source_options
 @sandbox_option
@@ -54,6 +65,8 @@ def command(
     metrics: tuple[str, ...],
     search: str | None,
     claims: bool,
+    comparisons: bool,
+    failures: bool,
     markdown: bool,
     sources: SourceOptions,
     sandbox: bool | None,
@@ -65,19 +78,32 @@ def command(
     perftrail also shows changes along the history, growth along numeric parameters, differences between variants,
     failed builds and skipped revisions. For a benchmark with a parameter threads, n_threads, jobs or workers, it shows
     the scaling: speed-up, law and limit. It labels samples of an older recipe or another toolchain, and revisions with
-    the same build as their neighbour.
+    the same build as their neighbour. --json prints the medians; --comparisons --json and --failures --json print the
+    rest.
     """
     from perftrail.opening import open_view
     from perftrail.present.shared_sentences import print_source_age
 
-    if claims and (search is not None or metrics):
-        raise UsageError("--claims cannot be combined with --search and --metric; omit them")
+    parts = {
+        "--claims": claims,
+        "--comparisons": comparisons,
+        "--failures": failures,
+        "--search": search is not None,
+        "--metric": bool(metrics),
+    }
+    chosen = [name for name, is_chosen in parts.items() if is_chosen]
+    if len(chosen) > 1:
+        raise UsageError(f"{chosen[0]} cannot be combined with {listed(chosen[1:], 'and')}; use one of them")
     if markdown and not claims:
         raise UsageError("--markdown needs --claims; for all results: perftrail report --format markdown")
     number, study = _requested_search(search, study)
     with open_view(with_sandbox(sources.load(study, to_read=True), sandbox), store=store) as view:
         if claims:
             _show_claims(view, markdown=markdown, as_json=as_json)
+        elif comparisons:
+            _show_comparisons(view, repeated_view_options(study, sources, sandbox, store), as_json=as_json)
+        elif failures:
+            _show_failures(view, as_json=as_json)
         elif number is not None:
             _show_search(view, number, as_json=as_json)
         else:
@@ -113,6 +139,40 @@ def _show_measured(view: View, metrics: tuple[str, ...], *, as_json: bool) -> No
         raise NoAnswer(NOTHING_MEASURED)
     print_notes(sample_notes(view, shown.measured))
     print_comparisons(stored_comparisons(view))
+
+
+def _show_comparisons(view: View, words: Sequence[str], *, as_json: bool) -> None:
+    from perftrail.present.gate_output import print_gate
+    from perftrail.present.shared_sentences import after
+    from perftrail.results.gate import stored_comparisons
+
+    known = tuple(
+        replace(each, repeat=f"perftrail compare{after((each.base.short, each.head.short, *words))}")
+        for each in stored_comparisons(view)
+    )
+    if as_json:
+        print_json("show --comparisons", [each.as_json() for each in known])
+        return
+    if not known:
+        raise NoAnswer("no comparison yet; compare two revisions with: perftrail compare BASE HEAD")
+    for number, each in enumerate(known):
+        if number:
+            click.echo()
+        print_gate(each)
+
+
+def _show_failures(view: View, *, as_json: bool) -> None:
+    from perftrail.measure.session import missing_builds
+    from perftrail.present.failures import print_missing
+    from perftrail.results.measured import MeasuredHere
+
+    missing = missing_builds(view, MeasuredHere(view).history)
+    if as_json:
+        print_json("show --failures", missing.as_json())
+    elif missing.failure_groups or missing.skipped_revisions:
+        print_missing(missing)
+    else:
+        click.echo("no failed build, and no skipped revision")
 
 
 def _show_claims(view: View, *, markdown: bool, as_json: bool) -> None:
