@@ -110,6 +110,21 @@ def test_a_likely_change_narrows_the_range(noisy: FindAnswer) -> None:
     assert "Next: perftrail find study --range r6..r9    search only 3 candidates" in lines(unclear)
 
 
+def test_a_likely_change_that_no_budget_stopped_can_be_certified_with_less_evidence(
+    noisy: FindAnswer,
+) -> None:
+    likely = Suspicion(
+        positions=(7,), confidence=0.9, evidence=50.0, needed=200.0, blocks_left=None, possible=0.2
+    )
+    ended = replace(
+        noisy.answer, suspected=(likely,), minimum_detectable=0.03, reason="no change could be certified"
+    )
+    line = "Next: perftrail find study --confidence 0.95    certify the likely change with less evidence"
+    assert line in lines(replace(noisy, answer=ended))
+    spent = replace(ended, reason="the time budget is spent")
+    assert line not in lines(replace(noisy, answer=spent))
+
+
 def test_an_end_that_cannot_be_built_is_left_out_of_the_range(tmp_path: Path) -> None:
     starter = FakeStarter(seconds=lambda _: 0.1)
     _, answer = find(a_session(STUDY, tmp_path, source=FakeSource(9), starter=starter))

@@ -19,6 +19,7 @@ from perftrail.model.target import Working
 from perftrail.model.wording import counted
 from perftrail.search import Costs, Origin, Question
 from perftrail.search.answer import Kind, Verdict
+from perftrail.search.question import BUILDS_SPENT, INVOCATIONS_SPENT, TIME_SPENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -326,6 +327,11 @@ class FindAnswer:
     def unclear(self) -> bool:
         """Whether the search reached no answer."""
         return self.answer.verdict == "unclear"
+
+    @property
+    def stopped_by_budget(self) -> bool:
+        """Whether a budget ended the search."""
+        return self.answer.reason in (TIME_SPENT, BUILDS_SPENT, INVOCATIONS_SPENT)
 
     def candidates(self, change: Change) -> tuple[Revision, ...]:
         """Return the revisions that may be the culprit of a change, oldest first."""

@@ -30,6 +30,9 @@ MOST_TIME = 20
 
 MOST_COMMANDS = 5
 
+LOWER_CONFIDENCE = 0.95
+"""A certificate at this confidence needs a fifth of the evidence that 99 % needs."""
+
 NO_BUDGET = Budget()
 
 
@@ -37,13 +40,14 @@ NO_BUDGET = Budget()
 class FindCommand:
     """The command of a search, to write others like it.
 
-    `study` are the words that name the study and its store, `options` the other options, without a budget. `threshold`
-    and `budget` are those of the search, from the command or the study. `benchmarks` are the study's.
+    `study` are the words that name the study and its store, `options` the other options, without a budget. `threshold`,
+    `confidence` and `budget` are those of the search, from the command or the study. `benchmarks` are the study's.
     """
 
     study: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
     threshold: float
+    confidence: float = 0.99
     budget: Budget = NO_BUDGET
     benchmarks: Mapping[str, Benchmark]
 
@@ -147,6 +151,14 @@ def _settling(answer: FindAnswer, command: FindCommand, *, alone: bool) -> Itera
         again = command.text(*metric)
         yield f"add relink lines to [build] ({MANUAL}), and run {again}: it measures several memory layouts"
     yield from _smaller_range(answer, command, metric)
+    if (
+        found.suspected
+        and not hidden
+        and command.confidence > LOWER_CONFIDENCE
+        and not answer.stopped_by_budget
+    ):
+        search = command.text(*metric, "--confidence", f"{LOWER_CONFIDENCE:g}")
+        yield f"{search}    certify the likely change with less evidence"
     if hidden and (least := _rounded_up(found.minimum_detectable)) < 1.0:
         larger = percent(least)
         search = command.text(*metric, "--threshold", larger.replace(" ", ""))

@@ -136,6 +136,7 @@ def command(
                 study=repeated_options(study, sources, options),
                 options=tuple(asked),
                 threshold=request.threshold,
+                confidence=request.confidence,
                 budget=request.budget,
                 benchmarks=loaded.benchmarks,
             ),
