@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from perftrail.verbs.check import FIND_BUILDS, FIND_INVOCATIONS
+from perftrail.search.search import USUAL_BUILDS, USUAL_RUNS
 
 RESULTS = (Path(__file__).parents[2] / "benchmarks" / "results" / "searching.md").read_text(encoding="utf-8")
 SIMULATED_REVISIONS = 1000
@@ -38,8 +38,7 @@ def test_most_real_histories_are_within_the_estimate() -> None:
     found = real_histories()
     assert len(found) == 4
     within = [
-        FIND_BUILDS[0] - 0.5 <= builds <= FIND_BUILDS[1]
-        and FIND_INVOCATIONS[0] <= invocations <= FIND_INVOCATIONS[1]
+        USUAL_BUILDS[0] - 0.5 <= builds <= USUAL_BUILDS[1] and USUAL_RUNS[0] <= invocations <= USUAL_RUNS[1]
         for builds, invocations in found
     ]
     assert sum(within) >= 3  # lz4 has several changes
@@ -47,7 +46,7 @@ def test_most_real_histories_are_within_the_estimate() -> None:
 
 def test_repeated_searches_are_within_the_estimate() -> None:
     [runs] = [numbers(row[4]) for row in rows("more-itertools |")]
-    assert FIND_INVOCATIONS[0] <= min(runs) <= max(runs) <= FIND_INVOCATIONS[1]
+    assert USUAL_RUNS[0] <= min(runs) <= max(runs) <= USUAL_RUNS[1]
 
 
 @pytest.mark.parametrize("change", ["3.2", "6.1", "13.5", "23.1"])
@@ -58,6 +57,6 @@ def test_nineteen_of_twenty_simulated_searches_for_a_clear_change_are_within_the
     builds, builds_p95 = numbers(cells[3])
     runs, runs_p95 = numbers(cells[4])
     beyond = math.log2(SIMULATED_REVISIONS)
-    assert FIND_BUILDS[0] <= builds - beyond
-    assert builds_p95 <= math.ceil(beyond) + FIND_BUILDS[1]
-    assert FIND_INVOCATIONS[0] <= runs <= runs_p95 <= FIND_INVOCATIONS[1]
+    assert USUAL_BUILDS[0] <= builds - beyond
+    assert builds_p95 <= math.ceil(beyond) + USUAL_BUILDS[1]
+    assert USUAL_RUNS[0] <= runs <= runs_p95 <= USUAL_RUNS[1]
