@@ -137,9 +137,9 @@ def test_a_leaf_of_cgroup_2_is_limited_and_read(fake_leaf: Callable[..., str]) -
 
 
 def test_a_leaf_of_cgroup_1_is_limited_and_read(fake_leaf: Callable[..., str]) -> None:
-    files = ("memory.limit_in_bytes", "memory.memsw.limit_in_bytes", "memory.max_usage_in_bytes=7\n")
-    files += ("memory.stat=cache 1\ntotal_cache 5\n", "cpuacct.usage=3\n", "memory.oom_control=oom_kill 2\n")
-    lines = fake_leaf(1, *files, "pids.max", "cgroup.procs").splitlines()
+    limits = ("memory.limit_in_bytes", "memory.memsw.limit_in_bytes", "memory.max_usage_in_bytes=7\n")
+    counts = ("memory.stat=cache 1\ntotal_cache 5\n", "cpuacct.usage=3\n", "memory.oom_control=oom_kill 2\n")
+    lines = fake_leaf(1, *limits, *counts, "pids.max", "cgroup.procs").splitlines()
     assert lines[0] == "made, peak 7, file 5, cpu 3, oom 2, refused -1"
     assert {"memory.limit_in_bytes 1048576", "memory.memsw.limit_in_bytes 1048576"} < set(lines)
 
