@@ -1,66 +1,67 @@
 #!/usr/bin/env bash
-# Compares what the variables PERFTRAIL_* say, and tells the next steps what came of it. Exits 2 for wrong usage only:
-# the gate itself fails in a step of its own, after the comment.
+# Compares base and head as the variables PERFTRAIL_* define, and writes the outputs of the step. Exits 2 for wrong usage
+# only: the step Gate fails the job, after the comment.
 set -euo pipefail
 home="$RUNNER_TEMP/perftrail"
 mkdir -p -- "$home"
 
-refuse() {
+fail() {
   printf '::error::%s\n' "$1" >&2
   exit 2
 }
 
-# In a container the checkout belongs to somebody else than us; it is the job's own all the same.
-ask() {
+# In a container, another user owns the checkout. It is safe, because the job itself checked it out.
+run_git() {
   git -c safe.directory='*' "$@"
 }
 
-# The commit that a name means; whatever the name looks like, it is never an option. One that no branch leads to, as
-# before a forced push, is asked for by its id.
+# Prints the id of a commit: of a name, which is never an option whatever its letters, or of an id. A commit without a
+# branch, as before a forced push, is fetched by its id.
 commit() {
-  ask rev-parse --verify --quiet --end-of-options "$1^{commit}" && return
-  ask rev-parse --verify --quiet --end-of-options "refs/remotes/origin/$1^{commit}" && return
-  if [[ "$1" =~ ^[0-9a-f]{40,64}$ ]] && ask fetch --quiet --no-tags origin "$1" 2> /dev/null; then
-    ask rev-parse --verify --quiet --end-of-options "$1^{commit}" && return
+  run_git rev-parse --verify --quiet --end-of-options "$1^{commit}" && return
+  run_git rev-parse --verify --quiet --end-of-options "refs/remotes/origin/$1^{commit}" && return
+  if [[ "$1" =~ ^[0-9a-f]{40,64}$ ]] && run_git fetch --quiet --no-tags origin "$1" 2> /dev/null; then
+    run_git rev-parse --verify --quiet --end-of-options "$1^{commit}" && return
   fi
-  refuse "$2 is no commit of this checkout; $3"
+  fail "$2 is not a commit of this checkout; $3"
 }
 
-deeper="check out with fetch-depth: 0"
-shallow="$(ask rev-parse --is-shallow-repository)" || refuse "there is no checkout here; run actions/checkout first"
+remedy="check out with fetch-depth: 0"
+shallow="$(run_git rev-parse --is-shallow-repository)" || fail "this directory is not a checkout; run actions/checkout first"
 if [ "$shallow" = true ]; then
-  ask fetch --quiet --unshallow || refuse "the checkout is shallow; $deeper"
+  run_git fetch --quiet --unshallow || fail "the checkout is shallow; $remedy"
 fi
-head="$(commit "$PERFTRAIL_HEAD" "the head" "$deeper")"
+head="$(commit "$PERFTRAIL_HEAD" "the head" "$remedy")"
 target=""
 if [ -n "$PERFTRAIL_BASE" ]; then
-  base="$(commit "$PERFTRAIL_BASE" "the base" "$deeper")"
+  base="$(commit "$PERFTRAIL_BASE" "the base" "$remedy")"
 elif [ -n "$PERFTRAIL_TARGET" ]; then
-  target="$(commit "$PERFTRAIL_TARGET" "the target of the pull request" "$deeper")"
+  target="$(commit "$PERFTRAIL_TARGET" "the target of the pull request" "$remedy")"
 elif [ -n "${PERFTRAIL_BEFORE//0/}" ]; then
-  base="$(commit "$PERFTRAIL_BEFORE" "what was there before the push" "give the input base")"
-elif [ -n "$PERFTRAIL_DEFAULT" ]; then # a new branch, or a job that was started by hand
-  target="$(commit "$PERFTRAIL_DEFAULT" "the default branch" "$deeper")"
+  base="$(commit "$PERFTRAIL_BEFORE" "the branch's head before the push, $PERFTRAIL_BEFORE," "set the input base")"
+elif [ -n "$PERFTRAIL_DEFAULT" ]; then # a new branch, or a job that a user started
+  target="$(commit "$PERFTRAIL_DEFAULT" "the default branch" "$remedy")"
 else
-  refuse "there is nothing to compare with; give the input base"
+  fail "this event has no base for the comparison; set the input base"
 fi
 if [ -n "$target" ]; then
-  base="$(ask merge-base "$target" "$head")" || refuse "the head shares no commit with what it is compared with"
+  base="$(run_git merge-base "$target" "$head")" ||
+    fail "the head $head and the target $target have no common ancestor; set the input base"
 fi
 
-words=(--fail-on "$PERFTRAIL_FAIL_ON" --confidence "$PERFTRAIL_CONFIDENCE")
-[ -z "$PERFTRAIL_SMALLEST" ] || words+=(--smallest "$PERFTRAIL_SMALLEST")
-[ -z "$PERFTRAIL_BUDGET" ] || words+=(--budget "$PERFTRAIL_BUDGET")
+options=(--fail-on "$PERFTRAIL_FAIL_ON" --confidence "$PERFTRAIL_CONFIDENCE")
+[ -z "$PERFTRAIL_THRESHOLD" ] || options+=(--threshold "$PERFTRAIL_THRESHOLD")
+[ -z "$PERFTRAIL_BUDGET" ] || options+=(--budget "$PERFTRAIL_BUDGET")
 while IFS= read -r line; do
-  [ -z "$line" ] || words+=(--metric "$line")
+  [ -z "$line" ] || options+=(--metric "$line")
 done <<< "$PERFTRAIL_METRIC"
 while IFS= read -r line; do
-  [ -z "$line" ] || words+=(--benchmark "$line")
+  [ -z "$line" ] || options+=(--benchmark "$line")
 done <<< "$PERFTRAIL_BENCHMARK"
 
 rm -f -- "$home/comment.md" "$home/junit.xml" "$home/answer.json"
 code=0
-"$home/venv/bin/perftrail" compare "${words[@]}" --format github --output "$home/comment.md" \
+"$home/venv/bin/perftrail" compare "${options[@]}" --format github --output "$home/comment.md" \
   --also "junit=$home/junit.xml" --also "json=$home/answer.json" -- "$base" "$head" "$PERFTRAIL_STUDY" || code=$?
 if [ "$code" -eq 2 ] || [ ! -f "$home/comment.md" ]; then
   exit "$((code ? code : 1))"

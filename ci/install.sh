@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs perftrail from the action's own checkout into a new environment: its dependencies and its build backend in the
-# versions and with the hashes of requirements/action.txt, and nothing else.
+# Installs perftrail from the action's checkout into a new environment. Its dependencies and its build backend have the
+# versions and hashes of requirements/action.txt.
 set -euo pipefail
 home="$RUNNER_TEMP/perftrail"
 mkdir -p -- "$home"

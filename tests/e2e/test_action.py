@@ -140,7 +140,13 @@ class Job:
         self.known |= {f"github.{name.replace('__', '.')}": text for name, text in known.items()}
 
     def ends(self, **env: str) -> tuple[str, str]:
-        """Run the comparison's step with something that only writes down what it is to compare."""
+        """Return base and head of the comparison's step, without a comparison."""
+        words = self.arguments(**env)
+        base, head = words[words.index("--") + 1 : words.index("--") + 3]
+        return base, head
+
+    def arguments(self, **env: str) -> list[str]:
+        """Return the arguments with which the comparison's step starts perftrail, without a comparison."""
         venv = self.temp / "perftrail" / "venv"
         venv.unlink()
         (venv / "bin").mkdir(parents=True)
@@ -149,9 +155,7 @@ class Job:
         (venv / "bin" / "perftrail").chmod(0o755)
         done = self.run("Compare", **env)
         assert asked.exists(), done.stderr
-        words = asked.read_text().splitlines()
-        base, head = words[words.index("--") + 1 : words.index("--") + 3]
-        return base, head
+        return asked.read_text().splitlines()
 
     def asked(self) -> list[dict[str, Any]]:
         """What `gh` was asked."""
@@ -191,6 +195,15 @@ def test_every_input_is_described_and_reaches_a_step() -> None:
     for name, each in action()["inputs"].items():
         assert each["description"]
         assert f"inputs.{name}" in used, name
+
+
+def test_every_input_of_the_comparison_becomes_an_existing_option(tmp_path: Path) -> None:
+    inputs = {"threshold": "2%", "budget": "20min", "metric": "steps", "benchmark": "work"}
+    words = Job(tmp_path, **inputs).arguments()
+    options = {word for word in words[: words.index("--")] if word.startswith("--")}
+    assert options <= {option for parameter in command.params for option in parameter.opts}
+    for name, text in inputs.items():
+        assert words[words.index(f"--{name}") + 1] == text
 
 
 def test_a_slower_pull_request_fails_after_its_one_comment(tmp_path: Path) -> None:
@@ -246,8 +259,8 @@ def test_a_base_lost_in_a_forced_push_is_reported_as_missing(tmp_path: Path) -> 
     done = job.run("Compare")
     assert done.returncode == 2
     assert (
-        "::error::what was there before the push is no commit of this checkout; give the input base"
-        in done.stderr
+        f"::error::the branch's head before the push, {'12' * 20}, is not a commit of this checkout; "
+        "set the input base" in done.stderr
     )
 
 
@@ -301,7 +314,7 @@ def test_inputs_never_become_shell_or_options(tmp_path: Path) -> None:
     job = Job(tmp_path, base="--help", metric=hostile, study="$(touch pwned)")
     done = job.run("Compare")
     assert done.returncode == 2
-    assert "is no commit" in done.stderr
+    assert "is not a commit of this checkout" in done.stderr
     job.known["inputs.base"] = job.base
     done = job.run("Compare")
     assert done.returncode == 2
