@@ -28,7 +28,7 @@ from tests.fakes.subject_builder import FakeStarter
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from perftrail.stats.trial import Findings
+    from perftrail.stats.trial import TrialResult
 
 SECONDS = {"slow": 2.0, "sh": 0.5}
 
@@ -71,16 +71,16 @@ def a_trial(
     )
 
 
-def drain(events: Generator[InvocationEnded, None, Findings]) -> Findings:
+def drain(events: Generator[InvocationEnded, None, TrialResult]) -> TrialResult:
     while True:
         try:
             next(events)
         except StopIteration as stop:
-            found: Findings = stop.value
+            found: TrialResult = stop.value
             return found
 
 
-def measured(trial: Trial, starter: TimedStarter) -> Findings:
+def measured(trial: Trial, starter: TimedStarter) -> TrialResult:
     return drain(TrialRunner(trial, starter, clock=starter.clock).events())
 
 
@@ -201,7 +201,7 @@ def test_an_interruption_leaves_what_was_measured() -> None:
         next(events)
     with pytest.raises(KeyboardInterrupt):
         events.throw(KeyboardInterrupt())
-    found = measure.findings()
+    found = measure.result()
     assert found.stopped
     assert found.results[0].runs == 12
     assert starter.commands[-1].arguments == ("cleanup",)

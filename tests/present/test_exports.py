@@ -13,12 +13,12 @@ from perftrail.measure.trial import CommandLine, trial_entries
 from perftrail.model.trial import Pace, Surroundings, Trial, TrialSample
 from perftrail.present import trial_files
 from perftrail.present.trial_files import as_json
-from perftrail.stats.trial import Findings, TrialSchedule, findings
+from perftrail.stats.trial import TrialResult, TrialSchedule, trial_result
 
 HOSTILE = "evil '| a `b` \x1b[31m <script>' "
 
 
-def found(*commands: str, runs: int = 6, **asked: object) -> Findings:
+def found(*commands: str, runs: int = 6, **asked: object) -> TrialResult:
     entered = trial_entries(CommandLine(**{"commands": commands, "parameters": {}, **asked}))  # type: ignore[arg-type] # loosely
     trial = Trial(
         entries=entered.entries,
@@ -43,7 +43,7 @@ def found(*commands: str, runs: int = 6, **asked: object) -> Findings:
                 methods={"peak_memory": "rusage", "peak_memory_tree": "cgroup1"},
             )
         )  # fmt: skip
-    return findings(course, trial)
+    return trial_result(course, trial)
 
 
 def test_hyperfines_json_has_its_keys_and_values() -> None:

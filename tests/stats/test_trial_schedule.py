@@ -13,7 +13,7 @@ import pytest
 
 from perftrail.model.trial import Entry, Group, Pace, Surroundings, Trial, TrialSample
 from perftrail.stats.comparison import Verdict
-from perftrail.stats.trial import TrialSchedule, Why, findings
+from perftrail.stats.trial import TrialSchedule, Why, trial_result
 
 
 def a_trial(
@@ -212,9 +212,9 @@ def test_the_outlook_shrinks_to_nothing() -> None:
     assert left[-1] == 0.0
 
 
-def test_findings_can_be_read_off_before_anything_ran() -> None:
+def test_results_can_be_read_before_anything_ran() -> None:
     trial = a_trial(2)
-    found = findings(TrialSchedule(trial), trial)
+    found = trial_result(TrialSchedule(trial), trial)
     assert found.stopped
     assert [result.runs for result in found.results] == [0, 0]
     assert found.contrasts == ()

@@ -10,7 +10,7 @@ from perftrail.errors import NoAnswer
 from perftrail.model.measurement import BusyProcess, Conditions
 from perftrail.model.process import Signalled
 from perftrail.process.launcher import Launcher
-from perftrail.verbs.doctor import GRADES, Finding, MachineState, diagnose, examine
+from perftrail.verbs.doctor import GRADES, DoctorFinding, MachineState, diagnose, examine
 from perftrail.verbs.resolution import FIRST_COUNT, PAIRS, measure_resolution
 from tests.fakes.subject_builder import FakeStarter
 
@@ -41,7 +41,7 @@ def a_machine(
     cgroups: dict[str, str | None] | None = None,
     clock_seconds: float = 30e-9,
     fixable: frozenset[str] = frozenset(),
-) -> dict[str, Finding]:
+) -> dict[str, DoctorFinding]:
     """Diagnose a good machine with something about it changed; give the findings by name."""
     found = diagnose(
         MachineState(

@@ -39,7 +39,7 @@ from perftrail.model.trial import Entry, Group, TrialSample
 from perftrail.model.wording import listed, quoted
 from perftrail.process.launcher import Launcher
 from perftrail.process.machine.load import Watch
-from perftrail.stats.trial import TrialSchedule, findings
+from perftrail.stats.trial import TrialSchedule, trial_result
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from perftrail.model.process import Ended
     from perftrail.model.trial import Trial
     from perftrail.ports import Starter
-    from perftrail.stats.trial import Findings, NextRun, Outlook
+    from perftrail.stats.trial import NextRun, Outlook, TrialResult
 
 
 SHELL = "/bin/sh"
@@ -485,7 +485,7 @@ class InvocationEnded:
 
 
 class TrialRunner:
-    """Measures a trial. Call `findings` at any time, also after an interruption."""
+    """Measures a trial. Call `result` at any time, also after an interruption."""
 
     def __init__(
         self,
@@ -499,8 +499,8 @@ class TrialRunner:
         self._runner = EntryRunner(trial, starter, observe=observe, clock=clock)
         self._schedule = TrialSchedule(trial)
 
-    def events(self) -> Generator[InvocationEnded, None, Findings]:
-        """Measure, yield an event for each invocation, and return the findings.
+    def events(self) -> Generator[InvocationEnded, None, TrialResult]:
+        """Measure, yield an event for each invocation, and return the results.
 
         Raises `CommandFailed` when a command fails. Cleanup always runs for entries that were set up.
         """
@@ -511,11 +511,11 @@ class TrialRunner:
                 yield InvocationEnded(sample=sample, outlook=self._schedule.outlook())
         finally:
             self._runner.clean_up()
-        return self.findings()
+        return self.result()
 
-    def findings(self) -> Findings:
-        """Return the findings so far."""
-        return findings(self._schedule, self.trial)
+    def result(self) -> TrialResult:
+        """Return the results so far."""
+        return trial_result(self._schedule, self.trial)
 
 
 @contextmanager

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from perftrail.process.machine.settings import Change
-    from perftrail.verbs.doctor import DoctorReport, Finding, Grade
+    from perftrail.verbs.doctor import DoctorFinding, DoctorReport, Grade
     from perftrail.verbs.resolution import Resolution
 
 STYLES: dict[Grade, str] = {"spoils": "bold red", "may spoil": "yellow", "unknown": "dim", "fine": "green"}
@@ -104,7 +104,7 @@ def _things(count: int, one_does: str, several_do: str) -> str:
     return f"1 thing {one_does}" if count == 1 else f"{count} things {several_do}"
 
 
-def _lines(finding: Finding, *, width: int) -> Text:
+def _lines(finding: DoctorFinding, *, width: int) -> Text:
     """Return the lines of one finding: grade and name, then its cost and remedy."""
     text = Text()
     text.append(f"{finding.grade:<{INDENT}}", style=STYLES[finding.grade])

@@ -11,7 +11,7 @@ from perftrail.model.wording import escaped, listed, number, percent
 from perftrail.present.answer_sentence import revision_name
 from perftrail.present.console import output
 from perftrail.present.shared_sentences import interval_words
-from perftrail.stats.contention import Cause, Outcome
+from perftrail.stats.contention import Cause, ContentionOutcome
 from perftrail.stats.scaling import Law
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from perftrail.results.scaling import ThreadScaling, ThreadScalings
     from perftrail.stats.contention import Contention, LossIndicator
-    from perftrail.stats.ratios import Interval
+    from perftrail.stats.ratios import PairedEstimate
     from perftrail.stats.scaling import Parameter, Scaling
 
 CAUSES = {
@@ -127,9 +127,9 @@ def scaling_lines(scaling: Scaling, contention: Contention, *, axis: str = "thre
 def contention_lines(found: Contention, *, axis: str = "threads") -> Iterator[str]:
     """Yield what limits the speed-up, with its evidence."""
     at = f" at {count_words(found.threads, axis)}" if found.threads else ""
-    if found.outcome is Outcome.SCALES:
+    if found.outcome is ContentionOutcome.SCALES:
         yield f"The loss{at} is too small to need a cause."
-    elif found.outcome is Outcome.LIKELY:
+    elif found.outcome is ContentionOutcome.LIKELY:
         yield f"Likely cause of the loss{at}: {CAUSES[found.candidates[0]]}. Evidence:"
         yield from _evidence(found.evidence)
     else:
@@ -222,11 +222,11 @@ def _parameter(found: Parameter) -> str:
     return f"{number(found.value)} [{number(found.low)}, {number(found.high)}]"
 
 
-def _interval(found: Interval) -> str:
+def _interval(found: PairedEstimate) -> str:
     return interval_words(found.value, found.low, found.high)
 
 
-def _reached(found: Interval) -> str:
+def _reached(found: PairedEstimate) -> str:
     if found.confidence >= 0.9495:
         return ""
     return (

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from perftrail.measure.trial import InvocationEnded
     from perftrail.model.trial import Trial
     from perftrail.stats.comparison import Comparison
-    from perftrail.stats.trial import Contrast, Finding, Findings, TrialMetric
+    from perftrail.stats.trial import CommandResult, Contrast, TrialMetric, TrialResult
 
 
 ROWS = 8
@@ -156,7 +156,7 @@ def progress_words(event: InvocationEnded, trial: Trial) -> str:
     return f"measuring {name}: {outlook.done} runs{left}"
 
 
-def warmup_words(result: Finding) -> str:
+def warmup_words(result: CommandResult) -> str:
     """Return how many warm-ups were discarded, and how the first one compares; empty without any."""
     warmup = result.warmup
     if warmup.count == 0:
@@ -171,12 +171,12 @@ def warmup_words(result: Finding) -> str:
     return text if warmup.stable else f"{text}; the other runs are not stable either"
 
 
-def flag_words(result: Finding) -> str:
+def flag_words(result: CommandResult) -> str:
     """Return how many runs have flags, and which."""
     return ", ".join(f"{count} of them flagged {flag}" for flag, count in result.flags.items())
 
 
-def end_words(result: Finding, found: Findings) -> str:
+def end_words(result: CommandResult, found: TrialResult) -> str:
     """Return why measuring ended, if that limits the answer, and how to extend it."""
     wall, pace = result.metrics.get("wall"), found.trial.pace
     if wall is None:
@@ -199,7 +199,7 @@ def end_words(result: Finding, found: Findings) -> str:
     return ""
 
 
-def sentence(contrast: Contrast, found: Findings) -> str:
+def sentence(contrast: Contrast, found: TrialResult) -> str:
     """Return a comparison in words: verdict, ratio with interval, or the minimum detectable change."""
     compared = contrast.comparison
     memory = contrast.metric == "peak_memory"
@@ -218,7 +218,7 @@ def sentence(contrast: Contrast, found: Findings) -> str:
             return f"{'less' if memory else 'faster'}: {effect}{inverse} ({pairs})"
 
 
-def _undetected_words(contrast: Contrast, pairs: str, found: Findings) -> str:
+def _undetected_words(contrast: Contrast, pairs: str, found: TrialResult) -> str:
     minimum = contrast.comparison.minimum_detectable
     if minimum is None:
         return f"{pairs}, too few for any verdict{_needed_words(contrast, found)}"
@@ -226,7 +226,7 @@ def _undetected_words(contrast: Contrast, pairs: str, found: Findings) -> str:
     return f"a change below {percent(minimum)} would not have been detected in {pairs}{more}"
 
 
-def _needed_words(contrast: Contrast, found: Findings) -> str:
+def _needed_words(contrast: Contrast, found: TrialResult) -> str:
     """Return the number of pairs that a verdict needs, or the option that allows them."""
     pace, needed = found.trial.pace, contrast.comparison.needed_pairs
     if found.results[contrast.entry].why is not Why.MOST:
@@ -234,7 +234,7 @@ def _needed_words(contrast: Contrast, found: Findings) -> str:
     return f": {'--runs' if pace.least == pace.most else '--max-runs'} {max(needed, 2 * pace.most)}"
 
 
-def _more_pairs(contrast: Contrast, found: Findings) -> str:
+def _more_pairs(contrast: Contrast, found: TrialResult) -> str:
     """Return the option that would make an unclear verdict clearer; empty if there is none."""
     pace = found.trial.pace
     why = found.results[contrast.entry].why
@@ -294,13 +294,13 @@ ENOUGH_FOR_A_CURVE = 3
 _PLAINER = {"×": "x", "µ": "u", "…": "...", "–": "-", "±": "+-", "→": "->", "│": "|"}
 
 
-def print_findings(found: Findings) -> None:
+def print_trial_result(found: TrialResult) -> None:
     """Print the values of every command, a chart along a parameter, and the comparisons."""
     for line, style in lines(found, braille=_can_show("⣿×µ…")):
         output().print(Text(_encodable(line), style=style))
 
 
-def lines(found: Findings, *, braille: bool) -> list[tuple[str, str]]:
+def lines(found: TrialResult, *, braille: bool) -> list[tuple[str, str]]:
     """Return the answer line by line, each with its style."""
     measured = [result for result in found.results if result.metrics]
     if not measured:
@@ -325,7 +325,7 @@ def lines(found: Findings, *, braille: bool) -> list[tuple[str, str]]:
     return answer
 
 
-def _block(result: Finding, letter: str, found: Findings) -> list[tuple[str, str]]:
+def _block(result: CommandResult, letter: str, found: TrialResult) -> list[tuple[str, str]]:
     indent = "   " if letter else "  "
     head = textwrap.wrap(
         escaped(result.entry.name, longest=400),
@@ -347,14 +347,14 @@ def _block(result: Finding, letter: str, found: Findings) -> list[tuple[str, str
     return block
 
 
-def _run_notes(result: Finding, found: Findings) -> str:
+def _run_notes(result: CommandResult, found: TrialResult) -> str:
     """Return how often a command ran, its warm-ups and flags, and why measuring ended."""
     runs = f"{result.runs} run{'s' if result.runs != 1 else ''}"
     parts = [runs, warmup_words(result), flag_words(result), end_words(result, found)]
     return "; ".join(text for text in parts if text)
 
 
-def _sentences(found: Findings, names: Sequence[str]) -> list[tuple[str, str]]:
+def _sentences(found: TrialResult, names: Sequence[str]) -> list[tuple[str, str]]:
     answer: list[tuple[str, str]] = []
     for pair, contrasts in _by_pair(found).items():
         entry, against = pair
@@ -368,7 +368,7 @@ def _sentences(found: Findings, names: Sequence[str]) -> list[tuple[str, str]]:
     return answer
 
 
-def _table(found: Findings, names: Sequence[str]) -> list[tuple[str, str]]:
+def _table(found: TrialResult, names: Sequence[str]) -> list[tuple[str, str]]:
     labels = _labels(found)
     rows = [["", "", "wall", "cpu", "memory", "runs"]]
     for letter, label, result in zip(names, labels, found.results, strict=True):
@@ -388,7 +388,7 @@ def _table(found: Findings, names: Sequence[str]) -> list[tuple[str, str]]:
     return [*([(title, "bold")] if title else []), (head, "dim"), *((line, "") for line in body)]
 
 
-def _verdicts(found: Findings, names: Sequence[str]) -> list[tuple[str, str]]:
+def _verdicts(found: TrialResult, names: Sequence[str]) -> list[tuple[str, str]]:
     """Return one line for each comparison, with a column for each metric."""
     if not found.contrasts:
         return []
@@ -403,7 +403,7 @@ def _verdicts(found: Findings, names: Sequence[str]) -> list[tuple[str, str]]:
     return [(head, "dim"), *((line, "") for line in body), (text, "dim"), ("", "")]
 
 
-def _notes(found: Findings, names: Sequence[str]) -> list[tuple[str, str]]:
+def _notes(found: TrialResult, names: Sequence[str]) -> list[tuple[str, str]]:
     """Return notes that do not fit into the table: warm-ups, flags and ends, equal ones once."""
     data: dict[str, list[str]] = {}
     for letter, result in zip(names, found.results, strict=True):
@@ -418,7 +418,7 @@ def _notes(found: Findings, names: Sequence[str]) -> list[tuple[str, str]]:
     return [(line, "dim") for text in texts for line in _wrapped(text, 0)]
 
 
-def _curve(found: Findings, names: Sequence[str], *, braille: bool) -> list[str]:
+def _curve(found: TrialResult, names: Sequence[str], *, braille: bool) -> list[str]:
     """Return the chart of wall time against the first numeric parameter with at least three values."""
     axis = _numeric_axis(found)
     if axis is None:
@@ -447,7 +447,7 @@ def _curve(found: Findings, names: Sequence[str], *, braille: bool) -> list[str]
     return [*drawing, *(parts if len(drawn) > 1 else []), ""]
 
 
-def _command_number(found: Findings, letter: str, names: Sequence[str]) -> int:
+def _command_number(found: TrialResult, letter: str, names: Sequence[str]) -> int:
     """Return the number of an entry's command within its group."""
     number = names.index(letter)
     for group in found.trial.groups:
@@ -457,7 +457,7 @@ def _command_number(found: Findings, letter: str, names: Sequence[str]) -> int:
     return 0
 
 
-def _numeric_axis(found: Findings) -> str | None:
+def _numeric_axis(found: TrialResult) -> str | None:
     values: dict[str, set[object]] = {}
     for result in found.results:
         for name, value in result.entry.point.values:
@@ -468,7 +468,7 @@ def _numeric_axis(found: Findings) -> str | None:
     return None
 
 
-def _shell(shell: Finding) -> list[str]:
+def _shell(shell: CommandResult) -> list[str]:
     wall = shell.metrics["wall"]
     text = (
         f"The shell alone takes {interval(wall)} ({shell.runs} runs of {escaped(shell.entry.command)!r} in"
@@ -477,24 +477,24 @@ def _shell(shell: Finding) -> list[str]:
     return _wrapped(text, 0)
 
 
-def _by_pair(found: Findings) -> dict[tuple[int, int], list[Contrast]]:
+def _by_pair(found: TrialResult) -> dict[tuple[int, int], list[Contrast]]:
     pairs: dict[tuple[int, int], list[Contrast]] = {}
     for contrast in found.contrasts:
         pairs.setdefault((contrast.entry, contrast.against), []).append(contrast)
     return pairs
 
 
-def _varied(found: Findings) -> bool:
+def _varied(found: TrialResult) -> bool:
     return any(result.entry.point.values for result in found.results)
 
 
-def _labels(found: Findings) -> list[str]:
+def _labels(found: TrialResult) -> list[str]:
     if _common_command(found):
         return [escaped(str(result.entry.point)) for result in found.results]
     return [escaped(result.entry.name, longest=400) for result in found.results]
 
 
-def _common_command(found: Findings) -> str:
+def _common_command(found: TrialResult) -> str:
     """Return the only command whose parameters vary; empty if there are several."""
     own_names = any(result.entry.name != result.entry.command for result in found.results)
     if own_names or not _varied(found):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from perftrail.model.json_data import Json
     from perftrail.stats.comparison import Comparison
-    from perftrail.stats.trial import Finding, Findings, TrialMetric
+    from perftrail.stats.trial import CommandResult, TrialMetric, TrialResult
 
 
 class CommandEstimateJson(TypedDict):
@@ -118,7 +118,7 @@ class TrialJson(TypedDict):
     conditions: ConditionsJson
 
 
-def as_json(found: Findings) -> TrialJson:
+def as_json(found: TrialResult) -> TrialJson:
     """Return the result as plain data."""
     surroundings = found.trial.surroundings
     pace = found.trial.pace
@@ -140,7 +140,7 @@ def as_json(found: Findings) -> TrialJson:
     }
 
 
-def _result_json(result: Finding) -> CommandResultJson:
+def _result_json(result: CommandResult) -> CommandResultJson:
     return {
         "command": result.entry.command,
         "name": result.entry.name,
@@ -195,13 +195,13 @@ def _contrast(contrast: Contrast) -> CommandComparisonJson:
 _COLUMNS = ("command", "mean", "stddev", "median", "user", "system", "min", "max")
 
 
-def to_json(found: Findings) -> str:
+def to_json(found: TrialResult) -> str:
     """Return hyperfine's JSON: seconds and bytes, without warm-ups and commands that never ran."""
     results = [_result(result) for result in found.results if result.runs]
     return json.dumps({"results": results}, indent=2, ensure_ascii=False) + "\n"
 
 
-def to_csv(found: Findings) -> str:
+def to_csv(found: TrialResult) -> str:
     """Return hyperfine's CSV, in seconds, with one column for each parameter."""
     names = list(dict.fromkeys(name for result in found.results for name in result.entry.point.names))
     text = io.StringIO()
@@ -214,7 +214,7 @@ def to_csv(found: Findings) -> str:
     return text.getvalue()
 
 
-def _result(result: Finding) -> dict[str, Json]:
+def _result(result: CommandResult) -> dict[str, Json]:
     parameters = {name: str(value) for name, value in result.entry.point.values}
     return {
         **_summary(result),
@@ -225,7 +225,7 @@ def _result(result: Finding) -> dict[str, Json]:
     }
 
 
-def _summary(result: Finding) -> dict[str, Json]:
+def _summary(result: CommandResult) -> dict[str, Json]:
     times = _values(result, "wall")
     return {
         "command": result.entry.name,
@@ -239,14 +239,14 @@ def _summary(result: Finding) -> dict[str, Json]:
     }
 
 
-def _values(result: Finding, metric: str) -> Sequence[float]:
+def _values(result: CommandResult, metric: str) -> Sequence[float]:
     return result.metrics[metric].values
 
 
 _SHOWN = {"wall": "Wall", "cpu": "CPU", "peak_memory": "Peak memory"}
 
 
-def to_markdown(found: Findings) -> str:
+def to_markdown(found: TrialResult) -> str:
     """Return a table with one row for each command, and a column for the verdict if there are several."""
     compared = bool(found.contrasts)
     head = ["Command", *(f"{name} [95 %]" for name in _SHOWN.values()), "Runs"]
@@ -267,7 +267,7 @@ def ratio(found: Comparison) -> str:
     return interval_words(found.effect, found.low, found.high)
 
 
-def _value(result: Finding, metric: str) -> str:
+def _value(result: CommandResult, metric: str) -> str:
     found = result.metrics.get(metric)
     return "–" if found is None else estimate_words(found.estimate, found.unit)
 

@@ -129,8 +129,8 @@ def launcher_killed(command: Command, *, began: float) -> Ran:
 def _create_cgroups(outside: Capabilities, name: str) -> tuple[Path, ...]:
     """Create a cgroup in each hierarchy, in which the inner launcher will create one for each job; return them.
 
-    Nobody can write to the directories of the system's own cgroups, except root with a capability that no process
-    inside has.
+    Processes of the sandbox cannot write to the directories of the system's cgroups: only root with a capability can,
+    and no process of the sandbox has that capability.
     """
     parents = [Path(path).parent for path in outside.cgroup_paths]
     if (pids := _pids_directory()) is not None:

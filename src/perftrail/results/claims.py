@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from perftrail.model.subject import Revision
     from perftrail.results.rows import Row
     from perftrail.stats.comparison import Comparison
-    from perftrail.stats.growth import Interval
+    from perftrail.stats.growth import Exponent
 
     ClaimedRows = Mapping[tuple[str, str, str], Sequence[Row]]
     """The rows of one revision by benchmark, metric and variant."""
@@ -63,7 +63,7 @@ class Ratio:
 class Power:
     """The exponent of a metric's growth with its 95 % interval, from the values between two ends of the axis."""
 
-    exponent: Interval
+    exponent: Exponent
     values: int
     first: float
     last: float

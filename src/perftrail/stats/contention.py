@@ -23,7 +23,7 @@ from enum import StrEnum
 from statistics import median
 from typing import TYPE_CHECKING
 
-from perftrail.stats.ratios import Interval, centre, ratio
+from perftrail.stats.ratios import PairedEstimate, centre, ratio
 from perftrail.stats.scaling import scaling_ratio
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class LossIndicator:
     """
 
     name: str
-    value: Interval
+    value: PairedEstimate
     unit: str
     indicates: str
 
@@ -365,7 +365,7 @@ def _uncounted_causes(losses: Losses) -> tuple[Cause, ...]:
     return tuple(causes)
 
 
-def _explains(part: Interval, losses: Losses) -> bool:
+def _explains(part: PairedEstimate, losses: Losses) -> bool:
     return part.low > max(EXPLAINS * _waited(losses), SOME * lost(losses))
 
 
@@ -373,12 +373,12 @@ def _waited(losses: Losses) -> float:
     return max(losses["waiting"].value.value, SOME)
 
 
-def _is_below(value: Interval | None, border: float) -> bool:
+def _is_below(value: PairedEstimate | None, border: float) -> bool:
     """Return whether a metric is clearly below a limit, or missing."""
     return value is None or value.high < border
 
 
-def _value(losses: Losses, name: str) -> Interval | None:
+def _value(losses: Losses, name: str) -> PairedEstimate | None:
     return losses[name].value if name in losses else None
 
 
@@ -404,8 +404,8 @@ MOST_SHARED = 1.5
 """Sharing a core, a clock or a cache costs less than this factor of CPU time."""
 
 
-class Outcome(StrEnum):
-    """Outcome of the analysis."""
+class ContentionOutcome(StrEnum):
+    """Outcome of the analysis of contention."""
 
     LIKELY = "likely"
     SCALES = "scales"
@@ -420,7 +420,7 @@ class Contention:
     `next_step` how to separate them.
     """
 
-    outcome: Outcome
+    outcome: ContentionOutcome
     threads: int | None
     candidates: tuple[Cause, ...] = ()
     reason: str = ""
@@ -454,7 +454,7 @@ def contention(threads: ThreadSamples) -> Contention:
 
 
 def _cannot_tell(reason: str, next_step: str) -> Contention:
-    return Contention(outcome=Outcome.CANNOT_TELL, threads=None, reason=reason, next_step=next_step)
+    return Contention(outcome=ContentionOutcome.CANNOT_TELL, threads=None, reason=reason, next_step=next_step)
 
 
 def _enough_pairs(threads: ThreadSamples, first: int, second: int) -> bool:
@@ -479,7 +479,7 @@ def _contention_at(threads: ThreadSamples, count: int) -> Contention:
     losses = indicators(threads, count)
     evidence = tuple(losses.values())
     if efficiency.low >= FAIR:
-        return Contention(outcome=Outcome.SCALES, threads=count, evidence=evidence)
+        return Contention(outcome=ContentionOutcome.SCALES, threads=count, evidence=evidence)
     causes: tuple[Cause, ...] = ()
     if efficiency.high > FAIR:
         reason, next_step = f"the loss at {count} threads is within the noise", MORE
@@ -490,13 +490,15 @@ def _contention_at(threads: ThreadSamples, count: int) -> Contention:
         causes = _causes(threads, losses, count)
         left_over = causes == (Cause.SERIAL,) and _uncounted_share(losses).low < GOOD_PART
         if len(causes) == 1 and not left_over:
-            return Contention(outcome=Outcome.LIKELY, threads=count, candidates=causes, evidence=evidence)
+            return Contention(
+                outcome=ContentionOutcome.LIKELY, threads=count, candidates=causes, evidence=evidence
+            )
         reason = "several causes would look the same" if causes else "the lost time is within the noise"
         if left_over:
             reason = "counted waits and a lack of processors explain most of the lost time"
         next_step = QUIET if left_over else _next_step(causes, losses)
     return Contention(
-        outcome=Outcome.CANNOT_TELL,
+        outcome=ContentionOutcome.CANNOT_TELL,
         threads=count,
         candidates=causes,
         reason=reason,
@@ -505,7 +507,7 @@ def _contention_at(threads: ThreadSamples, count: int) -> Contention:
     )
 
 
-def _uncounted_share(losses: dict[str, LossIndicator]) -> Interval:
+def _uncounted_share(losses: dict[str, LossIndicator]) -> PairedEstimate:
     """Return the waiting that no count explains; all waiting if nothing was counted."""
     return losses.get("uncounted_wait", losses["waiting"]).value
 

@@ -362,8 +362,8 @@ ODDS = 100.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Interval:
-    """A value with its 95 % interval."""
+class Exponent:
+    """Exponent of a power law, with its 95 % interval."""
 
     value: float
     low: float
@@ -382,7 +382,7 @@ class Growth:
     """
 
     orders: Mapping[Order, float]
-    exponent: Interval
+    exponent: Exponent
     start: float | None
     misfit: float
     systematic: bool
@@ -421,7 +421,7 @@ def growth(curve: Curve) -> Growth | None:
     middle, low, high = slope.interval(0 if slope is not power else 1)
     return Growth(
         orders=remaining,
-        exponent=Interval(value=middle, low=low, high=high),
+        exponent=Exponent(value=middle, low=low, high=high),
         start=_start(curve, likeliest, best) if remaining and not systematic else None,
         misfit=math.sqrt(float(((curve.logs - best.fit) ** 2).mean())),
         systematic=systematic,

@@ -51,8 +51,11 @@ LEVEL = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Interval:
-    """A value with its interval; `confidence` is the actual one, which is lower with few pairs."""
+class PairedEstimate:
+    """An estimate from interleaved pairs with its interval.
+
+    `confidence` is that of the interval, which is lower with few pairs.
+    """
 
     value: float
     low: float
@@ -60,13 +63,13 @@ class Interval:
     confidence: float
     pairs: int
 
-    def inverse(self) -> Interval:
+    def inverse(self) -> PairedEstimate:
         """Return one over the value, which must be positive."""
         return self.to_power(-1.0)
 
-    def times(self, factor: float) -> Interval:
+    def times(self, factor: float) -> PairedEstimate:
         """Return the value times a positive constant."""
-        return Interval(
+        return PairedEstimate(
             value=self.value * factor,
             low=self.low * factor,
             high=self.high * factor,
@@ -74,15 +77,15 @@ class Interval:
             pairs=self.pairs,
         )
 
-    def to_power(self, power: float) -> Interval:
+    def to_power(self, power: float) -> PairedEstimate:
         """Return the value raised to a power; the value must be positive."""
         ends = sorted((self.low**power, self.high**power))
-        return Interval(
+        return PairedEstimate(
             value=self.value**power, low=ends[0], high=ends[1], confidence=self.confidence, pairs=self.pairs
         )
 
 
-def centre(values: Sequence[float], *, level: float = LEVEL) -> Interval:
+def centre(values: Sequence[float], *, level: float = LEVEL) -> PairedEstimate:
     """Estimate the centre of independent values (Hodges and Lehmann 1963) with the signed-rank interval.
 
     `level` is the interval's error. It assumes symmetric scatter. Fewer than six values cannot reach 95 %: the interval
@@ -96,7 +99,7 @@ def centre(values: Sequence[float], *, level: float = LEVEL) -> Interval:
     averages = walsh_averages(np.array(values, dtype=np.float64))
     low, high = accepted_shifts(averages, len(values), level)
     enough = excluded_averages(len(values), level) > 0
-    return Interval(
+    return PairedEstimate(
         value=float(np.median(averages)),
         low=low,
         high=high,
@@ -105,7 +108,7 @@ def centre(values: Sequence[float], *, level: float = LEVEL) -> Interval:
     )
 
 
-def ratio(first: Sequence[float], second: Sequence[float], *, level: float = LEVEL) -> Interval | None:
+def ratio(first: Sequence[float], second: Sequence[float], *, level: float = LEVEL) -> PairedEstimate | None:
     """Estimate second/first from interleaved pairs, with an interval of error `level`; None without positive pairs.
 
     >>> ratio([1.0, 1.0], [2.0, 2.0]).value
@@ -115,7 +118,7 @@ def ratio(first: Sequence[float], second: Sequence[float], *, level: float = LEV
     if not logs:
         return None
     found = centre(logs, level=level)
-    return Interval(
+    return PairedEstimate(
         value=math.exp(found.value),
         low=math.exp(found.low),
         high=math.exp(found.high),

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 
 from perftrail.model.wording import counted
-from perftrail.stats.ratios import Interval, ratio
+from perftrail.stats.ratios import PairedEstimate, ratio
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -135,8 +135,8 @@ class ScalingPoint:
     """Speed-up of one thread count relative to the smallest count, and its share of the ideal."""
 
     threads: int
-    speed_up: Interval
-    efficiency: Interval
+    speed_up: PairedEstimate
+    efficiency: PairedEstimate
     beyond: Annotated[bool, "more threads than processors"]
     shares_cores: Annotated[bool, "more threads than cores, but not than processors"]
 
@@ -169,7 +169,7 @@ class Scaling:
         return usl.peak if usl is not None and self.fits.chosen is Law.USL else None
 
 
-def scaling_ratio(threads: ThreadSamples, first: int, second: int) -> Interval | None:
+def scaling_ratio(threads: ThreadSamples, first: int, second: int) -> PairedEstimate | None:
     """Return the speed-up from `first` to `second` threads; None without a pair of samples.
 
     Raises `KeyError` for a count without samples.

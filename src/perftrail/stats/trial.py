@@ -508,7 +508,7 @@ class TrialMetric:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class CommandResult:
     """Results of one entry. `metrics` is empty if no run counted.
 
     `flags` limit the meaning of the values; each has the number of affected runs.
@@ -524,13 +524,13 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Findings:
+class TrialResult:
     """Results of a trial; `shell` is the cost of an empty shell, if one was used."""
 
     trial: Trial
-    results: tuple[Finding, ...]
+    results: tuple[CommandResult, ...]
     contrasts: tuple[Contrast, ...]
-    shell: Finding | None
+    shell: CommandResult | None
     seconds: float
 
     @property
@@ -539,21 +539,21 @@ class Findings:
         return any(result.why is Why.STOPPED for result in self.results)
 
 
-def findings(schedule: TrialSchedule, trial: Trial) -> Findings:
+def trial_result(schedule: TrialSchedule, trial: Trial) -> TrialResult:
     """Return the results of a trial so far."""
     shell = trial.shell
-    return Findings(
+    return TrialResult(
         trial=trial,
-        results=tuple(_finding(schedule, number, entry) for number, entry in enumerate(trial.entries)),
+        results=tuple(_command_result(schedule, number, entry) for number, entry in enumerate(trial.entries)),
         contrasts=schedule.contrasts(),
-        shell=None if shell is None else _finding(schedule, len(trial.entries), shell),
+        shell=None if shell is None else _command_result(schedule, len(trial.entries), shell),
         seconds=schedule.spent_seconds,
     )
 
 
-def _finding(schedule: TrialSchedule, number: int, entry: Entry) -> Finding:
+def _command_result(schedule: TrialSchedule, number: int, entry: Entry) -> CommandResult:
     samples = schedule.samples(number)
-    return Finding(
+    return CommandResult(
         entry=entry,
         runs=len(samples),
         metrics=_metrics(samples),

@@ -71,7 +71,7 @@ class DoctorReportJson(TypedDict):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class DoctorFinding:
     """One fact about a machine: its value here, its cost, the source of that knowledge, and a remedy.
 
     `source` is ``measured`` or names a document. `fix`: `--fix` changes the setting temporarily.
@@ -119,13 +119,13 @@ class MachineState:
     no_sandbox: str | None = None
 
 
-def sandbox(state: MachineState) -> Iterator[Finding]:
+def sandbox(state: MachineState) -> Iterator[DoctorFinding]:
     """Sandbox: whether one can be created, and whether it limits memory."""
     if state.no_sandbox is None:
         return
     if state.no_sandbox:
         result, _, remedy = state.no_sandbox.partition("\n")
-        yield Finding(
+        yield DoctorFinding(
             name="sandbox",
             grade="unknown",
             here=result.removeprefix("sandbox — "),
@@ -134,13 +134,13 @@ def sandbox(state: MachineState) -> Iterator[Finding]:
             remedy=remedy,
         )
     elif state.cgroups.get("memory") is None:
-        yield Finding(
+        yield DoctorFinding(
             name="sandbox",
             grade="fine",
             here="works; it can limit the memory of each process only (sandbox.memory), not of all together",
         )
     else:
-        yield Finding(name="sandbox", grade="fine", here="works, with limits of memory and processes")
+        yield DoctorFinding(name="sandbox", grade="fine", here="works, with limits of memory and processes")
 
 
 MOST_MEMORY_PRESSURE = 0.01
@@ -149,13 +149,13 @@ SYSCTL = "Linux, admin-guide/sysctl/kernel"
 LAYOUT = "Mytkowicz et al., ASPLOS 2009"
 
 
-def layout(state: MachineState) -> Iterator[Finding]:
+def layout(state: MachineState) -> Iterator[DoctorFinding]:
     """Address layout: whether it is random in each run."""
     aslr = state.settings.get("aslr")
     if aslr is None:
         return
     if aslr == "0":
-        yield Finding(
+        yield DoctorFinding(
             name="address layout",
             grade="may spoil",
             here="not randomised",
@@ -164,18 +164,18 @@ def layout(state: MachineState) -> Iterator[Finding]:
             remedy="echo 2 | sudo tee /proc/sys/kernel/randomize_va_space; repeated runs then average over layouts",
         )
     else:
-        yield Finding(
+        yield DoctorFinding(
             name="address layout",
             grade="fine",
             here="randomised: repeated runs average over layouts; perftrail turns it off to count instructions",
         )
 
 
-def huge_pages(state: MachineState) -> Iterator[Finding]:
+def huge_pages(state: MachineState) -> Iterator[DoctorFinding]:
     """Huge pages: whether programs get them without a request."""
     mode = state.settings.get("thp")
     if mode == "always":
-        yield Finding(
+        yield DoctorFinding(
             name="huge pages",
             grade="may spoil",
             here="always",
@@ -184,14 +184,14 @@ def huge_pages(state: MachineState) -> Iterator[Finding]:
             remedy="echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled, if production has it too",
         )
     elif mode:
-        yield Finding(name="huge pages", grade="fine", here=mode)
+        yield DoctorFinding(name="huge pages", grade="fine", here=mode)
 
 
-def swap(state: MachineState) -> Iterator[Finding]:
+def swap(state: MachineState) -> Iterator[DoctorFinding]:
     """Swap: whether memory is short now, or may be paged out during a run."""
     pressure = state.conditions.memory_pressure or 0.0
     if pressure > MOST_MEMORY_PRESSURE:
-        yield Finding(
+        yield DoctorFinding(
             name="memory",
             grade="spoils",
             here=f"processes waited for memory in {pressure * 100:.0f} % of the time",
@@ -203,9 +203,9 @@ def swap(state: MachineState) -> Iterator[Finding]:
     if swaps is None:
         return
     if swaps == "0":
-        yield Finding(name="swap", grade="fine", here="none")
+        yield DoctorFinding(name="swap", grade="fine", here="none")
         return
-    yield Finding(
+    yield DoctorFinding(
         name="swap",
         grade="may spoil",
         here=f"{swaps} in use, swappiness {state.settings.get('swappiness', '?')}",
@@ -216,14 +216,14 @@ def swap(state: MachineState) -> Iterator[Finding]:
     )
 
 
-def numa(state: MachineState) -> Iterator[Finding]:
+def numa(state: MachineState) -> Iterator[DoctorFinding]:
     """Memory nodes: whether memory may be remote, or is migrated."""
     nodes = state.settings.get("numa_nodes", "0")
     if nodes == "0":
-        yield Finding(name="NUMA", grade="fine", here="one node")
+        yield DoctorFinding(name="NUMA", grade="fine", here="one node")
         return
     balancing = state.settings.get("numa_balancing", "0") != "0"
-    yield Finding(
+    yield DoctorFinding(
         name="NUMA",
         grade="may spoil",
         here=f"nodes {nodes}, balancing {'on' if balancing else 'off'}",
@@ -234,16 +234,16 @@ def numa(state: MachineState) -> Iterator[Finding]:
     )
 
 
-def control_groups(state: MachineState) -> Iterator[Finding]:
+def control_groups(state: MachineState) -> Iterator[DoctorFinding]:
     """Control groups: whether whole process trees can be counted."""
     memory, cpu = state.cgroups.get("memory"), state.cgroups.get("cpu")
     if memory is not None and cpu is not None:
-        yield Finding(
+        yield DoctorFinding(
             name="control groups", grade="fine", here=f"{memory}: memory and CPU time of whole process trees"
         )
         return
     lacking = " and ".join(what for what, how in (("memory", memory), ("CPU time", cpu)) if how is None)
-    yield Finding(
+    yield DoctorFinding(
         name="control groups",
         grade="may spoil",
         here=f"none available for {lacking}",
@@ -259,11 +259,11 @@ TIPS = "LLVM, Benchmarking tips"
 PARAMETERS = "Linux, admin-guide/kernel-parameters"
 
 
-def governor(state: MachineState) -> Iterator[Finding]:
+def governor(state: MachineState) -> Iterator[DoctorFinding]:
     """Frequency governor: whether the speed follows the load."""
     governor = state.facts.get("governor")
     if governor is None:
-        yield Finding(
+        yield DoctorFinding(
             name="governor",
             grade="unknown",
             here="this machine does not report its CPU frequency",
@@ -271,9 +271,9 @@ def governor(state: MachineState) -> Iterator[Finding]:
             source=f"known: {CPUFREQ}",
         )
     elif governor == "performance":
-        yield Finding(name="governor", grade="fine", here=governor)
+        yield DoctorFinding(name="governor", grade="fine", here=governor)
     else:
-        yield Finding(
+        yield DoctorFinding(
             name="governor",
             grade="spoils",
             here=governor,
@@ -284,13 +284,13 @@ def governor(state: MachineState) -> Iterator[Finding]:
         )
 
 
-def turbo(state: MachineState) -> Iterator[Finding]:
+def turbo(state: MachineState) -> Iterator[DoctorFinding]:
     """Turbo: whether the speed follows heat and neighbours."""
     turbo = state.facts.get("turbo")
     if turbo == "off":
-        yield Finding(name="turbo", grade="fine", here="off")
+        yield DoctorFinding(name="turbo", grade="fine", here="off")
     elif turbo == "on":
-        yield Finding(
+        yield DoctorFinding(
             name="turbo",
             grade="may spoil",
             here="on",
@@ -301,19 +301,19 @@ def turbo(state: MachineState) -> Iterator[Finding]:
         )
 
 
-def smt(state: MachineState) -> Iterator[Finding]:
+def smt(state: MachineState) -> Iterator[DoctorFinding]:
     """Sibling threads: whether a core may be shared."""
     active = state.settings.get("smt_active")
     if active == "0" and state.facts.get("virtualisation", "none") != "none":
-        yield Finding(
+        yield DoctorFinding(
             name="sibling threads",
             grade="unknown",
             here="a guest cannot see whether its CPUs share a core with other guests",
         )
     elif active == "0":
-        yield Finding(name="sibling threads", grade="fine", here="off: each CPU is a separate core")
+        yield DoctorFinding(name="sibling threads", grade="fine", here="off: each CPU is a separate core")
     elif active == "1":
-        yield Finding(
+        yield DoctorFinding(
             name="sibling threads",
             grade="may spoil",
             here="on: two CPUs share a core",
@@ -323,13 +323,13 @@ def smt(state: MachineState) -> Iterator[Finding]:
         )
 
 
-def isolated(state: MachineState) -> Iterator[Finding]:
+def isolated(state: MachineState) -> Iterator[DoctorFinding]:
     """Isolation: whether some CPUs are kept free of other work."""
     isolated = state.settings.get("isolated", "")
     if isolated:
-        yield Finding(name="isolated CPUs", grade="fine", here=isolated)
+        yield DoctorFinding(name="isolated CPUs", grade="fine", here=isolated)
         return
-    yield Finding(
+    yield DoctorFinding(
         name="isolated CPUs",
         grade="may spoil",
         here="none",
@@ -354,10 +354,10 @@ def _isolation(cpus: str) -> str:
     return f"{boot}; needed only for changes below 1 %"
 
 
-def counters(state: MachineState) -> Iterator[Finding]:
+def counters(state: MachineState) -> Iterator[DoctorFinding]:
     """Hardware counters: whether instructions can be counted at full speed."""
     if state.settings.get("counters") != "yes":
-        yield Finding(
+        yield DoctorFinding(
             name="hardware counters",
             grade="unknown",
             here="none available",
@@ -368,7 +368,7 @@ def counters(state: MachineState) -> Iterator[Finding]:
         return
     paranoid = state.settings.get("perf_event_paranoid", "2")
     allowed = paranoid.lstrip("-").isdigit() and int(paranoid) <= 2
-    yield Finding(
+    yield DoctorFinding(
         name="hardware counters",
         grade="fine" if allowed else "may spoil",
         here=f"available, perf_event_paranoid {paranoid}",
@@ -378,15 +378,15 @@ def counters(state: MachineState) -> Iterator[Finding]:
     )
 
 
-def clock(state: MachineState) -> Iterator[Finding]:
+def clock(state: MachineState) -> Iterator[DoctorFinding]:
     """Clock: the cost of reading it."""
     source = state.settings.get("clocksource", "unknown")
     each = quantity(state.clock_seconds, "s")
     if state.clock_seconds <= SLOW_CLOCK_SECONDS:
-        yield Finding(name="clock", grade="fine", here=f"{source}, {each} to read")
+        yield DoctorFinding(name="clock", grade="fine", here=f"{source}, {each} to read")
         return
     better = [name for name in state.settings.get("clocksources", "").split() if name != source]
-    yield Finding(
+    yield DoctorFinding(
         name="clock",
         grade="may spoil",
         here=f"{source}, {each} to read",
@@ -400,21 +400,21 @@ MOST_FOREIGN_CPUS = 0.25
 MOST_STOLEN_CPUS = 0.01
 
 
-def load(state: MachineState) -> Iterator[Finding]:
+def load(state: MachineState) -> Iterator[DoctorFinding]:
     """Load: other users of the CPUs."""
     foreign = state.conditions.foreign_cpus
     cpus = state.facts.get("logical_cpus", "?")
     if foreign is None:
-        yield Finding(
+        yield DoctorFinding(
             name="load", grade="unknown", here="this system does not report the CPU time of other processes"
         )
         return
     users = ", ".join(f"{quoted(each.name)} ({each.pid}) {each.cpus:.2f}" for each in state.busiest[:3])
     here = f"other processes use {number(foreign)} of {cpus} CPUs"
     if foreign <= MOST_FOREIGN_CPUS:
-        yield Finding(name="load", grade="fine", here=here)
+        yield DoctorFinding(name="load", grade="fine", here=here)
         return
-    yield Finding(
+    yield DoctorFinding(
         name="load",
         grade="spoils",
         here=f"{here}: {users}" if users else here,
@@ -424,17 +424,17 @@ def load(state: MachineState) -> Iterator[Finding]:
     )
 
 
-def steal(state: MachineState) -> Iterator[Finding]:
+def steal(state: MachineState) -> Iterator[DoctorFinding]:
     """Steal: whether a hypervisor takes CPU time."""
     kind = state.facts.get("virtualisation", "none")
     if kind == "none":
-        yield Finding(name="virtual machine", grade="fine", here="none: this is a physical machine")
+        yield DoctorFinding(name="virtual machine", grade="fine", here="none: this is a physical machine")
         return
     now = state.conditions.stolen_cpus or 0.0
     always = float(state.settings.get("stolen_share", 0.0))
     stolen = f"{now * 100:.1f} % of a CPU stolen now, {always * 100:.2f} % since the boot"
     heavy = max(now, always) > MOST_STOLEN_CPUS
-    yield Finding(
+    yield DoctorFinding(
         name="virtual machine",
         grade="spoils" if heavy else "may spoil",
         here=f"{'a hypervisor that hides its name' if kind == 'unknown' else kind}; {stolen}",
@@ -446,13 +446,13 @@ def steal(state: MachineState) -> Iterator[Finding]:
     )
 
 
-def quota(state: MachineState) -> Iterator[Finding]:
+def quota(state: MachineState) -> Iterator[DoctorFinding]:
     """Quota: whether a control group limits CPU time."""
     quota = state.facts.get("cpu_quota")
     if quota is None:
-        yield Finding(name="CPU limit", grade="fine", here="no control group limits CPU time")
+        yield DoctorFinding(name="CPU limit", grade="fine", here="no control group limits CPU time")
         return
-    yield Finding(
+    yield DoctorFinding(
         name="CPU limit",
         grade="may spoil",
         here=f"a control group allows {quota} CPUs",
@@ -462,11 +462,11 @@ def quota(state: MachineState) -> Iterator[Finding]:
     )
 
 
-def power(state: MachineState) -> Iterator[Finding]:
+def power(state: MachineState) -> Iterator[DoctorFinding]:
     """Power: whether a battery limits the speed."""
     power = state.settings.get("power")
     if power == "battery":
-        yield Finding(
+        yield DoctorFinding(
             name="power",
             grade="spoils",
             here="on battery",
@@ -475,10 +475,10 @@ def power(state: MachineState) -> Iterator[Finding]:
             remedy="plug it in",
         )
     elif power is not None:
-        yield Finding(name="power", grade="fine", here="mains")
+        yield DoctorFinding(name="power", grade="fine", here="mains")
 
 
-def heat(state: MachineState) -> Iterator[Finding]:
+def heat(state: MachineState) -> Iterator[DoctorFinding]:
     """Heat: whether the processor reduced its speed."""
     throttles = state.settings.get("heat_throttles")
     if throttles is None:
@@ -486,9 +486,9 @@ def heat(state: MachineState) -> Iterator[Finding]:
     celsius = state.conditions.celsius
     now = f", {celsius:.0f} °C now" if celsius is not None else ""
     if throttles == "0":
-        yield Finding(name="heat", grade="fine", here=f"never throttled since the boot{now}")
+        yield DoctorFinding(name="heat", grade="fine", here=f"never throttled since the boot{now}")
         return
-    yield Finding(
+    yield DoctorFinding(
         name="heat",
         grade="may spoil",
         here=f"throttled {throttles} times since the boot{now}",
@@ -521,7 +521,7 @@ _CHECKS = (
 """The checks, the most important first, which is the order of findings within a grade."""
 
 
-def diagnose(state: MachineState) -> tuple[Finding, ...]:
+def diagnose(state: MachineState) -> tuple[DoctorFinding, ...]:
     """Return every finding, the worst first."""
     found = [finding for check in _CHECKS for finding in check(state)]
     return tuple(sorted(found, key=lambda finding: GRADES.index(finding.grade)))
@@ -539,7 +539,7 @@ class DoctorReport:
     """
 
     machine: str
-    findings: tuple[Finding, ...]
+    findings: tuple[DoctorFinding, ...]
     resolution: Resolution | None
     restored: tuple[Change, ...] = ()
     changed: tuple[Change, ...] = ()

@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from perftrail.measure.trial import TrialRunner
-    from perftrail.stats.trial import Findings
+    from perftrail.stats.trial import TrialResult
 
-    Export = Callable[[Findings], str]
+    Export = Callable[[TrialResult], str]
 
 KNOWN_SHELLS = ("sh", "bash", "dash", "zsh", "ksh", "mksh", "fish", "none", "default")
 _SHELL = ("--shell", "-S")
@@ -190,16 +190,16 @@ def command(ctx: click.Context, /, *, as_json: bool, **options: object) -> None:
             raise CommandFailed(f"{failure}{_hint(parsed.commands)}") from failure
         except KeyboardInterrupt:
             interrupted = True
-    findings = measure.findings()
-    write_exports(exports, findings)
+    result = measure.result()
+    write_exports(exports, result)
     if as_json:
         from perftrail.present.trial_files import as_json as trial_json
 
-        print_json("measure", trial_json(findings))
+        print_json("measure", trial_json(result))
     elif "-" not in exports:
-        from perftrail.present.trial import print_findings
+        from perftrail.present.trial import print_trial_result
 
-        print_findings(findings)
+        print_trial_result(result)
     if interrupted:
         raise click.exceptions.Exit(INTERRUPTED)
 
@@ -323,14 +323,14 @@ def exports_of(options: Options) -> Mapping[str, Export]:
     return exports
 
 
-def write_exports(exports: Mapping[str, Export], found: Findings) -> None:
+def write_exports(exports: Mapping[str, Export], result: TrialResult) -> None:
     """Write every export; raises `UsageError` if that fails."""
     for file, export in exports.items():
         if file == "-":
-            click.echo(export(found), nl=False)
+            click.echo(export(result), nl=False)
             continue
         try:
-            Path(file).write_text(export(found), encoding="utf-8")
+            Path(file).write_text(export(result), encoding="utf-8")
         except OSError as error:
             raise UsageError(f"{file}: cannot be written: {error.strerror}") from error
 
