@@ -8,7 +8,7 @@ import pytest
 
 from perftrail import studyfile
 from perftrail.opening import open_view
-from tests.e2e.printing import program, write
+from tests.e2e.printing import program, write_study
 from tests.sources.repositories import Repository
 
 
@@ -18,7 +18,7 @@ def test_results_may_be_named_relative_to_the_working_directory(
     """What is started works in directories of its own, and must find them all the same."""
     repository = Repository(tmp_path / "repository")
     made = [repository.commit(program(cost), subject=f"{cost}") for cost in (100, 140)]
-    study = studyfile.load(str(write(tmp_path / "study", repository)))
+    study = studyfile.load(str(write_study(tmp_path / "study", repository)))
     monkeypatch.chdir(tmp_path)
     with open_view(study, store="results") as view:
         assert [revision.id for revision in view.source.history()] == made

@@ -9,7 +9,7 @@ import pytest
 
 from perftrail.cluster.dask import own_workers
 from perftrail.process.machine import read_machine
-from tests.e2e.printing import perftrail, program, write
+from tests.e2e.printing import perftrail, program, write_study
 from tests.sources.repositories import Repository
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def test_a_gate_on_workers_builds_both_at_once_and_says_what_it_says_here(tmp_pa
     repository = Repository(tmp_path / "repository")
     build = MEETING.format(meeting=meeting)
     base, head = (repository.commit(program(cost, build=build)) for cost in (100, 130))
-    file = write(tmp_path / "study", repository)
+    file = write_study(tmp_path / "study", repository)
     words = (base, head, file, "--metric", "cost", "--fail-on", "slower", "--json")
     away = json.loads(perftrail("compare", *words, "--engine", "dask:local:2", expect=3).stdout)
     assert [(each["name"], each["verdict"]) for each in away["comparisons"]] == [("work.cost", "slower")]

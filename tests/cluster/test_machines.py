@@ -27,7 +27,7 @@ from perftrail.results.selection import select
 from perftrail.search.question import Budget
 from perftrail.store import open_store
 from perftrail.verbs.run import Run, RunReport
-from tests.e2e.printing import program, write
+from tests.e2e.printing import program, write_study
 from tests.measure.fake_session import drain
 from tests.sources.repositories import Repository
 
@@ -54,7 +54,7 @@ def history(path: Path, costs: tuple[int, ...] = COSTS, *, build: str = "") -> R
 
 def study(path: Path, repository: Repository) -> Path:
     """Write a study that takes two samples of each revision."""
-    file = write(path, repository)
+    file = write_study(path, repository)
     file.write_text(file.read_text().replace("warmups = 0", "warmups = 0\ninvocations = 2"))
     return file
 

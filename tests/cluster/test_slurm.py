@@ -11,7 +11,7 @@ import pytest
 from benchmarks.cluster.machines import REPOSITORY, SOURCES, machines, until
 from tests.cluster import slurm
 from tests.cluster.test_machines import kept, run
-from tests.e2e.printing import program, write
+from tests.e2e.printing import program, write_study
 from tests.sources.repositories import Repository
 
 pytestmark = [
@@ -28,7 +28,7 @@ def test_workers_of_a_slurm_job_measure_a_study_and_end_with_it(
     repository = Repository(tmp_path / "repository")
     for number in range(3):
         repository.commit(program(100, name=f"revision {number}"))
-    file = write(tmp_path / "study", repository)
+    file = write_study(tmp_path / "study", repository)
     command = tmp_path / "bin" / "perftrail"
     command.parent.mkdir()
     command.write_text(f'#!/bin/sh\nPYTHONPATH={SOURCES} exec {sys.executable} -m perftrail "$@"\n')

@@ -1,4 +1,4 @@
-"""Real git histories of a small C program, made for the end-to-end tests."""
+"""Real git histories of a small C program, for the end-to-end tests."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def make_history(
             (repository / "work.c").write_text(text)
             (repository / "Makefile").write_text(MAKEFILE)
         _git(repository, "add", "-A")
-        # Later commits are dated earlier, now and then: only the parents tell the order.
+        # Some later commits have earlier dates: only the parents define the order.
         date = 1_600_000_000 + (number * 37 % commits) * 86_400
         message = HOSTILE[number % len(HOSTILE)] if number % 3 == 0 else f"change {number}"
         _git(repository, "commit", "-q", "-m", message, date=date)
@@ -111,7 +111,7 @@ def make_history(
 
 
 def write_study(directory: Path, history: History, text: str = STUDY) -> Path:
-    """Write a study of a history into a directory of its own."""
+    """Write a study of a history into a new directory."""
     directory.mkdir()
     file = directory / "perftrail.toml"
     file.write_text(text.format(repository=history.repository))

@@ -26,7 +26,7 @@ outputs = ["program"]
 [benchmark.work]
 command = "{{build}}/program"
 timeout = "5s"
-metrics = {{ cost = {{ pattern = 'cost ([-0-9.]+)' }}, room = {{ pattern = 'room ([0-9.]+)' }} }}
+metrics = {{ cost = {{ pattern = 'cost ([-0-9.]+)' }}, size = {{ pattern = 'size ([0-9.]+)' }} }}
 
 [measure]
 warmups = 0
@@ -40,23 +40,26 @@ NOISE = "n=$(od -An -N1 -tu1 /dev/urandom)\n"
 
 
 def program(
-    cost: int, *, room: int = 1000, name: str = "", body: str = "", build: str = ""
+    cost: int, *, size: int = 1000, name: str = "", body: str = "", build: str = ""
 ) -> dict[str, str]:
-    """The files of a revision that costs so much and at most 0.9 more; `name` makes it unlike others."""
-    says = f'echo "cost {cost}.$((n % 10))"\necho "room {room}.$((n % 7))"\n'
-    return {"program.sh": f"# {name}\n{NOISE}{body}{says}", "build.sh": BUILD.format(extra=build)}
+    """Return the files of a revision whose program prints this cost plus at most 0.9.
+
+    Revisions with different names have different builds.
+    """
+    prints = f'echo "cost {cost}.$((n % 10))"\necho "size {size}.$((n % 7))"\n'
+    return {"program.sh": f"# {name}\n{NOISE}{body}{prints}", "build.sh": BUILD.format(extra=build)}
 
 
-def change(before: int, after: int) -> float:
-    """By which factor two programs' mean costs differ: not `after / before`, for both have the tenths on top."""
+def mean_ratio(before: int, after: int) -> float:
+    """Return the ratio of two programs' mean costs, which both print random tenths on top."""
     tenths = sum(byte % 10 for byte in range(256)) / 2560
     return (after + tenths) / (before + tenths)
 
 
-def write(
+def write_study(
     directory: Path, repository: Repository, *, find: str = 'metric = "cost"', source: str = ""
 ) -> Path:
-    """Write a study of a repository."""
+    """Write a study of a repository into a directory."""
     directory.mkdir(exist_ok=True)
     file = directory / "perftrail.toml"
     file.write_text(STUDY.format(location=repository.path, find=find, source=source))
@@ -64,19 +67,19 @@ def write(
 
 
 def perftrail(*arguments: str | Path, expect: int = 0) -> subprocess.CompletedProcess[str]:
-    """Run the command line; no traceback, whatever happens."""
+    """Run perftrail, which must exit with the code `expect` and never print a traceback."""
     done = start(*arguments, timeout=300)
     assert "Traceback" not in done.stderr, done.stderr
     assert done.returncode == expect, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done
 
 
-def found(*arguments: str | Path, expect: int = 0) -> dict[str, Any]:
-    """Run find and give its answer as plain data."""
+def find_answer(*arguments: str | Path, expect: int = 0) -> dict[str, Any]:
+    """Run `perftrail find --json` and return its answer."""
     answer: dict[str, Any] = json.loads(perftrail("find", *arguments, "--json", expect=expect).stdout)
     return answer
 
 
 def revisions(answer: Mapping[str, Any]) -> list[list[str]]:
-    """Who may have made each change."""
+    """Return the candidate revisions of each change."""
     return [change["revisions"] for change in answer["changes"]]

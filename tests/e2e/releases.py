@@ -77,33 +77,33 @@ LOCK = "#define LOCKS_BEGIN pthread_mutex_lock(&mutex);\n#define LOCKS_END pthre
 
 
 def table(*, alone: int, together: int, lock: bool = False, note: str = "") -> str:
-    """The header that makes the program fast or slow."""
+    """Return the header that sets the steps of the program: of one thread (`alone`) and of several (`together`)."""
     return (
-        f"/* how much there is to do */\n{note}\n#define ALONE {alone}ul\n\n/* apart */\n/* from */\n/* it */\n\n"
+        f"/* number of steps */\n{note}\n#define ALONE {alone}ul\n\n/* gap 1 */\n/* gap 2 */\n/* gap 3 */\n\n"
         f"#define TOGETHER {together}ul\n\n{LOCK if lock else NO_LOCK}"
     )
 
 
-def files(head: str, **others: str) -> Mapping[str, str]:
-    """The files of one revision."""
+def files(header: str, **others: str) -> Mapping[str, str]:
+    """Return the files of one revision."""
     makefile = "work: work.c table.h\n\tcc -O2 -pthread -o $@ work.c\n"
-    return {"work.c": PROGRAM, "table.h": head, "Makefile": makefile, **others}
+    return {"work.c": PROGRAM, "table.h": header, "Makefile": makefile, **others}
 
 
 @dataclass(frozen=True)
 class Releases:
-    """The repository's commits by what they are: `fix` applies to the release, `tangled` does not."""
+    """A repository and its commits by their role: `fix` applies to the release, `tangled` conflicts with it."""
 
     repository: Repository
     release: str
     fix: str
-    prelude: str
+    after_fix: str
     tangled: str
     merge: str
 
 
 def make_releases(path: Path) -> Releases:
-    """Make the history: an old release, a fix, a change that touches its lines and another fix, a merged fix.
+    """Commit an old release, a fix, a change next to the fixed lines, a second fix there, and a merged fix.
 
     From the release to the fix, 8 threads do half of the work, and one thread a tenth more.
     """
@@ -122,7 +122,7 @@ def make_releases(path: Path) -> Releases:
     )
     repository.tag("v2.0", fix)
     noted = table(alone=110_000, together=50_000, note="/* counted twice */")
-    prelude = repository.commit(files(noted, NEWS="after 1.0"), subject="Say what is counted")
+    after_fix = repository.commit(files(noted, NEWS="after 1.0"), subject="Say what is counted")
     faster = table(alone=60_000, together=50_000, note="/* counted once */")
     tangled = repository.commit(files(faster, NEWS="after 1.0"), subject="Count once")
     side = repository.commit(
@@ -137,12 +137,12 @@ def make_releases(path: Path) -> Releases:
     merged = files(table(alone=60_000, together=25_000, note="/* counted once */"), NEWS="after 1.0")
     merge = repository.commit(merged, parents=[tangled, side], subject="Merge the side branch")
     return Releases(
-        repository=repository, release=release, fix=fix, prelude=prelude, tangled=tangled, merge=merge
+        repository=repository, release=release, fix=fix, after_fix=after_fix, tangled=tangled, merge=merge
     )
 
 
 def write_study(directory: Path, releases: Releases, text: str = STUDY) -> Path:
-    """Write a study of the releases into a directory of its own."""
+    """Write a study of the releases into a new directory."""
     directory.mkdir()
     file = directory / "perftrail.toml"
     file.write_text(text.format(repository=releases.repository.path))

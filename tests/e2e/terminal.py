@@ -12,10 +12,10 @@ from pathlib import Path
 
 
 class Terminal:
-    """`perftrail build --shell` on a terminal of its own."""
+    """`perftrail build --shell` on a new terminal."""
 
     def __init__(self, study: Path, revision: str, *options: str) -> None:
-        self.said = ""
+        self.output = ""
         self.child, self._terminal = pty.fork()
         if not self.child:
             words = [sys.executable, "-m", "perftrail", "build", revision, str(study), "--shell", *options]
@@ -30,16 +30,17 @@ class Terminal:
     def type(self, text: str) -> None:
         os.write(self._terminal, text.encode())
 
-    def until(self, words: str) -> str:
-        """Read until some words were said; give what was said since the last ones."""
+    def read_until(self, words: str) -> str:
+        """Read until the terminal shows these words; return the output up to them, without earlier results."""
         end = time.monotonic() + 60
-        while words not in self.said:
-            assert time.monotonic() < end, self.said
-            assert self._read(), self.said
-        said, _, self.said = self.said.partition(words)
-        return said + words
+        while words not in self.output:
+            assert time.monotonic() < end, self.output
+            assert self._read(), self.output
+        before, _, self.output = self.output.partition(words)
+        return before + words
 
-    def ended(self) -> int:
+    def exit_code(self) -> int:
+        """Wait for the end of perftrail, and return its exit code."""
         while self._read():
             pass
         return os.waitstatus_to_exitcode(os.waitpid(self.child, 0)[1])
@@ -48,14 +49,15 @@ class Terminal:
         if not select.select([self._terminal], [], [], 60)[0]:
             return False
         try:
-            piece = os.read(self._terminal, 65536)
+            part = os.read(self._terminal, 65536)
         except OSError:
             return False
-        self.said += piece.decode(errors="replace")
-        return bool(piece)
+        self.output += part.decode(errors="replace")
+        return bool(part)
 
 
-def piped(study: Path, revision: str, script: str, *options: str) -> subprocess.CompletedProcess[str]:
+def run_from_pipe(study: Path, revision: str, script: str, *options: str) -> subprocess.CompletedProcess[str]:
+    """Run a script in `perftrail build --shell`, whose standard input is a pipe."""
     return subprocess.run(
         [sys.executable, "-m", "perftrail", "build", revision, str(study), "--shell", *options],
         input=script,

@@ -1,6 +1,6 @@
 """The action for GitHub and the template for GitLab: no expression in a shell line, and their scripts run for real.
 
-Only the network is not real: a program `gh` in the path writes down what it is asked, and answers as it is told.
+Only the network is fake: a program `gh` on the path records its calls, and environment variables choose its answers.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ GH = """\
 #!{python}
 import json, os, sys
 words = sys.argv[1:]
-told = {{"words": words, "host": os.environ["GH_HOST"]}}
+call = {{"words": words, "host": os.environ["GH_HOST"]}}
 for word in words:
     if word.startswith("body=@"):
-        told["body"] = open(word.removeprefix("body=@"), encoding="utf-8").read()
+        call["body"] = open(word.removeprefix("body=@"), encoding="utf-8").read()
 with open(os.environ["GH_LOG"], "a") as log:
-    log.write(json.dumps(told) + "\\n")
+    log.write(json.dumps(call) + "\\n")
 if "user" in words:
     sys.exit(1)  # as for a token of a job
 if os.environ.get("GH_READ_ONLY") and "--method" in words:
@@ -73,7 +73,7 @@ def steps() -> list[dict[str, Any]]:
 
 
 class Job:
-    """A job of a pull request in a checkout, with the action's steps to be run one by one."""
+    """A job of a pull request in a checkout. Tests run the steps of the action one by one."""
 
     def __init__(self, directory: Path, **inputs: str) -> None:
         self.repository = Repository(directory / "origin")
@@ -91,10 +91,10 @@ class Job:
         programs.mkdir()
         (programs / "gh").write_text(GH.format(python=sys.executable))
         (programs / "gh").chmod(0o755)
-        # what the first step installs is this perftrail
+        # The first step would install perftrail here. The tests use the perftrail that they test.
         (self.temp / "perftrail" / "venv").symlink_to(Path(sys.executable).parents[1])
         self.log, self.outputs = directory / "gh.log", directory / "outputs"
-        self.known = {
+        self.expressions = {
             **{f"inputs.{name}": str(each["default"]) for name, each in action()["inputs"].items()},
             "github.event.pull_request.head.sha": self.head,
             "github.event.pull_request.base.sha": self.main,
@@ -116,13 +116,13 @@ class Job:
         }
 
     def run(self, name: str, **env: str) -> subprocess.CompletedProcess[str]:
-        """Run a step's shell line as the runner would, and read what it put out."""
+        """Run a step's shell lines as the runner would, and read the outputs of the step."""
         [step] = [each for each in steps() if each["name"] == name]
-        given = {key: self._put(str(text)) for key, text in step["env"].items()}
+        step_env = {key: self._evaluate(str(text)) for key, text in step["env"].items()}
         done = subprocess.run(
             ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
             cwd=self.checkout,
-            env={**self.env, **given, **env},
+            env={**self.env, **step_env, **env},
             capture_output=True,
             text=True,
             check=False,
@@ -130,43 +130,43 @@ class Job:
         if self.outputs.exists():
             for line in self.outputs.read_text().splitlines():
                 key, _, text = line.partition("=")
-                self.known[f"steps.compare.outputs.{key}"] = text
+                self.expressions[f"steps.compare.outputs.{key}"] = text
         return done
 
-    def event(self, **known: str) -> None:
-        """Let the job be one of another event than a pull request."""
+    def replace_event(self, **values: str) -> None:
+        """Replace the pull request by another event, with these values of `github`."""
         for name in ("pull_request.head.sha", "pull_request.base.sha", "pull_request.number"):
-            del self.known[f"github.event.{name}"]
-        self.known |= {f"github.{name.replace('__', '.')}": text for name, text in known.items()}
+            del self.expressions[f"github.event.{name}"]
+        self.expressions |= {f"github.{name.replace('__', '.')}": text for name, text in values.items()}
 
-    def ends(self, **env: str) -> tuple[str, str]:
+    def compared_revisions(self, **env: str) -> tuple[str, str]:
         """Return base and head of the comparison's step, without a comparison."""
-        words = self.arguments(**env)
-        base, head = words[words.index("--") + 1 : words.index("--") + 3]
+        arguments = self.compare_arguments(**env)
+        base, head = arguments[arguments.index("--") + 1 : arguments.index("--") + 3]
         return base, head
 
-    def arguments(self, **env: str) -> list[str]:
+    def compare_arguments(self, **env: str) -> list[str]:
         """Return the arguments with which the comparison's step starts perftrail, without a comparison."""
         venv = self.temp / "perftrail" / "venv"
         venv.unlink()
         (venv / "bin").mkdir(parents=True)
-        asked = self.temp / "asked"
-        (venv / "bin" / "perftrail").write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > "{asked}"\nexit 2\n')
+        recorded = self.temp / "arguments"
+        (venv / "bin" / "perftrail").write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > "{recorded}"\nexit 2\n')
         (venv / "bin" / "perftrail").chmod(0o755)
         done = self.run("Compare", **env)
-        assert asked.exists(), done.stderr
-        return asked.read_text().splitlines()
+        assert recorded.exists(), done.stderr
+        return recorded.read_text().splitlines()
 
-    def asked(self) -> list[dict[str, Any]]:
-        """What `gh` was asked."""
+    def gh_calls(self) -> list[dict[str, Any]]:
+        """Return the recorded calls of `gh`."""
         return [json.loads(line) for line in self.log.read_text().splitlines()]
 
-    def _put(self, text: str) -> str:
-        """Put what is known for the expressions of an environment; the first that is not empty of several."""
+    def _evaluate(self, text: str) -> str:
+        """Replace the expressions of a variable; of alternatives, the first one that is not empty counts."""
 
-        def value(found: re.Match[str]) -> str:
-            names = [name.strip() for name in found[1].split("||")]
-            return next((self.known[name] for name in names if self.known.get(name)), "")
+        def value(expression: re.Match[str]) -> str:
+            names = [name.strip() for name in expression[1].split("||")]
+            return next((self.expressions[name] for name in names if self.expressions.get(name)), "")
 
         return re.sub(r"\$\{\{(.*?)\}\}", value, text)
 
@@ -199,38 +199,38 @@ def test_every_input_is_described_and_reaches_a_step() -> None:
 
 def test_every_input_of_the_comparison_becomes_an_existing_option(tmp_path: Path) -> None:
     inputs = {"threshold": "2%", "budget": "20min", "metric": "steps", "benchmark": "work"}
-    words = Job(tmp_path, **inputs).arguments()
-    options = {word for word in words[: words.index("--")] if word.startswith("--")}
+    arguments = Job(tmp_path, **inputs).compare_arguments()
+    options = {word for word in arguments[: arguments.index("--")] if word.startswith("--")}
     assert options <= {option for parameter in command.params for option in parameter.opts}
     for name, text in inputs.items():
-        assert words[words.index(f"--{name}") + 1] == text
+        assert arguments[arguments.index(f"--{name}") + 1] == text
 
 
-def test_a_slower_pull_request_fails_after_its_one_comment(tmp_path: Path) -> None:
+def test_a_slower_pull_request_gets_one_comment_and_then_fails(tmp_path: Path) -> None:
     job = Job(tmp_path)
     done = job.run("Compare")
     assert done.returncode == 0, done.stderr
-    assert job.known["steps.compare.outputs.code"] == "3"
-    assert job.known["steps.compare.outputs.verdict"] == "slower"
-    found = json.loads(Path(job.known["steps.compare.outputs.json"]).read_text())
-    # where the branch left its target, not the target's tip, which is faster
-    assert (found["base"]["id"], found["head"]["id"]) == (job.base, job.head)
+    assert job.expressions["steps.compare.outputs.code"] == "3"
+    assert job.expressions["steps.compare.outputs.verdict"] == "slower"
+    report = json.loads(Path(job.expressions["steps.compare.outputs.json"]).read_text())
+    # The base is where the branch left its target, not the target's tip, which is faster.
+    assert (report["base"]["id"], report["head"]["id"]) == (job.base, job.head)
     assert job.run("Comment").returncode == 0
-    asked = job.asked()
-    assert asked[-1]["words"][:5] == [
+    calls = job.gh_calls()
+    assert calls[-1]["words"][:5] == [
         "api",
         "--silent",
         "--method",
         "POST",
         "repos/owner/name/issues/7/comments",
     ]
-    assert asked[-1]["host"] == "github.example.org"
-    assert "gate failed" in asked[-1]["body"]
-    assert asked[-1]["body"].startswith("<!-- perftrail compare ")
+    assert calls[-1]["host"] == "github.example.org"
+    assert "gate failed" in calls[-1]["body"]
+    assert calls[-1]["body"].startswith("<!-- perftrail compare ")
     assert job.run("Comment", GH_KNOWN="4711").returncode == 0  # an earlier run's comment is there
-    listed, changed = job.asked()[-2:]
+    listed, updated = job.gh_calls()[-2:]
     assert '.user.login == "github-actions[bot]"' in listed["words"][-1]
-    assert changed["words"][3:5] == ["PATCH", "repos/owner/name/issues/comments/4711"]
+    assert updated["words"][3:5] == ["PATCH", "repos/owner/name/issues/comments/4711"]
     assert job.run("Gate").returncode == 3
 
 
@@ -238,7 +238,7 @@ def test_without_permission_to_comment_the_job_continues_with_a_warning(tmp_path
     job = Job(tmp_path)
     report = tmp_path / "report.md"
     report.write_text("<!-- perftrail compare 0123456789abcdef -->\nslower\n")
-    job.known["steps.compare.outputs.report"] = str(report)
+    job.expressions["steps.compare.outputs.report"] = str(report)
     done = job.run("Comment", GH_READ_ONLY="yes")
     assert done.returncode == 0
     assert "::notice::" in done.stdout
@@ -249,13 +249,13 @@ def test_a_push_is_compared_with_the_previous_head_even_if_forced(tmp_path: Path
     job = Job(tmp_path)
     gone = job.repository.commit(job.files(90), subject="gone", parents=[job.base], branch="side")
     job.repository.git("update-ref", "refs/heads/side", job.head)
-    job.event(sha=job.head, event__before=gone)
-    assert job.ends() == (gone, job.head)
+    job.replace_event(sha=job.head, event__before=gone)
+    assert job.compared_revisions() == (gone, job.head)
 
 
 def test_a_base_lost_in_a_forced_push_is_reported_as_missing(tmp_path: Path) -> None:
     job = Job(tmp_path)
-    job.event(sha=job.head, event__before="12" * 20)
+    job.replace_event(sha=job.head, event__before="12" * 20)
     done = job.run("Compare")
     assert done.returncode == 2
     assert (
@@ -266,19 +266,19 @@ def test_a_base_lost_in_a_forced_push_is_reported_as_missing(tmp_path: Path) -> 
 
 def test_a_new_branch_is_compared_with_its_branching_point(tmp_path: Path) -> None:
     job = Job(tmp_path)
-    job.event(sha=job.head, event__before="0" * 40, event__repository__default_branch="main")
-    assert job.ends() == (job.base, job.head)
+    job.replace_event(sha=job.head, event__before="0" * 40, event__repository__default_branch="main")
+    assert job.compared_revisions() == (job.base, job.head)
 
 
 def test_a_merge_queue_is_compared_with_its_target_branch(tmp_path: Path) -> None:
     job = Job(tmp_path)
-    job.event(sha=job.head, event__merge_group__base_sha=job.main)
-    assert job.ends() == (job.base, job.head)
+    job.replace_event(sha=job.head, event__merge_group__base_sha=job.main)
+    assert job.compared_revisions() == (job.base, job.head)
 
 
 def test_a_checkout_of_another_user_is_accepted(tmp_path: Path) -> None:
     job = Job(tmp_path)
-    assert job.ends(GIT_TEST_ASSUME_DIFFERENT_OWNER="1") == (job.base, job.head)
+    assert job.compared_revisions(GIT_TEST_ASSUME_DIFFERENT_OWNER="1") == (job.base, job.head)
 
 
 def test_a_shallow_checkout_is_completed_or_reported_with_the_remedy(tmp_path: Path) -> None:
@@ -287,12 +287,12 @@ def test_a_shallow_checkout_is_completed_or_reported_with_the_remedy(tmp_path: P
     origin = f"file://{job.repository.path}"
     subprocess.run(["git", "clone", "-q", "--depth", "1", "--branch", "side", origin, shallow], check=True)
     job.checkout = shallow
-    other_machines = job.repository.path.rename(tmp_path / "other_machines")
+    moved = job.repository.path.rename(tmp_path / "moved")
     done = job.run("Compare")
     assert done.returncode == 2
     assert "::error::the checkout is shallow; check out with fetch-depth: 0" in done.stderr
-    other_machines.rename(job.repository.path)
-    assert job.ends() == (job.base, job.head)
+    moved.rename(job.repository.path)
+    assert job.compared_revisions() == (job.base, job.head)
 
 
 def test_an_old_python_is_refused_before_anything_is_created(tmp_path: Path) -> None:
@@ -315,11 +315,11 @@ def test_inputs_never_become_shell_or_options(tmp_path: Path) -> None:
     done = job.run("Compare")
     assert done.returncode == 2
     assert "is not a commit of this checkout" in done.stderr
-    job.known["inputs.base"] = job.base
+    job.expressions["inputs.base"] = job.base
     done = job.run("Compare")
     assert done.returncode == 2
     assert "no such file" in done.stderr
-    job.known["inputs.study"] = "."
+    job.expressions["inputs.study"] = "."
     done = job.run("Compare")
     assert done.returncode == 2
     assert "is not a valid metric" in done.stderr
@@ -330,7 +330,7 @@ def test_inputs_never_become_shell_or_options(tmp_path: Path) -> None:
 def test_an_unchanged_pull_request_passes(tmp_path: Path) -> None:
     job = Job(tmp_path, head="main", base="main")
     assert job.run("Compare").returncode == 0
-    assert job.known["steps.compare.outputs.verdict"] == "same"
+    assert job.expressions["steps.compare.outputs.verdict"] == "same"
     assert job.run("Gate").returncode == 0
 
 
@@ -338,13 +338,13 @@ def test_a_comment_without_the_marker_is_not_sent(tmp_path: Path) -> None:
     job = Job(tmp_path)
     report = tmp_path / "report.md"
     report.write_text("<!-- perftrail compare ') | halt -->\n")
-    job.known["steps.compare.outputs.report"] = str(report)
+    job.expressions["steps.compare.outputs.report"] = str(report)
     assert job.run("Comment").returncode == 2
     assert not job.log.exists()
 
 
 class GitLab(BaseHTTPRequestHandler):
-    """The part of GitLab that keeps the notes of a merge request, of a user with the number 5."""
+    """The notes of a merge request in GitLab's API, for a user with the id 5."""
 
     notes: ClassVar[list[dict[str, Any]]] = []
 
@@ -352,31 +352,31 @@ class GitLab(BaseHTTPRequestHandler):
         self._answer({"id": 5} if self.path == "/api/v4/user" else self.notes)
 
     def do_POST(self) -> None:
-        self.notes.append({"id": len(self.notes), "author": {"id": 5}, **self._told()})
+        self.notes.append({"id": len(self.notes), "author": {"id": 5}, **self._request_body()})
         self._answer(self.notes[-1])
 
     def do_PUT(self) -> None:
         note = self.notes[int(self.path.rpartition("/")[2])]
-        note |= self._told()
+        note |= self._request_body()
         self._answer(note)
 
-    def _told(self) -> dict[str, Any]:
+    def _request_body(self) -> dict[str, Any]:
         assert self.path.startswith("/api/v4/projects/3/merge_requests/7/notes")
         assert self.headers["PRIVATE-TOKEN"] == "s3cret"
         return dict(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
 
-    def _answer(self, told: object) -> None:
+    def _answer(self, body: object) -> None:
         self.send_response(200)
         self.end_headers()
-        self.wfile.write(json.dumps(told).encode())
+        self.wfile.write(json.dumps(body).encode())
 
     def log_message(self, format: str, *args: object) -> None:
         pass
 
 
 def test_the_template_for_gitlab_writes_one_comment_and_updates_it(tmp_path: Path) -> None:
-    mark = "<!-- perftrail compare 0123456789abcdef -->"
-    GitLab.notes = [{"id": 0, "author": {"id": 9}, "body": f"{mark}\nnot ours"}]
+    marker = "<!-- perftrail compare 0123456789abcdef -->"
+    GitLab.notes = [{"id": 0, "author": {"id": 9}, "body": f"{marker}\nnot ours"}]
     (tmp_path / ".perftrail-venv").symlink_to(Path(sys.executable).parents[1])
     [script] = yaml.safe_load(TEMPLATE.read_text())[".perftrail"]["after_script"]
     with ThreadingHTTPServer(("127.0.0.1", 0), GitLab) as server:
@@ -388,7 +388,7 @@ def test_the_template_for_gitlab_writes_one_comment_and_updates_it(tmp_path: Pat
             "PERFTRAIL_TOKEN": "s3cret",
         }
         for text, token in (("slower", "s3cret"), ("the same", "s3cret"), ("unseen", "")):
-            (tmp_path / "perftrail.md").write_text(f"{mark}\n{text}\n")
+            (tmp_path / "perftrail.md").write_text(f"{marker}\n{text}\n")
             done = subprocess.run(
                 ["bash", "-e", "-c", script],
                 cwd=tmp_path, env={**env, "PATH": os.environ["PATH"], "PERFTRAIL_TOKEN": token},
@@ -402,14 +402,16 @@ def test_the_template_for_gitlab_writes_one_comment_and_updates_it(tmp_path: Pat
 def test_the_template_for_gitlab_runs_an_existing_command() -> None:
     job = yaml.safe_load(TEMPLATE.read_text())[".perftrail"]
     [line] = [each for each in job["script"] if " compare" in each]
-    known = {
+    options = {
         option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)
     }
-    assert set(re.findall(r"(?<= )--[a-z-]+", line)) <= known
+    assert set(re.findall(r"(?<= )--[a-z-]+", line)) <= options
     assert job["variables"]["GIT_DEPTH"] == "0"
     assert set(job["artifacts"]["reports"]) == {"metrics", "junit"}
     variables = set(re.findall(r"PERFTRAIL_[A-Z_]+", " ".join(job["script"])))
     assert variables <= set(job["variables"])
-    assert re.sub(r'"[^"]*"', "", line).count("$") == 0, "a variable stands outside quotes"
-    shown = subprocess.run(["bash", "-n", "-c", "\n".join(job["script"])], capture_output=True, check=False)
-    assert shown.returncode == 0
+    assert re.sub(r'"[^"]*"', "", line).count("$") == 0, "a variable is outside quotes"
+    syntax_check = subprocess.run(
+        ["bash", "-n", "-c", "\n".join(job["script"])], capture_output=True, check=False
+    )
+    assert syntax_check.returncode == 0

@@ -6,22 +6,22 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.printing import perftrail, program, write
+from tests.e2e.printing import perftrail, program, write_study
 from tests.sources.repositories import Repository
 
 pytestmark = pytest.mark.slow
 
-BOTH = "metrics = { cost = { pattern = 'cost ([-0-9.]+)' }, room = { pattern = 'room ([0-9.]+)' } }"
+BOTH = "metrics = { cost = { pattern = 'cost ([-0-9.]+)' }, size = { pattern = 'size ([0-9.]+)' } }"
 FEWER = "metrics = { cost = { pattern = 'cost ([-0-9.]+)' } }"
 
 
 @pytest.fixture
 def study(tmp_path: Path) -> Path:
-    """A study of five revisions, measured without the metric `room`."""
+    """A study of five revisions, measured without the metric `size`."""
     repository = Repository(tmp_path / "repository")
     for number in range(5):
         repository.commit(program(100, name=f"{number}"), subject=f"Commit {number}")
-    file = write(tmp_path / "study", repository)
+    file = write_study(tmp_path / "study", repository)
     text = file.read_text().replace('metric = "cost"', "")
     assert BOTH in text
     file.write_text(text.replace(BOTH, FEWER).replace("warmups = 0", "warmups = 0\ninvocations = 5"))
@@ -33,23 +33,23 @@ def study(tmp_path: Path) -> Path:
 def test_run_reads_an_added_metric_and_starts_nothing(study: Path) -> None:
     checked = perftrail("check", study).stderr
     assert (
-        "all 5 measured points have no room yet; perftrail run first reads new metrics from stored" in checked
+        "all 5 measured points have no size yet; perftrail run first reads new metrics from stored" in checked
     )
     done = perftrail("run", study)
-    said = " ".join(done.stderr.split())
-    assert "all 5 measured points have no room yet; perftrail reads new metrics from stored outputs" in said
-    assert "work: room was read from the stored output of 5 invocations" in said
-    assert "and 2 more points read from stored outputs" in said
+    output = " ".join(done.stderr.split())
+    assert "all 5 measured points have no size yet; perftrail reads new metrics from stored outputs" in output
+    assert "work: size was read from the stored output of 5 invocations" in output
+    assert "and 2 more points read from stored outputs" in output
     assert "0 new invocations" in done.stdout
-    shown = perftrail("show", study, "--metric", "room").stdout
-    assert shown.count(" room ") == 5
+    shown = perftrail("show", study, "--metric", "size").stdout
+    assert shown.count(" size ") == 5
 
 
 def test_run_says_which_invocations_an_added_metric_needs_again(study: Path) -> None:
     for log in (study.parent / ".perftrail" / "logs").rglob("*-sample-3.out"):
         log.unlink()
     done = perftrail("run", study)
-    said = " ".join(done.stderr.split())
-    assert "room is not in the stored output of 1 invocation: perftrail repeats it" in said
-    assert ", and was read from that of 4" in said
+    output = " ".join(done.stderr.split())
+    assert "size is not in the stored output of 1 invocation: perftrail repeats it" in output
+    assert ", and was read from that of 4" in output
     assert "5 new invocations" in done.stdout

@@ -111,13 +111,13 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def report(study: Path) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads(perftrail("run", study, "--json").stdout)
-    return told
+    parsed: dict[str, Any] = json.loads(perftrail("run", study, "--json").stdout)
+    return parsed
 
 
 def rows(study: Path) -> list[dict[str, Any]]:
-    told: list[dict[str, Any]] = json.loads(perftrail("show", study, "--json").stdout)
-    return told
+    parsed: list[dict[str, Any]] = json.loads(perftrail("show", study, "--json").stdout)
+    return parsed
 
 
 def test_the_plan_names_each_variant_with_its_directory(study: Path) -> None:
@@ -127,15 +127,15 @@ def test_the_plan_names_each_variant_with_its_directory(study: Path) -> None:
 
 def test_each_variant_is_built_and_run_with_its_commands(study: Path, report: dict[str, Any]) -> None:
     assert (report["points"], report["measured"], report["failures"]) == (6, 6, [])
-    found = {(row["variant"], row["point"]["workers"]): row["estimate"]["value"] for row in rows(study)}
-    assert {name for name, _ in found} == {"pthreads", "fork", "python"}
-    assert {value for (_, workers), value in found.items() if workers == 20} == {190.0}
+    sums = {(row["variant"], row["point"]["workers"]): row["estimate"]["value"] for row in rows(study)}
+    assert {name for name, _ in sums} == {"pthreads", "fork", "python"}
+    assert {value for (_, workers), value in sums.items() if workers == 20} == {190.0}
 
 
 def test_a_build_contains_no_files_of_other_variants(study: Path, report: dict[str, Any]) -> None:
     trees = [tree for tree in (study / ".perftrail" / "builds").glob("*/tree") if tree.is_dir()]
-    held = sorted(sorted(file.name for file in tree.iterdir()) for tree in trees)
-    assert held == [["count", "count.c"], ["count", "count.c"], ["count.py"]]
+    files = sorted(sorted(file.name for file in tree.iterdir()) for tree in trees)
+    assert files == [["count", "count.c"], ["count", "count.c"], ["count.py"]]
 
 
 def test_variants_are_shown_side_by_side(study: Path, report: dict[str, Any]) -> None:
@@ -151,12 +151,12 @@ def test_only_changed_variants_are_built_and_measured_again(study: Path, report:
     assert plan["builds"] == {"built": 2, "failed": 0, "left": 1}
     again = json.loads(perftrail("run", study, "--json").stdout)
     assert (again["points"], again["measured"], again["invocations"]) == (6, 6, 6)
-    found = {(row["variant"], row["point"]["workers"]): row["estimate"]["value"] for row in rows(study)}
-    assert (found["fork", 20], found["pthreads", 20], found["python", 20]) == (380.0, 190.0, 190.0)
+    sums = {(row["variant"], row["point"]["workers"]): row["estimate"]["value"] for row in rows(study)}
+    assert (sums["fork", 20], sums["pthreads", 20], sums["python", 20]) == (380.0, 190.0, 190.0)
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         (
             'directory = "fork"',
@@ -186,10 +186,10 @@ def test_only_changed_variants_are_built_and_measured_again(study: Path, report:
         ),
     ],
 )
-def test_a_mistake_is_reported_with_its_line(study: Path, old: str, new: str, said: str) -> None:
+def test_a_mistake_is_reported_with_its_line(study: Path, old: str, new: str, message: str) -> None:
     file = study / "wrong.toml"
     assert STUDY.count(old) == 1
     file.write_text(STUDY.replace(old, new))
     with pytest.raises(StudyError) as refused:
         studyfile.load(str(file))
-    assert f"wrong.toml:{said}" in str(refused.value)
+    assert f"wrong.toml:{message}" in str(refused.value)

@@ -22,7 +22,7 @@ def perftrail(*arguments: str, expect: int = 0, cwd: Path | None = None) -> subp
     return done
 
 
-def told(*arguments: str, expect: int = 0) -> dict[str, Any]:
+def perftrail_json(*arguments: str, expect: int = 0) -> dict[str, Any]:
     answer: dict[str, Any] = json.loads(perftrail(*arguments, "--json", expect=expect).stdout)
     return answer
 
@@ -38,31 +38,31 @@ def releases(tmp_path_factory: pytest.TempPathFactory) -> Releases:
 
 
 @pytest.fixture(scope="module")
-def whole(releases: Releases, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+def backported(releases: Releases, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
     study = write_study(tmp_path_factory.mktemp("whole") / "study", releases)
-    return study, told("backport", releases.fix, str(study), "--onto", "v1.0")
+    return study, perftrail_json("backport", releases.fix, str(study), "--onto", "v1.0")
 
 
 def test_a_fix_that_applies_retains_the_whole_gain_and_its_cost_is_reported(
-    whole: tuple[Path, dict[str, Any]],
+    backported: tuple[Path, dict[str, Any]],
 ) -> None:
-    _, answer = whole
+    _, answer = backported
     assert (answer["verdict"], answer["metric"]) == ("whole", "work.ratio")
     assert answer["retained_gain"]["low"] == pytest.approx(1.0)
     assert answer["retained_gain"]["high"] == pytest.approx(1.0)
     assert answer["costs"] == ["work.steps[threads=1]"]
-    ratio, alone = metric(answer, "work.ratio"), metric(answer, "work.steps[threads=1]")
+    ratio, one_thread = metric(answer, "work.ratio"), metric(answer, "work.steps[threads=1]")
     assert ratio["patched_against_old"]["effect"]["value"] == pytest.approx(2.2)
     assert ratio["patched_against_old"]["verdict"] == "better"
-    assert alone["patched_against_old"]["effect"]["value"] == pytest.approx(1.1)
-    assert alone["patched_against_old"]["verdict"] == "worse"
-    assert alone["retained_gain"] is None
+    assert one_thread["patched_against_old"]["effect"]["value"] == pytest.approx(1.1)
+    assert one_thread["patched_against_old"]["verdict"] == "worse"
+    assert one_thread["retained_gain"] is None
 
 
 def test_the_patch_is_written_next_to_the_study_and_turns_the_old_release_into_the_patched_one(
-    whole: tuple[Path, dict[str, Any]], releases: Releases, tmp_path: Path
+    backported: tuple[Path, dict[str, Any]], releases: Releases, tmp_path: Path
 ) -> None:
-    study, answer = whole
+    study, answer = backported
     file = study.parent / "perftrail-backport-v1.0.patch"
     assert answer["patch"]["file"] == str(file)
     text = file.read_text()
@@ -81,25 +81,25 @@ def test_the_patch_is_written_next_to_the_study_and_turns_the_old_release_into_t
 
 
 def test_a_repeated_command_starts_nothing_and_has_the_same_answer(
-    whole: tuple[Path, dict[str, Any]], releases: Releases
+    backported: tuple[Path, dict[str, Any]], releases: Releases
 ) -> None:
-    study, answer = whole
-    assert told("backport", releases.fix, str(study), "--onto", "v1.0") == answer
-    said = perftrail("backport", releases.fix, str(study), "--onto", "v1.0")
-    assert "0 of them now" in said.stdout
-    assert said.stdout.splitlines()[0].startswith(
+    study, answer = backported
+    assert perftrail_json("backport", releases.fix, str(study), "--onto", "v1.0") == answer
+    done = perftrail("backport", releases.fix, str(study), "--onto", "v1.0")
+    assert "0 of them now" in done.stdout
+    assert done.stdout.splitlines()[0].startswith(
         "the patched revision retains 100 % of the gain in ratio; costs 10 % more steps"
     )
-    for text in (said.stdout, said.stderr):
+    for text in (done.stdout, done.stderr):
         assert "\x1b" not in text
         assert "\u202e" not in text
 
 
 def test_the_patched_release_is_built_by_the_recipe_of_its_base(
-    whole: tuple[Path, dict[str, Any]], releases: Releases
+    backported: tuple[Path, dict[str, Any]], releases: Releases
 ) -> None:
-    """Were it built by another, it would still be the fixed build: only the log tells."""
-    study, answer = whole
+    """Another recipe would yield an equal build, so the test reads the log."""
+    study, answer = backported
     logs = [file.read_text() for file in (study.parent / ".perftrail" / "logs").glob("*.log")]
     [log] = [text for text in logs if text.startswith(f"# {answer['patched']} ")]
     assert "ERA" not in log or "old" in log
@@ -111,74 +111,80 @@ def test_half_of_a_fix_retains_a_part_of_the_gain(releases: Releases, tmp_path: 
     half = base.replace("TOGETHER 100000ul", "TOGETHER 70000ul")
     for name, text in (("old", base), ("new", half)):
         (tmp_path / name).write_text(text)
-    made = subprocess.run(
+    diff = subprocess.run(
         ["git", "diff", "--no-index", "old", "new"], cwd=tmp_path, capture_output=True, text=True, check=False
     ).stdout
     patch = tmp_path / "half.patch"
-    patch.write_text(made.replace("a/old", "a/table.h").replace("b/new", "b/table.h"))
-    answer = told("backport", releases.fix, str(study), "--patch", str(patch), "--onto", "v1.0")
+    patch.write_text(diff.replace("a/old", "a/table.h").replace("b/new", "b/table.h"))
+    answer = perftrail_json("backport", releases.fix, str(study), "--patch", str(patch), "--onto", "v1.0")
     assert answer["verdict"] == "part"
-    # log(10/7) of log(2.2) is carried in the ratio, log(7/10) of log(1/2) on eight threads.
+    # The ratio retains log(10/7) of log(2.2); the steps of eight threads retain log(7/10) of log(1/2).
     assert answer["retained_gain"]["value"] == pytest.approx(0.4524, abs=0.001)
-    together = metric(answer, "work.steps[threads=8]")
-    assert together["retained_gain"]["value"] == pytest.approx(0.5146, abs=0.001)
+    eight_threads = metric(answer, "work.steps[threads=8]")
+    assert eight_threads["retained_gain"]["value"] == pytest.approx(0.5146, abs=0.001)
     assert answer["costs"] == []
     assert answer["patch"]["file"] is None
-    alone = told("backport", str(study), "--patch", str(patch), "--onto", "v1.0")
-    assert alone["verdict"] == "measured"
-    assert alone["fix"] is None
-    assert metric(alone, "work.ratio")["patched_against_old"]["effect"]["value"] == pytest.approx(10 / 7)
+    without_fix = perftrail_json("backport", str(study), "--patch", str(patch), "--onto", "v1.0")
+    assert without_fix["verdict"] == "measured"
+    assert without_fix["fix"] is None
+    assert metric(without_fix, "work.ratio")["patched_against_old"]["effect"]["value"] == pytest.approx(
+        10 / 7
+    )
 
 
 def test_a_conflict_is_explained_resolved_and_measured(releases: Releases, tmp_path: Path) -> None:
     study = write_study(tmp_path / "study", releases)
     before = releases.repository.snapshot()
-    answer = told("backport", releases.tangled, str(study), "--onto", "v1.0", expect=1)
+    answer = perftrail_json("backport", releases.tangled, str(study), "--onto", "v1.0", expect=1)
     assert answer["verdict"] == "conflict"
     [conflict] = answer["conflicts"]
     assert (conflict["path"], conflict["clash"]) == ("table.h", "changed")
-    assert answer["prerequisites"] == [releases.fix, releases.prelude]
-    said = perftrail("backport", releases.tangled, str(study), "--onto", "v1.0", expect=1).stdout
-    assert said.splitlines()[0].startswith("conflict: ")
-    assert releases.prelude[:10] in said
-    assert answer["directory"] in said
-    assert "\x1b" not in said
+    assert answer["prerequisites"] == [releases.fix, releases.after_fix]
+    output = perftrail("backport", releases.tangled, str(study), "--onto", "v1.0", expect=1).stdout
+    assert output.splitlines()[0].startswith("conflict: ")
+    assert releases.after_fix[:10] in output
+    assert answer["directory"] in output
+    assert "\x1b" not in output
     tree = Path(answer["directory"])
-    head = (tree / "table.h").read_text()
-    assert "<<<<<<<" in head
+    conflicted = (tree / "table.h").read_text()
+    assert "<<<<<<<" in conflicted
     (tree / "table.h").write_text(
         "#define ALONE 60000ul\n#define TOGETHER 100000ul\n#define LOCKS_BEGIN\n#define LOCKS_END\n"
     )
     git = ["git", "-C", str(tree)]
     subprocess.run([*git, "add", "-A"], check=True)
-    settled = tmp_path / "settled.patch"
-    settled.write_bytes(
+    resolved = tmp_path / "resolved.patch"
+    resolved.write_bytes(
         subprocess.run([*git, "diff", "--cached", "--binary"], check=True, capture_output=True).stdout
     )
-    done = told("backport", releases.tangled, str(study), "--patch", str(settled), "--onto", "v1.0")
-    alone = metric(done, "work.steps[threads=1]")
-    assert alone["retained_gain"]["value"] == pytest.approx(1.0)
+    resolved_answer = perftrail_json(
+        "backport", releases.tangled, str(study), "--patch", str(resolved), "--onto", "v1.0"
+    )
+    one_thread = metric(resolved_answer, "work.steps[threads=1]")
+    assert one_thread["retained_gain"]["value"] == pytest.approx(1.0)
     assert releases.repository.snapshot() == before
 
 
 def test_a_merge_is_back_ported_with_its_whole_branch(releases: Releases, tmp_path: Path) -> None:
     study = write_study(tmp_path / "study", releases)
-    answer = told("backport", releases.merge, str(study), "--onto", f"{releases.fix}~2", expect=1)
+    answer = perftrail_json("backport", releases.merge, str(study), "--onto", f"{releases.fix}~2", expect=1)
     assert answer["verdict"] == "conflict"
     assert answer["fix"]["parents"] == 2
-    again = told("backport", releases.merge, str(study), "--onto", releases.prelude)
-    together = metric(again, "work.steps[threads=8]")
-    assert together["estimates"]["patched"]["value"] == 25_000
-    assert together["retained_gain"]["value"] == pytest.approx(1.0)
+    on_later_revision = perftrail_json("backport", releases.merge, str(study), "--onto", releases.after_fix)
+    eight_threads = metric(on_later_revision, "work.steps[threads=8]")
+    assert eight_threads["estimates"]["patched"]["value"] == 25_000
+    assert eight_threads["retained_gain"]["value"] == pytest.approx(1.0)
 
 
 def test_without_a_gain_no_retained_gain_is_reported(releases: Releases, tmp_path: Path) -> None:
     study = write_study(tmp_path / "study", releases)
-    answer = told("backport", releases.prelude, str(study), "--onto", releases.fix)
+    answer = perftrail_json("backport", releases.after_fix, str(study), "--onto", releases.fix)
     assert answer["verdict"] == "no gain"
     assert answer["retained_gain"] is None
-    said = perftrail("backport", releases.prelude, str(study), "--onto", releases.fix).stdout
-    assert said.startswith("no gain of the fix was detected in ratio: the fixed revision equals the old one")
+    output = perftrail("backport", releases.after_fix, str(study), "--onto", releases.fix).stdout
+    assert output.startswith(
+        "no gain of the fix was detected in ratio: the fixed revision equals the old one"
+    )
 
 
 def test_a_patch_that_breaks_the_build_is_reported_without_an_answer(
@@ -187,21 +193,22 @@ def test_a_patch_that_breaks_the_build_is_reported_without_an_answer(
     study = write_study(tmp_path / "study", releases)
     patch = tmp_path / "broken.patch"
     patch.write_text(
-        "--- a/table.h\n+++ b/table.h\n@@ -1,2 +1,3 @@\n+this does not compile\n"
-        " /* how much there is to do */\n \n"
+        "--- a/table.h\n+++ b/table.h\n@@ -1,2 +1,3 @@\n+this does not compile\n /* number of steps */\n \n"
     )
-    said = perftrail("backport", str(study), "--patch", str(patch), "--onto", "v1.0", expect=1)
-    assert said.stdout.startswith("no answer: the patched revision does not build")
-    assert "(log: " in said.stdout
+    done = perftrail("backport", str(study), "--patch", str(patch), "--onto", "v1.0", expect=1)
+    assert done.stdout.startswith("no answer: the patched revision does not build")
+    assert "(log: " in done.stdout
 
 
 def test_an_existing_file_of_the_user_is_not_overwritten(releases: Releases, tmp_path: Path) -> None:
     study = write_study(tmp_path / "study", releases)
-    mine = tmp_path / "mine"
-    mine.write_text("mine")
-    said = perftrail("backport", releases.fix, str(study), "--onto", "v1.0", "--output", str(mine), expect=2)
-    assert "choose another --output" in said.stderr
-    assert mine.read_text() == "mine"
+    existing = tmp_path / "mine"
+    existing.write_text("mine")
+    done = perftrail(
+        "backport", releases.fix, str(study), "--onto", "v1.0", "--output", str(existing), expect=2
+    )
+    assert "choose another --output" in done.stderr
+    assert existing.read_text() == "mine"
 
 
 @pytest.mark.parametrize(
@@ -237,7 +244,7 @@ def test_a_directory_accepts_a_patch_but_not_a_revision(tmp_path: Path) -> None:
     (tmp_path / "p").write_text(
         "--- a/work.sh\n+++ b/work.sh\n@@ -1 +1 @@\n-echo steps 100\n+echo steps 80\n"
     )
-    answer = told("backport", str(study), "--patch", str(tmp_path / "p"), "--onto", ".")
+    answer = perftrail_json("backport", str(study), "--patch", str(tmp_path / "p"), "--onto", ".")
     assert metric(answer, "work.steps")["patched_against_old"]["effect"]["value"] == pytest.approx(0.8)
     assert (program / "work.sh").read_text() == "echo steps 100\n"
     refused = perftrail("backport", ".", str(study), "--onto", ".", expect=2)

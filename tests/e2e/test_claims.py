@@ -49,7 +49,7 @@ answer = { pattern = 'answer ([0-9]+)', same = true }
 [measure]
 invocations = 5
 warmups = 0
-quiet_threshold = 1000  # what is printed is as it is, whoever else is at work
+quiet_threshold = 1000  # other load does not change the printed values
 
 [claims.twice]
 says = "double costs twice as much"
@@ -96,7 +96,7 @@ along = "size"
 reaches = "..1000"
 
 [claims.unbuilt]
-says = "what does not build is slow"
+says = "broken is slow"
 metric = "cost"
 variant = "broken"
 against = "single"
@@ -104,7 +104,7 @@ ratio = "1.."
 
 [claims.lost]
 says = "the lost | library is slow"
-cannot = "nobody has it"
+cannot = "no copy exists"
 """
 
 
@@ -119,8 +119,8 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def judged(study: Path) -> dict[str, dict[str, Any]]:
-    told: list[dict[str, Any]] = json.loads(perftrail("show", "--claims", "--json", study).stdout)
-    return {each["name"]: each for each in told}
+    judgements: list[dict[str, Any]] = json.loads(perftrail("show", "--claims", "--json", study).stdout)
+    return {each["name"]: each for each in judgements}
 
 
 def test_each_claim_gets_its_verdict(study: Path) -> None:
@@ -156,7 +156,7 @@ def test_claims_are_reported_in_sentences_and_as_a_table(study: Path) -> None:
     )
     assert words.splitlines()[-1] == "3 reproduced, 1 not reproduced, 2 unclear and 2 cannot be measured"
     table = perftrail("show", "--claims", "--markdown", study).stdout.splitlines()
-    assert table[-1] == "| the lost \\| library is slow | nobody has it | cannot be measured |"
+    assert table[-1] == "| the lost \\| library is slow | no copy exists | cannot be measured |"
 
 
 def test_a_different_answer_fails_the_run(study: Path, tmp_path: Path) -> None:
@@ -166,9 +166,9 @@ def test_a_different_answer_fails_the_run(study: Path, tmp_path: Path) -> None:
     (tmp_path / "perftrail.toml").write_text(wrong)
     ran = perftrail("run", tmp_path, "--only", "size=200,400", expect=1)
     assert "work.answer at size=200 should be equal, but differs: 200 (" in ran.stdout
-    told = json.loads(perftrail("run", tmp_path, "--only", "size=200,400", "--json", expect=1).stdout)
-    assert [each["point"] for each in told["disagreements"]] == [{"size": 200}, {"size": 400}]
-    assert [each["value"] for each in told["disagreements"][0]["values"]] == [200.0, 207.0]
+    report = json.loads(perftrail("run", tmp_path, "--only", "size=200,400", "--json", expect=1).stdout)
+    assert [each["point"] for each in report["disagreements"]] == [{"size": 200}, {"size": 400}]
+    assert [each["value"] for each in report["disagreements"][0]["values"]] == [200.0, 207.0]
 
 
 def test_an_answer_is_checked_and_not_shown_as_a_value(study: Path) -> None:
@@ -177,5 +177,5 @@ def test_an_answer_is_checked_and_not_shown_as_a_value(study: Path) -> None:
 
 
 def test_claims_without_samples_have_no_answer(study: Path, tmp_path: Path) -> None:
-    told = perftrail("show", "--claims", study, "--store", tmp_path, expect=1)
-    assert "measure with: perftrail run" in told.stderr
+    done = perftrail("show", "--claims", study, "--store", tmp_path, expect=1)
+    assert "measure with: perftrail run" in done.stderr

@@ -52,12 +52,12 @@ def files(steps: int, rate: int = 100, **others: str) -> dict[str, str]:
 
 
 class History:
-    """A base, a head that is 10 % worse in steps and better in rate, one that is equal, one that is broken."""
+    """A base, an equal head, a head that is 10 % worse in steps and better in rate, and a broken head."""
 
     def __init__(self, path: Path) -> None:
         self.repository = Repository(path)
         self.base = self.repository.commit(files(100), subject="begin")
-        self.notes = self.repository.commit(files(100), subject="say more")
+        self.equal = self.repository.commit(files(100), subject="say more")
         self.slower = self.repository.commit(files(110, 120), subject=HOSTILE)
         self.broken = self.repository.commit(files(110, 120, work="exit 3\n"), subject="break it")
 
@@ -168,12 +168,12 @@ def test_only_a_github_job_gets_a_summary_and_annotations(
         },
     )
     assert summary.read_text().strip() == comment.read_text().strip()
-    said = done.stderr.splitlines()
-    stopped = said.index(next(line for line in said if line.startswith("::stop-commands::")))
-    token = said[stopped].rpartition(":")[2]
-    resumed = said.index(f"::{token}::")
+    lines = done.stderr.splitlines()
+    stopped = lines.index(next(line for line in lines if line.startswith("::stop-commands::")))
+    token = lines[stopped].rpartition(":")[2]
+    resumed = lines.index(f"::{token}::")
     assert stopped == 0
-    commands = [line for line in said[resumed + 1 :] if line.startswith("::")]
+    commands = [line for line in lines[resumed + 1 :] if line.startswith("::")]
     assert commands
     relative = study.relative_to(study.parent.parent)
     assert all(line.startswith(f"::error file={relative},line=1,title=") for line in commands)
@@ -182,10 +182,10 @@ def test_only_a_github_job_gets_a_summary_and_annotations(
 
 def test_equal_builds_are_the_same_without_an_invocation(history: History, study: Path) -> None:
     words = ("--fail-on", "any", "--confidence", "0.95", "--json")
-    found = json.loads(compare(history.base, history.notes, str(study), *words, expect=0).stdout)
-    assert found["fresh"] == 0
-    assert found["repeat"].endswith(" --confidence 0.95")
-    assert all(each["one_build"] for each in found["comparisons"])
+    report = json.loads(compare(history.base, history.equal, str(study), *words, expect=0).stdout)
+    assert report["fresh"] == 0
+    assert report["repeat"].endswith(" --confidence 0.95")
+    assert all(each["one_build"] for each in report["comparisons"])
 
 
 def test_uncommitted_changes_are_not_measured_and_are_reported(history: History, tmp_path: Path) -> None:
@@ -197,15 +197,15 @@ def test_uncommitted_changes_are_not_measured_and_are_reported(history: History,
     words = ("HEAD~1", "HEAD", str(file), "--benchmark", "still", "--json")
     assert json.loads(compare(*words, expect=0).stdout)["notes"] == []
     (checkout / "still").write_text("echo steps 1000\n")
-    told = json.loads(compare(*words, expect=0).stdout)
-    assert [note.partition(":")[0] for note in told["notes"]] == [
+    report = json.loads(compare(*words, expect=0).stdout)
+    assert [note.partition(":")[0] for note in report["notes"]] == [
         "the working tree has uncommitted changes, which are not measured"
     ]
-    assert told["verdict"] == "same"
+    assert report["verdict"] == "same"
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "reason"),
     [
         (("no-such", "HEAD"), "no revision"),
         (("HEAD", "HEAD~1", "--metric", "speed"), "--metric speed"),
@@ -215,6 +215,6 @@ def test_uncommitted_changes_are_not_measured_and_are_reported(history: History,
         (("HEAD", "HEAD~1", "--budget", "soon"), "--budget soon"),
     ],
 )
-def test_wrong_usage_exits_2_with_the_reason(study: Path, words: tuple[str, ...], said: str) -> None:
+def test_wrong_usage_exits_2_with_the_reason(study: Path, words: tuple[str, ...], reason: str) -> None:
     done = compare(*words[:2], str(study), *words[2:], expect=2)
-    assert said in done.stderr
+    assert reason in done.stderr

@@ -1,4 +1,4 @@
-"""Differences between two revisions: real programs under every tool of this machine."""
+"""Differences between two revisions: real programs under every profiler of this machine."""
 
 from __future__ import annotations
 
@@ -26,16 +26,18 @@ def perftrail(*arguments: str, expect: int = 0, path: str | None = None) -> subp
 
 @pytest.fixture(scope="module")
 def locked(tmp_path_factory: pytest.TempPathFactory) -> Releases:
-    """A release, and after it a commit that takes a lock for every step."""
+    """A release, then a commit that locks a mutex in every step, then a commit that changes only the docs."""
     repository = Repository(tmp_path_factory.mktemp("locked") / "repository")
-    free = repository.commit(files(table(alone=20_000, together=20_000)), subject="begin")
+    unlocked = repository.commit(files(table(alone=20_000, together=20_000)), subject="begin")
     culprit = repository.commit(
         files(table(alone=20_000, together=20_000, lock=True)),
         subject="\x1b[31mLock the table $(touch pwned)",
     )
     docs = repository.commit(files(table(alone=20_000, together=20_000, lock=True), NEWS="1"), subject="docs")
-    repository.tag("v1.0", free)
-    return Releases(repository=repository, release=free, fix=culprit, prelude=docs, tangled="", merge="")
+    repository.tag("v1.0", unlocked)
+    return Releases(
+        repository=repository, release=unlocked, fix=culprit, after_fix=docs, tangled="", merge=""
+    )
 
 
 @pytest.fixture(scope="module")
@@ -52,15 +54,15 @@ def metric(answer: dict[str, Any], name: str) -> dict[str, Any]:
     return dict(found)
 
 
-def test_system_calls_of_the_added_lock_are_counted(
+def test_operations_on_the_added_lock_are_counted(
     explained: tuple[Path, dict[str, Any]], locked: Releases
 ) -> None:
     _, answer = explained
     assert (answer["culprit"], answer["against"]) == (locked.fix, locked.release)
-    found = metric(answer, "locks")
-    assert (found["before"], found["after"]) == (0.0, 20_000.0)
-    assert found["differs"]
-    assert found["method"] == "preload"
+    locks = metric(answer, "locks")
+    assert (locks["before"], locks["after"]) == (0.0, 20_000.0)
+    assert locks["differs"]
+    assert locks["method"] == "preload"
 
 
 def test_the_largest_difference_comes_first_and_equal_subjects_are_separate(
@@ -75,7 +77,7 @@ def test_the_largest_difference_comes_first_and_equal_subjects_are_separate(
 
 
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="Valgrind is not installed")
-def test_the_instructions_of_the_functions_that_lock_are_reported(
+def test_instructions_of_the_locking_functions_are_reported(
     explained: tuple[Path, dict[str, Any]],
 ) -> None:
     _, answer = explained
@@ -89,12 +91,12 @@ def test_the_instructions_of_the_functions_that_lock_are_reported(
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
 def test_system_calls_are_counted_by_name(explained: tuple[Path, dict[str, Any]]) -> None:
     _, answer = explained
-    found = metric(answer, "calls of write")
-    assert (found["before"], found["after"]) == (1.0, 1.0)
-    assert not found["differs"]
+    writes = metric(answer, "calls of write")
+    assert (writes["before"], writes["after"]) == (1.0, 1.0)
+    assert not writes["differs"]
 
 
-def test_the_lines_that_differ_are_summed_up_by_file(explained: tuple[Path, dict[str, Any]]) -> None:
+def test_changed_lines_are_counted_by_file(explained: tuple[Path, dict[str, Any]]) -> None:
     _, answer = explained
     assert answer["changes"] == [{"path": "table.h", "added": 2, "removed": 2}]
 
@@ -103,11 +105,11 @@ def test_the_printed_text_has_no_control_characters(
     explained: tuple[Path, dict[str, Any]], locked: Releases
 ) -> None:
     study, _ = explained
-    said = perftrail("explain", locked.fix, str(study), "--only", "threads=8", "--invocations", "2").stdout
-    assert said.splitlines()[0].startswith(f"{locked.fix[:10]} “")
-    assert "differs most in" in said.splitlines()[0]
-    assert "locks" in said
-    assert "\x1b" not in said
+    output = perftrail("explain", locked.fix, str(study), "--only", "threads=8", "--invocations", "2").stdout
+    assert output.splitlines()[0].startswith(f"{locked.fix[:10]} “")
+    assert "differs most in" in output.splitlines()[0]
+    assert "locks" in output
+    assert "\x1b" not in output
     assert not list(study.parent.parent.rglob("pwned"))
 
 
@@ -115,8 +117,8 @@ def test_revisions_with_equal_builds_are_reported_as_equal(
     explained: tuple[Path, dict[str, Any]], locked: Releases
 ) -> None:
     study, _ = explained
-    said = perftrail("explain", locked.prelude, str(study)).stdout
-    assert "and its reference have equal builds" in said.splitlines()[0]
+    output = perftrail("explain", locked.after_fix, str(study)).stdout
+    assert "and its reference have equal builds" in output.splitlines()[0]
 
 
 def test_unavailable_tools_are_reported_with_the_remedy(
@@ -153,8 +155,8 @@ def test_invalid_arguments_are_reported_in_one_line(
     assert words in perftrail("explain", culprit, str(study), *more, expect=2).stderr
 
 
-def test_a_revision_that_does_not_build_gives_no_answer(locked: Releases, tmp_path: Path) -> None:
+def test_a_revision_that_does_not_build_has_no_explanation(locked: Releases, tmp_path: Path) -> None:
     study = write_study(tmp_path / "study", locked, STUDY.replace('steps = ["make"]', 'steps = ["false"]'))
-    said = perftrail("explain", locked.fix, str(study), expect=1).stdout
-    assert said.startswith("no answer: ")
-    assert "build: " in said
+    output = perftrail("explain", locked.fix, str(study), expect=1).stdout
+    assert output.startswith("no answer: ")
+    assert "build: " in output

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.printing import perftrail, program, write
+from tests.e2e.printing import perftrail, program, write_study
 from tests.sources.repositories import Repository
 
 pytestmark = pytest.mark.slow
@@ -14,12 +14,12 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def study(tmp_path: Path) -> Path:
-    """A study of six revisions with two variants, a second benchmark, and a range with steps of its own."""
+    """A study of six revisions with two variants, a second benchmark, and two eras."""
     repository = Repository(tmp_path / "repository")
     ids = [
         repository.commit(program(100, name=f"{number}"), subject=f"Commit {number}") for number in range(6)
     ]
-    file = write(tmp_path / "study", repository)
+    file = write_study(tmp_path / "study", repository)
     tables = f"""
 [variants.plain]
 [variants.fast]
@@ -88,14 +88,14 @@ def test_the_line_of_the_table_that_sets_the_failing_step_is_named(
     text = study.read_text()
     assert text.count(old) == 1
     study.write_text(text.replace(old, new))
-    said = " ".join(perftrail("find", study, *options, expect=1).stderr.split())
+    stderr = " ".join(perftrail("find", study, *options, expect=1).stderr.split())
     expected = line_with(study, new.splitlines()[-1])
-    assert f"/perftrail.toml:{expected} ({key}), then test it with" in said, said
+    assert f"/perftrail.toml:{expected} ({key}), then test it with" in stderr, stderr
 
 
 def test_each_failed_revision_has_its_log_and_the_line_of_its_recipe(tmp_path: Path) -> None:
     repository = Repository(tmp_path / "repository")
-    made = [
+    commits = [
         repository.commit(
             program(
                 100 if number < 6 else 150,
@@ -106,16 +106,16 @@ def test_each_failed_revision_has_its_log_and_the_line_of_its_recipe(tmp_path: P
         )
         for number in range(9)
     ]
-    study = write(tmp_path / "study", repository)
-    where = f"{study}:{line_with(study, 'steps = ')} (build.steps)"
-    told = perftrail("find", study).stdout
-    _, _, list_ = told.partition("\nUnusable revisions:\n")
-    lines = list_.splitlines()
+    study = write_study(tmp_path / "study", repository)
+    location = f"{study}:{line_with(study, 'steps = ')} (build.steps)"
+    output = perftrail("find", study).stdout
+    _, _, unusable = output.partition("\nUnusable revisions:\n")
+    lines = unusable.splitlines()
     assert lines[0].startswith("  2 failed at build: ")
-    assert f"      see {where}" in lines
+    assert f"      see {location}" in lines
     logs = {line.split()[0]: line.partition("  log: ")[2] for line in lines if "  log: " in line}
-    assert sorted(logs) == sorted(each[:10] for each in made[4:6])
+    assert sorted(logs) == sorted(each[:10] for each in commits[4:6])
     assert all("no such header" in Path(log).read_text() for log in logs.values())
     assert len(set(logs.values())) == 2
-    built = perftrail("build", made[4], study, expect=1).stdout
-    assert f"\nstudy        {where}\n" in built
+    built = perftrail("build", commits[4], study, expect=1).stdout
+    assert f"\nstudy        {location}\n" in built

@@ -1,4 +1,4 @@
-"""A search that its budget stopped, continued with the very command that it suggests."""
+"""A search that stopped at its budget continues with the command that it suggests."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.printing import BUILD, NOISE, perftrail, program, write
+from tests.e2e.printing import BUILD, NOISE, perftrail, program, write_study
 from tests.sources.repositories import Repository
 
 pytestmark = pytest.mark.slow
@@ -18,25 +18,25 @@ CHANGED = 9
 
 def test_the_suggested_command_is_complete_and_continues_the_search(tmp_path: Path) -> None:
     repository = Repository(tmp_path / "repository")
-    made = [
+    commits = [
         repository.commit(
             program(100 if number < CHANGED else 150, name=str(number)), subject=f"change {number}"
         )
         for number in range(16)
     ]
-    study = write(tmp_path / "my study", repository)
-    asked = ("--metric", "cost", "--range", f"{made[0]}..{made[14]}", "--threshold", "10%")
-    short = perftrail("find", study, *asked, "--budget", "1ms", expect=1).stdout
+    study = write_study(tmp_path / "my study", repository)
+    options = ("--metric", "cost", "--range", f"{commits[0]}..{commits[14]}", "--threshold", "10%")
+    short = perftrail("find", study, *options, "--budget", "1ms", expect=1).stdout
     (line,) = [line for line in short.splitlines() if line.startswith("Next: perftrail find ")]
-    command, _, does = line.removeprefix("Next: ").partition("    ")
-    assert does == "continue this search; stored samples cost no budget"
+    command, _, purpose = line.removeprefix("Next: ").partition("    ")
+    assert purpose == "continue this search; stored samples cost no budget"
     words = shlex.split(command)
     assert words == [
-        *("perftrail", "find", str(study), "--metric", "cost", "--range", f"{made[0]}..{made[14]}"),
+        *("perftrail", "find", str(study), "--metric", "cost", "--range", f"{commits[0]}..{commits[14]}"),
         *("--threshold", "0.1", "--budget", "1min"),
     ]
     full = perftrail(*words[1:])
-    assert full.stdout.startswith(f"found: {made[CHANGED][:10]} ")
+    assert full.stdout.startswith(f"found: {commits[CHANGED][:10]} ")
     assert "continues after 1 stored step" in full.stderr
     assert "\nNew: " in full.stdout
 
@@ -45,25 +45,25 @@ def test_an_unclear_answer_names_the_minimum_detectable_change_and_what_would_se
     tmp_path: Path,
 ) -> None:
     repository = Repository(tmp_path / "repository")
-    noise = f"{NOISE}echo cost $((100 + n))\necho room 1\n"
+    noise = f"{NOISE}echo cost $((100 + n))\necho size 1\n"
     for number in range(4):
         repository.commit(
             {"program.sh": f"# {number}\n{noise}", "build.sh": BUILD.format(extra="")},
             subject=f"change {number}",
         )
     limited = 'metric = "cost"\nthreshold = "1%"\nbudget_invocations = 20'
-    study = write(tmp_path / "study", repository, find=limited)
+    study = write_study(tmp_path / "study", repository, find=limited)
     printed = perftrail("find", study, expect=1).stdout
     assert re.search(
         r"^Minimum detectable change with these samples: .+; the threshold is 1 %\.$", printed, re.M
     )
-    (set_,) = re.findall(
+    (next_step,) = re.findall(
         r"^Next: set budget_invocations = (\d+) under \[find\], and run (.+): it continues", printed, re.M
     )
-    assert int(set_[0]) > 20
-    assert set_[1] == f"perftrail find {study}"
+    assert int(next_step[0]) > 20
+    assert next_step[1] == f"perftrail find {study}"
     larger = 'metric = "cost"\nthreshold = "1%"\nbudget_invocations = 30'
-    write(tmp_path / "study", repository, find=larger)
+    write_study(tmp_path / "study", repository, find=larger)
     assert re.search(r"^continues after \d+ stored steps?$", perftrail("find", study, expect=1).stderr, re.M)
 
 
@@ -72,7 +72,7 @@ def test_a_fresh_search_has_no_stored_steps_although_some_of_its_builds_are_equa
     for number in range(9):
         files = program(100 if number < 5 else 140, name="one" if number < 5 else "two")
         repository.commit({**files, "NOTES": str(number)}, subject=f"change {number}")
-    study = write(tmp_path / "study", repository)
+    study = write_study(tmp_path / "study", repository)
     perftrail("check", study, "--try", "9")
     fresh = perftrail("find", study)
     assert "the same artefact as" in fresh.stderr, "a step needs no build and no invocation"
@@ -82,24 +82,24 @@ def test_a_fresh_search_has_no_stored_steps_although_some_of_its_builds_are_equa
 
 def test_a_change_below_the_threshold_comes_with_the_command_that_finds_it(tmp_path: Path) -> None:
     repository = Repository(tmp_path / "repository")
-    made = [
+    commits = [
         repository.commit(program(100 if number < 5 else 104, name=str(number)), subject=f"change {number}")
         for number in range(9)
     ]
-    study = write(tmp_path / "study", repository)
+    study = write_study(tmp_path / "study", repository)
     printed = perftrail("find", study).stdout
     first, *others = printed.splitlines()
     assert first.startswith("none: no revision changed cost by ")
     assert re.search(r"; a smaller change is certain: (3|4)\.\d % more$", first)
     (line,) = [each for each in others if each.startswith("Next: perftrail find ")]
-    command, _, does = line.removeprefix("Next: ").partition("    ")
-    assert re.fullmatch(r"find the change of (3|4)\.\d %, which is below the threshold of 5 %", does)
-    found = perftrail(*shlex.split(command)[1:]).stdout
-    assert found.startswith(f"found: {made[5][:10]} ")
+    command, _, purpose = line.removeprefix("Next: ").partition("    ")
+    assert re.fullmatch(r"find the change of (3|4)\.\d %, which is below the threshold of 5 %", purpose)
+    output = perftrail(*shlex.split(command)[1:]).stdout
+    assert output.startswith(f"found: {commits[5][:10]} ")
 
 
 @pytest.mark.parametrize(
-    ("given", "why"),
+    ("range_text", "reason"),
     [
         ("{1}..{0}", 'is backwards; write "{0}..{1}"'),
         ("{0}..nowhere", 'no revision "nowhere"'),
@@ -107,15 +107,17 @@ def test_a_change_below_the_threshold_comes_with_the_command_that_finds_it(tmp_p
     ],
 )
 def test_a_mistake_in_a_range_names_the_option_or_line_of_the_range(
-    tmp_path: Path, given: str, why: str
+    tmp_path: Path, range_text: str, reason: str
 ) -> None:
     repository = Repository(tmp_path / "repository")
-    made = [repository.commit(program(100), subject=f"change {number}") for number in range(2)]
-    study = write(tmp_path / "study", repository)
-    said = perftrail("find", study, "--range", given.format(*made), expect=2).stderr
-    assert said.splitlines()[-1].startswith(f"--range {given.format(*made)}: {why.format(*made)}"), said
-    line = f'range = "{made[0]}..nowhere"'
-    study = write(tmp_path / "study", repository, source=line)
+    commits = [repository.commit(program(100), subject=f"change {number}") for number in range(2)]
+    study = write_study(tmp_path / "study", repository)
+    stderr = perftrail("find", study, "--range", range_text.format(*commits), expect=2).stderr
+    assert stderr.splitlines()[-1].startswith(
+        f"--range {range_text.format(*commits)}: {reason.format(*commits)}"
+    ), stderr
+    line = f'range = "{commits[0]}..nowhere"'
+    study = write_study(tmp_path / "study", repository, source=line)
     number = study.read_text().splitlines().index(line) + 1
-    said = perftrail("find", study, expect=2).stderr
-    assert f'{study}:{number}: source.range: no revision "nowhere"' in said
+    stderr = perftrail("find", study, expect=2).stderr
+    assert f'{study}:{number}: source.range: no revision "nowhere"' in stderr

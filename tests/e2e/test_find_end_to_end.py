@@ -13,8 +13,8 @@ from tests.e2e.histories import History, make_history, write_study
 from tests.starting import start
 
 CULPRIT = 37
-LONG = 40_000_000
-"""Steps beside which starting a program is nothing: its time goes as its steps."""
+MANY_STEPS = 40_000_000
+"""So many steps that the time to start the program does not matter."""
 
 UNBUILDABLE = range(30, 35)
 
@@ -34,40 +34,42 @@ def answer_of(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def changed(tmp_path_factory: pytest.TempPathFactory) -> History:
+def history(tmp_path_factory: pytest.TempPathFactory) -> History:
     root = tmp_path_factory.mktemp("changed")
-    return make_history(root / "repository", commits=60, culprit=CULPRIT, unbuildable=UNBUILDABLE, steps=LONG)
+    return make_history(
+        root / "repository", commits=60, culprit=CULPRIT, unbuildable=UNBUILDABLE, steps=MANY_STEPS
+    )
 
 
 @pytest.fixture(scope="module")
-def found(changed: History, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
-    study = write_study(tmp_path_factory.mktemp("found") / "study", changed)
+def searched(history: History, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    study = write_study(tmp_path_factory.mktemp("found") / "study", history)
     return study, answer_of(perftrail("find", str(study), "--json"))
 
 
 def test_the_planted_culprit_is_found_with_its_probability_and_effect(
-    changed: History, found: tuple[Path, dict[str, Any]]
+    history: History, searched: tuple[Path, dict[str, Any]]
 ) -> None:
-    _, answer = found
+    _, answer = searched
     assert answer["verdict"] == "found", answer
     [change] = answer["changes"]
-    assert change["revisions"] == [changed.commits[CULPRIT]]
+    assert change["revisions"] == [history.commits[CULPRIT]]
     assert change["confidence"] >= 0.99
     assert change["effect"]["low"] / 1.05 <= 1.6 <= change["effect"]["high"] * 1.05
     assert change["inside"] is None
 
 
 def test_the_history_follows_parents_and_not_dates(
-    changed: History, found: tuple[Path, dict[str, Any]]
+    history: History, searched: tuple[Path, dict[str, Any]]
 ) -> None:
-    study, answer = found
+    study, answer = searched
     assert answer["revisions"] == 60
     plan = json.loads(perftrail("check", str(study), "--json").stdout)
-    assert (plan["first"], plan["last"]) == (changed.commits[0], changed.commits[-1])
+    assert (plan["first"], plan["last"]) == (history.commits[0], history.commits[-1])
 
 
-def test_only_a_few_revisions_are_built(found: tuple[Path, dict[str, Any]]) -> None:
-    _, answer = found
+def test_only_a_few_revisions_are_built(searched: tuple[Path, dict[str, Any]]) -> None:
+    _, answer = searched
     assert answer["builds"] <= 16
 
 
@@ -89,48 +91,48 @@ def test_a_history_without_a_change_has_no_culprit(tmp_path: Path) -> None:
     assert answer["minimum_detectable"] <= 0.2
 
 
-def test_hostile_commit_messages_are_escaped(changed: History, found: tuple[Path, dict[str, Any]]) -> None:
-    study, _ = found
+def test_hostile_commit_messages_are_escaped(history: History, searched: tuple[Path, dict[str, Any]]) -> None:
+    study, _ = searched
     shown = perftrail("show", str(study), "--search")
     again = perftrail("find", str(study))
     for text in (shown.stdout, again.stdout, again.stderr):
         assert "\x1b" not in text
         assert "\u202e" not in text
-    assert not list(changed.repository.parent.rglob("pwned"))
+    assert not list(history.repository.parent.rglob("pwned"))
     assert not list(study.parent.rglob("pwned"))
 
 
 def test_a_repeated_search_measures_nothing_and_has_the_same_answer(
-    found: tuple[Path, dict[str, Any]],
+    searched: tuple[Path, dict[str, Any]],
 ) -> None:
-    study, answer = found
+    study, answer = searched
     assert answer_of(perftrail("find", str(study), "--json")) == answer
 
 
-def test_the_search_is_replayed_in_words(found: tuple[Path, dict[str, Any]]) -> None:
-    study, answer = found
-    told = json.loads(perftrail("show", str(study), "--search", "--json").stdout)
-    assert told["answer"]["verdict"] == "found"
-    assert [step["number"] for step in told["steps"]] == list(range(1, len(told["steps"]) + 1))
-    assert all(step["words"] for step in told["steps"])
-    assert answer["builds"] == len({step["action"]["position"] for step in told["steps"]})
+def test_the_search_is_replayed_in_words(searched: tuple[Path, dict[str, Any]]) -> None:
+    study, answer = searched
+    shown = json.loads(perftrail("show", str(study), "--search", "--json").stdout)
+    assert shown["answer"]["verdict"] == "found"
+    assert [step["number"] for step in shown["steps"]] == list(range(1, len(shown["steps"]) + 1))
+    assert all(step["words"] for step in shown["steps"])
+    assert answer["builds"] == len({step["action"]["position"] for step in shown["steps"]})
 
 
 def test_the_first_line_for_people_names_the_culprit(
-    changed: History, found: tuple[Path, dict[str, Any]]
+    history: History, searched: tuple[Path, dict[str, Any]]
 ) -> None:
-    study, _ = found
+    study, _ = searched
     first = perftrail("find", str(study)).stdout.splitlines()[0]
     assert first.startswith("found: ")
-    assert changed.commits[CULPRIT][:10] in first
+    assert history.commits[CULPRIT][:10] in first
     assert "probability" in first
 
 
 def test_the_users_repository_is_unchanged(
-    changed: History,
-    found: tuple[Path, dict[str, Any]],
+    history: History,
+    searched: tuple[Path, dict[str, Any]],
 ) -> None:
-    git = ["git", "-C", str(changed.repository)]
+    git = ["git", "-C", str(history.repository)]
     assert not subprocess.run([*git, "status", "--porcelain"], capture_output=True, check=True).stdout
     worktrees = subprocess.run([*git, "worktree", "list"], capture_output=True, text=True, check=True).stdout
     assert len(worktrees.splitlines()) == 1

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.printing import found, perftrail, program, revisions, write
+from tests.e2e.printing import find_answer, perftrail, program, revisions, write_study
 from tests.sources.repositories import Repository
 
 pytestmark = pytest.mark.slow
@@ -16,7 +16,7 @@ FLAKY = """\
 echo started >> {starts}
 [ $(($(wc -l < {starts}) % 3)) -eq 0 ] || {{ echo 'lost a race' >&2; exit 1; }}
 """
-"""Works at every third start: how sure answers are when luck decides is told by simulations, and not by one search."""
+"""Works at every third start. Simulations test the certainty of answers under random failures; one search cannot."""
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def repository(tmp_path: Path) -> Repository:
 
 
 def history(repository: Repository, count: int, **broken: dict[int, str]) -> list[str]:
-    """Commit so many revisions; `build` and `body` give some of them lines to be built or run with."""
+    """Commit `count` revisions; `build` and `body` add lines to the builds and programs of some of them."""
     return [
         repository.commit(
             program(
@@ -40,10 +40,12 @@ def history(repository: Repository, count: int, **broken: dict[int, str]) -> lis
     ]
 
 
-def test_the_revision_where_it_began_to_fail_is_found(repository: Repository, tmp_path: Path) -> None:
+def test_the_revision_where_the_program_began_to_fail_is_found(
+    repository: Repository, tmp_path: Path
+) -> None:
     commits = history(repository, 24, body=dict.fromkeys(range(15, 24), "exit 7\n"))
-    study = write(tmp_path / "study", repository, find='metric = "works"')
-    answer = found(study)
+    study = write_study(tmp_path / "study", repository, find='metric = "works"')
+    answer = find_answer(study)
     assert (answer["verdict"], revisions(answer)) == ("found", [[commits[15]]])
     [change] = answer["changes"]
     assert change["confidence"] >= 0.99
@@ -56,12 +58,12 @@ def test_the_revision_where_it_began_to_fail_is_found(repository: Repository, tm
 
 def test_builds_that_begin_to_fail_are_each_tried_once(repository: Repository, tmp_path: Path) -> None:
     commits = history(repository, 20, build=dict.fromkeys(range(4, 20), "exit 1"))
-    study = write(tmp_path / "study", repository, find='metric = "works"')
-    answer = found(study)
+    study = write_study(tmp_path / "study", repository, find='metric = "works"')
+    answer = find_answer(study)
     assert revisions(answer) == [[commits[4]]]
     assert answer["builds"] <= 8
-    told = json.loads(perftrail("show", study, "--search", "--json").stdout)
-    failing = [step["action"]["measure"] for step in told["steps"] if step["observation"]["failed"]]
+    shown = json.loads(perftrail("show", study, "--search", "--json").stdout)
+    failing = [step["action"]["measure"] for step in shown["steps"] if step["observation"]["failed"]]
     assert len(failing) == len(set(failing))
 
 
@@ -70,18 +72,18 @@ def test_a_flaky_failure_is_repeated_until_the_answer_is_certain(
 ) -> None:
     flaky = {number: FLAKY.format(starts=tmp_path / f"starts-{number}") for number in range(5, 12)}
     commits = history(repository, 12, body=flaky)
-    study = write(tmp_path / "study", repository, find='metric = "works"')
-    answer = found(study)
+    study = write_study(tmp_path / "study", repository, find='metric = "works"')
+    answer = find_answer(study)
     assert revisions(answer) == [[commits[5]]]
     [change] = answer["changes"]
     assert change["confidence"] >= 0.99
     assert change["after"] < 0.6 < change["before"]
 
 
-def test_a_history_that_never_fails_is_reported_so(repository: Repository, tmp_path: Path) -> None:
+def test_a_history_without_failures_has_no_culprit(repository: Repository, tmp_path: Path) -> None:
     history(repository, 6)
-    study = write(tmp_path / "study", repository, find='metric = "works"')
-    assert found(study)["verdict"] == "none"
+    study = write_study(tmp_path / "study", repository, find='metric = "works"')
+    assert find_answer(study)["verdict"] == "none"
     assert perftrail("find", study).stdout.startswith(
         "none: the program did not begin to fail, probability 99"
     )
@@ -96,26 +98,28 @@ def test_a_broken_range_next_to_the_change_is_reported_with_its_stage(
         )
         for number in range(16)
     ]
-    study = write(tmp_path / "study", repository)
-    answer = found(study)
+    study = write_study(tmp_path / "study", repository)
+    answer = find_answer(study)
     assert (answer["verdict"], revisions(answer)) == ("range", [commits[6:11]])
-    [broken_ranges] = answer["broken_ranges"]
-    assert (broken_ranges["stage"], broken_ranges["usable_before"], broken_ranges["usable_after"]) == (
+    [broken_range] = answer["broken_ranges"]
+    assert (broken_range["stage"], broken_range["usable_before"], broken_range["usable_after"]) == (
         "build",
         commits[5],
         commits[10],
     )
-    assert broken_ranges["revisions"][0] in commits[6:10]
+    assert broken_range["revisions"][0] in commits[6:10]
     assert "Broken (build): " in perftrail("find", study).stdout
 
 
-def test_a_history_that_ends_broken_is_reported_so(repository: Repository, tmp_path: Path) -> None:
+def test_a_history_that_ends_broken_is_unclear_with_its_broken_range(
+    repository: Repository, tmp_path: Path
+) -> None:
     commits = history(repository, 10, body=dict.fromkeys(range(6, 10), "kill -9 $$\n"))
-    study = write(tmp_path / "study", repository)
-    answer = found(study, expect=1)
+    study = write_study(tmp_path / "study", repository)
+    answer = find_answer(study, expect=1)
     assert answer["verdict"] == "unclear"
     assert "revisions beyond the outermost ones that could be built are unknown" in answer["reason"]
-    [broken_ranges] = answer["broken_ranges"]
-    assert (broken_ranges["stage"], broken_ranges["usable_after"]) == ("crash", None)
-    assert broken_ranges["revisions"][1] == commits[9]
+    [broken_range] = answer["broken_ranges"]
+    assert (broken_range["stage"], broken_range["usable_after"]) == ("crash", None)
+    assert broken_range["revisions"][1] == commits[9]
     assert "and no later revision is usable" in perftrail("find", study, expect=1).stdout

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.printing import change, found, perftrail, program, revisions, write
+from tests.e2e.printing import find_answer, mean_ratio, perftrail, program, revisions, write_study
 from tests.sources.repositories import Repository
 
 pytestmark = pytest.mark.slow
@@ -18,78 +18,80 @@ def repository(tmp_path: Path) -> Repository:
     return Repository(tmp_path / "repository")
 
 
-def line(
-    repository: Repository, costs: list[int], *, branch: str, onto: str = "", room: int = 1000
+def commit_line(
+    repository: Repository, costs: list[int], *, branch: str, onto: str = "", size: int = 1000
 ) -> list[str]:
-    """Commit one revision after the other that cost so much."""
-    made: list[str] = []
+    """Commit a line of revisions with these costs."""
+    commits: list[str] = []
     for number, cost in enumerate(costs):
-        parents = [made[-1]] if made else [onto] if onto else []
-        files = program(cost, name=f"{branch} {number}", room=room)
-        made.append(repository.commit(files, subject=f"{branch} {number}", parents=parents, branch=branch))
-    return made
+        parents = [commits[-1]] if commits else [onto] if onto else []
+        files = program(cost, name=f"{branch} {number}", size=size)
+        commits.append(repository.commit(files, subject=f"{branch} {number}", parents=parents, branch=branch))
+    return commits
 
 
-def joined(repository: Repository, cost: int, *parents: str, branch: str = "main") -> str:
-    """Commit a merge that costs so much."""
+def commit_merge(repository: Repository, cost: int, *parents: str, branch: str = "main") -> str:
+    """Commit a merge with this cost."""
     return repository.commit(
         program(cost, name=f"merge {parents}"), subject="Merge it", parents=parents, branch=branch
     )
 
 
 def test_a_change_from_the_branch_is_searched_in_the_branch(repository: Repository, tmp_path: Path) -> None:
-    trunk = line(repository, [100] * 6, branch="main")
-    side = line(repository, [100] * 5 + [140] * 4, branch="side", onto=trunk[2])
-    merge = joined(repository, 140, trunk[-1], side[-1])
-    line(repository, [140] * 4, branch="main", onto=merge)
-    study = write(tmp_path / "study", repository)
-    answer = found(study)
+    trunk = commit_line(repository, [100] * 6, branch="main")
+    side = commit_line(repository, [100] * 5 + [140] * 4, branch="side", onto=trunk[2])
+    merge = commit_merge(repository, 140, trunk[-1], side[-1])
+    commit_line(repository, [140] * 4, branch="main", onto=merge)
+    study = write_study(tmp_path / "study", repository)
+    answer = find_answer(study)
     assert revisions(answer) == [[merge]]
     inside = answer["changes"][0]["inside"]
     assert (inside["origin"], inside["revisions"], inside["inside"]) == ("branch", [side[5]], None)
-    # The interval misses now and then, as it says; it is never far off.
-    assert inside["effect"]["low"] / 1.01 <= change(100, 140) <= inside["effect"]["high"] * 1.01
+    # A 95 % interval misses in 5 % of cases, but only narrowly.
+    assert inside["effect"]["low"] / 1.01 <= mean_ratio(100, 140) <= inside["effect"]["high"] * 1.01
     assert inside["confidence"] >= 0.99
     first = perftrail("find", study).stdout.splitlines()[0]
-    # Costs differ by up to 0.9, by chance.
-    told = f"found: {side[5][:10]} “side 5”, which {merge[:10]} merged, changed cost: (39|40|41) % more"
-    assert re.match(told, first), first
+    # Costs vary randomly by up to 0.9.
+    expected = f"found: {side[5][:10]} “side 5”, which {merge[:10]} merged, changed cost: (39|40|41) % more"
+    assert re.match(expected, first), first
 
 
 def test_a_change_of_the_combination_alone_names_the_merge(repository: Repository, tmp_path: Path) -> None:
-    trunk = line(repository, [100] * 5, branch="main")
-    side = line(repository, [100] * 4, branch="side", onto=trunk[1])
-    merge = joined(repository, 150, trunk[-1], side[-1])
-    line(repository, [150] * 4, branch="main", onto=merge)
-    study = write(tmp_path / "study", repository)
-    answer = found(study)
+    trunk = commit_line(repository, [100] * 5, branch="main")
+    side = commit_line(repository, [100] * 4, branch="side", onto=trunk[1])
+    merge = commit_merge(repository, 150, trunk[-1], side[-1])
+    commit_line(repository, [150] * 4, branch="main", onto=merge)
+    study = write_study(tmp_path / "study", repository)
+    answer = find_answer(study)
     assert revisions(answer) == [[merge]]
     inside = answer["changes"][0]["inside"]
     assert (inside["origin"], inside["revisions"]) == ("combination", [merge])
     assert "only both sides together cause the change" in perftrail("find", study).stdout
 
 
-def test_a_change_before_a_merge_came_from_the_trunk(repository: Repository, tmp_path: Path) -> None:
-    start = line(repository, [100] * 2, branch="main")
-    side = line(repository, [100] * 2, branch="one", onto=start[0])
-    first = joined(repository, 100, start[-1], side[-1])
-    trunk = line(repository, [100, 130, 130], branch="main", onto=first)
-    other = line(repository, [100] * 2, branch="two", onto=first)
-    second = joined(repository, 130, trunk[-1], other[-1])
-    study = write(tmp_path / "study", repository, source=f'walk = "merges"\nrange = "{first}..{second}"')
-    answer = found(study)
+def test_a_change_before_a_merge_is_attributed_to_the_trunk(repository: Repository, tmp_path: Path) -> None:
+    start = commit_line(repository, [100] * 2, branch="main")
+    side = commit_line(repository, [100] * 2, branch="one", onto=start[0])
+    first = commit_merge(repository, 100, start[-1], side[-1])
+    trunk = commit_line(repository, [100, 130, 130], branch="main", onto=first)
+    other = commit_line(repository, [100] * 2, branch="two", onto=first)
+    second = commit_merge(repository, 130, trunk[-1], other[-1])
+    study = write_study(
+        tmp_path / "study", repository, source=f'walk = "merges"\nrange = "{first}..{second}"'
+    )
+    answer = find_answer(study)
     assert revisions(answer) == [[second]]
     assert answer["changes"][0]["inside"]["origin"] == "trunk"
     assert "the change came from the trunk" in perftrail("find", study).stdout
 
 
 def test_a_squashed_branch_is_searched_if_the_study_links_it(repository: Repository, tmp_path: Path) -> None:
-    trunk = line(repository, [100] * 6, branch="main")
-    side = line(repository, [100] * 3 + [70] * 3, branch="side", onto=trunk[3])
+    trunk = commit_line(repository, [100] * 6, branch="main")
+    side = commit_line(repository, [100] * 3 + [70] * 3, branch="side", onto=trunk[3])
     squash = repository.commit(program(70, name="squashed"), subject="Squash side")
-    line(repository, [70] * 3, branch="main", onto=squash)
+    commit_line(repository, [70] * 3, branch="main", onto=squash)
     link = f'[[source.link]]\nbranch = "side"\nmerge = "{squash}"\n'
-    answer = found(write(tmp_path / "study", repository, source=link))
+    answer = find_answer(write_study(tmp_path / "study", repository, source=link))
     assert revisions(answer) == [[squash]]
     inside = answer["changes"][0]["inside"]
     assert (inside["origin"], inside["revisions"]) == ("branch", [side[3]])
@@ -98,41 +100,41 @@ def test_a_squashed_branch_is_searched_if_the_study_links_it(repository: Reposit
 def test_an_octopus_is_searched_in_the_branch_that_has_the_change(
     repository: Repository, tmp_path: Path
 ) -> None:
-    trunk = line(repository, [100] * 4, branch="main")
-    one = line(repository, [100] * 3, branch="one", onto=trunk[1])
-    two = line(repository, [100, 100, 160], branch="two", onto=trunk[2])
-    three = line(repository, [100] * 2, branch="three", onto=trunk[-1])
-    merge = joined(repository, 160, trunk[-1], one[-1], two[-1], three[-1])
-    line(repository, [160] * 3, branch="main", onto=merge)
-    answer = found(write(tmp_path / "study", repository))
+    trunk = commit_line(repository, [100] * 4, branch="main")
+    one = commit_line(repository, [100] * 3, branch="one", onto=trunk[1])
+    two = commit_line(repository, [100, 100, 160], branch="two", onto=trunk[2])
+    three = commit_line(repository, [100] * 2, branch="three", onto=trunk[-1])
+    merge = commit_merge(repository, 160, trunk[-1], one[-1], two[-1], three[-1])
+    commit_line(repository, [160] * 3, branch="main", onto=merge)
+    answer = find_answer(write_study(tmp_path / "study", repository))
     assert revisions(answer) == [[merge]]
     inside = answer["changes"][0]["inside"]
     assert (inside["origin"], inside["revisions"]) == ("branch", [two[2]])
 
 
 def test_a_search_in_branches_that_merged_each_other_ends(repository: Repository, tmp_path: Path) -> None:
-    trunk = line(repository, [100] * 3, branch="main")
-    (one,) = line(repository, [100], branch="one", onto=trunk[-1])
-    (two,) = line(repository, [145], branch="two", onto=trunk[-1])
-    left = joined(repository, 145, one, two, branch="one")
-    right = joined(repository, 145, two, one, branch="two")
-    merge = joined(repository, 145, joined(repository, 100, trunk[-1], one, branch="main"), right)
-    line(repository, [145] * 3, branch="main", onto=joined(repository, 145, merge, left))
-    answer = found(write(tmp_path / "study", repository))
+    trunk = commit_line(repository, [100] * 3, branch="main")
+    (one,) = commit_line(repository, [100], branch="one", onto=trunk[-1])
+    (two,) = commit_line(repository, [145], branch="two", onto=trunk[-1])
+    left = commit_merge(repository, 145, one, two, branch="one")
+    right = commit_merge(repository, 145, two, one, branch="two")
+    merge = commit_merge(repository, 145, commit_merge(repository, 100, trunk[-1], one, branch="main"), right)
+    commit_line(repository, [145] * 3, branch="main", onto=commit_merge(repository, 145, merge, left))
+    answer = find_answer(write_study(tmp_path / "study", repository))
     assert revisions(answer) == [[merge]]
     inside = answer["changes"][0]["inside"]
     assert (inside["origin"], inside["revisions"]) == ("branch", [two])
 
 
 def test_a_merge_on_the_branch_is_searched_too(repository: Repository, tmp_path: Path) -> None:
-    trunk = line(repository, [100] * 3, branch="main")
-    side = line(repository, [100] * 2, branch="side", onto=trunk[0])
-    deep = line(repository, [100, 100, 80, 80], branch="deep", onto=side[0])
-    inner = joined(repository, 80, side[-1], deep[-1], branch="side")
-    rest = line(repository, [80] * 2, branch="side", onto=inner)
-    merge = joined(repository, 80, trunk[-1], rest[-1])
-    line(repository, [80] * 3, branch="main", onto=merge)
-    answer = found(write(tmp_path / "study", repository))
+    trunk = commit_line(repository, [100] * 3, branch="main")
+    side = commit_line(repository, [100] * 2, branch="side", onto=trunk[0])
+    deep = commit_line(repository, [100, 100, 80, 80], branch="deep", onto=side[0])
+    inner = commit_merge(repository, 80, side[-1], deep[-1], branch="side")
+    rest = commit_line(repository, [80] * 2, branch="side", onto=inner)
+    merge = commit_merge(repository, 80, trunk[-1], rest[-1])
+    commit_line(repository, [80] * 3, branch="main", onto=merge)
+    answer = find_answer(write_study(tmp_path / "study", repository))
     assert revisions(answer) == [[merge]]
     inside = answer["changes"][0]["inside"]
     assert (inside["origin"], inside["revisions"]) == ("branch", [inner])

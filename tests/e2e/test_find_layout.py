@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.printing import BUILD, found, perftrail, write
+from tests.e2e.printing import BUILD, find_answer, perftrail, write_study
 from tests.sources.repositories import Repository
 
 pytestmark = pytest.mark.slow
@@ -17,11 +17,11 @@ def test_each_block_is_measured_in_an_environment_of_another_size(
     tmp_path: Path,
 ) -> None:
     repository = Repository(tmp_path / "repository")
-    tells = 'echo "room $((1 + ${#PERFTRAIL_PADDING}))"\necho "cost 1"\n'
+    prints = 'echo "size $((1 + ${#PERFTRAIL_PADDING}))"\necho "cost 1"\n'
     for number in range(2):
-        repository.commit({"program.sh": f"# {number}\n{tells}", "build.sh": BUILD.format(extra="")})
-    study = write(tmp_path / "study", repository, find='metric = "room"\nbudget_invocations = 6')
-    found(study, expect=1)
+        repository.commit({"program.sh": f"# {number}\n{prints}", "build.sh": BUILD.format(extra="")})
+    study = write_study(tmp_path / "study", repository, find='metric = "size"\nbudget_invocations = 6')
+    find_answer(study, expect=1)
     steps = json.loads(perftrail("show", study, "--search", "--json").stdout)["steps"]
     blocks = [{round(sample["value"]) for sample in step["observation"]["samples"]} for step in steps]
     assert [len(sizes) for sizes in blocks] == [1] * len(steps), "all samples of a block have the same"

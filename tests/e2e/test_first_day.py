@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.printing import found, perftrail, program, write
+from tests.e2e.printing import find_answer, perftrail, program, write_study
 from tests.sources.repositories import Repository
 
 pytestmark = pytest.mark.slow
@@ -19,10 +19,11 @@ def study(tmp_path: Path) -> Path:
     repository = Repository(tmp_path / "repository")
     for number in range(12):
         repository.commit(program(100 + number // 6 * 40, name=f"{number}"), subject=f"Commit {number}")
-    return write(tmp_path / "study", repository)
+    return write_study(tmp_path / "study", repository)
 
 
 def replaced(study: Path, old: str, new: str) -> Path:
+    """Replace a text of the study file, and return its path."""
     text = study.read_text()
     assert old in text
     study.write_text(text.replace(old, new))
@@ -55,19 +56,21 @@ def test_a_missing_input_file_is_named_before_the_first_build(study: Path) -> No
     assert perftrail("find", study).stdout.startswith("found: ")
 
 
-def test_a_pattern_that_matches_several_times_is_named_once(study: Path) -> None:
+def test_a_pattern_with_several_matches_is_reported_once(study: Path) -> None:
     study = replaced(study, "cost ([-0-9.]+)", "[a-z]+ ([-0-9.]+)")
     done = perftrail("run", study, "--only", "revision=" + "*")
-    said = " ".join(done.stderr.split())
-    assert said.count('work.cost uses the last of 2 values; choose with pick = "last", "sum" or another') == 1
+    output = " ".join(done.stderr.split())
+    assert (
+        output.count('work.cost uses the last of 2 values; choose with pick = "last", "sum" or another') == 1
+    )
 
 
 def test_a_pattern_without_a_match_is_reported_with_its_line_and_the_output(study: Path) -> None:
     study = replaced(study, "cost ([-0-9.]+)", "price ([-0-9.]+)")
-    said = " ".join(perftrail("find", study, "--metric", "cost", expect=1).stderr.split())
-    assert "work.metrics.cost), then test it with: perftrail check --try 3" in said
-    assert "perftrail.toml:12 (benchmark." in said
-    assert "the output has no match for 'price ([-0-9.]+)'; its last line is \"" in said
+    output = " ".join(perftrail("find", study, "--metric", "cost", expect=1).stderr.split())
+    assert "work.metrics.cost), then test it with: perftrail check --try 3" in output
+    assert "perftrail.toml:12 (benchmark." in output
+    assert "the output has no match for 'price ([-0-9.]+)'; its last line is \"" in output
     done = perftrail("run", study, expect=1)
     assert "perftrail.toml:12 (benchmark.work.metrics.cost)" in " ".join((done.stdout + done.stderr).split())
 
@@ -75,19 +78,19 @@ def test_a_pattern_without_a_match_is_reported_with_its_line_and_the_output(stud
 def test_a_count_that_doubles_is_found(tmp_path: Path) -> None:
     repository = Repository(tmp_path / "repository")
     for number in range(12):
-        script = f"# {number}\necho cost {100 + number // 6 * 100}\necho room 1\n"
+        script = f"# {number}\necho cost {100 + number // 6 * 100}\necho size 1\n"
         repository.commit({**program(0), "program.sh": script}, subject=f"Commit {number}")
-    done = perftrail("find", write(tmp_path / "study", repository))
+    done = perftrail("find", write_study(tmp_path / "study", repository))
     assert "“Commit 6” changed cost: 100 % more" in " ".join(done.stdout.split())
 
 
 def test_an_output_with_a_typo_names_its_line(study: Path) -> None:
-    said = " ".join(perftrail("run", replaced(study, '"program"', '"porgram"'), expect=1).stderr.split())
-    assert 'outputs matched no file: porgram; did you mean "program"?' in said
-    assert "perftrail.toml:7 (build.outputs)" in said
+    output = " ".join(perftrail("run", replaced(study, '"program"', '"porgram"'), expect=1).stderr.split())
+    assert 'outputs matched no file: porgram; did you mean "program"?' in output
+    assert "perftrail.toml:7 (build.outputs)" in output
 
 
-def test_a_unit_in_another_spelling_is_named(study: Path) -> None:
+def test_an_unknown_unit_is_reported_with_the_likely_one(study: Path) -> None:
     study = replaced(study, "cost ([-0-9.]+)'", 'cost ([-0-9.]+)\', unit = "msec"')
     done = perftrail("check", study)
     assert 'benchmark.work.metrics.cost.unit: "msec" is not a standard unit; did you mean "ms"?' in " ".join(
@@ -95,7 +98,7 @@ def test_a_unit_in_another_spelling_is_named(study: Path) -> None:
     )
 
 
-def test_a_range_that_does_not_exist_is_named_with_its_line(study: Path) -> None:
+def test_a_range_that_does_not_exist_is_reported_with_its_line(study: Path) -> None:
     study = replaced(study, "[build]", 'range = "v1.0..HEAD"\n\n[build]')
     for command in ("check", "run", "find"):
         done = perftrail(command, study, expect=2)
@@ -114,8 +117,8 @@ def test_ranges_and_all_other_mistakes_are_reported_at_once(study: Path) -> None
     )
     for options in ((), ("--try", "1")):
         done = perftrail("check", study, *options, expect=2)
-        said = [each for each in done.stderr.splitlines() if ": " in each]
-        assert [each.split(": ")[1] for each in said] == [
+        mistakes = [each for each in done.stderr.splitlines() if ": " in each]
+        assert [each.split(": ")[1] for each in mistakes] == [
             "source.range",
             "source.skip[0].range",  # v7
             "source.skip[0].range",  # v8
@@ -123,13 +126,13 @@ def test_ranges_and_all_other_mistakes_are_reported_at_once(study: Path) -> None
             "build.when[0].steps",
             "benchmark.work.metrics.cost.pattern",
         ]
-        assert 'no revision "v7"; git branch --all and git tag list the names' in said[1]
+        assert 'no revision "v7"; git branch --all and git tag list the names' in mistakes[1]
 
 
 def test_both_ends_of_a_range_are_reported(study: Path) -> None:
     done = perftrail("check", replaced(study, "[build]", 'range = "v7..v8"\n\n[build]'), expect=2)
-    said = [each for each in done.stderr.splitlines() if ": " in each]
-    assert ['"v7"' in said[0], '"v8"' in said[1], len(said)] == [True, True, 2]
+    mistakes = [each for each in done.stderr.splitlines() if ": " in each]
+    assert ['"v7"' in mistakes[0], '"v8"' in mistakes[1], len(mistakes)] == [True, True, 2]
 
 
 def test_a_wrong_label_or_path_of_the_source_is_reported_with_a_wrong_range(study: Path) -> None:
@@ -147,30 +150,30 @@ def test_mistakes_are_reported_before_a_history_is_fetched(study: Path) -> None:
         study, f'location = "{study.parent.parent / "repository"}"', 'location = "https://192.0.2.1/x"'
     )
     done = perftrail("check", replaced(address, "cost ([-0-9.]+)", "cost"), expect=2)
-    [said] = [each for each in done.stderr.splitlines() if ": " in each]
-    assert "benchmark.work.metrics.cost.pattern: " in said
+    [mistake] = [each for each in done.stderr.splitlines() if ": " in each]
+    assert "benchmark.work.metrics.cost.pattern: " in mistake
 
 
 def test_the_results_stay_out_of_git_status(study: Path) -> None:
     subprocess.run(["git", "init", "-q", study.parent], check=True)
     perftrail("find", study)
-    listed = subprocess.run(
+    status = subprocess.run(
         ["git", "-C", study.parent, "status", "--short"], check=True, capture_output=True, text=True
     ).stdout
-    assert listed == "?? perftrail.toml\n"
+    assert status == "?? perftrail.toml\n"
 
 
 def test_results_that_are_removed_during_a_run_are_an_error(study: Path) -> None:
-    repository = study.parent.parent / "removes"
-    repository.write_text(f"#!/bin/sh\nrm -rf {study.parent}/.perftrail\n")
-    replaced(study, 'steps = ["sh ./build.sh"]', f'steps = ["sh ./build.sh", "sh {repository}"]')
+    script = study.parent.parent / "removes"
+    script.write_text(f"#!/bin/sh\nrm -rf {study.parent}/.perftrail\n")
+    replaced(study, 'steps = ["sh ./build.sh"]', f'steps = ["sh ./build.sh", "sh {script}"]')
     done = perftrail("run", study, expect=1)
     assert f"{study.parent}/.perftrail: was removed while perftrail used it" in done.stderr
 
 
 def test_results_that_a_benchmark_removes_are_one_error(study: Path) -> None:
-    removes = study.parent / "removes.sh"
-    removes.write_text(f"rm -rf {study.parent}/.perftrail\n")
+    script = study.parent / "removes.sh"
+    script.write_text(f"rm -rf {study.parent}/.perftrail\n")
     study = replaced(study, '"{build}/program"', '"sh {study}/removes.sh {build}"')
     done = perftrail("run", study, expect=1)
     assert "was removed or replaced while perftrail used it" in " ".join(done.stderr.split())
@@ -178,7 +181,7 @@ def test_results_that_a_benchmark_removes_are_one_error(study: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ("metric = \"cost\"", 'threshold = "3"', '"3" is not a fraction; write for example 0.02 or "2%"'),
         ("metric = \"cost\"", "threshold = 3", "find.threshold: 3 is out of range"),
@@ -192,10 +195,10 @@ def test_results_that_a_benchmark_removes_are_one_error(study: Path) -> None:
         ),
     ],
 )  # fmt: skip
-def test_mistakes_of_a_study_name_the_near_miss(study: Path, old: str, new: str, said: str) -> None:
+def test_mistakes_of_a_study_name_the_near_miss(study: Path, old: str, new: str, message: str) -> None:
     (study.parent / "input.txt").write_text("input")
     done = perftrail("check", replaced(study, old, new), expect=2)
-    assert said in " ".join(done.stderr.split())
+    assert message in " ".join(done.stderr.split())
 
 
 def test_a_wrong_path_of_a_study_names_the_nearest_file(study: Path) -> None:
@@ -227,7 +230,7 @@ def test_show_prints_messages_and_marks_revisions_with_the_same_build(tmp_path: 
         {**program(100), "README": "text"}, subject="Docs only \x1b[31mred [bold]x[/bold]"
     )
     third = repository.commit(program(140), subject="Cost more")
-    study = write(tmp_path / "study", repository)
+    study = write_study(tmp_path / "study", repository)
     perftrail("run", study)
     rows = [line for line in perftrail("show", study).stdout.splitlines() if "  cost " in line]
     assert [line.split()[0] for line in rows] == [each[:10] for each in (first, second, third)]
@@ -240,13 +243,13 @@ def test_show_prints_messages_and_marks_revisions_with_the_same_build(tmp_path: 
 
 def test_the_report_names_the_command_of_its_search_with_its_options(study: Path) -> None:
     text = perftrail(
-        "find", study, "--metric", "room", "--threshold", "3%", "--thorough", "--no-prior"
+        "find", study, "--metric", "size", "--threshold", "3%", "--thorough", "--no-prior"
     ).stdout
     perftrail("find", study)
     page = study.parent / "report"
     perftrail("report", study, "-o", page)
     assert "perftrail find study\nperftrail report study -o report" in (page / "index.html").read_text()
-    replaced(study, 'metric = "cost"', 'metric = "room"')
+    replaced(study, 'metric = "cost"', 'metric = "size"')
     report = perftrail("report", study, "--format", "markdown").stdout
     command = "perftrail find study --threshold 0.03 --thorough --no-prior"
     assert f"{command}\nperftrail report study -o report\n~~~" in report
@@ -258,14 +261,14 @@ def test_the_report_has_a_change_below_the_threshold_like_the_terminal(tmp_path:
     repository = Repository(tmp_path / "repository")
     for number in range(8):
         repository.commit(program(100 + number // 4 * 2, name=f"{number}"))
-    study = write(tmp_path / "study", repository)
+    study = write_study(tmp_path / "study", repository)
     terminal = perftrail("find", study).stdout
     (line,) = (each.strip() for each in terminal.splitlines() if "a change below the threshold: " in each)
     report = perftrail("report", study, "--format", "markdown").stdout.replace("\\", "")
     assert f"- {line[0].upper()}{line[1:]}." in report
 
 
-def test_stored_steps_are_printed_unlike_new_ones(study: Path) -> None:
+def test_stored_steps_are_printed_only_with_verbose(study: Path) -> None:
     first = perftrail("find", study).stderr.splitlines()
     again = perftrail("find", study).stderr.splitlines()
     assert any(line.startswith("  1  measured ") for line in first)
@@ -276,20 +279,20 @@ def test_stored_steps_are_printed_unlike_new_ones(study: Path) -> None:
 
 
 def test_compare_uses_the_threshold_of_the_studys_searches(study: Path) -> None:
-    said = " ".join(perftrail("compare", "HEAD~1", "HEAD", study).stdout.split())
-    assert "changes below 2 % count as none ([measure] precision; --threshold changes it)" in said
+    output = " ".join(perftrail("compare", "HEAD~1", "HEAD", study).stdout.split())
+    assert "changes below 2 % count as none ([measure] precision; --threshold changes it)" in output
     replaced(study, "[find]\n", "[find]\nthreshold = 0.1\n")
-    said = " ".join(perftrail("compare", "HEAD~1", "HEAD", study).stdout.split())
-    assert "changes below 10 % count as none ([find] threshold; --threshold changes it)" in said
-    said = " ".join(perftrail("compare", "HEAD~1", "HEAD", study, "--threshold", "5%").stdout.split())
-    assert "changes below 5 % count as none (--threshold)" in said
+    output = " ".join(perftrail("compare", "HEAD~1", "HEAD", study).stdout.split())
+    assert "changes below 10 % count as none ([find] threshold; --threshold changes it)" in output
+    output = " ".join(perftrail("compare", "HEAD~1", "HEAD", study, "--threshold", "5%").stdout.split())
+    assert "changes below 5 % count as none (--threshold)" in output
 
 
 def test_the_command_for_more_pairs_has_each_option_once(tmp_path: Path) -> None:
     repository = Repository(tmp_path / "repository")
     for number in range(2):
         repository.commit(program(1, name=f"{number}"))
-    study = write(tmp_path / "study", repository)
+    study = write_study(tmp_path / "study", repository)
     done = perftrail("compare", "HEAD~1", "HEAD", study, "--threshold", "0.1%", "--max-pairs", "10")
     (line,) = (each for each in done.stdout.splitlines() if "measure more pairs" in each)
     assert line.count("--max-pairs") == 1
@@ -303,7 +306,7 @@ def test_a_search_over_several_metrics_counts_unusable_revisions_in_json_and_in_
     for number in range(12):
         build = "exit 1" if number == 6 else ""
         repository.commit(program(100 + number // 7 * 40, name=f"{number}", build=build))
-    study = write(tmp_path / "study", repository, find='metric = ["cost", "room"]')
-    answer = found(study)
+    study = write_study(tmp_path / "study", repository, find='metric = ["cost", "size"]')
+    answer = find_answer(study)
     assert answer["unusable"] == 1
     assert "built, 1 of them unusable" in perftrail("report", study, "--format", "markdown").stdout

@@ -112,12 +112,12 @@ def curves(study: Path) -> dict[tuple[str, str, str], Any]:
 def test_counted_steps_show_the_order_of_growth(
     curves: dict[tuple[str, str, str], Any], variant: str, order: str | None, exponent: float
 ) -> None:
-    found = curves[variant, "size", "steps"]["fit"]
-    assert order in (None, found["order"])
-    assert found["exponent"]["value"] == pytest.approx(exponent, abs=0.1)
+    fit = curves[variant, "size", "steps"]["fit"]
+    assert order in (None, fit["order"])
+    assert fit["exponent"]["value"] == pytest.approx(exponent, abs=0.1)
 
 
-def test_points_beyond_a_limit_are_named_with_it(
+def test_points_beyond_a_limit_are_reported_with_the_limit(
     study: Path, curves: dict[tuple[str, str, str], Any]
 ) -> None:
     given_up = curves["square", "size", "steps"]["given_up"]
@@ -130,19 +130,19 @@ def test_points_beyond_a_limit_are_named_with_it(
 def test_memory_of_each_thread_is_the_memory_that_it_touches(
     study: Path, curves: dict[tuple[str, str, str], Any]
 ) -> None:
-    found = curves["linear", "threads", "peak_memory"]["per_unit"]
-    assert found["low"] <= found["value"] <= found["high"]
-    assert found["value"] == pytest.approx(4 * 2**20, rel=0.1)
-    assert found["linear"]
+    per_thread = curves["linear", "threads", "peak_memory"]["per_unit"]
+    assert per_thread["low"] <= per_thread["value"] <= per_thread["high"]
+    assert per_thread["value"] == pytest.approx(4 * 2**20, rel=0.1)
+    assert per_thread["linear"]
     assert "each unit of threads adds 4." in perftrail("show", study).stdout
 
 
 def test_variants_are_compared_along_the_axis(study: Path, curves: dict[tuple[str, str, str], Any]) -> None:
-    told = {each["variant"]: each for each in curves["linear", "size", "steps"]["against"]}
-    [crossing] = told["square"]["crossings"]
+    against = {each["variant"]: each for each in curves["linear", "size", "steps"]["against"]}
+    [crossing] = against["square"]["crossings"]
     assert crossing["low"] <= crossing["value"] <= crossing["high"]
     assert crossing["lower"] == "linear"
-    assert told["square"]["ranges"][-1]["lower"] == "linear"
+    assert against["square"]["ranges"][-1]["lower"] == "linear"
     shown = perftrail("show", study).stdout
     assert "size.steps, linear and square: they cross at size=" in shown
     assert "beyond it linear is lower" in shown

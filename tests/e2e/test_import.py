@@ -18,7 +18,7 @@ def perftrail(*words: str) -> int:
     return int(str(ended.value.code))
 
 
-def nightly(directory: Path) -> list[str]:
+def write_nightly_results(directory: Path) -> list[str]:
     """Write hyperfine's results of ten nights; from the seventh on the command takes a fifth longer."""
     names = []
     for night in range(1, 11):
@@ -34,10 +34,10 @@ def test_a_series_of_results_shows_where_it_changed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     study = str(tmp_path / "study")
-    assert perftrail("import", *nightly(tmp_path), "-o", study) == 0
-    said = capsys.readouterr().out
-    assert "10 revisions, 1 benchmark" in said
-    assert "20 summary values among these: no samples, so no interval" in said
+    assert perftrail("import", *write_nightly_results(tmp_path), "-o", study) == 0
+    output = capsys.readouterr().out
+    assert "10 revisions, 1 benchmark" in output
+    assert "20 summary values among these: no samples, so no interval" in output
     assert perftrail("show", study, "--json") == 0
     rows = json.loads(capsys.readouterr().out)
     assert [row["revision"] for row in rows] == [f"night-{night}" for night in range(1, 11)]
@@ -51,24 +51,24 @@ def test_the_report_names_the_origin_of_imported_samples(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     study = str(tmp_path / "study")
-    assert perftrail("import", *nightly(tmp_path), "-o", study) == 0
+    assert perftrail("import", *write_nightly_results(tmp_path), "-o", study) == 0
     assert perftrail("report", study, "--format", "markdown") == 0
-    said = capsys.readouterr().out
-    assert "night-7 changed command.wall: 20 % more" in said
-    assert "perftrail measured none of this" in said
-    assert "10 files \\(hyperfine\\)" in said
-    assert "perftrail run" not in said
+    output = capsys.readouterr().out
+    assert "night-7 changed command.wall: 20 % more" in output
+    assert "perftrail measured none of this" in output
+    assert "10 files \\(hyperfine\\)" in output
+    assert "perftrail run" not in output
 
 
 def test_two_results_are_compared_without_pairs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    names = nightly(tmp_path)
+    names = write_nightly_results(tmp_path)
     study = str(tmp_path / "study")
     assert perftrail("import", names[0], names[9], "-o", study) == 0
     assert perftrail("report", study, "--format", "markdown") == 0
-    said = capsys.readouterr().out
-    assert "| subject | metric | effect | interval | values | verdict |" in said
-    assert "| night-10 | command.wall | × 1.200 | 1.195 to 1.205 | 10 | worse |" in said
-    assert "pairs" not in said
+    output = capsys.readouterr().out
+    assert "| subject | metric | effect | interval | values | verdict |" in output
+    assert "| night-10 | command.wall | × 1.200 | 1.195 to 1.205 | 10 | worse |" in output
+    assert "pairs" not in output
 
 
 @pytest.mark.parametrize(
@@ -85,9 +85,9 @@ def test_results_of_real_tools_are_shown(
 ) -> None:
     study = str(tmp_path / "study")
     assert perftrail("import", *(str(DATA / file) for file in files), "-o", study, "--json") == 0
-    begun = json.loads(capsys.readouterr().out)
-    assert begun["values"] > 0
-    assert any(benchmark in name for name in begun["benchmarks"])
+    imported = json.loads(capsys.readouterr().out)
+    assert imported["values"] > 0
+    assert any(benchmark in name for name in imported["benchmarks"])
     assert perftrail("show", study, "--json") == 0
     assert json.loads(capsys.readouterr().out)
 
@@ -97,7 +97,7 @@ def test_an_imported_study_measures_nothing(
     words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     study = str(tmp_path / "study")
-    assert perftrail("import", *nightly(tmp_path)[:2], "-o", study) == 0
+    assert perftrail("import", *write_nightly_results(tmp_path)[:2], "-o", study) == 0
     assert perftrail(*words, study) == 2
     assert "imported from other tools" in capsys.readouterr().err
 
@@ -106,7 +106,7 @@ def test_an_export_of_several_revisions_needs_a_directory(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     study = str(tmp_path / "study")
-    assert perftrail("import", *nightly(tmp_path)[:2], "-o", study) == 0
+    assert perftrail("import", *write_nightly_results(tmp_path)[:2], "-o", study) == 0
     assert perftrail("export", study, "--format", "hyperfine") == 2
     assert "these are 2 files; name their directory with -o DIR" in capsys.readouterr().err
     assert perftrail("export", study, "--format", "hyperfine", "--only", "revision=night-1") == 0
@@ -120,7 +120,7 @@ def test_an_export_names_the_metrics_that_are_missing_in_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     study = str(tmp_path / "study")
-    assert perftrail("import", nightly(tmp_path)[0], "-o", study) == 0
+    assert perftrail("import", write_nightly_results(tmp_path)[0], "-o", study) == 0
     for form, missing in (("lnt", "user and system"), ("bmf", "user and system")):
         capsys.readouterr()
         assert perftrail("export", study, "--format", form) == 0
@@ -139,9 +139,9 @@ def test_a_study_of_samples_has_no_recipe(tmp_path: Path, capsys: pytest.Capture
         '[build]\nsteps = ["make"]\n'
     )
     assert perftrail("show", str(tmp_path)) == 2
-    said = capsys.readouterr().err
-    assert "5: source.range: does not apply to a samples source, only to git, fossil or release" in said
-    assert "6: build: does not apply to imported samples; remove it" in said
+    output = capsys.readouterr().err
+    assert "5: source.range: does not apply to a samples source, only to git, fossil or release" in output
+    assert "6: build: does not apply to imported samples; remove it" in output
     (tmp_path / "perftrail.toml").write_text(
         '[source]\nkind = "samples"\nlocation = "*.json"\nformat = "hyperfin"\n'
     )
@@ -152,14 +152,14 @@ def test_a_study_of_samples_has_no_recipe(tmp_path: Path, capsys: pytest.Capture
 def test_an_import_that_was_killed_while_it_wrote_can_be_repeated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    names, study = nightly(tmp_path), tmp_path / "study"
-    whole, written = Path.write_bytes, []
+    names, study = write_nightly_results(tmp_path), tmp_path / "study"
+    write_bytes, written = Path.write_bytes, []
 
     def die_in_the_second(path: Path, content: bytes) -> int:
         written.append(path)
         if len(written) < 2:
-            return whole(path, content)
-        whole(path, content[: len(content) // 2])
+            return write_bytes(path, content)
+        write_bytes(path, content[: len(content) // 2])
         os._exit(9)
 
     process = os.fork()

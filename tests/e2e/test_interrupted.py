@@ -45,13 +45,13 @@ def start(*arguments: str) -> subprocess.Popen[bytes]:
 
 
 def kill_at_random(arguments: tuple[str, ...], *, seed: int, full_seconds: float) -> int:
-    """Start the command again and again, each time killed with -9 at another instant; count the kills."""
-    chance = random.Random(seed)
+    """Start a command repeatedly, and kill it with SIGKILL at random instants; return the number of kills."""
+    rng = random.Random(seed)
     kills = 0
     for _ in range(KILLS):
         process = start(*arguments)
         try:
-            process.wait(timeout=chance.uniform(0.2, full_seconds * 0.4))
+            process.wait(timeout=rng.uniform(0.2, full_seconds * 0.4))
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGKILL)
             process.wait()
@@ -60,41 +60,42 @@ def kill_at_random(arguments: tuple[str, ...], *, seed: int, full_seconds: float
 
 
 def finish(*arguments: str) -> dict[str, Any]:
+    """Run a command to its end, and return its JSON."""
     done = subprocess.run(
         [sys.executable, "-m", "perftrail", *arguments, "--json"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    told: dict[str, Any] = json.loads(done.stdout)
-    return told
+    parsed: dict[str, Any] = json.loads(done.stdout)
+    return parsed
 
 
 def invocations(store: Path) -> list[tuple[object, ...]]:
-    """Every stored invocation by its identity, straight from the database."""
+    """Return the identity of every stored invocation, read directly from the database."""
     with sqlite3.connect(store) as database:
         return database.execute(
             "SELECT runnable_id, machine_id, phase, ordinal FROM invocation ORDER BY 1, 2, 3, 4"
         ).fetchall()
 
 
-def whole(study: Path, *arguments: str) -> tuple[dict[str, Any], float]:
-    """Do it without interruption and say how long that took."""
-    begun = time.monotonic()
-    told = finish(*arguments, str(study))
-    return told, time.monotonic() - begun
+def run_uninterrupted(study: Path, *arguments: str) -> tuple[dict[str, Any], float]:
+    """Run a command without interruption; return its JSON and its seconds."""
+    start_time = time.monotonic()
+    parsed = finish(*arguments, str(study))
+    return parsed, time.monotonic() - start_time
 
 
 def test_run_resumes_after_ten_kills_with_each_invocation_exactly_once(
     history: History, tmp_path: Path
 ) -> None:
-    calm = write_study(tmp_path / "calm", history, RUN_STUDY)
-    _, seconds = whole(calm, "run")
-    rough = write_study(tmp_path / "rough", history, RUN_STUDY)
-    assert kill_at_random(("run", str(rough)), seed=1, full_seconds=seconds) > 0
-    finish("run", str(rough))
-    stored = invocations(rough.parent / ".perftrail" / "results.db")
+    uninterrupted = write_study(tmp_path / "calm", history, RUN_STUDY)
+    _, seconds = run_uninterrupted(uninterrupted, "run")
+    interrupted = write_study(tmp_path / "rough", history, RUN_STUDY)
+    assert kill_at_random(("run", str(interrupted)), seed=1, full_seconds=seconds) > 0
+    finish("run", str(interrupted))
+    stored = invocations(interrupted.parent / ".perftrail" / "results.db")
     assert len(stored) == len(set(stored))
-    assert len(stored) == len(invocations(calm.parent / ".perftrail" / "results.db"))
-    plan = finish("check", str(rough))
+    assert len(stored) == len(invocations(uninterrupted.parent / ".perftrail" / "results.db"))
+    plan = finish("check", str(interrupted))
     assert plan["invocations"]["left_most"] == 0
     assert plan["builds"]["failed"] == len(history.unbuildable)
 
@@ -102,14 +103,14 @@ def test_run_resumes_after_ten_kills_with_each_invocation_exactly_once(
 def test_find_resumes_after_ten_kills_with_the_answer_and_each_invocation_exactly_once(
     history: History, tmp_path: Path
 ) -> None:
-    calm = write_study(tmp_path / "calm", history)
-    _, seconds = whole(calm, "find")
-    rough = write_study(tmp_path / "rough", history)
-    assert kill_at_random(("find", str(rough)), seed=2, full_seconds=seconds) > 0
-    answer = finish("find", str(rough))
+    uninterrupted = write_study(tmp_path / "calm", history)
+    _, seconds = run_uninterrupted(uninterrupted, "find")
+    interrupted = write_study(tmp_path / "rough", history)
+    assert kill_at_random(("find", str(interrupted)), seed=2, full_seconds=seconds) > 0
+    answer = finish("find", str(interrupted))
     assert answer["verdict"] == "found"
     assert answer["changes"][0]["revisions"] == [history.commits[CULPRIT]]
-    stored = invocations(rough.parent / ".perftrail" / "results.db")
+    stored = invocations(interrupted.parent / ".perftrail" / "results.db")
     assert len(stored) == len(set(stored)) == answer["invocations"]
 
 
@@ -136,9 +137,9 @@ def test_ctrl_c_twice_ends_without_a_traceback_and_keeps_what_is_stored(
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGINT)
         time.sleep(pause)
-    _, said = process.communicate(timeout=60)
-    assert "Traceback" not in said, said
-    assert said.splitlines()[-1] == "interrupted; all samples are stored, and the same command resumes"
+    _, stderr = process.communicate(timeout=60)
+    assert "Traceback" not in stderr, stderr
+    assert stderr.splitlines()[-1] == "interrupted; all samples are stored, and the same command resumes"
     assert process.returncode == 130
     assert stored_count(store) >= before
     assert not list((study.parent / ".perftrail" / "paths").glob("*")), "its links are removed"

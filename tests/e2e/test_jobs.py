@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.printing import found, perftrail, revisions
+from tests.e2e.printing import find_answer, perftrail, revisions
 from tests.process.sandbox.test_limits import alive
 from tests.sources.repositories import Repository
 
@@ -40,18 +40,18 @@ invocations = 2
 [find]
 metric = "cost"
 """
-FORGETFUL = "program: main.o\n\t$(CC) -o $@ main.o\nmain.o: main.c\n"
-RIGHT = FORGETFUL.replace("main.c\n", "main.c cost.h\n")
+WITHOUT_HEADER = "program: main.o\n\t$(CC) -o $@ main.o\nmain.o: main.c\n"
+WITH_HEADER = WITHOUT_HEADER.replace("main.c\n", "main.c cost.h\n")
 MAIN = '#include <stdio.h>\n#include "cost.h"\nint main(void) { printf("cost %d\\n", COST); return 0; }\n'
 
-MEET = (
+WAIT_FOR_ANOTHER_BUILD = (
     "touch {directory}/$$; n=0; until test $(ls {directory} | wc -l) -ge 2; do n=$((n + 1)); test $n -lt 200; "
     "sleep 0.05; done"
 )
-"""A build that succeeds only when another one begins before it gives up."""
+"""A build step that succeeds only if another build starts within ten seconds."""
 
 
-def history(path: Path, costs: tuple[int, ...], makefile: str = RIGHT) -> list[str]:
+def commit_costs(path: Path, costs: tuple[int, ...], makefile: str = WITH_HEADER) -> list[str]:
     repository = Repository(path)
     return [
         repository.commit(
@@ -61,90 +61,88 @@ def history(path: Path, costs: tuple[int, ...], makefile: str = RIGHT) -> list[s
     ]
 
 
-def study(path: Path, location: Path, *, first: str = "true", incremental: bool = False) -> Path:
+def write_study(path: Path, location: Path, *, first: str = "true", incremental: bool = False) -> Path:
     path.mkdir()
     text = STUDY.format(location=location, first=first, incremental=str(incremental).lower())
     (path / "perftrail.toml").write_text(text)
     return path
 
 
-def costs_of(study_directory: Path) -> list[float]:
-    rows = json.loads(perftrail("show", study_directory, "--json").stdout)
+def costs_of(study: Path) -> list[float]:
+    rows = json.loads(perftrail("show", study, "--json").stdout)
     return [row["estimate"]["value"] for row in rows if row["metric"] == "cost"]
 
 
 def test_parallel_builds_share_the_cpus_and_have_the_results_of_serial_ones(tmp_path: Path) -> None:
-    history(tmp_path / "repository", (1, 2, 3))
+    commit_costs(tmp_path / "repository", (1, 2, 3))
     meeting = tmp_path / "meeting"
     meeting.mkdir()
-    study_directory = study(tmp_path / "study", tmp_path / "repository", first=MEET.format(directory=meeting))
-    ran = perftrail("run", study_directory, "--jobs", "2", "--json")
+    study = write_study(
+        tmp_path / "study", tmp_path / "repository", first=WAIT_FOR_ANOTHER_BUILD.format(directory=meeting)
+    )
+    ran = perftrail("run", study, "--jobs", "2", "--json")
     assert json.loads(ran.stdout)["measured"] == 3
     assert "2 parallel builds" in ran.stderr
-    assert costs_of(study_directory) == [1.0, 2.0, 3.0]
+    assert costs_of(study) == [1.0, 2.0, 3.0]
     share = max(1, len(os.sched_getaffinity(0)) // 2)
-    made = sorted(study_directory.glob(".perftrail/builds/*/tree"))
-    assert [(tree / "cpus").read_text() for tree in made] == [f"{share}\n"] * 3
-    perftrail("run", study_directory, "--store", tmp_path / "other")
-    alone = sorted((tmp_path / "other").glob("builds/*/tree"))
-    assert [tree.parent.name for tree in alone] == [tree.parent.name for tree in made]
-    assert [(tree / "program").read_bytes() for tree in alone] == [
-        (tree / "program").read_bytes() for tree in made
+    trees = sorted(study.glob(".perftrail/builds/*/tree"))
+    assert [(tree / "cpus").read_text() for tree in trees] == [f"{share}\n"] * 3
+    perftrail("run", study, "--store", tmp_path / "other")
+    serial_trees = sorted((tmp_path / "other").glob("builds/*/tree"))
+    assert [tree.parent.name for tree in serial_trees] == [tree.parent.name for tree in trees]
+    assert [(tree / "program").read_bytes() for tree in serial_trees] == [
+        (tree / "program").read_bytes() for tree in trees
     ]
 
 
 def test_incremental_builds_have_a_tree_each_and_stale_ones_are_still_found(tmp_path: Path) -> None:
-    history(tmp_path / "repository", (1, 2, 3, 4), FORGETFUL)
-    study_directory = study(tmp_path / "study", tmp_path / "repository", incremental=True)
-    ran = perftrail("run", study_directory, "--jobs", "2", "--json")
+    commit_costs(tmp_path / "repository", (1, 2, 3, 4), WITHOUT_HEADER)
+    study = write_study(tmp_path / "study", tmp_path / "repository", incremental=True)
+    ran = perftrail("run", study, "--jobs", "2", "--json")
     assert "incremental builds are off" in ran.stderr
-    assert costs_of(study_directory) == [1.0, 2.0, 3.0, 4.0]
+    assert costs_of(study) == [1.0, 2.0, 3.0, 4.0]
 
 
 def test_find_has_the_same_answer_and_counts_builds_ahead(tmp_path: Path) -> None:
-    commits = history(tmp_path / "repository", (1, 1, 1, 1, 9, 9, 9, 9, 9))
-    study_directory = study(tmp_path / "study", tmp_path / "repository")
-    together = found(study_directory, "--jobs", "3", "--no-prior")
-    alone = found(study_directory, "--store", tmp_path / "other", "--no-prior")
-    assert revisions(together) == revisions(alone) == [[commits[4]]]
-    assert (
-        len(list(study_directory.glob(".perftrail/builds/*/built.json")))
-        == together["builds"]
-        >= alone["builds"]
-    )
+    commits = commit_costs(tmp_path / "repository", (1, 1, 1, 1, 9, 9, 9, 9, 9))
+    study = write_study(tmp_path / "study", tmp_path / "repository")
+    parallel = find_answer(study, "--jobs", "3", "--no-prior")
+    serial = find_answer(study, "--store", tmp_path / "other", "--no-prior")
+    assert revisions(parallel) == revisions(serial) == [[commits[4]]]
+    assert len(list(study.glob(".perftrail/builds/*/built.json"))) == parallel["builds"] >= serial["builds"]
 
 
 def test_only_commands_that_build_accept_jobs(tmp_path: Path) -> None:
-    history(tmp_path / "repository", (1,))
-    study_directory = study(tmp_path / "study", tmp_path / "repository")
-    assert "--jobs" in perftrail("check", study_directory, "--jobs", "2", expect=2).stderr
-    assert perftrail("run", study_directory, "--jobs", "0", expect=2).stderr
-    tried = json.loads(perftrail("check", study_directory, "--try", "1", "--jobs", "2", "--json").stdout)
-    assert tried["usable"] == 1
+    commit_costs(tmp_path / "repository", (1,))
+    study = write_study(tmp_path / "study", tmp_path / "repository")
+    assert "--jobs" in perftrail("check", study, "--jobs", "2", expect=2).stderr
+    assert perftrail("run", study, "--jobs", "0", expect=2).stderr
+    report = json.loads(perftrail("check", study, "--try", "1", "--jobs", "2", "--json").stdout)
+    assert report["usable"] == 1
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_a_kill_leaves_no_running_or_partial_build(tmp_path: Path, how: signal.Signals) -> None:
-    history(tmp_path / "repository", (1, 2))
-    sleep = f"sleep 61.{os.getpid()}{how.value}"
-    study_directory = study(
+@pytest.mark.parametrize("kill_signal", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_kill_leaves_no_running_or_partial_build(tmp_path: Path, kill_signal: signal.Signals) -> None:
+    commit_costs(tmp_path / "repository", (1, 2))
+    sleep = f"sleep 61.{os.getpid()}{kill_signal.value}"
+    study = write_study(
         tmp_path / "study", tmp_path / "repository", first=f"test -e {tmp_path}/go || {sleep}"
     )
-    words = [sys.executable, "-m", "perftrail", "run", str(study_directory), "--jobs", "2"]
-    process = subprocess.Popen(words, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    command = [sys.executable, "-m", "perftrail", "run", str(study), "--jobs", "2"]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     wait_for(lambda: alive(sleep))
-    process.send_signal(how)
-    begun = time.monotonic()
+    process.send_signal(kill_signal)
+    start_time = time.monotonic()
     process.wait(10)
     wait_for(lambda: not alive(sleep))
-    assert time.monotonic() - begun < 4
-    assert list(study_directory.glob(".perftrail/builds/*/built.json")) == []
+    assert time.monotonic() - start_time < 4
+    assert list(study.glob(".perftrail/builds/*/built.json")) == []
     (tmp_path / "go").touch()
-    assert json.loads(perftrail("run", study_directory, "--jobs", "2", "--json").stdout)["measured"] == 2
+    assert json.loads(perftrail("run", study, "--jobs", "2", "--json").stdout)["measured"] == 2
 
 
-def wait_for(happened: Callable[[], bool]) -> None:
-    end = time.monotonic() + 20
-    while not happened():
-        assert time.monotonic() < end
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline
         time.sleep(0.05)

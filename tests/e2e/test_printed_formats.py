@@ -75,7 +75,7 @@ warmups = 0
 """
 
 
-def study(directory: Path, text: str = STUDY) -> Path:
+def write_study(directory: Path, text: str = STUDY) -> Path:
     (directory / "src").mkdir()
     (directory / "src/work.c").write_text(WORK)
     (directory / "perftrail.toml").write_text(text)
@@ -83,19 +83,19 @@ def study(directory: Path, text: str = STUDY) -> Path:
 
 
 def test_one_invocation_yields_a_metric_for_each_item(tmp_path: Path) -> None:
-    where = study(tmp_path)
-    perftrail("run", where)
-    rows: list[dict[str, Any]] = json.loads(perftrail("show", where, "--json").stdout)
-    middle = {(row["benchmark"], row["metric"]): row["estimate"]["value"] for row in rows if row["estimate"]}
-    assert middle["go", "hits"] == 2.5
-    assert middle["google", "rate"] == 1000
-    assert middle["google", "short"] < middle["google", "large"] < 1
-    assert 0 < middle["go", "sum"] < middle["go", "long"] < 1
+    study = write_study(tmp_path)
+    perftrail("run", study)
+    rows: list[dict[str, Any]] = json.loads(perftrail("show", study, "--json").stdout)
+    medians = {(row["benchmark"], row["metric"]): row["estimate"]["value"] for row in rows if row["estimate"]}
+    assert medians["go", "hits"] == 2.5
+    assert medians["google", "rate"] == 1000
+    assert medians["google", "short"] < medians["google", "large"] < 1
+    assert 0 < medians["go", "sum"] < medians["go", "long"] < 1
 
 
-def test_an_item_that_is_not_printed_is_a_failure_that_names_those_that_are(tmp_path: Path) -> None:
-    where = study(tmp_path, STUDY.replace('item = "Long[threads=1]"', 'item = "Lang[threads=1]"'))
-    done = perftrail("run", where, "--only", "benchmark=go", expect=1)
+def test_a_missing_item_is_a_failure_that_suggests_the_nearest_one(tmp_path: Path) -> None:
+    study = write_study(tmp_path, STUDY.replace('item = "Long[threads=1]"', 'item = "Lang[threads=1]"'))
+    done = perftrail("run", study, "--only", "benchmark=go", expect=1)
     assert 'no item "Lang[threads=1]"; did you mean "Long[threads=1]"' in done.stdout + done.stderr
 
 
@@ -107,7 +107,7 @@ def test_keys_that_do_not_apply_are_mistakes(tmp_path: Path) -> None:
         )
         .replace('reads = "google-benchmark", item = "BM_Sum[arg=1000]", unit = "s"', 'reads = "google"')
     )
-    told = perftrail("check", study(tmp_path, text), expect=2).stderr
-    assert "benchmark.go.metrics.long: needs a pattern, or reads" in told
-    assert "benchmark.go.metrics.sum.pattern: a metric has a pattern or reads, not both" in told
-    assert "benchmark.google.metrics.short.reads: " in told
+    stderr = perftrail("check", write_study(tmp_path, text), expect=2).stderr
+    assert "benchmark.go.metrics.long: needs a pattern, or reads" in stderr
+    assert "benchmark.go.metrics.sum.pattern: a metric has a pattern or reads, not both" in stderr
+    assert "benchmark.google.metrics.short.reads: " in stderr

@@ -65,7 +65,7 @@ def copied(measured: Path, tmp_path: Path) -> Path:
 def perftrail(
     *words: object, env: Mapping[str, str] | None = None, one_cpu: bool = False
 ) -> subprocess.CompletedProcess[str]:
-    """Run perftrail as a user of an environment does, on one CPU if that is asked for: that is another machine."""
+    """Run perftrail in an environment, and optionally on one CPU, which is another machine to perftrail."""
     first = min(os.sched_getaffinity(0))
     done = subprocess.run(
         [sys.executable, "-m", "perftrail", *map(str, words)],
@@ -189,19 +189,19 @@ def test_a_colleague_with_only_the_study_and_the_stores_file_sees_every_sample(
     assert "because this one has none. Measure here with: perftrail run" in shown
     perftrail("report", *words, "--format", "markdown", "-o", here / "report", env=env, one_cpu=True)
     assert "from another machine" in next((here / "report").glob("*.md")).read_text()
-    opened = (
+    script = (
         "import perftrail, sys\nstudy = perftrail.open(sys.argv[1], store=sys.argv[2])\n"
         "rows = study.samples().to_pylist()\n"
         "print(sorted(row['value'] for row in rows if row['metric'] == 'cost'))"
     )
-    told = subprocess.run(
-        [sys.executable, "-c", opened, str(here), str(here / "from-a-colleague.db")],
+    printed = subprocess.run(
+        [sys.executable, "-c", script, str(here), str(here / "from-a-colleague.db")],
         capture_output=True,
         text=True,
         check=True,
         env={**os.environ, **env},
     )
-    assert json.loads(told.stdout) == sorted(2 * COSTS)
+    assert json.loads(printed.stdout) == sorted(2 * COSTS)
     revisions = [str(row["revision"]) for row in found]
     assert [each["revision"] for each in rows(measured / "study")] == revisions, "in the order of the history"
 

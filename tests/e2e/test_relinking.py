@@ -61,12 +61,12 @@ PROJECT = {
     "two.c": "int two(int n) { return n * 5; }\n",
 }
 RELINK = [SHUFFLE.format(objects="main.o one.o two.o"), "cc -o program $(cat order)"]
-OF_THE_BUILD: Mapping[str, str] = {
+RELINKED_BUILD: Mapping[str, str] = {
     "outputs": '"program"',
     "build": f"relink = {json.dumps(RELINK)}",
     "benchmark": 'command = "{build}/program"',
 }
-OF_THE_BENCHMARK: Mapping[str, str] = {
+RELINKED_BENCHMARK: Mapping[str, str] = {
     "outputs": '"*.o"',
     "build": "",
     "benchmark": (
@@ -78,26 +78,27 @@ OF_THE_BENCHMARK: Mapping[str, str] = {
 
 
 def a_study(
-    tmp_path: Path, how: Mapping[str, str] = OF_THE_BUILD, *, build: str = "", more: str = ""
+    tmp_path: Path, tables: Mapping[str, str] = RELINKED_BUILD, *, build: str = "", more: str = ""
 ) -> Path:
     repository = Repository(tmp_path / "repository")
     for text in ("one\n", "two\n"):
         repository.commit({**PROJECT, "README": text})
     study = tmp_path / "study"
     study.mkdir()
-    fields = {**how, "build": f"{how['build']}\n{build}", "more": more}
+    fields = {**tables, "build": f"{tables['build']}\n{build}", "more": more}
     (study / "perftrail.toml").write_text(STUDY.format(location=repository.path, **fields))
     return study
 
 
 def symbols(program: Path) -> tuple[str, ...]:
-    told = subprocess.run(["nm", "-n", program], check=True, capture_output=True, text=True).stdout
-    names = [line.split()[-1] for line in told.splitlines()]
+    """Return the functions of the project in the order of their addresses."""
+    listing = subprocess.run(["nm", "-n", program], check=True, capture_output=True, text=True).stdout
+    names = [line.split()[-1] for line in listing.splitlines()]
     return tuple(name for name in names if name in {"main", "one", "two"})
 
 
 def layouts_of(study: Path, layouts: range) -> list[tuple[Ready, Measurement]]:
-    """Make layouts of the newest revision, start each once, and return both."""
+    """Link these layouts of the newest revision, run each once, and return them with their outcomes."""
     loaded = studyfile.load(str(study))
     found = []
     with open_session(loaded, store=None) as session:
@@ -144,13 +145,13 @@ def test_check_try_relinks_and_reports_the_number(tmp_path: Path) -> None:
 
 
 def test_check_try_reports_a_relink_without_effect(tmp_path: Path) -> None:
-    study = a_study(tmp_path, {**OF_THE_BUILD, "build": 'relink = ["make LAYOUT={layout}"]'})
+    study = a_study(tmp_path, {**RELINKED_BUILD, "build": 'relink = ["make LAYOUT={layout}"]'})
     tried = perftrail("check", "--try", "1", study)
     assert "work is identical in layouts 1, 2 and 3: relink has no effect" in tried.stderr
 
 
 def test_check_try_reports_a_failed_relink_with_its_log(tmp_path: Path) -> None:
-    study = a_study(tmp_path, {**OF_THE_BUILD, "build": 'relink = ["cc -o program no-{layout}.o"]'})
+    study = a_study(tmp_path, {**RELINKED_BUILD, "build": 'relink = ["cc -o program no-{layout}.o"]'})
     report = json.loads(perftrail("check", "--try", "1", "--json", study).stdout)
     (failure,) = report["failures"]
     assert (report["built"], report["usable"], report["relinked"]) == (1, 1, 0)
@@ -159,7 +160,7 @@ def test_check_try_reports_a_failed_relink_with_its_log(tmp_path: Path) -> None:
 
 
 def test_a_benchmark_that_links_by_itself_is_relinked(tmp_path: Path) -> None:
-    found = layouts_of(a_study(tmp_path, OF_THE_BENCHMARK), range(1, 7))
+    found = layouts_of(a_study(tmp_path, RELINKED_BENCHMARK), range(1, 7))
     orders = {symbols(Path(ready.prepared.out, "program")) for ready, _ in found}
     assert len(orders) >= 3
     assert {ready.prepared.built.layout for ready, _ in found} == {0}

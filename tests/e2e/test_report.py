@@ -12,7 +12,7 @@ import pytest
 
 from perftrail.charts.history import Events, Mark, history
 from perftrail.local_engine import LocalEngine
-from perftrail.present import html_page as report
+from perftrail.present import html_page
 from perftrail.present.html_page import Drawings, Section, Verdict, write_page
 from tests.browsing import Scheme, visiting
 from tests.charts.examples import LABELS, PALETTE, along
@@ -61,7 +61,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def searched(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A history whose revisions print their own number, some of which do not compile, searched."""
+    """A searched history, some revisions of which do not compile, and its report."""
     root = tmp_path_factory.mktemp("searched")
     history = make_history(root / "repository", commits=24, culprit=12, unbuildable=range(10, 12), factor=2.5)
     study = write_study(root / "study", history)
@@ -71,9 +71,9 @@ def searched(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def beside(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two variants along an axis; one of them is given up at the last point."""
-    root = tmp_path_factory.mktemp("beside")
+def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two variants compared along an axis, one without its last point, and their report."""
+    root = tmp_path_factory.mktemp("compared")
     (root / "tree").mkdir()
     (root / "tree" / "loop.sh").write_text(LOOP)
     (root / "perftrail.toml").write_text(LOOPS.replace('timeout = "5s"', 'timeout = "2s"'))
@@ -95,8 +95,8 @@ def test_a_report_of_a_search_is_complete(searched: Path) -> None:
         "invocations",
     ):
         assert part in page
-    drawn = {file.name for file in (searched / "report" / "charts").iterdir()}
-    assert {"history-work-cpu.svg", "history-work-cpu.png", "belief.svg", "samples.png"} <= drawn
+    images = {file.name for file in (searched / "report" / "charts").iterdir()}
+    assert {"history-work-cpu.svg", "history-work-cpu.png", "belief.svg", "samples.png"} <= images
     assert "Which commit made the work heavier?" in page[:head]
 
 
@@ -113,22 +113,22 @@ def test_hostile_messages_are_escaped(searched: Path) -> None:
     assert not any(letter in page for message in HOSTILE for letter in message if not letter.isprintable())
 
 
-def test_variants_are_compared_along_the_axis(beside: Path) -> None:
-    done = perftrail("report", "--format", "markdown", beside)
+def test_variants_are_compared_along_the_axis(compared: Path) -> None:
+    done = perftrail("report", "--format", "markdown", compared)
     assert "heavy" in done.stdout.splitlines()[2]
     assert "over 2s" in done.stdout
-    drawn = {file.name for file in (beside / "report" / "charts").iterdir()}
-    assert {"curve-mt-real-threads.svg", "speed-up-curve-mt-real-threads.svg", "against.svg"} <= drawn
+    images = {file.name for file in (compared / "report" / "charts").iterdir()}
+    assert {"curve-mt-real-threads.svg", "speed-up-curve-mt-real-threads.svg", "against.svg"} <= images
 
 
-def test_json_names_every_file(beside: Path, tmp_path: Path) -> None:
-    told: dict[str, Any] = json.loads(perftrail("report", "-o", tmp_path, "--json", beside).stdout)
-    assert told["question"] == "What do the loops cost as threads grow?"
-    assert all(Path(each["file"]).stat().st_size == each["bytes"] for each in told["files"])
+def test_json_names_every_file(compared: Path, tmp_path: Path) -> None:
+    report: dict[str, Any] = json.loads(perftrail("report", "-o", tmp_path, "--json", compared).stdout)
+    assert report["question"] == "What do the loops cost as threads grow?"
+    assert all(Path(each["file"]).stat().st_size == each["bytes"] for each in report["files"])
 
 
-def test_a_report_has_a_default_directory(beside: Path) -> None:
-    assert str(beside / ".perftrail" / "report" / "index.html") in perftrail("report", beside).stdout
+def test_a_report_has_a_default_directory(compared: Path) -> None:
+    assert str(compared / ".perftrail" / "report" / "index.html") in perftrail("report", compared).stdout
 
 
 def test_a_study_without_samples_has_no_report(tmp_path: Path) -> None:
@@ -139,8 +139,8 @@ def test_a_study_without_samples_has_no_report(tmp_path: Path) -> None:
 
 
 @contextmanager
-def opened(browser: Browser, report: Path, *, width: int, scheme: Scheme) -> Iterator[Page]:
-    """A report's page from its file with the network off."""
+def open_report(browser: Browser, report: Path, *, width: int, scheme: Scheme) -> Iterator[Page]:
+    """Open the page of a report from its file, offline."""
     own = ("file:", "data:")
     with visiting(browser, *own, width=width, scheme=scheme, offline=True) as page:
         page.goto((report / "index.html").as_uri())
@@ -148,17 +148,17 @@ def opened(browser: Browser, report: Path, *, width: int, scheme: Scheme) -> Ite
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (400, "dark")])
-@pytest.mark.parametrize("which", ["searched", "beside"])
+@pytest.mark.parametrize("fixture_name", ["searched", "compared"])
 def test_a_browser_draws_every_chart_and_runs_nothing_else(
-    request: pytest.FixtureRequest, browser: Browser, which: str, width: int, scheme: Scheme
+    request: pytest.FixtureRequest, browser: Browser, fixture_name: str, width: int, scheme: Scheme
 ) -> None:
-    root: Path = request.getfixturevalue(which)
-    with opened(browser, root / "report", width=width, scheme=scheme) as page:
+    root: Path = request.getfixturevalue(fixture_name)
+    with open_report(browser, root / "report", width=width, scheme=scheme) as page:
         figures = page.query_selector_all("figure")
         for figure in figures:
             figure.scroll_into_view_if_needed()
             figure.wait_for_selector("svg.marks path")
-        backs = {
+        backgrounds = {
             page.evaluate(
                 "figure => getComputedStyle(figure.querySelector('svg.marks')).backgroundColor", each
             )
@@ -168,11 +168,11 @@ def test_a_browser_draws_every_chart_and_runs_nothing_else(
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         assert page.evaluate("window.pwned") is None
         assert page.locator("main script, main iframe, main object").count() == 0
-    assert backs == {"rgb(255, 255, 255)" if scheme == "light" else "rgb(21, 24, 29)"}
+    assert backgrounds == {"rgb(255, 255, 255)" if scheme == "light" else "rgb(21, 24, 29)"}
 
 
 def test_a_chart_has_a_tooltip_for_each_point(searched: Path, browser: Browser) -> None:
-    with opened(browser, searched / "report", width=1280, scheme="light") as page:
+    with open_report(browser, searched / "report", width=1280, scheme="light") as page:
         page.wait_for_selector(".lead svg.marks")
         page.locator(".lead svg .mark-symbol path").first.hover(force=True)
         shown = page.wait_for_selector("#vg-tooltip-element.visible")
@@ -181,8 +181,8 @@ def test_a_chart_has_a_tooltip_for_each_point(searched: Path, browser: Browser) 
 
 
 @pytest.fixture(scope="module")
-def long(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A chart of more revisions than are drawn, which is looked at closely, with culprits on both sides of it."""
+def long_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A report whose chart has more revisions than it draws, with a change in each half."""
     root = tmp_path_factory.mktemp("long")
     points = along(*range(1200))
     events = Events(
@@ -191,18 +191,18 @@ def long(tmp_path_factory: pytest.TempPathFactory) -> Path:
     chart = history(points, events, labels=LABELS, palette=PALETTE)
     section = Section(name="lead", title="history", chart=chart, detail=tuple(points))
     verdict = Verdict(sentence="It changed.", tone="worse", facts=())
-    page = report.Page(question="Where?", verdict=verdict, lead=section, sections=(), made_by="perftrail")
+    page = html_page.Page(question="Where?", verdict=verdict, lead=section, sections=(), made_by="perftrail")
     write_page(page, str(root / "report"), Drawings(LocalEngine()))
     return root
 
 
 def test_labels_above_a_chart_are_complete_and_hidden_outside_the_visible_part(
-    long: Path, browser: Browser
+    long_report: Path, browser: Browser
 ) -> None:
     words = """word => [...document.querySelectorAll("svg.marks text")]
         .filter(text => text.textContent === word)
         .map(text => text.closest("[clip-path]") === null)"""
-    with opened(browser, long / "report", width=1280, scheme="light") as page:
+    with open_report(browser, long_report / "report", width=1280, scheme="light") as page:
         page.wait_for_selector(".lead svg.marks path")
         assert page.evaluate(words, CULPRIT) == [True]
         box = page.locator(".lead svg.marks").bounding_box()
@@ -215,37 +215,37 @@ def test_labels_above_a_chart_are_complete_and_hidden_outside_the_visible_part(
         page.wait_for_function(f"word => ({words})(word).length === 0", arg=CULPRIT)
 
 
-def test_labels_above_a_chart_stay_inside_its_edges(long: Path, browser: Browser) -> None:
-    room = """word => {
+def test_labels_above_a_chart_stay_inside_its_edges(long_report: Path, browser: Browser) -> None:
+    margin = """word => {
         const text = [...document.querySelectorAll("svg.marks text")].find(text => text.textContent === word);
         if (!text) return null;
         const own = text.getBoundingClientRect(), all = text.closest("svg").getBoundingClientRect();
         return Math.min(own.left - all.left, all.right - own.right);
     }"""
-    with opened(browser, long / "report", width=1280, scheme="light") as page:
+    with open_report(browser, long_report / "report", width=1280, scheme="light") as page:
         page.wait_for_selector(".lead svg.marks path")
         box = page.locator(".lead svg.marks").bounding_box()
         assert box is not None
         page.mouse.move(box["x"] + box["width"] / 10, box["y"] + box["height"] / 2)
         page.keyboard.down("Shift")
-        rooms = []
-        while (left := page.evaluate(room, EARLIER)) is not None:
-            rooms.append(left)
+        margins = []
+        while (current := page.evaluate(margin, EARLIER)) is not None:
+            margins.append(current)
             page.mouse.wheel(0, -60)
             page.evaluate("() => new Promise(done => requestAnimationFrame(() => setTimeout(done, 20)))")
         page.keyboard.up("Shift")
-    assert len(rooms) > 3
-    assert min(rooms) >= 0.0
+    assert len(margins) > 3
+    assert min(margins) >= 0.0
 
 
 def test_a_page_works_with_the_keyboard_and_prints_its_images(searched: Path, browser: Browser) -> None:
-    with opened(browser, searched / "report", width=1280, scheme="dark") as page:
+    with open_report(browser, searched / "report", width=1280, scheme="dark") as page:
         page.wait_for_selector(".lead svg.marks")
-        reached = set()
+        focused_tags = set()
         for _number in range(12):
             page.keyboard.press("Tab")
-            reached.add(page.evaluate("document.activeElement.tagName"))
-        assert {"A", "DIV"} <= reached
+            focused_tags.add(page.evaluate("document.activeElement.tagName"))
+        assert {"A", "DIV"} <= focused_tags
         page.emulate_media(media="print")
         assert page.locator(".lead .still").is_visible()
         assert not page.locator(".lead .live").is_visible()

@@ -46,10 +46,10 @@ MEMORY = "python3 -c 'x = bytearray(200 << 20)'"
 
 @pytest.fixture
 def outside(tmp_path: Path) -> Path:
-    """A directory that is none of the campaign's business."""
+    """A directory that no build and no run may change."""
     path = tmp_path / "outside"
     path.mkdir()
-    (path / "kept").write_text("kept")
+    (path / "file").write_text("unchanged")
     return path
 
 
@@ -61,7 +61,7 @@ def listener() -> Iterator[socket.socket]:
 
 
 def attempts(outside: Path, port: int, mark: str) -> dict[str, str]:
-    """What a build, or a run, may try, each as shell lines that fail when it is refused."""
+    """Return the attempts of a build or a run by name: shell lines that fail if the sandbox refuses them."""
     connect = f'import socket; socket.create_connection(("127.0.0.1", {port}), 3)'
     return {
         "home": "cat ~/secret",
@@ -77,7 +77,7 @@ def attempts(outside: Path, port: int, mark: str) -> dict[str, str]:
 
 
 def files(phase: str, name: str, script: str) -> dict[str, str]:
-    """A revision that tries something when it is built, or when it is run."""
+    """Return the files of a revision that runs a script in its build or in its run."""
     lines = f"set -e\n{script}\n"
     if phase == "build":
         return program(100, name=f"{phase} {name}", build=lines)
@@ -104,21 +104,21 @@ def test_a_malicious_history_does_no_harm(
     (home / "secret").write_text("the secret")
     monkeypatch.setenv("HOME", str(home))
     mark = f"7{os.getpid()}.5"
-    tried = attempts(outside, listener.getsockname()[1], mark)
+    scripts = attempts(outside, listener.getsockname()[1], mark)
     repository = Repository(tmp_path / "repository")
     commits = {
         f"{phase} {name}": repository.commit(files(phase, name, script), subject=f"{phase} {name}")
         for phase in ("build", "run")
-        for name, script in tried.items()
+        for name, script in scripts.items()
     }
-    ways = {
-        "output link": f"rm program; ln -s {outside}/kept program",
+    links = {
+        "output link": f"rm program; ln -s {outside}/file program",
         "directory link": f"ln -s {outside} away; mkdir deep; ln -s {outside} deep/away; chmod 000 deep; exit 1",
         "tree link": f"cd ..; rm -rf tree; mv tree gone; ln -s {outside} tree",
     }
     commits |= {
         name: repository.commit(program(100, name=name, build=script), subject=name)
-        for name, script in ways.items()
+        for name, script in links.items()
     }
     for name in ("--upload-pack=touch${IFS}pwned", "$(touch${IFS}pwned)", "-u.touch"):
         repository.git("update-ref", f"refs/tags/{name}", commits["build home"])
@@ -134,22 +134,22 @@ def test_a_malicious_history_does_no_harm(
     report = json.loads(perftrail("run", study, "--sandbox", "--json").stdout)
 
     failures = {each["subject"].split()[0]: each for each in report["failures"]}
-    told = {name: failures[id[:10]] for name, id in commits.items() if id[:10] in failures}
+    failure_of = {name: failures[id[:10]] for name, id in commits.items() if id[:10] in failures}
     for name, words in REFUSED.items():
-        assert words in told[f"build {name}"]["message"], told[f"build {name}"]
-        assert told[f"build {name}"]["stage"] == "build"
-        assert words in told[f"run {name}"]["message"], told[f"run {name}"]
-    assert told["run memory"]["stage"] == "memory"
-    assert {"build daemon", "run daemon"}.isdisjoint(told)
-    assert told["output link"]["stage"] == "start"
-    assert told["directory link"]["stage"] == "build"
-    assert {told[f"submodule {number}"]["stage"] for number in range(3)} == {"checkout"}
+        assert words in failure_of[f"build {name}"]["message"], failure_of[f"build {name}"]
+        assert failure_of[f"build {name}"]["stage"] == "build"
+        assert words in failure_of[f"run {name}"]["message"], failure_of[f"run {name}"]
+    assert failure_of["run memory"]["stage"] == "memory"
+    assert {"build daemon", "run daemon"}.isdisjoint(failure_of)
+    assert failure_of["output link"]["stage"] == "start"
+    assert failure_of["directory link"]["stage"] == "build"
+    assert {failure_of[f"submodule {number}"]["stage"] for number in range(3)} == {"checkout"}
     assert "the secret" not in json.dumps(report)
     assert not alive(f"sleep {mark}")
     with pytest.raises(TimeoutError):
         listener.accept()
-    assert [path.name for path in outside.iterdir()] == ["kept"]
-    assert (outside / "kept").read_text() == "kept"
+    assert [path.name for path in outside.iterdir()] == ["file"]
+    assert (outside / "file").read_text() == "unchanged"
     assert not list(tmp_path.rglob("pwned"))
     assert not Path("/etc/perftrail-pwned").exists()
     assert [path.name for path in home.iterdir()] == ["secret"]

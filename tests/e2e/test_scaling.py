@@ -32,7 +32,7 @@ invocations = 6
 """
 
 LIMITS = {each.name: each.limits for each in PROGRAMS}
-"""What may be called likely."""
+"""The causes that may be called likely, for each program."""
 
 PLAIN = ("mutex", "spin", "sharing", "memory", "none")
 COUNTED = ("mutex", "spin", "handover", "arena")
@@ -47,21 +47,21 @@ def test_no_finding_names_an_absent_cause(fault: str, counters: str, tmp_path: P
     (tmp_path / "perftrail.toml").write_text(STUDY.format(fault=fault, counters=counters), encoding="utf-8")
     perftrail("run", tmp_path)
     rows = json.loads(perftrail("show", tmp_path, "--json").stdout)
-    told = [row["scaling"] for row in rows if row["scaling"] is not None]
+    scalings = [row["scaling"] for row in rows if row["scaling"] is not None]
     assert [row["point"]["threads"] for row in rows if row["scaling"] is not None] == [1]
-    [scaling] = told
+    [scaling] = scalings
     processors = scaling["processors"]["count"]
     assert [point["threads"] for point in scaling["points"]] == [1, 2, 4, 8]
     assert [point["beyond"] for point in scaling["points"]] == [n > processors for n in (1, 2, 4, 8)]
-    found = scaling["contention"]
-    if found["outcome"] == "likely":
-        assert set(found["candidates"]) <= LIMITS[fault], found
-    elif found["outcome"] == "cannot tell":
-        assert found["reason"]
-        assert found["next_step"]
+    contention = scaling["contention"]
+    if contention["outcome"] == "likely":
+        assert set(contention["candidates"]) <= LIMITS[fault], contention
+    elif contention["outcome"] == "cannot tell":
+        assert contention["reason"]
+        assert contention["next_step"]
     words = perftrail("show", tmp_path).stdout
     assert "Scaling of work.wall with threads" in words
     assert ("more threads than processors" in words) == (processors < 8)
-    if processors < 4:  # three counts at most lie within
+    if processors < 4:  # at most three thread counts do not exceed the processors
         assert scaling["fits"]["chosen"] is None
         assert "are too few for a fit" in words

@@ -43,7 +43,7 @@ warmups = 1
 
 PROGRAM = "i=0\nwhile [ $i -lt $(($1 * ${TURNS:-1})) ]; do i=$((i + 1)); done\n"
 
-EACH = "SELECT runnable_id, phase, array_agg(ordinal ORDER BY ordinal) FROM invocation GROUP BY 1, 2 ORDER BY 1, 2"
+ORDINALS = "SELECT runnable_id, phase, array_agg(ordinal ORDER BY ordinal) FROM invocation GROUP BY 1, 2 ORDER BY 1, 2"
 
 
 @pytest.fixture
@@ -63,14 +63,14 @@ def study(tmp_path: Path) -> Path:
 
 
 def lines_until(process: subprocess.Popen[str], word: str) -> list[str]:
-    """Read what a process says on stderr, up to the line with a word."""
+    """Read the standard error of a process, up to the line with a word."""
     assert process.stderr is not None
-    said = []
+    lines = []
     for line in process.stderr:
-        said.append(line)
+        lines.append(line)
         if word in line:
-            return said
-    raise AssertionError("".join(said))
+            return lines
+    raise AssertionError("".join(lines))
 
 
 def test_a_run_waits_for_its_server_and_continues(server: Server, study: Path) -> None:
@@ -81,35 +81,35 @@ def test_a_run_waits_for_its_server_and_continues(server: Server, study: Path) -
         while not has_begun(server):
             assert process.poll() is None, process.communicate()
         server.stop()
-        said = lines_until(process, "does not answer")
+        lines = lines_until(process, "does not answer")
         server.start()
         answer, rest = process.communicate(timeout=120)
     finally:
         process.kill()
-    said.append(rest)
-    assert process.returncode == 0, said
+    lines.append(rest)
+    assert process.returncode == 0, lines
     assert "answers again, after" in rest
     assert json.loads(answer)["measured"] == 2
-    found = server.execute(EACH, database="t1")
-    assert [ordinals for _, _, ordinals in found] == [[0], list(range(20))] * 2
-    everything = "".join(said) + answer
+    ordinals_of_runnables = server.execute(ORDINALS, database="t1")
+    assert [ordinals for _, _, ordinals in ordinals_of_runnables] == [[0], list(range(20))] * 2
+    everything = "".join(lines) + answer
     assert "Traceback" not in everything
-    assert_secret_kept(everything, study)
+    assert_no_secret(everything, study)
     shown = start("show", study, "--store", url, "--json")
     assert shown.returncode == 0, shown.stderr
     assert {row["variant"] for row in json.loads(shown.stdout)} == {"near", "far"}
-    assert_secret_kept(shown.stdout + shown.stderr, study)
+    assert_no_secret(shown.stdout + shown.stderr, study)
 
 
 def has_begun(server: Server) -> bool:
-    there = server.execute("SELECT to_regclass('invocation')", database="t1")
-    return there != [(None,)] and server.execute("SELECT count(*) FROM invocation", database="t1") > [(3,)]
+    table = server.execute("SELECT to_regclass('invocation')", database="t1")
+    return table != [(None,)] and server.execute("SELECT count(*) FROM invocation", database="t1") > [(3,)]
 
 
-def assert_secret_kept(said: str, study: Path) -> None:
-    """Look for the password in what was said and in every file that was written beside the study."""
+def assert_no_secret(output: str, study: Path) -> None:
+    """Assert that neither the output nor a file in the study's directory contains the password."""
     parts = (PASSWORD, "se%20cret", "se cret")
-    assert not any(part in said for part in parts)
+    assert not any(part in output for part in parts)
     files = [file for file in study.rglob("*") if file.is_file()]
     assert any(file.parent.name != "study" for file in files)
     assert not [file for file in files if any(part.encode() in file.read_bytes() for part in parts)]

@@ -29,17 +29,17 @@ warmups = 0
 """
 
 
-def test_a_relative_standard_input_is_read_from_the_study_s_directory(tmp_path: Path) -> None:
-    study, other_machines = tmp_path / "study", tmp_path / "other_machines"
+def test_a_relative_standard_input_is_read_from_the_directory_of_the_study(tmp_path: Path) -> None:
+    study, other_directory = tmp_path / "study", tmp_path / "other"
     (study / "source").mkdir(parents=True)
-    other_machines.mkdir()
+    other_directory.mkdir()
     for size in (3, 7):
         (study / f"{size}.txt").write_text(f"{size}\n")
-        (other_machines / f"{size}.txt").write_text("0\n")
+        (other_directory / f"{size}.txt").write_text("0\n")
     (study / "perftrail.toml").write_text(STUDY)
-    ended = start("run", study, cwd=other_machines)
+    ended = start("run", study, cwd=other_directory)
     assert ended.returncode == 0, ended.stderr
-    exported = start("export", study, "--format", "jsonl", cwd=other_machines)
+    exported = start("export", study, "--format", "jsonl", cwd=other_directory)
     samples = [json.loads(line) for line in exported.stdout.splitlines()]
     read = {each["point"]["size"]: each["value"] for each in samples if each["metric"] == "read"}
     assert read == {3: 3.0, 7: 7.0}

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.printing import found, perftrail, revisions
+from tests.e2e.printing import find_answer, perftrail, revisions
 from tests.sources.repositories import Repository
 
 pytestmark = pytest.mark.slow
@@ -61,7 +61,7 @@ metric = "cost"
 
 
 @dataclass(frozen=True)
-class Both:
+class TwoSources:
     """A study of a library and an application, and the commits of each, oldest first."""
 
     study: Path
@@ -69,15 +69,15 @@ class Both:
     application: tuple[str, ...]
 
     @property
-    def made(self) -> int:
-        """How many builds of the library there are."""
+    def library_builds(self) -> int:
+        """The number of builds of the library."""
         return len(list((self.study / ".perftrail" / "builds").glob("*/built.json")))
 
 
-def a_pair(root: Path, *, at: str = "", app: str = 'at = "v3"') -> Both:
-    """From one revision on the library costs 30 more of some 150, and from another on the application does."""
+def commit_two_sources(root: Path, *, at: str = "", app: str = 'at = "v3"') -> TwoSources:
+    """Commit a library and an application, each of which costs 30 more from its culprit on, and write a study."""
     library, application = Repository(root / "library"), Repository(root / "app")
-    made = []
+    commits = []
     for repository, name, text, culprit in (
         (library, "library.c", LIBRARY, LIBRARY_CULPRIT),
         (application, "app.c", APPLICATION, APPLICATION_CULPRIT),
@@ -89,98 +89,106 @@ def a_pair(root: Path, *, at: str = "", app: str = 'at = "v3"') -> Both:
                 repository.commit({name: text.format(cost=cost, number=number)}, subject=f"no. {number}")
             )
             repository.tag(f"v{number}", ids[-1])
-        made.append(tuple(ids))
+        commits.append(tuple(ids))
     (root / "perftrail.toml").write_text(STUDY.format(at=at, app=app))
-    return Both(study=root, library=made[0], application=made[1])
+    return TwoSources(study=root, library=commits[0], application=commits[1])
 
 
 @pytest.fixture(scope="module")
-def both(tmp_path_factory: pytest.TempPathFactory) -> Both:
-    return a_pair(tmp_path_factory.mktemp("both"))
+def sources(tmp_path_factory: pytest.TempPathFactory) -> TwoSources:
+    return commit_two_sources(tmp_path_factory.mktemp("sources"))
 
 
 @pytest.fixture(scope="module")
-def in_library(both: Both) -> dict[str, Any]:
-    return found(both.study)
+def library_answer(sources: TwoSources) -> dict[str, Any]:
+    return find_answer(sources.study)
 
 
 @pytest.fixture(scope="module")
-def in_application(both: Both, in_library: dict[str, Any]) -> dict[str, Any]:
-    """Found after the other, in the same store: neither may take the other's samples for its own."""
-    return found(both.study, "--along", "app", "--at", "main=v2")
+def application_answer(sources: TwoSources, library_answer: dict[str, Any]) -> dict[str, Any]:
+    """The second search in the same store: neither search may reuse samples of the other."""
+    return find_answer(sources.study, "--along", "app", "--at", "main=v2")
 
 
 def test_a_culprit_in_the_library_is_found_with_a_pinned_application(
-    both: Both, in_library: dict[str, Any]
+    sources: TwoSources, library_answer: dict[str, Any]
 ) -> None:
-    assert in_library["verdict"] == "found", in_library
-    assert revisions(in_library) == [[both.library[LIBRARY_CULPRIT]]]
-    assert (in_library["along"], in_library["pins"]) == ("main", {"app": both.application[3]})
-    assert in_library["changes"][0]["before"] == pytest.approx(160.5, abs=1.0)
+    assert library_answer["verdict"] == "found", library_answer
+    assert revisions(library_answer) == [[sources.library[LIBRARY_CULPRIT]]]
+    assert (library_answer["along"], library_answer["pins"]) == ("main", {"app": sources.application[3]})
+    assert library_answer["changes"][0]["before"] == pytest.approx(160.5, abs=1.0)
 
 
 def test_a_culprit_in_the_application_is_found_with_a_pinned_library(
-    both: Both, in_application: dict[str, Any]
+    sources: TwoSources, application_answer: dict[str, Any]
 ) -> None:
-    assert in_application["verdict"] == "found", in_application
-    assert revisions(in_application) == [[both.application[APPLICATION_CULPRIT]]]
-    assert (in_application["along"], in_application["pins"]) == ("app", {"main": both.library[2]})
+    assert application_answer["verdict"] == "found", application_answer
+    assert revisions(application_answer) == [[sources.application[APPLICATION_CULPRIT]]]
+    assert (application_answer["along"], application_answer["pins"]) == ("app", {"main": sources.library[2]})
 
 
 def test_the_library_is_built_once_while_the_application_is_searched(
-    both: Both, in_library: dict[str, Any], in_application: dict[str, Any]
+    sources: TwoSources, library_answer: dict[str, Any], application_answer: dict[str, Any]
 ) -> None:
-    assert both.made <= in_library["builds"] + 1
+    assert sources.library_builds <= library_answer["builds"] + 1
 
 
-def test_an_answer_names_the_searched_source_and_the_pins(both: Both, in_application: dict[str, Any]) -> None:
-    lines = perftrail("find", both.study, "--along", "app", "--at", "main=v2").stdout.splitlines()
+def test_an_answer_names_the_searched_source_and_the_pins(
+    sources: TwoSources, application_answer: dict[str, Any]
+) -> None:
+    lines = perftrail("find", sources.study, "--along", "app", "--at", "main=v2").stdout.splitlines()
     assert lines[0].startswith("found: ")
-    assert lines[1].strip() == f"along app, with main at v2 ({both.library[2][:10]})"
-    plan = perftrail("check", both.study).stdout
-    assert f"along main, with app at v3 ({both.application[3][:10]})" in plan
+    assert lines[1].strip() == f"along app, with main at v2 ({sources.library[2][:10]})"
+    plan = perftrail("check", sources.study).stdout
+    assert f"along main, with app at v3 ({sources.application[3][:10]})" in plan
 
 
 def test_a_repeated_search_measures_nothing(
-    both: Both, in_library: dict[str, Any], in_application: dict[str, Any]
+    sources: TwoSources, library_answer: dict[str, Any], application_answer: dict[str, Any]
 ) -> None:
-    assert found(both.study) == in_library
-    assert found(both.study, "--along", "app", "--at", "main=v2") == in_application
+    assert find_answer(sources.study) == library_answer
+    assert find_answer(sources.study, "--along", "app", "--at", "main=v2") == application_answer
 
 
-def test_searches_with_other_pins_are_separate(both: Both, in_application: dict[str, Any]) -> None:
-    told = json.loads(perftrail("show", both.study, "--search", "1", "--json").stdout)
-    assert [each["question"]["along"] for each in told["searches"]] == ["main", "app"]
-    shown = perftrail("show", both.study, "--search", "2").stdout
-    assert f"along app, with main at {both.library[2][:10]}" in shown
+def test_searches_with_other_pins_are_separate(
+    sources: TwoSources, application_answer: dict[str, Any]
+) -> None:
+    report = json.loads(perftrail("show", sources.study, "--search", "1", "--json").stdout)
+    assert [each["question"]["along"] for each in report["searches"]] == ["main", "app"]
+    shown = perftrail("show", sources.study, "--search", "2").stdout
+    assert f"along app, with main at {sources.library[2][:10]}" in shown
 
 
-def test_samples_with_another_pin_are_never_pooled(both: Both, in_library: dict[str, Any]) -> None:
-    mixed = [*(f"--only=revision={id_}" for id_ in both.library[:1]), "--at", "app=v8"]
-    perftrail("run", both.study, *mixed)
-    held = {
-        pin: json.loads(perftrail("show", both.study, "--at", f"app={pin}", "--json").stdout)
+def test_samples_with_another_pin_are_never_pooled(
+    sources: TwoSources, library_answer: dict[str, Any]
+) -> None:
+    options = [*(f"--only=revision={id_}" for id_ in sources.library[:1]), "--at", "app=v8"]
+    perftrail("run", sources.study, *options)
+    rows = {
+        pin: json.loads(perftrail("show", sources.study, "--at", f"app={pin}", "--json").stdout)
         for pin in ("v3", "v8")
     }
-    assert {row["pins"]["app"] for row in held["v8"]} == {both.application[8]}
-    (row,) = (row for row in held["v8"] if row["revision"] == both.library[0])
+    assert {row["pins"]["app"] for row in rows["v8"]} == {sources.application[8]}
+    (row,) = (row for row in rows["v8"] if row["revision"] == sources.library[0])
     assert row["estimate"]["value"] == pytest.approx(190.5, abs=1.0)
-    (old,) = (row for row in held["v3"] if row["revision"] == both.library[0])
+    (old,) = (row for row in rows["v3"] if row["revision"] == sources.library[0])
     assert old["estimate"]["value"] == pytest.approx(160.5, abs=1.0)
 
 
-def test_a_pin_of_the_command_line_that_is_not_a_revision_is_reported_with_its_remedy(both: Both) -> None:
-    told = perftrail("find", both.study, "--at", "app=v99", expect=2).stderr
-    assert "--at app=v99: " in told
-    assert "name a revision of app, or omit it to use the last of its range" in told
+def test_a_pin_of_the_command_line_that_is_not_a_revision_is_reported_with_its_remedy(
+    sources: TwoSources,
+) -> None:
+    stderr = perftrail("find", sources.study, "--at", "app=v99", expect=2).stderr
+    assert "--at app=v99: " in stderr
+    assert "name a revision of app, or omit it to use the last of its range" in stderr
 
 
 def test_a_pin_that_is_not_a_revision_is_reported_with_its_line(tmp_path: Path) -> None:
-    pair = a_pair(tmp_path, app='at = "v99"')
-    told = perftrail("check", pair.study, expect=2).stderr
-    assert "perftrail.toml:10: sources.app.at: " in told
-    assert "v99" in told
-    assert "name a revision of app" in told
+    sources = commit_two_sources(tmp_path, app='at = "v99"')
+    stderr = perftrail("check", sources.study, expect=2).stderr
+    assert "perftrail.toml:10: sources.app.at: " in stderr
+    assert "v99" in stderr
+    assert "name a revision of app" in stderr
 
 
 SCRIPT = 'echo "cost $(($(cat "$1/cost") + {cost})).$(($(od -An -N1 -tu1 /dev/urandom) % 10))"\n'
@@ -213,10 +221,10 @@ def test_a_program_in_a_plain_directory_is_identified_by_its_content(tmp_path: P
     (tmp_path / "bench" / "run.sh").write_text(SCRIPT.format(cost=80))
     study = tmp_path / "perftrail.toml"
     study.write_text(WITH_PROGRAM.format(source='kind = "git"\nlocation = "library"'))
-    first = found(study)
+    first = find_answer(study)
     assert revisions(first) == [[ids[5]]]
     (tmp_path / "bench" / "run.sh").write_text(SCRIPT.format(cost=20))
-    second = found(study)
+    second = find_answer(study)
     assert revisions(second) == [[ids[5]]]
     assert first["pins"] != second["pins"]
     assert second["changes"][0]["before"] == pytest.approx(first["changes"][0]["before"] - 60, abs=1.0)
@@ -225,15 +233,15 @@ def test_a_program_in_a_plain_directory_is_identified_by_its_content(tmp_path: P
 def test_releases_are_measured_with_an_application(tmp_path: Path) -> None:
     versions = [f"1.{number}" for number in range(4)]
     for number, version in enumerate(versions):
-        (tmp_path / "kept" / version).mkdir(parents=True)
-        (tmp_path / "kept" / version / "cost").write_text(f"{80 if number < 2 else 110}")
-        shutil.make_archive(str(tmp_path / "kept" / version), "tar", tmp_path / "kept" / version)
+        (tmp_path / "archives" / version).mkdir(parents=True)
+        (tmp_path / "archives" / version / "cost").write_text(f"{80 if number < 2 else 110}")
+        shutil.make_archive(str(tmp_path / "archives" / version), "tar", tmp_path / "archives" / version)
     table = "".join(
         f'[[source.archives]]\nversion = "{version}"\nfile = "{version}.tar"\n' for version in versions
     )
     application = Repository(tmp_path / "bench")
     application.commit({"run.sh": SCRIPT.format(cost=80)})
     study = tmp_path / "perftrail.toml"
-    text = WITH_PROGRAM.format(source=f'kind = "release"\nlocation = "kept"\n{table}')
+    text = WITH_PROGRAM.format(source=f'kind = "release"\nlocation = "archives"\n{table}')
     study.write_text(text.replace('kind = "directory"', 'kind = "git"'))
-    assert revisions(found(study)) == [["1.2"]]
+    assert revisions(find_answer(study)) == [["1.2"]]

@@ -45,7 +45,7 @@ threshold = 0.1
 
 
 class Branch:
-    """A branch that grows by commits that print so many steps, and a study of it."""
+    """A growing branch, whose commits print a number of steps, and a study of it."""
 
     def __init__(self, directory: Path) -> None:
         self.repository = Repository(directory / "repository")
@@ -66,7 +66,8 @@ class Branch:
         assert "Traceback" not in done.stderr
         return done
 
-    def look(self, *words: str, **env: str) -> dict[str, Any]:
+    def check_once(self, *words: str, **env: str) -> dict[str, Any]:
+        """Run `watch --once`, and return its JSON."""
         return dict(json.loads(self.watch(*words, "--json", env=env).stdout))
 
 
@@ -83,28 +84,28 @@ def posted() -> Iterator[Posted]:
 
 def test_a_change_on_the_branch_is_found_and_reported_once(branch: Branch, posted: Posted) -> None:
     hook = ("--notify", posted.address)
-    first = branch.look(*hook)
+    first = branch.check_once(*hook)
     assert first["new"] == []
     branch.commit(100, "more words")
     slow = branch.commit(125, "\x1b[31mslow it down $(touch pwned)")
     branch.commit(125, "more words again")
-    seen = branch.look(*hook, PERFTRAIL_WEBHOOK_SECRET="s3cret")
+    seen = branch.check_once(*hook, PERFTRAIL_WEBHOOK_SECRET="s3cret")
     assert len(seen["new"]) == 3
     [search] = seen["searches"]
     assert search["verdict"] == "found"
     [body] = posted.bodies
     signed = hmac.new(b"s3cret", body, hashlib.sha256).hexdigest()
     assert posted.headers[0]["X-Perftrail-Signature"] == f"sha256={signed}"
-    told = json.loads(body)
-    assert told["answer"]["changes"][0]["revisions"] == [slow]
-    assert told["answer"]["changes"][0]["effect"]["value"] == pytest.approx(1.25, abs=0.01)
-    assert told["better"] is False
-    assert "25 % more" in told["subject"]
+    message = json.loads(body)
+    assert message["answer"]["changes"][0]["revisions"] == [slow]
+    assert message["answer"]["changes"][0]["effect"]["value"] == pytest.approx(1.25, abs=0.01)
+    assert message["better"] is False
+    assert "25 % more" in message["subject"]
     branch.commit(125, "still the same")
-    again = branch.look(*hook)
+    again = branch.check_once(*hook)
     assert (len(again["new"]), again["searches"], len(posted.bodies)) == (1, [], 1)
     branch.commit(90, "faster")
-    branch.look(*hook)
+    branch.check_once(*hook)
     assert [json.loads(each)["better"] for each in posted.bodies] == [False, True]
 
 
@@ -122,26 +123,26 @@ def test_people_see_what_each_check_did(branch: Branch) -> None:
 def test_only_a_receiver_that_missed_a_message_gets_it_again(
     branch: Branch, posted: Posted, tmp_path: Path
 ) -> None:
-    log = tmp_path / "told by command"
+    log = tmp_path / "messages of the command"
     words = ("--notify", posted.address, "--notify", f"tee -a '{log}'")
-    branch.look(*words)
+    branch.check_once(*words)
     branch.commit(125, "slow it down")
     posted.code = 503
     done = branch.watch(*words)
     assert "1 new revision, " in done.stderr
     assert "not sent yet: webhook http://127.0.0.1:" in done.stderr
     assert "sent to command tee …: " in done.stderr
-    assert "/hook" not in done.stderr  # whoever knows the whole address may post there, too
+    assert "/hook" not in done.stderr  # everyone who knows the whole address may post messages
     assert posted.refused == 1
-    told = log.read_text()
-    assert json.loads(told)["metric"] == "work.steps"
+    logged = log.read_text()
+    assert json.loads(logged)["metric"] == "work.steps"
     branch.watch(*words)
     assert posted.refused == 2
     posted.code = 204
     branch.watch(*words)
     branch.watch(*words)
     assert len(posted.bodies) == 1
-    assert log.read_text() == told
+    assert log.read_text() == logged
 
 
 def test_mail_is_sent_as_the_study_declares(branch: Branch) -> None:
@@ -160,8 +161,8 @@ def test_mail_is_sent_as_the_study_declares(branch: Branch) -> None:
     assert mail["From"] == "perftrail@example.org"
 
 
-def test_killed_at_any_time_it_reports_one_change(branch: Branch, posted: Posted) -> None:
-    branch.look("--notify", posted.address)
+def test_watch_reports_one_change_even_if_it_is_killed_at_any_time(branch: Branch, posted: Posted) -> None:
+    branch.check_once("--notify", posted.address)
     for number in range(3):
         branch.commit(100, f"words {number}")
     slow = branch.commit(125, "slow it down")
@@ -172,17 +173,17 @@ def test_killed_at_any_time_it_reports_one_change(branch: Branch, posted: Posted
         except subprocess.TimeoutExpired:
             started.send_signal(signal.SIGKILL)
             started.wait()
-    branch.look("--notify", posted.address)
-    told = len(posted.bodies)  # twice, if it was killed between a delivery and its note of it
-    branch.look("--notify", posted.address)
-    assert len(posted.bodies) == told
+    branch.check_once("--notify", posted.address)
+    messages = len(posted.bodies)  # two, if the kill came between a delivery and its record
+    branch.check_once("--notify", posted.address)
+    assert len(posted.bodies) == messages
     assert len({headers["X-Perftrail-Id"] for headers in posted.headers}) == 1
     for body in posted.bodies:
         assert json.loads(body)["answer"]["changes"][0]["revisions"] == [slow]
 
 
 @pytest.mark.parametrize(
-    ("seconds", "times"), [(0.0, 1), (0.5, 1), (60.0, 2)], ids=["taken", "being taken", "hanging"]
+    ("seconds", "times"), [(0.0, 1), (0.5, 1), (60.0, 2)], ids=["accepted", "accepted slowly", "hanging"]
 )
 def test_watch_runs_until_it_is_stopped_and_resumes(
     branch: Branch, posted: Posted, seconds: float, times: int
@@ -191,9 +192,9 @@ def test_watch_runs_until_it_is_stopped_and_resumes(
     words = ("--every", "100ms", "--notify", posted.address)
     started = _running(branch, *words)
     try:
-        _until(branch.state.exists)
+        _wait_until(branch.state.exists)
         branch.commit(125, "slow it down")
-        _until(lambda: len(posted.bodies) == 1)
+        _wait_until(lambda: len(posted.bodies) == 1)
         began = time.monotonic()
         started.send_signal(signal.SIGTERM)
         assert started.wait(timeout=10) == 130
@@ -202,7 +203,7 @@ def test_watch_runs_until_it_is_stopped_and_resumes(
         started.kill()
         started.wait()
     posted.seconds = 0.0
-    branch.look(*words[2:])
+    branch.check_once(*words[2:])
     assert len(posted.bodies) == times
 
 
@@ -210,7 +211,7 @@ def test_a_continuous_watch_loads_the_detector_before_its_first_check(branch: Br
     """It is the largest part of the program; loaded at the 41st revision, it would double the memory then."""
     started = _running(branch, "--every", "1h")
     try:
-        _until(branch.state.exists)
+        _wait_until(branch.state.exists)
         assert "ruptures" in Path(f"/proc/{started.pid}/maps").read_text()
     finally:
         started.kill()
@@ -221,48 +222,48 @@ def test_new_revisions_of_a_rewritten_branch_are_measured_and_reported(
     branch: Branch, posted: Posted
 ) -> None:
     hook = ("--notify", posted.address)
-    branch.look(*hook)
+    branch.check_once(*hook)
     branch.commit(100, "one")
-    branch.look(*hook)
+    branch.check_once(*hook)
     repository = branch.repository
     repository.git("update-ref", "refs/heads/main", "begin")
-    anew = branch.commit(300, "another one")
-    assert branch.look(*hook)["new"] == [anew]
+    rewritten = branch.commit(300, "another one")
+    assert branch.check_once(*hook)["new"] == [rewritten]
     [body] = posted.bodies
-    assert json.loads(body)["answer"]["changes"][0]["revisions"] == [anew]
+    assert json.loads(body)["answer"]["changes"][0]["revisions"] == [rewritten]
 
 
 def test_two_branches_of_a_study_are_watched_separately(branch: Branch) -> None:
     main = branch.repository.git("rev-parse", "begin")
     branch.repository.commit({"work": "echo steps 1\n"}, branch="a/side", subject="side", parents=[main])
-    assert branch.look()["new"] == []
-    assert branch.look("--branch", "a/side")["new"] == []
+    assert branch.check_once()["new"] == []
+    assert branch.check_once("--branch", "a/side")["new"] == []
     fresh = branch.commit(100, "one")
     side = branch.repository.commit({"work": "echo steps 1\n", "NEWS": "x"}, branch="a/side", subject="more")
-    assert branch.look("--branch", "a/side")["new"] == [side]
-    assert branch.look()["new"] == [fresh]
+    assert branch.check_once("--branch", "a/side")["new"] == [side]
+    assert branch.check_once()["new"] == [fresh]
 
 
 def test_new_revisions_are_fetched_from_a_remote_repository(branch: Branch) -> None:
     text = branch.study.read_text()
     branch.study.write_text(text.replace(str(branch.repository.path), f"file://{branch.repository.path}"))
-    branch.look()
+    branch.check_once()
     fresh = branch.commit(100, "new there")
-    assert branch.look()["new"] == [fresh]
+    assert branch.check_once()["new"] == [fresh]
 
 
 def test_a_branch_other_than_the_main_one_is_watched(branch: Branch) -> None:
     side = branch.repository.commit({"work": "echo steps 1\n"}, branch="side", subject="side")
     branch.repository.git("update-ref", "refs/heads/side", branch.repository.git("rev-parse", "begin"))
-    assert branch.look("--branch", "side")["reference"] == branch.repository.git("rev-parse", "begin")
+    assert branch.check_once("--branch", "side")["reference"] == branch.repository.git("rev-parse", "begin")
     branch.repository.commit({"work": "echo steps 100\n"}, branch="side", subject="more")
-    seen = branch.look("--branch", "side")
+    seen = branch.check_once("--branch", "side")
     assert len(seen["new"]) == 1
     assert side not in seen["new"]
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "reason"),
     [
         (("--notify", "ftp://there"), "is not a valid webhook address"),
         (("--notify", "https://me:secret@there/hook"), "is not a valid webhook address"),
@@ -273,9 +274,9 @@ def test_a_branch_other_than_the_main_one_is_watched(branch: Branch) -> None:
         (("--branch", "no-such"), "no revision"),
     ],
 )
-def test_wrong_usage_exits_2_with_the_reason(branch: Branch, words: tuple[str, ...], said: str) -> None:
+def test_wrong_usage_exits_2_with_the_reason(branch: Branch, words: tuple[str, ...], reason: str) -> None:
     done = branch.watch(*words, expect=2)
-    assert said in done.stderr
+    assert reason in done.stderr
     assert "secret" not in done.stderr
 
 
@@ -289,34 +290,34 @@ def test_a_branch_that_never_existed_ends_watch(branch: Branch) -> None:
 
 
 def test_an_unavailable_source_does_not_end_watch(branch: Branch, tmp_path: Path) -> None:
-    said = tmp_path / "said"
-    started = _running(branch, "--every", "100ms", said=said)
+    stderr_file = tmp_path / "stderr"
+    started = _running(branch, "--every", "100ms", stderr_file=stderr_file)
     try:
-        _until(branch.state.exists)
+        _wait_until(branch.state.exists)
         away = branch.repository.path.rename(branch.repository.path.with_name("away"))
-        _until(lambda: "will check again later" in said.read_text())
+        _wait_until(lambda: "will check again later" in stderr_file.read_text())
         away.rename(branch.repository.path)
         fresh = branch.commit(100, "back again")
-        _until(lambda: fresh in branch.state.read_text())
+        _wait_until(lambda: fresh in branch.state.read_text())
     finally:
         started.kill()
         started.wait()
 
 
 def test_a_command_may_have_an_address_as_argument(branch: Branch, tmp_path: Path) -> None:
-    branch.look("--notify", f"tee '{tmp_path / 'told'}' https://there.example/x")
-    # it was taken for a command: an address with a blank in it would have been refused
+    branch.check_once("--notify", f"tee '{tmp_path / 'log'}' https://there.example/x")
+    # perftrail used the text as a command: it refuses an address with a blank
 
 
 def test_an_unreachable_receiver_does_not_stop_watch(branch: Branch) -> None:
     words = ("--notify", f"http://127.0.0.1:{free_port()}/hook")
-    branch.look(*words)
+    branch.check_once(*words)
     branch.commit(125, "slow it down")
     assert "cannot be reached" in branch.watch(*words).stderr
 
 
-def _running(branch: Branch, *words: str, said: Path = Path(os.devnull)) -> subprocess.Popen[bytes]:
-    with said.open("wb") as stderr:
+def _running(branch: Branch, *words: str, stderr_file: Path = Path(os.devnull)) -> subprocess.Popen[bytes]:
+    with stderr_file.open("wb") as stderr:
         return subprocess.Popen(
             [sys.executable, "-m", "perftrail", "watch", str(branch.study), *words],
             stdout=subprocess.DEVNULL,
@@ -324,8 +325,8 @@ def _running(branch: Branch, *words: str, said: Path = Path(os.devnull)) -> subp
         )
 
 
-def _until(what: Any) -> None:
-    ends = time.monotonic() + 60
-    while not what():
-        assert time.monotonic() < ends, "it did not come"
+def _wait_until(condition: Any) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline, "the condition never held"
         time.sleep(0.05)

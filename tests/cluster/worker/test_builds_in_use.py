@@ -16,14 +16,14 @@ from perftrail.model.build import Built
 from perftrail.model.measurement import Machine
 from perftrail.model.plan import recipe_of
 from perftrail.model.subject import Revision, Subject
-from tests.e2e.printing import program, write
+from tests.e2e.printing import program, write_study
 from tests.sources.repositories import Repository
 
 
 def test_a_build_is_not_kept_from_making_room_by_who_made_it(tmp_path: Path) -> None:
     repository = Repository(tmp_path / "repository")
     subject = Subject(revision=Revision(id=repository.commit(program(100))), variant="plain")
-    study = studyfile.load(str(write(tmp_path / "study", repository)))
+    study = studyfile.load(str(write_study(tmp_path / "study", repository)))
     root = Path(study.directory) / ".perftrail"
     root.mkdir()
     token = token_of(root)

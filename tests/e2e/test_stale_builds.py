@@ -1,4 +1,4 @@
-"""`run` on a history whose makefile forgets a header, with incremental builds asked for."""
+"""`run` with incremental builds, on a history whose makefile lacks the dependency on a header."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ metrics = {{ cost = {{ pattern = 'cost ([0-9]+)' }} }}
 warmups = 0
 invocations = 3
 """
-FORGETFUL = "program: main.o\n\t$(CC) -o $@ main.o\nmain.o: main.c\n"
+WITHOUT_HEADER = "program: main.o\n\t$(CC) -o $@ main.o\nmain.o: main.c\n"
 MAIN = '#include <stdio.h>\n#include "cost.h"\nint main(void) { printf("cost %d\\n", COST); return 0; }\n'
 
 
 def test_stale_builds_are_repeated_before_measuring(tmp_path: Path) -> None:
     repository = Repository(tmp_path / "repository")
     for cost in (1, 2, 3):
-        repository.commit({"Makefile": FORGETFUL, "main.c": MAIN, "cost.h": f"#define COST {cost}\n"})
+        repository.commit({"Makefile": WITHOUT_HEADER, "main.c": MAIN, "cost.h": f"#define COST {cost}\n"})
     study = tmp_path / "study"
     study.mkdir()
     (study / "perftrail.toml").write_text(STUDY.format(location=repository.path))

@@ -14,7 +14,7 @@ import pytest
 from perftrail.model.subject import Subject
 from perftrail.present.dashboard.snapshot import take
 from perftrail.present.dashboard.subjects import compare_two
-from tests.e2e.printing import perftrail, program, write
+from tests.e2e.printing import perftrail, program, write_study
 from tests.json_checked import validate
 from tests.sources.repositories import Repository
 
@@ -25,12 +25,12 @@ EFFECT = r"[+-][\d.]+ % \[[+-][\d.]+, [+-][\d.]+\]"
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A study of two revisions, of which the second costs 30 % more."""
+    """A study of two revisions; the second one costs 30 % more."""
     root = tmp_path_factory.mktemp("wording")
     repository = Repository(root / "repository")
     for cost in (100, 130):
         repository.commit(program(cost, name=f"cost {cost}"), subject=f"Cost <b>{cost}</b>")
-    return write(root / "study", repository)
+    return write_study(root / "study", repository)
 
 
 def visible(text: str) -> str:
@@ -51,16 +51,16 @@ def test_every_output_has_the_sentence_and_the_numbers_of_compare(study: Path, t
     forms = {form: tmp_path / form for form in ("plain", "github", "gitlab", "junit", "json")}
     also = [word for form, file in forms.items() for word in ("--also", f"{form}={file}")]
     printed = perftrail("compare", "HEAD~1", "HEAD", study, *also).stdout.splitlines()
-    said = printed[0]
-    assert "1 of" in said
-    [effect] = set(re.findall(EFFECT, said))
+    sentence = printed[0]
+    assert "1 of" in sentence
+    [effect] = set(re.findall(EFFECT, sentence))
     assert sum(effect in line for line in printed[1:]) == 1
     for form in ("plain", "github", "gitlab", "junit"):
         text = visible(forms[form].read_text())
-        assert said in text, form
+        assert sentence in text, form
         assert form == "junit" or text.count(effect) >= 2, form
     suites = ET.parse(forms["junit"]).getroot()
-    assert {out.text for out in suites.iter("system-out")} == {said}
+    assert {out.text for out in suites.iter("system-out")} == {sentence}
     stored: dict[str, Any] = json.loads(forms["json"].read_text())
     [row] = [each for each in stored["comparisons"] if each["verdict"] == "slower"]
     low, high = (float(number) for number in re.findall(r"[+-][\d.]+", effect)[1:])
@@ -73,38 +73,40 @@ def test_every_output_has_the_sentence_and_the_numbers_of_compare(study: Path, t
         stored[name] for name in ("verdict", "base", "head")
     )
     assert known["repeat"].startswith(f"perftrail compare {stored['base']['id'][:10]} ")
-    assert perftrail("show", study, "--comparisons").stdout.splitlines()[0] == said
+    assert perftrail("show", study, "--comparisons").stdout.splitlines()[0] == sentence
     shown = perftrail("show", study).stdout
-    assert f"compared with {stored['base']['id'][:10]}: {said}" in " ".join(shown.split())
+    assert f"compared with {stored['base']['id'][:10]}: {sentence}" in " ".join(shown.split())
     perftrail("report", study, "-o", tmp_path / "html")
     page = visible((tmp_path / "html" / "index.html").read_text())
     perftrail("report", study, "--format", "markdown", "-o", tmp_path / "markdown")
     markdown = visible(next((tmp_path / "markdown").glob("*.md")).read_text())
     for text in (page, markdown):
-        assert said in text or f"{said[:1].upper()}{said[1:]}" in text
+        assert sentence in text or f"{sentence[:1].upper()}{sentence[1:]}" in text
         assert text.count(effect) >= 2
         assert set(re.findall(EFFECT, text)) <= {
             found for line in printed for found in re.findall(EFFECT, line)
         }
     again: dict[str, Any] = json.loads(perftrail("report", study, "-o", tmp_path / "again", "--json").stdout)
-    assert again["verdict"].removesuffix(".").casefold() == said.casefold()
+    assert again["verdict"].removesuffix(".").casefold() == sentence.casefold()
 
 
 def test_the_dashboard_has_the_same_sentence_and_interval(study: Path) -> None:
     text = perftrail("compare", "HEAD~1", "HEAD", study, "--json").stdout
     validate("compare", text)
     stored: dict[str, Any] = json.loads(text)
-    said = perftrail("compare", "HEAD~1", "HEAD", study).stdout.splitlines()[0]
-    taken = take(str(study), store=None)
-    assert taken.page is not None
-    assert taken.page.verdict.sentence.removesuffix(".").casefold() == said.casefold()
-    assert taken.gathered is not None
-    old, new = (Subject(revision=each, variant="plain") for each in taken.gathered.revisions)
-    found = {each.metric: each.side_by_side for each in compare_two(taken.gathered, taken.rows_of, old, new)}
+    sentence = perftrail("compare", "HEAD~1", "HEAD", study).stdout.splitlines()[0]
+    snapshot = take(str(study), store=None)
+    assert snapshot.page is not None
+    assert snapshot.page.verdict.sentence.removesuffix(".").casefold() == sentence.casefold()
+    assert snapshot.gathered is not None
+    old, new = (Subject(revision=each, variant="plain") for each in snapshot.gathered.revisions)
+    compared = {
+        each.metric: each.side_by_side for each in compare_two(snapshot.gathered, snapshot.rows_of, old, new)
+    }
     for row in stored["comparisons"]:
         if row["effect"] is None:
             continue
-        [side_by_side] = [each for name, each in found.items() if each and row["name"] in name]
+        [side_by_side] = [each for name, each in compared.items() if each and row["name"] in name]
         assert side_by_side.comparison.effect == row["effect"]["value"]
         assert (side_by_side.comparison.low, side_by_side.comparison.high) == (
             row["effect"]["low"],

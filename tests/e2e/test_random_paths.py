@@ -34,7 +34,7 @@ steps = [{steps}]
 outputs = [{outputs}]
 
 [benchmark.work]
-build = [{links}]
+build = [{benchmark_build}]
 command = "{command}"
 {env}
 metrics = {{ {metric} = {{ pattern = '{metric} ([0-9]+)' }} }}
@@ -79,7 +79,7 @@ def a_study(
     *,
     steps: str = "'cc -O1 -o program program.c'",
     outputs: str = "'program'",
-    links: str = "",
+    benchmark_build: str = "",
     command: str = "{build}/program",
     env: str = "",
     measure: str = "",
@@ -97,7 +97,7 @@ def a_study(
             location=repository.path,
             steps=steps,
             outputs=outputs,
-            links=links,
+            benchmark_build=benchmark_build,
             command=command,
             env=env,
             measure=measure,
@@ -126,22 +126,22 @@ def test_equal_programs_cost_the_same_in_every_pair_and_vary_between_pairs(tmp_p
     assert list((study / ".perftrail" / "paths").iterdir()) == []
 
 
-def test_the_program_itself_is_placed_at_another_alignment(tmp_path: Path) -> None:
+def test_the_alignment_of_the_path_varies_between_pairs_but_not_within_one(tmp_path: Path) -> None:
     one, other = values(a_study(tmp_path, metric="aligned"), "aligned")
     assert one == other
     assert len(set(one)) >= 5
 
 
-def test_the_same_programs_differ_systematically_where_they_were_built(tmp_path: Path) -> None:
+def test_without_random_paths_equal_programs_differ_systematically(tmp_path: Path) -> None:
     one, other = values(a_study(tmp_path, measure="vary_path = false"))
     assert len(set(one)) == len(set(other)) == 1
     assert one != other
 
 
-def test_a_benchmark_s_own_program_is_placed_at_drawn_paths_too(tmp_path: Path) -> None:
+def test_the_program_of_a_benchmark_build_has_random_paths_too(tmp_path: Path) -> None:
     study = a_study(
         tmp_path,
-        links="'cc -O1 -o {out}/program {build}/program.c'",
+        benchmark_build="'cc -O1 -o {out}/program {build}/program.c'",
         command="{out}/program",
         outputs="'*.c'",
     )
@@ -151,7 +151,7 @@ def test_a_benchmark_s_own_program_is_placed_at_drawn_paths_too(tmp_path: Path) 
 
 
 @needs_sandbox
-def test_paths_are_drawn_in_a_sandbox_too(tmp_path: Path) -> None:
+def test_paths_are_random_in_a_sandbox_too(tmp_path: Path) -> None:
     study = a_study(tmp_path, measure="\n[sandbox]\nmemory = '1GiB'")
     one, other = values(study)
     assert one == other
@@ -175,7 +175,7 @@ def test_a_program_finds_the_library_next_to_it(tmp_path: Path) -> None:
     assert {cost for each in values(study) for cost in each} == {7.0}
 
 
-def test_python_imports_from_a_drawn_path_and_finds_its_own_files(tmp_path: Path) -> None:
+def test_python_imports_from_a_random_path_and_finds_its_own_files(tmp_path: Path) -> None:
     module = (
         "from pathlib import Path\n"
         "here = Path(__file__)\n"
@@ -196,7 +196,7 @@ def test_python_imports_from_a_drawn_path_and_finds_its_own_files(tmp_path: Path
     assert len(set(one)) >= 6
 
 
-def test_a_virtual_environment_in_the_build_works_at_a_drawn_path(tmp_path: Path) -> None:
+def test_a_virtual_environment_in_the_build_works_at_a_random_path(tmp_path: Path) -> None:
     program = (
         "import sys, pathlib, inside\n"
         "assert pathlib.Path(sys.prefix).name == 'venv', sys.prefix\n"
@@ -226,8 +226,8 @@ def test_tools_that_do_not_follow_links_enter_the_build(tmp_path: Path) -> None:
     assert {cost for each in values(study) for cost in each} == {1.0}
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
-def test_a_stopped_run_removes_the_links_to_its_builds(tmp_path: Path, how: signal.Signals) -> None:
+@pytest.mark.parametrize("stop_signal", [signal.SIGINT, signal.SIGTERM])
+def test_a_stopped_run_removes_the_links_to_its_builds(tmp_path: Path, stop_signal: signal.Signals) -> None:
     study = a_study(tmp_path, command="sh -c 'sleep 60' {build}")
     links = study / ".perftrail" / "paths"
     process = subprocess.Popen(
@@ -243,7 +243,7 @@ def test_a_stopped_run_removes_the_links_to_its_builds(tmp_path: Path, how: sign
             assert process.poll() is None
             assert time.monotonic() < deadline
             time.sleep(0.05)
-        process.send_signal(how)
+        process.send_signal(stop_signal)
         assert process.wait(30) == 130
     finally:
         process.kill()

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from perftrail.present.dashboard.snapshot import take
-from tests.e2e.printing import perftrail, program, write
-from tests.e2e.test_find_inside import joined, line
+from tests.e2e.printing import perftrail, program, write_study
+from tests.e2e.test_find_inside import commit_line, commit_merge
 from tests.sources.repositories import Repository
 
 pytestmark = pytest.mark.slow
@@ -23,44 +23,44 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A searched study whose culprit is inside a merge, and has a hostile message."""
     root = tmp_path_factory.mktemp("wording")
     repository = Repository(root / "repository")
-    trunk = line(repository, [100] * 4, branch="main")
-    side = line(repository, [100] * 2, branch="side", onto=trunk[1])
+    trunk = commit_line(repository, [100] * 4, branch="main")
+    side = commit_line(repository, [100] * 2, branch="side", onto=trunk[1])
     culprit = repository.commit(
         program(140, name="culprit"), subject="Go <b>slow</b> & `steady`", parents=[side[-1]], branch="side"
     )
-    merge = joined(repository, 140, trunk[-1], culprit)
-    line(repository, [140] * 4, branch="main", onto=merge)
-    return write(root / "study", repository)
+    merge = commit_merge(repository, 140, trunk[-1], culprit)
+    commit_line(repository, [140] * 4, branch="main", onto=merge)
+    return write_study(root / "study", repository)
 
 
-def first_words(text: str) -> str:
+def as_in_terminal(text: str) -> str:
     """Return a sentence without its first capital and its full stop, as the terminal prints it."""
     return text[:1].lower() + text[1:].removesuffix(".")
 
 
 def test_every_output_has_the_sentence_of_the_terminal(study: Path, tmp_path: Path) -> None:
-    said = perftrail("find", study).stdout.splitlines()[0]
+    sentence = perftrail("find", study).stdout.splitlines()[0]
     assert re.fullmatch(
         r"found: \w{10} “Go <b>slow</b> & `steady`”, which \w{10} merged, changed cost: "
         r"\d+ % more \(worse; × 1\.\d+, 95 % interval 1\.\d+ to 1\.\d+\), probability [0-9a-z. ]+ %",
-        said,
+        sentence,
     )
-    assert perftrail("show", study, "--search").stdout.splitlines().count(said) == 1
+    assert perftrail("show", study, "--search").stdout.splitlines().count(sentence) == 1
     page = take(str(study), store=None).page
     assert page is not None
-    assert first_words(page.verdict.sentence) == said
+    assert as_in_terminal(page.verdict.sentence) == sentence
     perftrail("report", study, "-o", tmp_path / "html")
     text = html.unescape(re.sub("<[a-z/][^>]*>", "", (tmp_path / "html" / "index.html").read_text()))
-    assert said.partition(": ")[2] in text.replace("\N{NO-BREAK SPACE}", " ")
+    assert sentence.partition(": ")[2] in text.replace("\N{NO-BREAK SPACE}", " ")
     perftrail("report", study, "--format", "markdown", "-o", tmp_path / "markdown")
     markdown = next((tmp_path / "markdown").glob("*.md")).read_text()
     assert "which" in markdown
-    assert said.partition("changed cost: ")[2] in html.unescape(markdown).replace("\\", "")
+    assert sentence.partition("changed cost: ")[2] in html.unescape(markdown).replace("\\", "")
     printed: dict[str, Any] = json.loads(
         perftrail("report", study, "-o", tmp_path / "again", "--json").stdout
     )
-    assert first_words(printed["verdict"]) == said
-    [interval] = re.findall(r"× [0-9.]+, 95 % interval [0-9.]+ to [0-9.]+", said)
+    assert as_in_terminal(printed["verdict"]) == sentence
+    [interval] = re.findall(r"× [0-9.]+, 95 % interval [0-9.]+ to [0-9.]+", sentence)
     for text in (perftrail("show", study).stdout, markdown):
         assert set(re.findall(r"× [0-9.]+, 95 % interval [0-9.]+ to [0-9.]+", " ".join(text.split()))) == {
             interval
@@ -70,10 +70,10 @@ def test_every_output_has_the_sentence_of_the_terminal(study: Path, tmp_path: Pa
 def test_the_number_is_the_probability_of_everything_that_is_named(study: Path) -> None:
     answer: dict[str, Any] = json.loads(perftrail("find", study, "--json").stdout)
     [change] = answer["changes"]
-    together = change["confidence"] * change["inside"]["confidence"]
+    joint = change["confidence"] * change["inside"]["confidence"]
     page = take(str(study), store=None).page
     assert page is not None
-    [sure] = [fact.text for fact in page.verdict.facts if fact.label == "Certainty"]
-    told = float(sure.split(" %")[0].removeprefix("more than "))
-    assert told <= together * 100 + 0.1
-    assert f"probability {sure.partition(' that')[0]}" in page.verdict.sentence
+    [certainty] = [fact.text for fact in page.verdict.facts if fact.label == "Certainty"]
+    percent = float(certainty.split(" %")[0].removeprefix("more than "))
+    assert percent <= joint * 100 + 0.1
+    assert f"probability {certainty.partition(' that')[0]}" in page.verdict.sentence
