@@ -34,12 +34,12 @@ def case(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
 
 
 @pytest.fixture(scope="module", params=ENGINES)
-def performing(request: pytest.FixtureRequest) -> Iterator[EngineCase]:
-    """One of the engines."""
+def engine_case(request: pytest.FixtureRequest) -> Iterator[EngineCase]:
+    """An engine, open for the whole module."""
     with ENGINES[request.param]() as opened:
         yield opened
 
 
 @pytest.fixture
-def engine(performing: EngineCase) -> Engine:
-    return performing.engine
+def engine(engine_case: EngineCase) -> Engine:
+    return engine_case.engine

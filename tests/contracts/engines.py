@@ -18,7 +18,7 @@ from perftrail.ports import Engine
 from tests.contracts.pages import importable
 
 MACHINE = Machine(id="0123456789abcdef", facts={"name": "bench one"})
-SECONDS_TO_NOTICE = 10.0
+SECONDS_TO_WAIT = 10.0
 DONE = ("memory", "erred", "released", "forgotten")
 
 
@@ -29,9 +29,9 @@ class Case:
     engine: Engine
     capacity: int = 1
     cancels: bool = True
-    """Whether it does not perform a job whose pending outcome nobody keeps."""
-    noticed: Callable[[int], None] = lambda _: None
-    """Wait until the engine knows that only so many jobs are still wanted."""
+    """Whether it skips a job whose pending outcome was dropped."""
+    wait_for_drops: Callable[[int], None] = lambda _: None
+    """Wait until the engine knows that only this number of jobs is still wanted."""
 
 
 @contextmanager
@@ -42,13 +42,13 @@ def in_this_process() -> Iterator[Case]:
 @contextmanager
 def in_a_second_process() -> Iterator[Case]:
     with second_process() as engine:
-        yield Case(engine, cancels=False)  # the process has the job as soon as it began
+        yield Case(engine, cancels=False)  # the second process receives each job immediately
 
 
 @contextmanager
 def one_worker() -> Iterator[LocalCluster]:
-    """A scheduler of Dask and one worker with two builds, all of it in this process."""
-    offer = WorkerInfo(machine=MACHINE, builds=2, version="0.0.0")
+    """A scheduler of Dask and one worker with two parallel builds, both in this process."""
+    worker_info = WorkerInfo(machine=MACHINE, builds=2, version="0.0.0")
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     with (
         dask.config.set({"distributed.scheduler.http.routes": []}),
@@ -59,8 +59,8 @@ def one_worker() -> Iterator[LocalCluster]:
             protocol="tcp://",
             host="127.0.0.1",
             dashboard_address="127.0.0.1:0",
-            resources=offer.resources(),
-            startup_information={"perftrail": lambda _: offer.facts()},
+            resources=worker_info.resources(),
+            startup_information={"perftrail": lambda _: worker_info.facts()},
             silence_logs=logging.CRITICAL,
         ) as cluster,
     ):
@@ -71,19 +71,19 @@ def one_worker() -> Iterator[LocalCluster]:
 def on_dask(*, builds: bool) -> Iterator[Case]:
     with one_worker() as scheduler, Client(scheduler.scheduler_address, set_as_default=False) as client:
         cluster = Cluster(client, absence_seconds=0.0)
-        known = scheduler.scheduler
-        assert known is not None
+        dask_scheduler = scheduler.scheduler
+        assert dask_scheduler is not None
 
-        def noticed(jobs: int) -> None:
-            until = time.monotonic() + SECONDS_TO_NOTICE
-            while sum(each.state not in DONE for each in known.tasks.values()) != jobs:
-                assert time.monotonic() < until
+        def wait_for_drops(jobs: int) -> None:
+            deadline = time.monotonic() + SECONDS_TO_WAIT
+            while sum(each.state not in DONE for each in dask_scheduler.tasks.values()) != jobs:
+                assert time.monotonic() < deadline
                 time.sleep(0.01)
 
         if builds:
-            yield Case(cluster.building(), capacity=2, noticed=noticed)
+            yield Case(cluster.building(), capacity=2, wait_for_drops=wait_for_drops)
         else:
-            yield Case(cluster.measuring(MACHINE), noticed=noticed)
+            yield Case(cluster.measuring(MACHINE), wait_for_drops=wait_for_drops)
 
 
 @contextmanager
@@ -95,9 +95,9 @@ def in_a_pool() -> Iterator[Case]:
 
 ENGINES: Mapping[str, Callable[[], AbstractContextManager[Case]]] = {
     "local": in_this_process,
-    "beside": in_a_second_process,
+    "second-process": in_a_second_process,
     "dask-building": lambda: on_dask(builds=True),
     "dask-measuring": lambda: on_dask(builds=False),
     "pool": in_a_pool,
 }
-"""What opens each engine, by its name in test ids."""
+"""The function that opens each engine, by the engine's name in test ids."""

@@ -24,21 +24,21 @@ Files = Mapping[str, bytes]
 HOSTILE = "../../x\n\x1b[31m\u202e,\"'{0}: é/=-8"
 
 
-def one(
-    metric: str, *numbers: float, unit: str = "s", variant: str = "plain", revision: str = "1", **of: Any
+def sample(
+    metric: str, *numbers: float, unit: str = "s", variant: str = "plain", revision: str = "1", **options: Any
 ) -> Exported:
-    """A sample of one metric."""
-    named = of.pop("named", f"v{revision}")
+    """Return the sample of one metric of one subject at one point."""
+    label = options.pop("label", f"v{revision}")
     return Exported(
         subject=Subject(
-            revision=Revision(id=revision * 40, label=named, time=f"2026-01-0{revision}T00:00:00+00:00"),
+            revision=Revision(id=revision * 40, label=label, time=f"2026-01-0{revision}T00:00:00+00:00"),
             variant=variant,
         ),
-        benchmark=of.get("benchmark", "mt"),
-        point=Point((("threads", of.get("threads", 1)), ("kind", of.get("kind", "a")))),
+        benchmark=options.get("benchmark", "mt"),
+        point=Point((("threads", options.get("threads", 1)), ("kind", options.get("kind", "a")))),
         metric=metric,
         unit=unit,
-        better=of.get("better", "lower"),
+        better=options.get("better", "lower"),
         machine="quiet",
         values=tuple(
             Value(value=each, invocation=number, started=f"2026-02-02T00:00:0{number}+00:00", flags=())
@@ -51,20 +51,20 @@ def one(
 
 
 SAMPLES = (
-    one("wall", 0.1234567890123, 0.125, 0.13),
-    one("peak_memory", 1048576.0, 1048577.0, unit="B"),
-    one("rate", 7.0, unit="1/s", better="higher", threads=2),
-    one("real", 0.25, threads=2),
-    one("wall", 0.2, 0.19, variant="pooled"),
-    one("wall", 0.5, revision="2", kind="b c"),
-    one("wall", 1e-09, revision="2", benchmark="other"),
+    sample("wall", 0.1234567890123, 0.125, 0.13),
+    sample("peak_memory", 1048576.0, 1048577.0, unit="B"),
+    sample("rate", 7.0, unit="1/s", better="higher", threads=2),
+    sample("real", 0.25, threads=2),
+    sample("wall", 0.2, 0.19, variant="pooled"),
+    sample("wall", 0.5, revision="2", kind="b c"),
+    sample("wall", 1e-09, revision="2", benchmark="other"),
 )
-STRANGE = tuple(
-    one(
+HOSTILE_SAMPLES = tuple(
+    sample(
         "wall",
         float(revision),
         revision=revision,
-        named=HOSTILE,
+        label=HOSTILE,
         benchmark=HOSTILE,
         kind=HOSTILE,
         variant=HOSTILE,
@@ -81,12 +81,12 @@ STUDY = Study(
 
 
 def documents(files: Files) -> list[Any]:
-    """Every file as JSON without NaN and infinity, which JSON does not have."""
+    """Parse every file as JSON. NaN and infinity, which JSON does not have, are errors."""
 
-    def refused(constant: str) -> None:
+    def refuse(constant: str) -> None:
         raise AssertionError(constant)
 
-    return [json.loads(each, parse_constant=refused) for each in files.values()]
+    return [json.loads(each, parse_constant=refuse) for each in files.values()]
 
 
 def check_csv(files: Files) -> None:
@@ -170,4 +170,4 @@ RULES: Mapping[str, Callable[[Files], None]] = {
     "otava": check_otava,
     "benchstat": check_benchstat,
 }
-"""What checks the files of each format by the format's own rules."""
+"""The function that checks the files of each format by the format's rules."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from perftrail.errors import ClusterError
 
 SECONDS_OF_A_JOB = 0.2
-"""Long enough for a process too many to start and take a job, too."""
+"""Long enough for an excess process to start and to begin a job."""
 
 
 def doubled(number: int) -> int:
@@ -18,19 +18,19 @@ def doubled(number: int) -> int:
     return 2 * number
 
 
-def divided(number: int) -> float:
+def inverted(number: int) -> float:
     return 1 / number
 
 
-def note(path: Path) -> int:
-    """Append a line to a file, and return how many there are."""
+def append_line(path: Path) -> int:
+    """Append a line to a file, and return the number of its lines."""
     with path.open("a") as file:
         print("performed", file=file)
     return len(path.read_text().splitlines())
 
 
-def overlapping(directory: Path) -> int:
-    """Return how many jobs run while this one does."""
+def count_running_jobs(directory: Path) -> int:
+    """Return the number of jobs that run at the same time as this one."""
     own = directory / uuid.uuid4().hex
     own.touch()
     time.sleep(SECONDS_OF_A_JOB)
@@ -39,6 +39,6 @@ def overlapping(directory: Path) -> int:
     return running
 
 
-def waiting(sign: Path) -> None:
-    while not sign.exists():
+def wait_for_file(file: Path) -> None:
+    while not file.exists():
         time.sleep(0.01)

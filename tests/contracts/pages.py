@@ -17,7 +17,7 @@ PAGES = Path(__file__).parents[2] / "docs" / "contributing"
 
 
 def code(page: str, language: str = "python") -> str:
-    """The only block of a page in a language."""
+    """Return the only block of a page in a language."""
     text = (PAGES / page).read_text("utf-8")
     (block,) = re.findall(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
     assert isinstance(block, str)
@@ -26,7 +26,7 @@ def code(page: str, language: str = "python") -> str:
 
 @cache
 def example(page: str, name: str) -> ModuleType:
-    """The python block of a page as the module that a contributor would write, by its full name."""
+    """Import the Python block of a page as the module that a contributor would write, by its full name."""
     with tempfile.NamedTemporaryFile("w", suffix=".py", encoding="utf-8") as file:
         file.write(code(page))
         file.flush()
@@ -40,7 +40,7 @@ def example(page: str, name: str) -> ModuleType:
 
 @contextmanager
 def importable(page: str, name: str) -> Iterator[Any]:
-    """The python block of a page as a module that other processes of this one can import, too."""
+    """Import the Python block of a page as a module that child processes can import, too."""
     with tempfile.TemporaryDirectory() as directory:
         Path(directory, f"{name}.py").write_text(code(page), "utf-8")
         sys.path.insert(0, directory)

@@ -26,21 +26,21 @@ from tests.sources.packages import PackageIndex, serving
 from tests.sources.repositories import Repository
 
 PLANTED = tuple((f"1.{number}", f"SPEED = {number // 2}\n") for number in range(5))
-"""The planted history: what one file holds at each of five versions; two neighbours may be equal."""
+"""The planted history: the name and the content of one file at five versions, some of which are equal."""
 
 FILE = "planted.py"
 
 
 @dataclass(frozen=True)
 class Case:
-    """A source under test, and what it must answer; `ends` is empty for a source of one revision."""
+    """A source under test, and its expected answers; `versions` is empty for a source of one revision."""
 
     open: Callable[[], Source]
     file: str = FILE
     texts: tuple[str, ...] = tuple(text for _, text in PLANTED)
-    ends: tuple[str, ...] = tuple(name for name, _ in PLANTED)
-    others: tuple[str, ...] = ()
-    """Files of each tree that belong to its form: beginnings of their paths; an empty one for any file."""
+    versions: tuple[str, ...] = tuple(name for name, _ in PLANTED)
+    extra_files: tuple[str, ...] = ()
+    """Files that this kind of source adds to a tree: beginnings of their paths. An empty one permits any file."""
 
     @cached_property
     def source(self) -> Source:
@@ -54,8 +54,8 @@ def in_git(tmp_path: Path, _: ExitStack) -> SourceTable:
     return SourceTable(kind="git", location=str(repository.path))
 
 
-def in_git_elsewhere(tmp_path: Path, _: ExitStack) -> SourceTable:
-    """At an address, and only the one file of it."""
+def in_remote_git(tmp_path: Path, _: ExitStack) -> SourceTable:
+    """At a URL, with a sparse checkout of the one file."""
     repository = Repository(tmp_path / "repository")
     for name, text in PLANTED:
         repository.tag(name, repository.commit({FILE: text, "docs/a": "a"}, subject=name))
@@ -123,11 +123,11 @@ def in_memory(_path: Path, _: ExitStack) -> Callable[[], Source]:
     return lambda: InMemorySource([(name, {FILE: text}) for name, text in PLANTED])
 
 
-Make = Callable[[Path, ExitStack], SourceTable | Callable[[], Source]]
+Plant = Callable[[Path, ExitStack], SourceTable | Callable[[], Source]]
 
-KINDS: Mapping[str, tuple[Make, *tuple[pytest.MarkDecorator, ...]]] = {
+KINDS: Mapping[str, tuple[Plant, *tuple[pytest.MarkDecorator, ...]]] = {
     "git": (in_git,),
-    "git-elsewhere": (in_git_elsewhere,),
+    "git-remote": (in_remote_git,),
     "fossil": (in_fossil, needs_fossil),
     "archives": (in_archives,),
     "pypi": (in_an_index, pytest.mark.slow),  # pip takes a second to start
@@ -138,20 +138,20 @@ KINDS: Mapping[str, tuple[Make, *tuple[pytest.MarkDecorator, ...]]] = {
     "snapshots": (in_snapshots,),
     "memory": (in_memory,),
 }
-"""Every kind of source by its name in test ids: what plants the history in it, and its marks."""
+"""Every kind of source by its name in test ids: the function that plants the history in it, and its marks."""
 
 PROPERTIES: Mapping[str, Mapping[str, object]] = {
-    "git": {"others": (".git",)},
-    "git-elsewhere": {"others": (".git",)},
-    "pypi": {"file": "perftrail_planted.py", "others": ("",)},
-    "npm": {"others": ("package.json",)},
-    "debian": {"others": ("debian/",)},
-    "directory": {"texts": (PLANTED[0][1],), "ends": ()},
+    "git": {"extra_files": (".git",)},
+    "git-remote": {"extra_files": (".git",)},
+    "pypi": {"file": "perftrail_planted.py", "extra_files": ("",)},
+    "npm": {"extra_files": ("package.json",)},
+    "debian": {"extra_files": ("debian/",)},
+    "directory": {"texts": (PLANTED[0][1],), "versions": ()},
 }
-"""How the case of a kind differs from the others."""
+"""Fields of the cases whose kind differs from the others."""
 
-ALONE = ("directory",)
-"""Kinds with one revision, without ranges."""
+WITHOUT_HISTORY = ("directory",)
+"""Kinds of sources with one revision, and so without ranges."""
 
 
 def cases(*, without: tuple[str, ...] = ()) -> pytest.MarkDecorator:

@@ -8,16 +8,18 @@ import pytest
 
 from perftrail.errors import CheckoutFailed
 from perftrail.model.subject import Revision
-from tests.contracts.sources import ALONE, Case, cases
+from tests.contracts.sources import WITHOUT_HISTORY, Case, cases
 from tests.sources.contents import files_below
 
 every_source = cases()
-with_history = cases(without=ALONE)
+with_history = cases(without=WITHOUT_HISTORY)
 
 
-def written(directory: Path, *, besides: tuple[str, ...]) -> dict[str, str]:
-    """Every file below a directory, without what perftrail may write."""
-    return {name: told for name, told in files_below(directory).items() if not name.startswith(besides)}
+def files_except(directory: Path, *, exceptions: tuple[str, ...]) -> dict[str, str]:
+    """Return the files below a directory by name, except those that perftrail may write."""
+    return {
+        name: content for name, content in files_below(directory).items() if not name.startswith(exceptions)
+    }
 
 
 @every_source
@@ -32,25 +34,27 @@ def test_materialise_writes_the_whole_tree_to_a_new_directory(case: Case, tmp_pa
 
 
 @with_history
-def test_materialise_again_after_the_directory_was_removed(case: Case, tmp_path: Path) -> None:
+def test_materialise_works_again_after_the_directory_was_moved(case: Case, tmp_path: Path) -> None:
     history = case.source.history()
-    directory, log = tmp_path / "tree-of-one", str(tmp_path / "log")
+    directory, log = tmp_path / "tree", str(tmp_path / "log")
     case.source.materialise(history[0], str(directory), log)
-    directory.rename(tmp_path / "other_machines")
+    directory.rename(tmp_path / "tree-of-the-first")
     case.source.materialise(history[-1], str(directory), log)
     assert (directory / case.file).read_text() == case.texts[-1]
 
 
 @every_source
-def test_a_checkout_has_exactly_the_files_and_writes_nowhere_else(case: Case, tmp_path: Path) -> None:
+def test_a_checkout_writes_exactly_the_files_of_the_revision_and_nothing_elsewhere(
+    case: Case, tmp_path: Path
+) -> None:
     revision = case.source.history()[-1]
-    before = written(tmp_path, besides=("cache/", "trees/", "log"))
+    before = files_except(tmp_path, exceptions=("cache/", "trees/", "log"))
     case.source.materialise(revision, str(tmp_path / "trees" / "one"), str(tmp_path / "log"))
-    assert written(tmp_path, besides=("cache/", "trees/", "log")) == before
+    assert files_except(tmp_path, exceptions=("cache/", "trees/", "log")) == before
     assert [path.name for path in (tmp_path / "trees").iterdir()] == ["one"]
     files = files_below(tmp_path / "trees" / "one")
     assert case.file in files
-    assert {name for name in files if not name.startswith(case.others)} <= {case.file}
+    assert {name for name in files if not name.startswith(case.extra_files)} <= {case.file}
 
 
 @every_source

@@ -1,4 +1,4 @@
-"""Contract of engines: each job once, outcomes in order, errors unchanged, and no excess of capacity."""
+"""Contract of engines: each job once, outcomes in order, errors unchanged, and never more jobs than its capacity."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from perftrail.errors import ClusterError
 from perftrail.ports import Engine
 from tests.contracts.engines import Case
-from tests.contracts.jobs import divided, doubled, note, overlapping, waiting
+from tests.contracts.jobs import append_line, count_running_jobs, doubled, inverted, wait_for_file
 
 
 def test_outcomes_come_in_the_order_of_the_jobs(engine: Engine) -> None:
@@ -18,15 +18,15 @@ def test_outcomes_come_in_the_order_of_the_jobs(engine: Engine) -> None:
 
 
 def test_the_next_job_is_requested_after_the_last_outcome_was_processed(engine: Engine) -> None:
-    taken: list[int] = []
+    requested: list[int] = []
 
     def jobs() -> Iterator[int]:
         for number in range(3):
-            taken.append(number)
+            requested.append(number)
             yield number
 
     for outcome in engine.map(doubled, jobs()):
-        assert taken[-1] == outcome // 2
+        assert requested[-1] == outcome // 2
 
 
 def test_pending_outcomes_can_be_awaited_in_any_order(engine: Engine) -> None:
@@ -39,29 +39,31 @@ def test_errors_of_a_job_are_raised_unchanged(engine: Engine) -> None:
         engine.begin(doubled, -1).outcome()
     assert engine.begin(doubled, 4).outcome() == 8
     with pytest.raises(ZeroDivisionError):
-        engine.begin(divided, 0).outcome()
+        engine.begin(inverted, 0).outcome()
 
 
 def test_each_job_is_performed_once(engine: Engine, tmp_path: Path) -> None:
-    begun = [engine.begin(note, tmp_path / f"{number}") for number in range(6)]
-    assert [each.outcome() for each in begun] == [1] * 6
-    assert list(engine.map(note, [tmp_path / "0", tmp_path / "0"])) == [2, 3]
+    pending = [engine.begin(append_line, tmp_path / f"{number}") for number in range(6)]
+    assert [each.outcome() for each in pending] == [1] * 6
+    assert list(engine.map(append_line, [tmp_path / "0", tmp_path / "0"])) == [2, 3]
 
 
-def test_no_more_jobs_run_in_parallel_than_its_capacity(performing: Case, tmp_path: Path) -> None:
-    several = performing.capacity > 1  # a pool may need seconds to start one process too many
-    jobs = range(14 * performing.capacity if several else 3)
-    begun = [performing.engine.begin(overlapping, tmp_path) for _ in jobs]
-    assert max(each.outcome() for each in begun) <= performing.capacity
+def test_no_more_jobs_run_in_parallel_than_the_capacity_of_the_engine(
+    engine_case: Case, tmp_path: Path
+) -> None:
+    several = engine_case.capacity > 1  # a pool may need seconds to start one process too many
+    jobs = range(14 * engine_case.capacity if several else 3)
+    pending = [engine_case.engine.begin(count_running_jobs, tmp_path) for _ in jobs]
+    assert max(each.outcome() for each in pending) <= engine_case.capacity
 
 
-def test_an_abandoned_job_disturbs_no_other_job(performing: Case, tmp_path: Path) -> None:
-    sign = tmp_path / "go"
-    before = [performing.engine.begin(waiting, sign) for _ in range(2 * performing.capacity + 1)]
-    dropped = performing.engine.begin(note, tmp_path / "dropped")
+def test_an_abandoned_job_disturbs_no_other_job(engine_case: Case, tmp_path: Path) -> None:
+    go_file = tmp_path / "go"
+    pending = [engine_case.engine.begin(wait_for_file, go_file) for _ in range(2 * engine_case.capacity + 1)]
+    dropped = engine_case.engine.begin(append_line, tmp_path / "dropped")
     del dropped
-    performing.noticed(len(before))
-    sign.touch()
-    assert [each.outcome() for each in before] == [None] * len(before)
-    assert performing.engine.begin(note, tmp_path / "kept").outcome() == 1
-    assert (tmp_path / "dropped").exists() == (not performing.cancels)
+    engine_case.wait_for_drops(len(pending))
+    go_file.touch()
+    assert [each.outcome() for each in pending] == [None] * len(pending)
+    assert engine_case.engine.begin(append_line, tmp_path / "next").outcome() == 1
+    assert (tmp_path / "dropped").exists() == (not engine_case.cancels)

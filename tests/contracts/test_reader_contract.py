@@ -26,23 +26,23 @@ FILES = [pytest.param(content(path), DATA / path, each, id=path) for path, each 
 ]
 VALID = {**WHOLE, EXAMPLE: REPORT}
 
-every_file = pytest.mark.parametrize(("held", "path", "told"), FILES)
+every_file = pytest.mark.parametrize(("data", "path", "expected"), FILES)
 every_reader = pytest.mark.parametrize("format", VALID)
 
 
 @pytest.fixture(scope="module", autouse=True)
 def registered() -> Iterator[None]:
-    """The example of docs/contributing/new-reader.md is registered as the page says."""
+    """Register the example of docs/contributing/new-reader.md, as the page describes."""
     example("new-reader.md", f"perftrail.formats.{EXAMPLE}")
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(FORMATS, EXAMPLE, "BenchmarkDotNet's JSON (--exporters json)")
         yield
 
 
-def survives(held: bytes, format: str) -> ReadResult | None:
-    """Read content; what comes is sound, or perftrail's error with the file's name."""
+def read_or_refuse(data: bytes, format: str) -> ReadResult | None:
+    """Read content, which must yield finite values or perftrail's error with the name of the file."""
     try:
-        found = read(held, name="file", format=format, context=FileContext(path=Path("a/new/sample.json")))
+        found = read(data, name="file", format=format, context=FileContext(path=Path("a/new/sample.json")))
     except FormatError as error:
         assert str(error).startswith("file: ")
         return None
@@ -55,37 +55,42 @@ def test_every_reader_has_a_valid_file() -> None:
 
 
 @every_file
-def test_a_file_is_recognised_by_its_content(held: bytes, path: Path, told: Recorded) -> None:
-    assert recognise(held, path.name) == told.format
+def test_a_file_is_recognised_by_its_content(data: bytes, path: Path, expected: Recorded) -> None:
+    assert recognise(data, path.name) == expected.format
 
 
 @every_file
-def test_a_file_has_the_values_and_units_of_its_tool(held: bytes, path: Path, told: Recorded) -> None:
-    first = (read_file(path) if path.exists() else read(held, name="x")).series[0]
-    assert (first.benchmark, first.metric, first.unit) == (told.benchmark, told.metric, told.unit)
-    assert statistics.median(first.values) == pytest.approx(told.median, rel=5e-3)
+def test_a_file_has_the_values_and_units_of_its_tool(data: bytes, path: Path, expected: Recorded) -> None:
+    first = (read_file(path) if path.exists() else read(data, name="x")).series[0]
+    assert (first.benchmark, first.metric, first.unit) == (expected.benchmark, expected.metric, expected.unit)
+    assert statistics.median(first.values) == pytest.approx(expected.median, rel=5e-3)
 
 
 @every_file
-def test_a_compressed_file_is_read_the_same(held: bytes, path: Path, told: Recorded, tmp_path: Path) -> None:
-    (tmp_path / "plain").write_bytes(held)
-    (tmp_path / "packed").write_bytes(gzip.compress(held))
-    with suppress(FormatError):  # a file that needs another one beside it
+def test_a_compressed_file_is_read_the_same(
+    data: bytes, path: Path, expected: Recorded, tmp_path: Path
+) -> None:
+    (tmp_path / "plain").write_bytes(data)
+    (tmp_path / "packed").write_bytes(gzip.compress(data))
+    with suppress(FormatError):  # a file that needs another file of its directory
         plain = read_file(tmp_path / "plain")
-        assert plain.format == told.format
+        assert plain.format == expected.format
         assert read_file(tmp_path / "packed") == plain
 
 
 @every_reader
-@pytest.mark.parametrize("spoilt", [shortened, overwritten, with_other_json])
-def test_corrupt_content_is_read_or_refused(format: str, spoilt: Callable[[bytes], Iterator[bytes]]) -> None:
-    for held in spoilt(VALID[format]):
-        survives(held, format)
-        recognise(held)
+@pytest.mark.parametrize("corrupted", [shortened, overwritten, with_other_json])
+def test_corrupt_content_is_read_or_refused(
+    format: str, corrupted: Callable[[bytes], Iterator[bytes]]
+) -> None:
+    for data in corrupted(VALID[format]):
+        read_or_refuse(data, format)
+        recognise(data)
 
 
 @every_reader
 def test_the_file_of_another_tool_is_read_or_refused(format: str) -> None:
     for other in VALID.values():
-        survives(other, format)
-    assert survives(VALID[format], format) or format == "criterion"  # which needs the file beside it
+        read_or_refuse(other, format)
+    # criterion needs another file of its directory.
+    assert read_or_refuse(VALID[format], format) or format == "criterion"

@@ -1,6 +1,6 @@
 """One history in seven kinds of source has equal revisions and equal answers.
 
-What the program prints is a count, so no answer depends on how fast the machine is.
+The program prints a count, so no answer depends on the speed of the machine.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ UNBUILDABLE = (7, 8)
 RENAMED = 10
 MERGE = 12
 CULPRIT = 14
-"""What makes the cost higher."""
+"""The revision that makes the cost higher."""
 
 HIDDEN = 9
-"""What makes the size larger, just behind what does not build."""
+"""The revision that makes the size larger, directly after unbuildable ones."""
 
 PROGRAM = """\
 import pathlib
@@ -49,7 +49,7 @@ PARTS = len(list(pathlib.Path(__file__).parent.glob("part_*")))
 print("cost", {cost} * PARTS)
 print("size", {size} * PARTS)
 """
-"""Counts the files beside it: one that another revision left behind doubles the cost."""
+"""Counts the parts in its directory: a leftover part of another revision doubles the cost."""
 
 STUDY = """\
 [source]
@@ -82,7 +82,7 @@ VERSIONS = [version(number) for number in range(REVISIONS)]
 
 
 def files(number: int) -> dict[str, str]:
-    """The tree of a revision: the program, a part that is renamed on the way, and what the docs say."""
+    """Return the files of a revision: the program, a part that one revision renames, and notes."""
     cost, size = (130 if number >= CULPRIT else 100), (50 if number >= HIDDEN else 40)
     program = "this is no Python" if number in UNBUILDABLE else PROGRAM.format(cost=cost, size=size)
     part = "part_new" if number >= RENAMED else "part_old"
@@ -94,26 +94,26 @@ def summary(number: int) -> str:
 
 
 def date(number: int) -> int:
-    """Later revisions are dated earlier, now and then."""
+    """Return a date that is earlier than those of some previous revisions."""
     return 1_600_000_000 + (number * 7 % REVISIONS) * 86_400
 
 
 @dataclass(frozen=True)
-class Kept:
-    """One way to keep the history: its `[source]`, each revision's id by its version, and how that is labelled."""
+class Planted:
+    """The history in one kind of source: the `[source]` table, the ids by version, and the format of the labels."""
 
     source: str
     ids: Mapping[str, str]
     label: str = "{}"
 
 
-def in_git(directory: Path, _: ExitStack) -> Kept:
+def in_git(directory: Path, _: ExitStack) -> Planted:
     repository = Repository(directory / "repository")
-    made: list[str] = []
+    ids: list[str] = []
     for number in range(REVISIONS):
-        parents = made[-1:]
+        parents = ids[-1:]
         if number == MERGE:
-            side = made[-3]
+            side = ids[-3]
             for step in range(2):
                 side = repository.commit(
                     {**files(number - 3), "side": f"{step}"},
@@ -122,22 +122,22 @@ def in_git(directory: Path, _: ExitStack) -> Kept:
                     parents=[side],
                 )
             parents = [*parents, side]
-        made.append(
+        ids.append(
             repository.commit(files(number), subject=summary(number), parents=parents, date=date(number))
         )
-        repository.tag(version(number), made[-1])
+        repository.tag(version(number), ids[-1])
     source = f'kind = "git"\nlocation = "{repository.path}"\nrange = "{VERSIONS[0]}..{VERSIONS[-1]}"'
-    return Kept(source, dict(zip(VERSIONS, made, strict=True)))
+    return Planted(source, dict(zip(VERSIONS, ids, strict=True)))
 
 
-def in_fossil(directory: Path, _: ExitStack) -> Kept:
+def in_fossil(directory: Path, _: ExitStack) -> Planted:
     repository = FossilRepository(directory / "project.fossil")
     repository.commit({}, subject="initial empty check-in")
-    made: list[str] = []
+    ids: list[str] = []
     for number in range(REVISIONS):
-        parents = made[-1:] or None
+        parents = ids[-1:] or None
         if number == MERGE:
-            side = made[-3]
+            side = ids[-3]
             for step in range(2):
                 side = repository.commit(
                     {**files(number - 3), "side": f"{step}"},
@@ -145,8 +145,8 @@ def in_fossil(directory: Path, _: ExitStack) -> Kept:
                     branch="side",
                     parents=[side],
                 )
-            parents = [made[-1], side]
-        made.append(
+            parents = [ids[-1], side]
+        ids.append(
             repository.commit(
                 files(number),
                 subject=summary(number),
@@ -157,55 +157,55 @@ def in_fossil(directory: Path, _: ExitStack) -> Kept:
             )
         )
     source = f'kind = "fossil"\nlocation = "{repository.make()}"\nrange = "{VERSIONS[0]}..{VERSIONS[-1]}"'
-    return Kept(source, dict(zip(VERSIONS, made, strict=True)))
+    return Planted(source, dict(zip(VERSIONS, ids, strict=True)))
 
 
-def in_archives(directory: Path, _: ExitStack) -> Kept:
+def in_archives(directory: Path, _: ExitStack) -> Planted:
     (directory / "dist").mkdir(parents=True)
     table = []
     for number in range(REVISIONS):
-        inside = {f"planted-{number}/{name}": text for name, text in files(number).items()}
+        members = {f"planted-{number}/{name}": text for name, text in files(number).items()}
         name = f"planted-{number}.{'zip' if number % 2 else 'tar.gz'}"
-        (directory / "dist" / name).write_bytes(zip_of(inside) if number % 2 else tar_of(inside))
+        (directory / "dist" / name).write_bytes(zip_of(members) if number % 2 else tar_of(members))
         table.append(f'  {{ version = "{version(number)}", file = "{name}" }},')
     source = f'kind = "release"\nlocation = "{directory / "dist"}"\narchives = [\n' + "\n".join(table) + "\n]"
-    return Kept(source, dict(zip(VERSIONS, VERSIONS, strict=True)))
+    return Planted(source, dict(zip(VERSIONS, VERSIONS, strict=True)))
 
 
-def in_an_index(directory: Path, stack: ExitStack) -> Kept:
+def in_an_index(directory: Path, stack: ExitStack) -> Planted:
     index = stack.enter_context(serving(PackageIndex()))
     for number in range(REVISIONS):
-        beside = files(number)
-        program = beside.pop("perftrail_planted.py")
-        index.add("perftrail_planted", version(number), program, beside=beside)
+        other_files = files(number)
+        program = other_files.pop("perftrail_planted.py")
+        index.add("perftrail_planted", version(number), program, beside=other_files)
     source = f'kind = "release"\nlocation = "pypi:perftrail-planted"\nindex = "{index.url}"'
-    return Kept(source, dict(zip(VERSIONS, VERSIONS, strict=True)))
+    return Planted(source, dict(zip(VERSIONS, VERSIONS, strict=True)))
 
 
-def in_crates(_: Path, stack: ExitStack) -> Kept:
+def in_crates(_: Path, stack: ExitStack) -> Planted:
     registry = stack.enter_context(serving_crates(CrateRegistry()))
     for number in range(REVISIONS):
         registry.add("perftrail-planted", f"{version(number)}.0", files(number))
     return released("crates", registry.index, "{}.0")
 
 
-def in_npm(_: Path, stack: ExitStack) -> Kept:
+def in_npm(_: Path, stack: ExitStack) -> Planted:
     registry = stack.enter_context(serving_npm(NpmRegistry()))
     for number in range(REVISIONS):
         registry.add("perftrail-planted", f"{version(number)}.0", files(number))
     return released("npm", registry.url, "{}.0")
 
 
-def in_debian(directory: Path, _: ExitStack) -> Kept:
+def in_debian(directory: Path, _: ExitStack) -> Planted:
     archive = DebianArchive(directory / "archive")
     for number in range(REVISIONS):
         archive.add("perftrail-planted", f"{version(number)}-1", files(number))
     return released("debian", archive.index, "{}-1")
 
 
-def released(ecosystem: str, index: str, form: str) -> Kept:
+def released(ecosystem: str, index: str, form: str) -> Planted:
     source = f'kind = "release"\nlocation = "{ecosystem}:perftrail-planted"\nindex = "{index}"'
-    return Kept(source, {each: form.format(each) for each in VERSIONS}, form)
+    return Planted(source, {each: form.format(each) for each in VERSIONS}, form)
 
 
 def perftrail(*arguments: str) -> Any:
@@ -216,15 +216,15 @@ def perftrail(*arguments: str) -> Any:
 
 
 @dataclass(frozen=True)
-class FoundHistory:
-    """The history in one of its ways, with the study and what perftrail said of it."""
+class SearchedHistory:
+    """The history in one kind of source, with the study and the answer of its search."""
 
-    kept: Kept
+    planted: Planted
     study: Path
     answer: Mapping[str, Any]
 
 
-WAYS = [
+KINDS = [
     pytest.param(in_git, id="git"),
     pytest.param(in_fossil, id="Fossil", marks=needs_fossil),
     pytest.param(in_archives, id="archives"),
@@ -235,43 +235,49 @@ WAYS = [
 ]
 
 
-@pytest.fixture(scope="module", params=WAYS)
-def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FoundHistory]:
-    make: Callable[[Path, ExitStack], Kept] = request.param
-    directory = tmp_path_factory.mktemp(make.__name__)
+@pytest.fixture(scope="module", params=KINDS)
+def searched(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[SearchedHistory]:
+    plant: Callable[[Path, ExitStack], Planted] = request.param
+    directory = tmp_path_factory.mktemp(plant.__name__)
     with ExitStack() as stack:
-        kept = make(directory, stack)
+        planted = plant(directory, stack)
         study = directory / "study"
         study.mkdir()
-        (study / "perftrail.toml").write_text(STUDY.format(source=kept.source, python=sys.executable))
-        yield FoundHistory(kept, study, perftrail("find", str(study)))
+        (study / "perftrail.toml").write_text(STUDY.format(source=planted.source, python=sys.executable))
+        yield SearchedHistory(planted, study, perftrail("find", str(study)))
 
 
-def test_it_has_the_same_revisions_in_the_same_order(found: FoundHistory, tmp_path: Path) -> None:
+def test_every_kind_of_source_has_the_same_revisions_in_the_same_order(
+    searched: SearchedHistory, tmp_path: Path
+) -> None:
     with Launcher() as launcher:
-        source = open_source(load(str(found.study)), cache=str(tmp_path), starter=launcher)
+        source = open_source(load(str(searched.study)), cache=str(tmp_path), starter=launcher)
         history = source.history()
-    assert [revision.label for revision in history] == [found.kept.label.format(each) for each in VERSIONS]
-    assert [revision.id for revision in history] == [found.kept.ids[each] for each in VERSIONS]
-    assert found.answer["revisions"] == REVISIONS
+    assert [revision.label for revision in history] == [
+        searched.planted.label.format(each) for each in VERSIONS
+    ]
+    assert [revision.id for revision in history] == [searched.planted.ids[each] for each in VERSIONS]
+    assert searched.answer["revisions"] == REVISIONS
 
 
-def test_the_same_revision_is_found_with_the_same_effect(found: FoundHistory) -> None:
-    assert found.answer["verdict"] == "found", found.answer
-    [change] = found.answer["changes"]
-    assert change["revisions"] == [found.kept.ids[version(CULPRIT)]]
+def test_the_same_revision_is_found_with_the_same_effect(searched: SearchedHistory) -> None:
+    assert searched.answer["verdict"] == "found", searched.answer
+    [change] = searched.answer["changes"]
+    assert change["revisions"] == [searched.planted.ids[version(CULPRIT)]]
     assert change["before"] == pytest.approx(100)
     assert change["after"] == pytest.approx(130)
     assert change["effect"]["value"] == pytest.approx(1.3)
 
 
-def test_a_change_behind_broken_builds_is_the_same_range(found: FoundHistory) -> None:
-    answer = perftrail("find", str(found.study), "--metric", "size")
+def test_a_change_behind_broken_builds_is_the_same_range(searched: SearchedHistory) -> None:
+    answer = perftrail("find", str(searched.study), "--metric", "size")
     assert answer["verdict"] == "range", answer
     [change] = answer["changes"]
-    assert change["revisions"] == [found.kept.ids[version(number)] for number in (*UNBUILDABLE, HIDDEN)]
-    assert set(answer["unbuildable"]) == {found.kept.ids[version(number)] for number in UNBUILDABLE}
+    assert change["revisions"] == [searched.planted.ids[version(number)] for number in (*UNBUILDABLE, HIDDEN)]
+    assert set(answer["unbuildable"]) == {searched.planted.ids[version(number)] for number in UNBUILDABLE}
 
 
-def test_nothing_hostile_was_run(found: FoundHistory) -> None:
-    assert not list(found.study.parent.rglob("pwned"))
+def test_nothing_hostile_was_run(searched: SearchedHistory) -> None:
+    assert not list(searched.study.parent.rglob("pwned"))

@@ -9,10 +9,10 @@ import pytest
 
 from perftrail.errors import SourceError
 from perftrail.model.source import SourceKind
-from tests.contracts.sources import ALONE, KINDS, Case, cases
+from tests.contracts.sources import KINDS, WITHOUT_HISTORY, Case, cases
 
 every_source = cases()
-with_history = cases(without=ALONE)
+with_history = cases(without=WITHOUT_HISTORY)
 
 
 def test_every_kind_that_can_be_built_is_under_contract() -> None:
@@ -44,31 +44,31 @@ def test_a_linear_history_names_each_revisions_parent(case: Case) -> None:
 @with_history
 def test_both_ends_belong_to_a_range(case: Case) -> None:
     whole = case.source.history()
-    assert case.source.history(f"{case.ends[1]}..{case.ends[3]}") == whole[1:4]
-    assert case.source.history(f"{case.ends[2]}..{case.ends[2]}") == whole[2:3]
+    assert case.source.history(f"{case.versions[1]}..{case.versions[3]}") == whole[1:4]
+    assert case.source.history(f"{case.versions[2]}..{case.versions[2]}") == whole[2:3]
 
 
 @with_history
 def test_within_agrees_with_history_and_accepts_open_ends(case: Case) -> None:
     ids = [revision.id for revision in case.source.history()]
-    assert case.source.within(f"{case.ends[1]}..{case.ends[3]}") == set(ids[1:4])
-    assert case.source.within(f"..{case.ends[2]}") == set(ids[:3])
-    assert case.source.within(f"{case.ends[2]}..") == set(ids[2:])
+    assert case.source.within(f"{case.versions[1]}..{case.versions[3]}") == set(ids[1:4])
+    assert case.source.within(f"..{case.versions[2]}") == set(ids[:3])
+    assert case.source.within(f"{case.versions[2]}..") == set(ids[2:])
 
 
 @with_history
 @pytest.mark.parametrize("range", ["{0}..9.9", "9.9..{0}", "{3}..{1}"])
 def test_an_invalid_range_is_an_error_with_its_reason(case: Case, range: str) -> None:
     with pytest.raises(SourceError, match=r"9\.9|backwards"):
-        case.source.history(range.format(*case.ends))
+        case.source.history(range.format(*case.versions))
 
 
 @every_source
 def test_content_keys_are_equal_exactly_for_equal_trees(case: Case) -> None:
     contents = [case.source.content(revision) for revision in case.source.history()]
-    for one, text in zip(contents, case.texts, strict=True):
-        same = {other for other, its in zip(case.texts, contents, strict=True) if its == one}
-        assert same == {text}
+    for key, text in zip(contents, case.texts, strict=True):
+        texts_of_key = {other for other, its in zip(case.texts, contents, strict=True) if its == key}
+        assert texts_of_key == {text}
     again = case.open()
     assert [again.content(revision) for revision in again.history()] == contents
 

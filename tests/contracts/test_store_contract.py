@@ -84,7 +84,9 @@ def test_a_machine_is_stored_once_with_its_first_facts(empty: SqlStore | MemoryS
 # Builds
 
 
-@pytest.mark.parametrize("record", [BUILD, LINK, FAILED_BUILD], ids=["built", "prepared", "failed"])
+@pytest.mark.parametrize(
+    "record", [BUILD, LINK, FAILED_BUILD], ids=["build", "benchmark build", "failed build"]
+)
 def test_the_outcome_of_a_build_is_returned_as_stored(
     store: SqlStore | MemoryStore, record: BuildRecord
 ) -> None:
@@ -175,9 +177,9 @@ def test_revisions_with_equal_content_share_a_runnable_and_are_both_known(
 def test_a_point_has_its_order_and_types_after_storing(empty: SqlStore | MemoryStore) -> None:
     point = Point((("z", 1), ("a", 1.0), ("m", "1"), ("big", 2**70), ("tiny", 5e-324), ("odd", "\x00ü")))
     empty.add_runnable(replace(RUNNABLE, point=point))
-    (kept,) = empty.runnables()
-    assert kept.point == point
-    assert [type(value) for _, value in kept.point.values] == [int, float, str, int, float, str]
+    (stored,) = empty.runnables()
+    assert stored.point == point
+    assert [type(value) for _, value in stored.point.values] == [int, float, str, int, float, str]
 
 
 # Outcomes
@@ -191,11 +193,13 @@ def test_outcomes_are_returned_as_stored(store: SqlStore | MemoryStore) -> None:
     assert store.outcomes([RUNNABLE.key], MACHINE.id) == {RUNNABLE.key: outcomes}
 
 
-def test_outcomes_are_ordered_warmups_first_and_then_by_ordinal(store: SqlStore | MemoryStore) -> None:
+def test_outcomes_are_ordered_by_phase_with_warmups_first_and_then_by_ordinal(
+    store: SqlStore | MemoryStore,
+) -> None:
     for phase, ordinal in (("sample", 11), ("sample", 2), ("warmup", 1), ("sample", 0), ("warmup", 0)):
         store.add(measurement(key(ordinal, phase=phase)))  # type: ignore[arg-type]  # a literal, from a tuple
-    kept = store.outcomes([RUNNABLE.key], MACHINE.id)[RUNNABLE.key]
-    assert [(outcome.key.phase, outcome.key.ordinal) for outcome in kept] == [
+    stored = store.outcomes([RUNNABLE.key], MACHINE.id)[RUNNABLE.key]
+    assert [(outcome.key.phase, outcome.key.ordinal) for outcome in stored] == [
         ("warmup", 0),
         ("warmup", 1),
         ("sample", 0),
@@ -205,14 +209,14 @@ def test_outcomes_are_ordered_warmups_first_and_then_by_ordinal(store: SqlStore 
 
 
 def test_outcomes_of_other_machines_and_runnables_are_separate(store: SqlStore | MemoryStore) -> None:
-    here, there = measurement(key(), wall=1.0), measurement(key(machine=OTHER_MACHINE), wall=2.0)
-    other = measurement(key(runnable=OTHER_RUNNABLE), wall=3.0)
-    for outcome in (here, there, other):
+    first, second = measurement(key(), wall=1.0), measurement(key(machine=OTHER_MACHINE), wall=2.0)
+    third = measurement(key(runnable=OTHER_RUNNABLE), wall=3.0)
+    for outcome in (first, second, third):
         store.add(outcome)
-    assert store.outcomes([RUNNABLE.key], MACHINE.id) == {RUNNABLE.key: (here,)}
-    assert store.outcomes([RUNNABLE.key], OTHER_MACHINE.id) == {RUNNABLE.key: (there,)}
+    assert store.outcomes([RUNNABLE.key], MACHINE.id) == {RUNNABLE.key: (first,)}
+    assert store.outcomes([RUNNABLE.key], OTHER_MACHINE.id) == {RUNNABLE.key: (second,)}
     assert store.outcomes([OTHER_RUNNABLE.key, "unknown"], MACHINE.id) == {
-        OTHER_RUNNABLE.key: (other,),
+        OTHER_RUNNABLE.key: (third,),
         "unknown": (),
     }
 
@@ -282,8 +286,8 @@ def test_thousands_of_runnables_are_read_at_once(store: SqlStore | MemoryStore) 
     store.add_all(
         [measurement(key(runnable=runnable), wall=index) for index, runnable in enumerate(runnables)]
     )
-    kept = store.outcomes([runnable.key for runnable in runnables], MACHINE.id)
-    walls = [outcome.values["wall"] for (outcome,) in kept.values() if isinstance(outcome, Measurement)]
+    stored = store.outcomes([runnable.key for runnable in runnables], MACHINE.id)
+    walls = [outcome.values["wall"] for (outcome,) in stored.values() if isinstance(outcome, Measurement)]
     assert walls == list(range(510))
 
 
@@ -297,9 +301,9 @@ def test_random_draws_are_returned_as_stored(store: SqlStore | MemoryStore) -> N
     )
     for outcome in outcomes:
         store.add(outcome)
-    kept = store.outcomes([RUNNABLE.key], MACHINE.id)[RUNNABLE.key]
-    assert kept == outcomes
-    assert kept[4].draw == UNDRAWN
+    stored = store.outcomes([RUNNABLE.key], MACHINE.id)[RUNNABLE.key]
+    assert stored == outcomes
+    assert stored[4].draw == UNDRAWN
     assert [outcome.draw for _, outcome in store.recent(2)] == [UNDRAWN, Draw(seed=5)]
 
 
@@ -312,12 +316,12 @@ def test_a_draw_that_fits_no_column_is_refused(store: SqlStore | MemoryStore, dr
     assert store.outcomes([RUNNABLE.key], MACHINE.id) == {RUNNABLE.key: ()}
 
 
-# Samples of very many
+# Samples
 
 
 @pytest.mark.parametrize("others", [0, 30], ids=["all", "few"])
 def test_samples_have_their_blocks_and_turns(store: SqlStore | MemoryStore, others: int) -> None:
-    for number in range(others):  # a store reads few of many runnables in another way
+    for number in range(others):  # a store uses another query to read few of many runnables
         store.add_runnable(replace(RUNNABLE, key=f"{number:032x}"))
     store.add(replace(measurement(key(0)), draw=DRAW))
     store.add(replace(measurement(key(1)), draw=Draw(block=DRAW.block, seed=1)))
@@ -335,9 +339,11 @@ def test_samples_are_ordered_by_metric_and_ordinal_without_warmups(store: SqlSto
     store.add(measurement(key(0), wall=1.0))
     store.add(failed(key(1)))
     store.add(measurement(key(0, machine=OTHER_MACHINE), wall=7.0))
-    kept = store.samples([RUNNABLE.key, OTHER_RUNNABLE.key, "unknown"], MACHINE.id, ["wall", "unheard-of"])
-    assert list(kept) == [RUNNABLE.key]
-    samples = kept[RUNNABLE.key]
+    by_runnable = store.samples(
+        [RUNNABLE.key, OTHER_RUNNABLE.key, "unknown"], MACHINE.id, ["wall", "unheard-of"]
+    )
+    assert list(by_runnable) == [RUNNABLE.key]
+    samples = by_runnable[RUNNABLE.key]
     assert samples.values == {"wall": {0: 1.0, 2: 2.0}}
     assert list(samples.values["wall"]) == [0, 2]
     assert samples.flags == {0: ("busy", "output-cut")}
@@ -351,7 +357,9 @@ def test_failed_invocations_have_no_samples_but_are_stored(store: SqlStore | Mem
     assert len(samples.failures) == 1
 
 
-def test_samples_of_thousands_of_runnables_are_those_of_each(store: SqlStore | MemoryStore) -> None:
+def test_samples_of_thousands_of_runnables_are_read_with_their_runnables(
+    store: SqlStore | MemoryStore,
+) -> None:
     runnables = [replace(RUNNABLE, key=f"{number:032x}", revision=f"{number % 7}") for number in range(510)]
     for runnable in runnables:
         store.add_runnable(runnable)
@@ -360,13 +368,15 @@ def test_samples_of_thousands_of_runnables_are_those_of_each(store: SqlStore | M
         for ordinal in (1, 0)
         for number, runnable in enumerate(runnables)
     )
-    kept = store.samples([runnable.key for runnable in runnables], MACHINE.id, ["wall", "page_faults"])
-    assert [kept[each.key].values["wall"] for each in runnables] == [
+    by_runnable = store.samples([runnable.key for runnable in runnables], MACHINE.id, ["wall", "page_faults"])
+    assert [by_runnable[each.key].values["wall"] for each in runnables] == [
         {0: float(number), 1: number + 0.1} for number in range(510)
     ]
-    assert all(samples.values["page_faults"] == {0: 112.0, 1: 112.0} for samples in kept.values())
+    assert all(samples.values["page_faults"] == {0: 112.0, 1: 112.0} for samples in by_runnable.values())
     few = [runnable.key for runnable in runnables[5:510:90]]
-    assert store.samples(few, MACHINE.id, ["wall", "page_faults"]) == {each: kept[each] for each in few}
+    assert store.samples(few, MACHINE.id, ["wall", "page_faults"]) == {
+        each: by_runnable[each] for each in few
+    }
     assert store.revisions() >= {str(number) for number in range(7)}
 
 
@@ -379,11 +389,11 @@ def test_text_that_no_database_accepts_is_stored_escaped(store: SqlStore | Memor
     store.add(replace(outcome, failure=replace(outcome.failure, message=hostile, log=hostile)))
     store.add(replace(measurement(key(1)), log=hostile, flags=(hostile,)))
     store.add_build(replace(FAILED_BUILD, outcome=replace(outcome.failure, message=hostile)))
-    kept = store.outcomes([RUNNABLE.key], MACHINE.id)[RUNNABLE.key]
+    stored = store.outcomes([RUNNABLE.key], MACHINE.id)[RUNNABLE.key]
     escaped = "caf\\udce9 \\x00 'quote\" \u202e ✓"
-    assert kept[0].failure.message == kept[0].failure.log == escaped  # type: ignore[union-attr]  # it failed
-    assert kept[1].log == escaped  # type: ignore[union-attr]  # it is a measurement
-    assert kept[1].flags == (escaped,)  # type: ignore[union-attr]  # it is a measurement
+    assert stored[0].failure.message == stored[0].failure.log == escaped  # type: ignore[union-attr]  # it failed
+    assert stored[1].log == escaped  # type: ignore[union-attr]  # it is a measurement
+    assert stored[1].flags == (escaped,)  # type: ignore[union-attr]  # it is a measurement
     build = store.build(FAILED_BUILD.key)
     assert build is not None
     assert build.outcome.message == hostile  # type: ignore[union-attr]  # it failed; JSON keeps all
@@ -415,11 +425,11 @@ def test_a_search_is_opened_once_and_its_last_answer_counts(store: SqlStore | Me
 
 
 def test_one_question_on_two_machines_is_two_searches(store: SqlStore | MemoryStore) -> None:
-    there = replace(SEARCH, machine=OTHER_MACHINE.id)
-    store.open_search(there)
+    on_other_machine = replace(SEARCH, machine=OTHER_MACHINE.id)
+    store.open_search(on_other_machine)
     store.open_search(SEARCH)
     store.add_step(SEARCH.key, MACHINE.id, step(1))
-    assert store.searches() == [there, SEARCH]
+    assert store.searches() == [on_other_machine, SEARCH]
     assert store.steps(SEARCH.key, OTHER_MACHINE.id) == []
 
 
@@ -427,11 +437,11 @@ def test_steps_are_ordered_and_an_equal_number_replaces_the_step(store: SqlStore
     store.open_search(SEARCH)
     for number in (2, 10, 1):
         store.add_step(SEARCH.key, MACHINE.id, step(number))
-    store.add_step(SEARCH.key, MACHINE.id, step(2, words="told again"))
-    assert store.steps(SEARCH.key, MACHINE.id) == [step(1), step(2, words="told again"), step(10)]
+    store.add_step(SEARCH.key, MACHINE.id, step(2, words="measured again"))
+    assert store.steps(SEARCH.key, MACHINE.id) == [step(1), step(2, words="measured again"), step(10)]
 
 
-def test_comparisons_are_in_the_order_of_their_ends(store: SqlStore | MemoryStore) -> None:
+def test_comparisons_are_returned_in_the_order_in_which_they_finished(store: SqlStore | MemoryStore) -> None:
     later = replace(
         COMPARISON, machine=OTHER_MACHINE.id, finished="later \x00", result={"rows": [1, None, "é"]}
     )
@@ -473,10 +483,10 @@ def test_later_changes_of_the_callers_data_have_no_effect(store: SqlStore | Memo
     assert store.steps(SEARCH.key, MACHINE.id)[0].belief == {"candidates": [0.5]}
 
 
-# What people say, how far it is, and what came last
+# Notes, progress and recent outcomes
 
 
-def test_triage_entries_are_returned_oldest_first(store: SqlStore | MemoryStore) -> None:
+def test_notes_are_returned_oldest_first(store: SqlStore | MemoryStore) -> None:
     notes = [
         RegressionNote(
             regression="r", status=status, text=f"<b>{status}</b>\nthe table", author="Ann", written="now"
@@ -498,27 +508,27 @@ def test_a_note_is_stored_escaped_and_an_unknown_status_is_refused(
         store.add_note(replace(note, status="gone"))  # type: ignore[arg-type] # what a form may send
 
 
-def test_a_mark_differs_after_every_addition(store: SqlStore | MemoryStore) -> None:
-    seen = [store.progress()]
+def test_the_progress_mark_differs_after_every_addition(store: SqlStore | MemoryStore) -> None:
+    marks = [store.progress()]
     store.add_build(BUILD)
-    seen.append(store.progress())
+    marks.append(store.progress())
     store.add(measurement(key(0)))
-    seen.append(store.progress())
+    marks.append(store.progress())
     store.open_search(SEARCH)
-    seen.append(store.progress())
+    marks.append(store.progress())
     store.add_step(SEARCH.key, MACHINE.id, step(1))
-    seen.append(store.progress())
+    marks.append(store.progress())
     store.close_search(SEARCH.key, MACHINE.id, {"verdict": "none"})
-    seen.append(store.progress())
+    marks.append(store.progress())
     store.add_comparison(COMPARISON)
-    seen.append(store.progress())
+    marks.append(store.progress())
     store.add_note(RegressionNote(regression="r", status="new", text="", author="", written=""))
-    seen.append(store.progress())
-    assert len(set(seen)) == len(seen)
-    assert store.progress() == seen[-1]
+    marks.append(store.progress())
+    assert len(set(marks)) == len(marks)
+    assert store.progress() == marks[-1]
 
 
-def test_the_latest_entry_comes_first_with_its_meaning(store: SqlStore | MemoryStore) -> None:
+def test_recent_outcomes_come_newest_first_with_their_runnables(store: SqlStore | MemoryStore) -> None:
     assert list(store.recent(5)) == []
     outcomes: list[Outcome] = [
         measurement(key(0)),
@@ -527,6 +537,6 @@ def test_the_latest_entry_comes_first_with_its_meaning(store: SqlStore | MemoryS
     ]
     for outcome in outcomes:
         store.add(outcome)
-    stands = [RUNNABLE, RUNNABLE, OTHER_RUNNABLE]
-    assert list(store.recent(5)) == list(zip(reversed(stands), reversed(outcomes), strict=True))
+    runnables = [RUNNABLE, RUNNABLE, OTHER_RUNNABLE]
+    assert list(store.recent(5)) == list(zip(reversed(runnables), reversed(outcomes), strict=True))
     assert list(store.recent(1)) == [(OTHER_RUNNABLE, outcomes[-1])]
