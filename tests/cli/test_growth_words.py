@@ -14,7 +14,7 @@ from perftrail.results.growth import GrowthSeries
 from perftrail.results.rows import Row
 from perftrail.stats.curves import Curve, curve_of
 from perftrail.stats.growth import growth
-from tests.stats.test_growth import SIZES, missing_caches
+from tests.stats.test_growth import SIZES, costs_beyond_caches
 
 ROW = Row(
     subject=Subject(revision=Revision(id="r1"), variant="plain"),
@@ -56,7 +56,7 @@ def test_an_order_is_a_description(unit: str, said: str) -> None:
 
 
 def test_points_that_fit_no_order_are_reported() -> None:
-    [line] = curve_words(along(missing_caches(SIZES)))
+    [line] = curve_words(along(costs_beyond_caches(SIZES)))
     assert line.startswith("time grows like n log n (")
     assert " or n (" in line
     assert "no order fits: points differ by " in line
@@ -66,7 +66,7 @@ def test_points_that_fit_no_order_are_reported() -> None:
     ("time", "work", "said"),
     [
         (
-            missing_caches(SIZES),
+            costs_beyond_caches(SIZES),
             SIZES,
             "its instructions grow like n, less than the time: each instruction takes longer",
         ),

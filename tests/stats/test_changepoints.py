@@ -1,4 +1,4 @@
-"""Change points along a measured history, and the weights that a search begins with."""
+"""Change points along a measured history, and the prior weights of a search."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ Levels = list[tuple[int, tuple[float, ...]]]
 
 
 def history(
-    levels: Sequence[float], *, seed: int = 1, readings: int = 1, cv: float = 0.03, layout: float = 0.01
+    levels: Sequence[float], *, seed: int = 1, samples: int = 1, cv: float = 0.03, layout: float = 0.01
 ) -> Levels:
-    """Readings of revisions with these levels: noise of each reading and of each build."""
+    """Return samples of revisions with these levels, with noise of each sample and of each build."""
     rng = np.random.default_rng(seed)
     builds = np.log(levels) + rng.normal(size=len(levels)) * layout
-    noise = rng.normal(size=(len(levels), readings)) * cv
+    noise = rng.normal(size=(len(levels), samples)) * cv
     return [(position, tuple(row)) for position, row in enumerate((builds[:, None] + noise).tolist())]
 
 
@@ -39,7 +39,7 @@ def positions(points: Sequence[ChangePoint]) -> list[int]:
 
 
 @pytest.mark.parametrize("length", [SHORT, 20 * SHORT])
-def test_steps_are_found_where_they_are_with_their_effects(length: int) -> None:
+def test_steps_are_found_at_their_positions_with_their_effects(length: int) -> None:
     first, second = length // 3, 2 * length // 3
     levels = [1.0] * first + [1.3] * (second - first) + [0.9] * (length - second)
     up, down = change_points(history(levels))
@@ -53,44 +53,44 @@ def test_steps_are_found_where_they_are_with_their_effects(length: int) -> None:
     assert max(up.p_value, down.p_value) < FALSE_ALARMS
 
 
-def test_a_level_history_has_none() -> None:
+def test_a_flat_history_has_no_change_points() -> None:
     assert change_points(history([1.0] * 1000)) == ()
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 4])
-def test_too_few_single_samples_have_no_verdict(count: int) -> None:
+def test_up_to_four_single_samples_show_no_change_point(count: int) -> None:
     assert change_points(history([1.0, 1.5, 1.0, 2.0][:count])) == ()
 
 
-def test_three_revisions_that_were_read_often_tell_a_large_step() -> None:
-    assert positions(change_points(history([1.0, 1.0, 1.5], readings=30))) == [2]
-    assert change_points(history([1.0, 1.0, 1.02], readings=30)) == ()
+def test_three_revisions_with_many_samples_show_a_large_step() -> None:
+    assert positions(change_points(history([1.0, 1.0, 1.5], samples=30))) == [2]
+    assert change_points(history([1.0, 1.0, 1.02], samples=30)) == ()
 
 
-def test_the_newest_revision_can_be_one() -> None:
+def test_the_newest_revision_is_a_change_point_only_with_many_samples() -> None:
     levels = [1.0] * 29 + [1.5]
-    assert positions(change_points(history(levels, readings=10))) == [29]
-    assert change_points(history(levels)) == (), "one reading never decides"
+    assert positions(change_points(history(levels, samples=10))) == [29]
+    assert change_points(history(levels)) == (), "one sample never decides"
 
 
 @pytest.mark.parametrize("factor", [2.0, 0.5, 1e9])
-def test_outliers_on_either_side_are_no_points(factor: float) -> None:
+def test_outliers_on_either_side_are_not_change_points(factor: float) -> None:
     levels = [1.0] * 400
-    for odd in (3, 50, 51, 200, 201, 202, 398):
-        levels[odd] *= factor
+    for position in (3, 50, 51, 200, 201, 202, 398):
+        levels[position] *= factor
     assert change_points(history(levels)) == ()
 
 
 def test_outliers_do_not_hide_a_step() -> None:
     levels = [1.0] * 100 + [1.15] * 100
-    for odd in (10, 40, 60, 90, 98, 101, 120, 160):
-        levels[odd] *= 2.0 if odd % 20 else 0.5
+    for position in (10, 40, 60, 90, 98, 101, 120, 160):
+        levels[position] *= 2.0 if position % 20 else 0.5
     [point] = change_points(history(levels))
     assert point.earliest <= 100 <= point.latest
     assert point.low < 1.15 < point.high
 
 
-def test_what_was_not_measured_between_stays_open() -> None:
+def test_unmeasured_revisions_between_two_levels_are_all_candidates() -> None:
     measured = [each for each in history([1.0] * 500 + [1.5] * 500, seed=2) if each[0] % 20 == 3]
     [point] = change_points(measured)
     assert (point.previous, point.position) == (483, 503)
@@ -108,19 +108,19 @@ def test_a_long_gap_is_likelier_to_contain_the_change_than_a_short_one() -> None
 
 def test_revisions_may_have_any_number_of_samples() -> None:
     rng = np.random.default_rng(5)
-    whole = history([1.0] * 60 + [1.1] * 60, readings=30)
+    whole = history([1.0] * 60 + [1.1] * 60, samples=30)
     measured = [(position, logs[: rng.choice([1, 1, 2, 5, 30])]) for position, logs in whole]
     [point] = change_points(measured)
     assert point.earliest <= 60 <= point.latest
 
 
-def test_one_odd_build_that_is_read_often_is_no_point() -> None:
+def test_one_odd_build_with_many_samples_is_not_a_change_point() -> None:
     whole = history([1.0] * 600 + [1.5] + [1.0] * 600)
-    whole[600] = history([1.0] * 600 + [1.5], readings=40)[600]
+    whole[600] = history([1.0] * 600 + [1.5], samples=40)[600]
     assert change_points(whole) == ()
 
 
-def test_values_that_are_no_numbers_are_left_out() -> None:
+def test_values_that_are_not_finite_are_ignored() -> None:
     measured = history([1.0] * 50 + [1.5] * 50)
     measured[10] = (10, (math.nan,))
     measured[70] = (70, (math.inf, *measured[70][1]))
@@ -129,7 +129,7 @@ def test_values_that_are_no_numbers_are_left_out() -> None:
     assert (point.previous, point.position) == (49, 51)
 
 
-def test_counts_that_never_scatter_show_every_step() -> None:
+def test_counts_without_noise_show_every_step() -> None:
     logs = [math.log(1_000_000)] * 40 + [math.log(1_010_000)] * 40
     exact = [(position, (log,)) for position, log in enumerate(logs)]
     [point] = change_points(exact)
@@ -139,13 +139,13 @@ def test_counts_that_never_scatter_show_every_step() -> None:
     assert positions(change_points(exact[34:46])) == [40]
 
 
-def test_counts_that_jump_between_two_values_show_none() -> None:
+def test_counts_that_jump_between_two_values_show_no_change_point() -> None:
     rng = np.random.default_rng(3)
     logs = np.log(np.where(rng.random(300) < 0.2, 104.0, 100.0))
     assert change_points([(position, (log,)) for position, log in enumerate(logs.tolist())]) == ()
 
 
-def test_a_step_below_the_noise_shows_between_long_segments() -> None:
+def test_a_step_below_the_noise_is_found_between_long_segments() -> None:
     [point] = change_points(history([1.0] * 2000 + [1.02] * 2000, layout=0.0))
     assert point.earliest <= 2000 <= point.latest
     assert point.low < 1.02 < point.high
@@ -184,8 +184,8 @@ def test_the_correlation_of_neighbours_is_reported_with_its_interval() -> None:
             for seed in range(20)
         ]
         assert sum(each is not None and each.low <= correlation <= each.high for each in found) >= 18
-        sure = sum(each is not None and each.is_certain for each in found)
-        assert sure == 20 if correlation else sure <= 1
+        certain = sum(each is not None and each.is_certain for each in found)
+        assert certain == 20 if correlation else certain <= 1
 
 
 def test_a_series_without_any_candidate_needs_no_correlation() -> None:
@@ -219,20 +219,20 @@ def test_a_size_is_the_step_over_the_noise_of_one_level() -> None:
     assert point.alert
 
 
-def test_a_small_step_is_a_point_and_no_alert() -> None:
+def test_a_small_step_is_a_change_point_but_not_an_alert() -> None:
     [point] = change_points(correlated(1000, 0.0, 3, steps={500: 0.03}))
     assert point.size_low < ALERT_SIZE
     assert not point.alert
 
 
-def test_one_odd_build_is_no_alert_and_two_more_make_it_one() -> None:
-    [newest] = change_points(history([1.0] * 29 + [1.5], readings=10))
-    [confirmed] = change_points(history([1.0] * 29 + [1.5] * 3, readings=10))
+def test_one_odd_build_is_not_an_alert_but_three_are() -> None:
+    [newest] = change_points(history([1.0] * 29 + [1.5], samples=10))
+    [confirmed] = change_points(history([1.0] * 29 + [1.5] * 3, samples=10))
     assert not newest.alert
     assert confirmed.alert
 
 
-def test_a_short_burst_that_returns_is_no_alert() -> None:
+def test_a_short_reverted_burst_is_not_an_alert() -> None:
     burst = correlated(300, 0.0, 4, steps={150: 0.2, 158: -0.2})
     lasting = correlated(300, 0.0, 4, steps={150: 0.2, 158: -0.1})
     assert [point.alert for point in change_points(burst)] == [False, False]
@@ -242,9 +242,9 @@ def test_a_short_burst_that_returns_is_no_alert() -> None:
 @settings(max_examples=15, deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 3), st.floats(0.6, 1.6))
 def test_reciprocals_change_at_the_same_places_by_the_reciprocal(
-    seed: int, readings: int, step: float
+    seed: int, samples: int, step: float
 ) -> None:
-    measured = history([1.0] * 15 + [step] * 15, seed=seed, readings=readings)
+    measured = history([1.0] * 15 + [step] * 15, seed=seed, samples=samples)
     mirrored = [(position, tuple(-log for log in logs)) for position, logs in measured]
     points, others = change_points(measured), change_points(mirrored)
     assert positions(points) == positions(others)
@@ -253,7 +253,7 @@ def test_reciprocals_change_at_the_same_places_by_the_reciprocal(
         assert (other.earliest, other.latest) == (point.earliest, point.latest)
 
 
-def test_a_search_is_led_to_change_points_and_nowhere_forbidden() -> None:
+def test_search_weights_are_large_near_change_points_and_positive_everywhere() -> None:
     weights = search_weights(history([1.0] * 300 + [1.2] * 700), 1000)
     assert weights is not None
     assert len(weights) == 1000
@@ -263,13 +263,13 @@ def test_a_search_is_led_to_change_points_and_nowhere_forbidden() -> None:
     assert weights.index(max(weights)) in range(297, 304)
 
 
-def test_unmeasured_revisions_of_a_change_weigh_alike() -> None:
+def test_unmeasured_revisions_of_a_change_have_equal_weights() -> None:
     measured = [each for each in history([1.0] * 300 + [1.2] * 700) if each[0] % 50 == 0]
     weights = search_weights(measured, 1000)
     assert weights is not None
     assert min(weights[251:301]) == max(weights)
 
 
-def test_a_search_gets_no_prior_where_nothing_changed() -> None:
+def test_a_flat_history_has_no_search_weights() -> None:
     assert search_weights(history([1.0] * 100), 100) is None
     assert search_weights([], 100) is None

@@ -1,4 +1,4 @@
-"""A comparison calls a difference when there is one, and looking often does not make it err more often."""
+"""Comparisons detect differences, and interim analyses do not make wrong verdicts more frequent."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def drifting(rng: np.random.Generator, count: int) -> Floats:
     return np.linspace(0.0, 1.0, count) + 0.06 * rng.normal(size=count)
 
 
-def measured(noise: Floats, effect: float) -> tuple[list[float], list[float]]:
-    """Two programs in ABBA order on one machine, the second by a factor `effect` slower."""
+def paired_times(noise: Floats, effect: float) -> tuple[list[float], list[float]]:
+    """Return the times of two programs in ABBA order on one machine; the second takes `effect` times as long."""
     first, second = [], []
     for pair in range(len(noise) // 2):
         early, late = noise[2 * pair], noise[2 * pair + 1]
@@ -50,8 +50,8 @@ def measured(noise: Floats, effect: float) -> tuple[list[float], list[float]]:
 
 
 def sequential(rng: np.random.Generator, draw: Draw, effect: float) -> Comparison:
-    """Look whenever the rule says so, and stop when it is settled."""
-    first, second = measured(draw(rng, 2 * RULE.most), effect)
+    """Compare at each interim analysis of the rule, and stop when the verdict is settled."""
+    first, second = paired_times(draw(rng, 2 * RULE.most), effect)
     for count in RULE.analyses:
         found = compare(first[:count], second[:count], RULE)
         if found.settled:
@@ -61,7 +61,7 @@ def sequential(rng: np.random.Generator, draw: Draw, effect: float) -> Compariso
 
 @pytest.mark.long
 @pytest.mark.parametrize("draw", [skewed_with_outliers, two_speeds, drifting])
-def test_a_program_compared_with_itself_is_called_different_in_less_than_one_of_a_hundred(draw: Draw) -> None:
+def test_a_program_differs_from_itself_in_less_than_one_percent_of_comparisons(draw: Draw) -> None:
     rng = np.random.default_rng(3)
     verdicts = Counter(sequential(rng, draw, 1.0).verdict for _ in range(600))
     # 600 trials at 1 in 300 expect 2; 8 would be beyond 99.9 % of such campaigns.
@@ -70,7 +70,9 @@ def test_a_program_compared_with_itself_is_called_different_in_less_than_one_of_
 
 @pytest.mark.long
 @pytest.mark.parametrize("draw", [skewed_with_outliers, two_speeds, drifting])
-def test_five_percent_are_seen_within_150_pairs_and_never_the_wrong_way(draw: Draw) -> None:
+def test_a_change_of_five_percent_is_detected_within_150_pairs_and_never_with_the_wrong_sign(
+    draw: Draw,
+) -> None:
     rng = np.random.default_rng(4)
     verdicts = Counter(sequential(rng, draw, 1.05).verdict for _ in range(150))
     assert verdicts[Verdict.SLOWER] >= 125
@@ -78,7 +80,7 @@ def test_five_percent_are_seen_within_150_pairs_and_never_the_wrong_way(draw: Dr
 
 
 @pytest.mark.long
-def test_the_interval_at_the_end_covers_the_effect_as_often_as_it_says() -> None:
+def test_the_final_interval_covers_the_effect_as_often_as_its_confidence() -> None:
     rng = np.random.default_rng(5)
     covered = sum(
         found.low <= 1.03 <= found.high
@@ -93,7 +95,7 @@ def test_a_large_difference_is_settled_early() -> None:
     assert found.pairs <= 33
 
 
-def test_a_steady_program_is_called_the_same() -> None:
+def test_a_program_with_little_noise_is_the_same_as_itself() -> None:
     rng = np.random.default_rng(7)
     found = sequential(rng, lambda rng, count: 0.003 * rng.normal(size=count), 1.0)
     assert found.verdict is Verdict.SAME
@@ -101,7 +103,7 @@ def test_a_steady_program_is_called_the_same() -> None:
     assert found.minimum_detectable < 0.01
 
 
-def test_an_unclear_comparison_says_what_it_would_have_seen() -> None:
+def test_an_unclear_comparison_has_a_minimum_detectable_change() -> None:
     rng = np.random.default_rng(8)
     found = sequential(rng, lambda rng, count: 0.5 * rng.normal(size=count), 1.0)
     assert found.verdict is Verdict.UNCLEAR
@@ -110,15 +112,15 @@ def test_an_unclear_comparison_says_what_it_would_have_seen() -> None:
     assert 0.1 < found.minimum_detectable < 0.5
 
 
-def test_values_that_never_vary_are_the_same_or_differ_for_sure() -> None:
+def test_values_without_noise_are_the_same_or_have_an_exact_effect() -> None:
     same = compare([5.0] * 20, [5.0] * 20, RULE)
     assert (same.verdict, same.effect, same.minimum_detectable) == (Verdict.SAME, 1.0, 0.0)
-    more = compare([5.0] * 20, [6.0] * 20, RULE)
-    assert more.verdict is Verdict.SLOWER
-    assert [more.low, more.high] == pytest.approx([1.2, 1.2])
+    different = compare([5.0] * 20, [6.0] * 20, RULE)
+    assert different.verdict is Verdict.SLOWER
+    assert [different.low, different.high] == pytest.approx([1.2, 1.2])
 
 
-def test_where_many_pairs_are_alike_a_change_that_the_interval_does_not_exclude_is_not_reported() -> None:
+def test_with_many_equal_pairs_a_verdict_needs_an_interval_without_one() -> None:
     rule = Rule(most=50, comparisons=100)
     rng = np.random.default_rng(9)
     few, many = rng.permutation([1.0] * 25 + [0.4] * 25), rng.permutation([1.0] * 5 + [0.4] * 45)
@@ -130,7 +132,7 @@ def test_where_many_pairs_are_alike_a_change_that_the_interval_does_not_exclude_
     assert compare([1.0] * 50, list(many), rule).verdict is Verdict.FASTER
 
 
-def test_the_confidence_is_that_of_the_whole_report_whenever_it_stops() -> None:
+def test_the_confidence_does_not_depend_on_when_measuring_stops() -> None:
     rng = np.random.default_rng(10)
     for effect in (1.0, 1.05, 3.0):
         found = sequential(rng, lambda rng, count: 0.003 * rng.normal(size=count), effect)
@@ -139,15 +141,15 @@ def test_the_confidence_is_that_of_the_whole_report_whenever_it_stops() -> None:
     assert compare([1.0, 1.1, 1.2], [1.0, 1.3, 1.1], RULE).confidence == 0.75
 
 
-def test_a_difference_is_settled_when_it_is_shown_to_be_as_large_as_what_counts() -> None:
+def test_a_difference_is_settled_once_its_interval_exceeds_the_threshold() -> None:
     rng = np.random.default_rng(11)
     ratios = np.exp(0.03 + 0.01 * rng.normal(size=60))
     rule = Rule(most=60, threshold=0.02)
     found = [compare([1.0] * count, list(ratios[:count]), rule) for count in range(8, 61)]
     assert found[-1].low > 1.02
-    sure = [each for each in found if each.verdict is Verdict.SLOWER]
-    assert {each.settled for each in sure} == {True, False}
-    assert all(each.settled == (each.low >= 1.02 or each.pairs == 60) for each in sure)
+    slower = [each for each in found if each.verdict is Verdict.SLOWER]
+    assert {each.settled for each in slower} == {True, False}
+    assert all(each.settled == (each.low >= 1.02 or each.pairs == 60) for each in slower)
 
 
 def autoregressive(rng: np.random.Generator, count: int, correlation: float) -> Floats:
@@ -159,23 +161,23 @@ def autoregressive(rng: np.random.Generator, count: int, correlation: float) -> 
 
 
 @pytest.mark.long
-def test_pairs_correlated_as_builds_are_with_themselves_are_called_different_in_two_of_a_hundred() -> None:
-    """The coin cannot remove this noise: it belongs to one of the two builds. 12 of 800 were called."""
+def test_correlated_pairs_of_equal_programs_differ_in_at_most_two_percent_of_comparisons() -> None:
+    """Random order cannot remove this noise, which belongs to one build. At the time of writing 12 of 800 differed."""
     rng = np.random.default_rng(12)
     rule = Rule(most=150, threshold=1e-6)
-    called = 0
+    different = 0
     for _ in range(800):
         ratios = np.exp(0.02 * autoregressive(rng, rule.most, 0.3))
         for count in rule.analyses:
             found = compare([1.0] * count, list(ratios[:count]), rule)
             if found.verdict is not Verdict.UNCLEAR:
-                called += 1
+                different += 1
                 break
-    assert called <= 16
+    assert different <= 16
 
 
 @pytest.mark.long
-def test_correlated_pairs_that_are_analysed_once_widen_the_interval() -> None:
+def test_one_analysis_of_correlated_pairs_misses_hardly_more_often_than_allowed() -> None:
     rng = np.random.default_rng(13)
     rule = Rule(most=30)
     missed = 0
@@ -187,13 +189,13 @@ def test_correlated_pairs_that_are_analysed_once_widen_the_interval() -> None:
 
 
 @pytest.mark.parametrize("most", [10, 15, 40, 150, 600])
-def test_the_last_analysis_is_at_the_most_and_analyses_grow_apart(most: int) -> None:
+def test_analyses_are_ascending_and_end_at_the_largest_number_of_pairs(most: int) -> None:
     counts = Rule(most=most).analyses
     assert counts[-1] == most
     assert list(counts) == sorted(set(counts))
 
 
-def test_too_few_pairs_call_nothing_and_have_seen_nothing() -> None:
+def test_too_few_pairs_are_unclear_without_a_minimum_detectable_change() -> None:
     rule = Rule(most=20)
     few = compare([5.0] * 4, [5.0] * 4, rule)
     assert (few.verdict, few.minimum_detectable) == (Verdict.UNCLEAR, None)
@@ -209,37 +211,39 @@ def test_a_change_below_the_threshold_is_the_same() -> None:
     assert compare([1.0] * 30, [1.004] * 30, RULE).verdict is Verdict.SAME
 
 
-@pytest.mark.parametrize("bad", [([], []), ([1.0], [1.0, 2.0]), ([0.0], [1.0]), ([1.0], [math.nan])])
-def test_what_are_no_pairs_of_positive_values_is_refused(bad: tuple[list[float], list[float]]) -> None:
+@pytest.mark.parametrize("invalid", [([], []), ([1.0], [1.0, 2.0]), ([0.0], [1.0]), ([1.0], [math.nan])])
+def test_values_that_are_not_pairs_of_positive_numbers_are_refused(
+    invalid: tuple[list[float], list[float]],
+) -> None:
     with pytest.raises(ValueError, match=r"pairs|above zero"):
-        compare(*bad, RULE)
+        compare(*invalid, RULE)
 
 
 @given(st.lists(st.tuples(positive, positive), min_size=1, max_size=40))
-def test_exchanging_the_two_inverts_the_effect_and_the_verdict(pairs: list[tuple[float, float]]) -> None:
+def test_exchanging_the_programs_inverts_the_effect_and_the_verdict(pairs: list[tuple[float, float]]) -> None:
     first, second = [a for a, _ in pairs], [b for _, b in pairs]
-    there, back = compare(first, second, RULE), compare(second, first, RULE)
-    assert there.effect == pytest.approx(1.0 / back.effect)
-    assert there.low == pytest.approx(1.0 / back.high)
+    forward, backward = compare(first, second, RULE), compare(second, first, RULE)
+    assert forward.effect == pytest.approx(1.0 / backward.effect)
+    assert forward.low == pytest.approx(1.0 / backward.high)
     mirrored = {Verdict.FASTER: Verdict.SLOWER, Verdict.SLOWER: Verdict.FASTER}
-    assert back.verdict is mirrored.get(there.verdict, there.verdict)
+    assert backward.verdict is mirrored.get(forward.verdict, forward.verdict)
 
 
 @given(st.lists(st.floats(-3, 3).filter(lambda x: abs(x) > 1e-6), min_size=3, max_size=18, unique_by=abs))
-def test_the_p_value_is_wilcoxons(differences: list[float]) -> None:
+def test_the_p_value_is_that_of_the_signed_rank_test_of_scipy(differences: list[float]) -> None:
     ours = signed_rank_p(np.array(differences))
     assert ours == pytest.approx(wilcoxon(differences, method="exact").pvalue, abs=1e-9)
 
 
 @pytest.mark.parametrize("copies", [1, 3])
-def test_beyond_what_is_worked_out_exactly_the_test_is_hardly_another(
+def test_the_approximate_signed_rank_test_agrees_with_the_exact_one(
     copies: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ranks = copies * np.repeat(np.arange(1, 300 // copies + 1), copies)
-    exactly = compare_module._at_most(ranks)
+    exact = compare_module._at_most(ranks)
     monkeypatch.setattr(compare_module, "EXACT", 10)
-    told = compare_module._at_most(ranks)
+    approximate = compare_module._at_most(ranks)
     for level in (1e-4, 1e-3, 0.01, 0.3):
-        at = np.searchsorted(exactly, level)
-        assert told[at] == pytest.approx(exactly[at], rel=2e-3)
-    assert np.all(np.diff(told) >= 0.0)
+        at = np.searchsorted(exact, level)
+        assert approximate[at] == pytest.approx(exact[at], rel=2e-3)
+    assert np.all(np.diff(approximate) >= 0.0)

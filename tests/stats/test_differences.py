@@ -1,4 +1,4 @@
-"""Metrics are ranked by what noise leaves of their difference, and small numbers are of no account."""
+"""Metrics are ranked by the lower bound of their difference, and small counts rank low."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ import pytest
 from perftrail.stats.ratios import difference
 
 
-def test_counts_that_come_out_alike_differ_by_all_of_it() -> None:
+def test_counts_without_noise_differ_by_their_whole_ratio() -> None:
     found = difference([100.0] * 3, [200.0] * 3, floor=0.0, metrics=50)
     assert found.lower_bound == found.size == pytest.approx(math.log(2.0))
 
 
-def test_one_call_more_is_of_no_account_where_a_thousand_more_are() -> None:
+def test_one_more_call_ranks_far_below_a_thousand_more_calls() -> None:
     few = difference([1.0] * 3, [2.0] * 3, floor=5.0, metrics=1)
     many = difference([1000.0] * 3, [2000.0] * 3, floor=5.0, metrics=1)
     assert few.lower_bound < many.lower_bound / 4
 
 
-def test_what_was_not_there_before_differs() -> None:
+def test_a_new_count_differs() -> None:
     assert difference([0.0] * 3, [1000.0] * 3, floor=5.0, metrics=1).differs
 
 
-def test_what_is_gone_differs_downwards() -> None:
+def test_a_vanished_count_differs_downwards() -> None:
     found = difference([1000.0] * 3, [0.0] * 3, floor=5.0, metrics=1)
     assert found.differs
     assert found.size < 0.0
 
 
-def test_a_difference_within_the_noise_is_none() -> None:
+def test_a_difference_within_the_noise_is_not_reported() -> None:
     assert not difference([1.0, 1.2, 0.9], [1.1, 0.95, 1.25], floor=0.0, metrics=10).differs
 
 
@@ -43,9 +43,9 @@ def test_a_small_but_steady_difference_outranks_a_large_one_in_noise() -> None:
 
 def test_a_report_of_many_metrics_seldom_claims_a_difference_that_does_not_exist() -> None:
     rng = np.random.default_rng(3)
-    told = 0
+    wrong = 0
     for _ in range(300):
-        told += any(
+        wrong += any(
             difference(
                 list(np.exp(0.1 * rng.normal(size=5))),
                 list(np.exp(0.1 * rng.normal(size=5))),
@@ -54,7 +54,7 @@ def test_a_report_of_many_metrics_seldom_claims_a_difference_that_does_not_exist
             ).differs
             for _ in range(20)
         )
-    assert told / 300 <= 0.03
+    assert wrong / 300 <= 0.03
 
 
 def test_one_invocation_of_each_has_no_verdict() -> None:
@@ -69,12 +69,12 @@ def test_noise_that_hides_a_change_is_unclear_and_equal_values_are_the_same() ->
 
 def test_the_minimum_detectable_change_is_detected_in_about_four_of_five_cases() -> None:
     rng = np.random.default_rng(5)
-    found = []
+    minimums = []
     for _ in range(400):
         noise = np.exp(0.05 * rng.normal(size=(2, 5)))
-        least = difference(list(noise[0]), list(noise[1]), floor=0.0, metrics=20).minimum_detectable
-        found.append(least)
-    change = 1.0 + float(np.median(found))
+        minimum = difference(list(noise[0]), list(noise[1]), floor=0.0, metrics=20).minimum_detectable
+        minimums.append(minimum)
+    change = 1.0 + float(np.median(minimums))
     detected = 0
     for _ in range(400):
         noise = np.exp(0.05 * rng.normal(size=(2, 5)))
@@ -82,5 +82,5 @@ def test_the_minimum_detectable_change_is_detected_in_about_four_of_five_cases()
     assert 0.65 <= detected / 400 <= 0.95
 
 
-def test_nothing_before_has_no_relative_change() -> None:
+def test_counts_near_zero_have_no_finite_minimum_detectable_change() -> None:
     assert difference([0.0, 1.0, 0.0], [0.0] * 3, floor=5.0, metrics=5).minimum_detectable == float("inf")

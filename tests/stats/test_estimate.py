@@ -1,4 +1,4 @@
-"""An estimate's interval covers the truth as often as it says, whatever the shape of the noise."""
+"""The interval of an estimate covers the median as often as its confidence, for any shape of the noise."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from perftrail.stats.estimate import enough, estimate
 finite = st.floats(min_value=-1e9, max_value=1e9)
 
 
-def gaussian(chance: random.Random) -> float:
-    return chance.gauss(0.0, 1.0)
+def gaussian(rng: random.Random) -> float:
+    return rng.gauss(0.0, 1.0)
 
 
-def skewed_with_outliers(chance: random.Random) -> float:
-    value = chance.gammavariate(4.0, 1.0)
-    return value * 3.0 if chance.random() < 0.03 else value
+def skewed_with_outliers(rng: random.Random) -> float:
+    value = rng.gammavariate(4.0, 1.0)
+    return value * 3.0 if rng.random() < 0.03 else value
 
 
 def median_of(draw: Callable[[random.Random], float]) -> float:
-    chance = random.Random(1)
-    values = sorted(draw(chance) for _ in range(200_001))
+    rng = random.Random(1)
+    values = sorted(draw(rng) for _ in range(200_001))
     return values[100_000]
 
 
@@ -36,16 +36,16 @@ def median_of(draw: Callable[[random.Random], float]) -> float:
 def test_the_interval_covers_the_median_in_about_95_of_100_samples(
     draw: Callable[[random.Random], float], count: int
 ) -> None:
-    truth, chance, trials = median_of(draw), random.Random(count), 4000
+    truth, rng, trials = median_of(draw), random.Random(count), 4000
     covered = 0
     for _ in range(trials):
-        found = estimate([draw(chance) for _ in range(count)])
+        found = estimate([draw(rng) for _ in range(count)])
         covered += found.low <= truth <= found.high
     # Three standard errors of a share of 0.95 over the trials, and 0.005 for the interpolation.
     assert 0.95 - 0.0155 <= covered / trials <= 0.95 + 0.0155
 
 
-def test_five_values_cannot_reach_95_percent_and_say_so() -> None:
+def test_five_values_have_a_confidence_below_95_percent() -> None:
     found = estimate([1.0, 2.0, 3.0, 4.0, 5.0])
     assert (found.low, found.high) == (1.0, 5.0)
     assert found.confidence == pytest.approx(0.9375)
@@ -69,9 +69,9 @@ def test_the_interval_contains_the_median_and_stays_within_the_sample(values: li
 
 
 @given(st.lists(finite, min_size=1, max_size=40), st.randoms(use_true_random=False))
-def test_the_order_of_values_does_not_matter(values: list[float], chance: random.Random) -> None:
+def test_the_order_of_values_does_not_matter(values: list[float], rng: random.Random) -> None:
     shuffled = list(values)
-    chance.shuffle(shuffled)
+    rng.shuffle(shuffled)
     assert estimate(shuffled) == estimate(values)
 
 
@@ -83,7 +83,7 @@ def test_scaling_the_values_scales_the_estimate(values: list[float], factor: flo
     assert scaled.high == pytest.approx(plain.high * factor)
 
 
-def test_a_wide_sample_is_measured_to_the_most_and_a_narrow_one_to_the_least() -> None:
+def test_a_wide_sample_needs_the_largest_number_of_values_and_a_narrow_one_the_smallest() -> None:
     wide = [1.0 + 0.5 * math.sin(number) for number in range(30)]
     narrow = [1.0 + 0.001 * math.sin(number) for number in range(6)]
     assert not enough(wide[:29], least=5, most=30, precision=0.02)

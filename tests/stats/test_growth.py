@@ -30,11 +30,11 @@ def curve(
     *,
     seed: int = 1,
     noise: float = 0.03,
-    readings: int = 5,
+    samples: int = 5,
     beyond: Bound | None = None,
 ) -> Curve:
     rng = np.random.default_rng(seed)
-    values = levels[:, None] * np.exp(rng.normal(size=(len(sizes), readings)) * noise)
+    values = levels[:, None] * np.exp(rng.normal(size=(len(sizes), samples)) * noise)
     return curve_of(list(zip(sizes.tolist(), map(tuple, values.tolist()), strict=True)), beyond=beyond)
 
 
@@ -55,7 +55,7 @@ def test_an_exponential_is_recognised() -> None:
     assert found.order is Order.EXPONENTIAL
 
 
-def test_a_cost_of_starting_is_taken_off_and_told() -> None:
+def test_the_cost_of_starting_is_subtracted_and_reported() -> None:
     found = growth(curve(SIZES, 1e3 + SIZES))
     assert found is not None
     assert found.order is Order.LINEAR
@@ -63,7 +63,7 @@ def test_a_cost_of_starting_is_taken_off_and_told() -> None:
     assert found.exponent.low <= 1.0 <= found.exponent.high
 
 
-def test_what_cannot_be_told_apart_is_said_with_weights() -> None:
+def test_orders_that_cannot_be_distinguished_have_weights() -> None:
     sizes = np.array([1e3, 1.2e3, 1.5e3, 2e3])
     found = growth(curve(sizes, sizes * np.log(sizes), noise=0.1))
     assert found is not None
@@ -79,8 +79,8 @@ def test_a_power_that_is_not_a_common_order_is_reported_as_a_power() -> None:
     assert found.exponent.low <= 1.5 <= found.exponent.high
 
 
-def missing_caches(sizes: Floats) -> Floats:
-    """What a linear program takes whose items of 16 bytes cost more as they outgrow each cache: 1, 2, 4, 10."""
+def costs_beyond_caches(sizes: Floats) -> Floats:
+    """Return the costs of a linear program whose items of 16 bytes cost 1, 2, 4 or 10, by the cache they are in."""
     cost, dearest = np.ones_like(sizes), 1.0
     for capacity, dearer in ((32e3, 2.0), (1e6, 4.0), (32e6, 10.0)):
         cost += (dearer - dearest) * np.clip(1.0 - capacity / (16.0 * sizes), 0.0, 1.0)
@@ -93,45 +93,45 @@ def missing_caches(sizes: Floats) -> Floats:
 @pytest.mark.parametrize(
     ("first", "last", "count"), [(1e2, 1e5, 7), (1e3, 1e6, 7), (1e3, 1e6, 10), (1e3, 1e7, 13)]
 )
-def test_linear_work_whose_items_cost_more_and_more_is_not_told_from_n_log_n(
+def test_linear_work_beyond_caches_is_not_distinguished_from_n_log_n(
     noise: float, first: float, last: float, count: int
 ) -> None:
     sizes = np.geomspace(first, last, count).round()
     for seed in range(5):
-        found = growth(curve(sizes, missing_caches(sizes), seed=seed, noise=noise))
+        found = growth(curve(sizes, costs_beyond_caches(sizes), seed=seed, noise=noise))
         assert found is not None
         assert found.systematic
         assert {Order.LINEAR, Order.LINEARITHMIC} <= set(found.orders)
 
 
-def test_points_on_an_order_differ_by_chance_alone() -> None:
+def test_points_that_follow_an_order_have_no_systematic_deviation() -> None:
     for order, level in TRUE.items():
         found = growth(curve(SIZES, level(SIZES)))
         assert found is not None
         assert not found.systematic, order
 
 
-def test_three_values_say_nothing() -> None:
+def test_three_values_are_too_few_for_a_fit() -> None:
     assert growth(curve(SIZES[:3], SIZES[:3])) is None
 
 
-def test_zero_on_the_axis_is_left_out() -> None:
+def test_zero_on_the_axis_is_ignored() -> None:
     sizes = np.array([0.0, 100.0, 1e3, 1e4, 1e5])
     found = growth(curve(sizes, 1.0 + sizes))
     assert found is not None
     assert found.order is Order.LINEAR
 
 
-def test_a_point_that_was_given_up_rules_out_what_would_have_ended() -> None:
+def test_a_skipped_point_excludes_orders_that_would_have_stayed_below_its_limit() -> None:
     sizes = np.array([1e3, 2e3, 4e3, 8e3])
-    for limit, told in ((1e3, True), (1e9, False)):
+    for limit, linear in ((1e3, True), (1e9, False)):
         found = growth(curve(sizes, sizes, beyond=Bound(x=1e6, least=limit)))
         assert found is not None
-        assert (max(found.orders, key=lambda order: found.orders[order]) is Order.LINEAR) is told
+        assert (max(found.orders, key=lambda order: found.orders[order]) is Order.LINEAR) is linear
 
 
 @pytest.mark.parametrize("after", [1.3, 2.0])
-def test_a_break_is_found_where_it_is(after: float) -> None:
+def test_a_break_is_found_at_its_value(after: float) -> None:
     sizes = np.geomspace(100.0, 1e6, 12)
     found = growth(curve(sizes, np.where(sizes < 1e4, sizes / 1e4, (sizes / 1e4) ** after)))
     assert found is not None
@@ -142,7 +142,7 @@ def test_a_break_is_found_where_it_is(after: float) -> None:
 
 
 def test_crossings_are_found_and_their_intervals_contain_them() -> None:
-    held = 0
+    covered = 0
     for seed in range(200):
         found = crossings(
             curve(SIZES, 2000.0 + SIZES, seed=seed), curve(SIZES, 1.0 + 1.5 * SIZES, seed=seed + 1000)
@@ -150,21 +150,21 @@ def test_crossings_are_found_and_their_intervals_contain_them() -> None:
         assert found is not None
         (each,) = found.crossings
         assert each.lower == 0
-        held += each.low <= 3998.0 <= each.high
-    assert held >= 170, "between points a curve is no straight line"
+        covered += each.low <= 3998.0 <= each.high
+    assert covered >= 170, "curves are not straight between their points"
 
 
 def test_equal_curves_neither_differ_nor_cross() -> None:
-    told = 0
+    different = 0
     for seed in range(200):
         found = crossings(curve(SIZES, SIZES, seed=seed), curve(SIZES, SIZES, seed=seed + 1000))
         assert found is not None
         assert not found.crossings
-        told += any(part.lower is not None for part in found.ranges)
-    assert told <= 6
+        different += any(part.lower is not None for part in found.ranges)
+    assert different <= 6
 
 
-def test_the_lower_one_is_named_along_the_axis() -> None:
+def test_the_lower_curve_is_named_along_the_axis() -> None:
     found = crossings(curve(SIZES, SIZES), curve(SIZES, 2.0 * SIZES, seed=2))
     assert found is not None
     (part,) = found.ranges

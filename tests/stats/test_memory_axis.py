@@ -1,4 +1,4 @@
-"""Memory for each unit, heaps that grow in steps, and leaks, on what is known to be true."""
+"""Memory for each unit, heaps that grow in steps, and leaks, in simulated series."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ def curve(xs: list[float], values: list[float], *, noise: float = 0.003, seed: i
 
 def test_a_unit_costs_the_slope_and_its_interval_contains_it() -> None:
     xs = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0]
-    held = 0
+    covered = 0
     for seed in range(100):
         found = per_unit(curve(xs, [100 * MIB + 3 * MIB * x for x in xs], noise=0.01, seed=seed))
         assert found is not None
-        held += found.low <= 3 * MIB <= found.high
-    assert held >= 90
+        covered += found.low <= 3 * MIB <= found.high
+    assert covered >= 90
 
 
-def test_a_quotient_of_two_points_would_be_wrong_where_the_base_is_large() -> None:
+def test_the_cost_of_a_unit_does_not_contain_a_large_base() -> None:
     xs = [1.0, 2.0, 3.0, 4.0]
     found = per_unit(curve(xs, [1000.0 + 10.0 * x for x in xs], noise=0.0))
     assert found is not None
@@ -39,7 +39,7 @@ def test_a_quotient_of_two_points_would_be_wrong_where_the_base_is_large() -> No
     assert not found.bent
 
 
-def test_memory_that_grows_with_the_square_has_no_cost_of_a_unit() -> None:
+def test_memory_that_grows_with_the_square_is_not_linear() -> None:
     xs = [float(x) for x in range(10, 101, 10)]
     found = per_unit(curve(xs, [MIB + 100.0 * x * x for x in xs]))
     assert found is not None
@@ -82,20 +82,20 @@ def sawtooth(rng: np.random.Generator, *, leak: float, count: int = 200) -> list
     return list(zip(times.tolist(), (100 * MIB + collected + leak * times + noise).tolist(), strict=True))
 
 
-def test_leaks_are_found_under_a_collector_and_none_is_invented() -> None:
+def test_leaks_are_found_under_a_collector_with_few_false_alarms() -> None:
     rng = np.random.default_rng(3)
-    invented = seen = 0
+    false_alarms = detected = 0
     for _ in range(100):
         without, leaking = (over_time(sawtooth(rng, leak=leak)) for leak in (0.0, 0.5 * MIB))
         assert without is not None
         assert leaking is not None
-        invented += without.verdict is Leak.LEAK
-        seen += leaking.verdict is Leak.LEAK
-    assert invented <= 1
-    assert seen >= 95
+        false_alarms += without.verdict is Leak.LEAK
+        detected += leaking.verdict is Leak.LEAK
+    assert false_alarms <= 1
+    assert detected >= 95
 
 
-def test_separate_runs_of_growing_length_tell_a_leak_too() -> None:
+def test_separate_runs_of_growing_length_show_a_leak_too() -> None:
     rng = np.random.default_rng(4)
     counts = dict.fromkeys(Leak, 0)
     for leak in (0.0, 1.0) * 50:
@@ -111,12 +111,12 @@ def test_separate_runs_of_growing_length_tell_a_leak_too() -> None:
     assert counts[Leak.LEAK] >= 48
 
 
-def test_memory_that_settles_is_no_leak() -> None:
+def test_memory_that_levels_off_is_not_a_leak() -> None:
     times = [float(x) for x in range(40)]
     found = over_time([(x, 100 * MIB * (1.0 - 0.5 * math.exp(-x / 10.0))) for x in times])
     assert found is not None
     assert found.verdict is Leak.LEVELS_OFF
 
 
-def test_four_times_tell_nothing() -> None:
+def test_four_times_are_too_few_for_a_verdict() -> None:
     assert over_time([(1.0, 1.0), (2.0, 2.0), (3.0, 3.0), (4.0, 4.0)]) is None

@@ -1,4 +1,4 @@
-"""Scaling: curves of known truth are covered as claimed, too few points are refused, and the rest is exact."""
+"""Scaling: intervals cover the parameters of simulated curves, and too few points are refused."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COUNTS = (1, 2, 4, 8, 12, 16)
 
 
 def time(threads: int, a: float, b: float) -> float:
-    """What Gunther's law says two seconds of work take."""
+    """Return the time of two seconds of work by Gunther's law."""
     return 2.0 * (1.0 + a * (threads - 1) + b * threads * (threads - 1)) / threads
 
 
@@ -32,43 +32,43 @@ def measured(
     return ThreadSamples(
         metric="wall",
         rising=rising,
-        samples={n: {i: {"wall": value} for i, value in enumerate(held)} for n, held in times.items()},
+        samples={n: {i: {"wall": value} for i, value in enumerate(values)} for n, values in times.items()},
         processors=Processors(count=processors, cores=cores),
     )
 
 
 def test_the_scalability_laws_intervals_contain_the_truth_as_often_as_their_confidence() -> None:
-    held, trials = np.zeros(3), 0
+    covered, trials = np.zeros(3), 0
     laws = ((0.05, 0.002), (0.1, 0.02), (0.02, 0.001))
-    # Of 900 data sets a chance low can be: seed 21 alone holds 0.917 to 0.928, five others 0.938 to 0.959.
+    # The 900 data sets of a seed may be low by chance: seed 21 alone covers 0.917 to 0.928, five others 0.938 to 0.959.
     rngs = [np.random.default_rng(seed) for seed in (21, 22, 23, 24)]
     for rng, (a, b), noise in itertools.product(rngs, laws, [0.01, 0.03] * 150):
         trials += 1
         usl = fits(drawn(rng, a, b, noise=noise)).usl
         assert usl is not None
         assert usl.coherency is not None
-        held += [
+        covered += [
             usl.contention.low <= a <= usl.contention.high,
             usl.coherency.low <= b <= usl.coherency.high,
             usl.peak is None or usl.peak.low <= np.sqrt((1.0 - a) / b) <= usl.peak.high,
         ]
-    assert (held / trials >= 0.93).all(), held / trials
+    assert (covered / trials >= 0.93).all(), covered / trials
 
 
 @pytest.mark.parametrize("share", [0.0, 0.05, 0.3])
 def test_amdahls_law_is_chosen_and_its_interval_contains_the_serial_share(share: float) -> None:
     rng = np.random.default_rng(22)
-    held = chosen = 0
+    covered = chosen = 0
     for _ in range(300):
         found = fits(drawn(rng, share, 0.0, noise=0.02))
         assert found.amdahl is not None
-        held += found.amdahl.contention.low <= share <= found.amdahl.contention.high
+        covered += found.amdahl.contention.low <= share <= found.amdahl.contention.high
         chosen += found.chosen is Law.AMDAHL
-    assert held / 300 >= 0.93
+    assert covered / 300 >= 0.93
     assert chosen / 300 >= 0.9
 
 
-def test_three_counts_are_refused_and_four_leave_the_bend_open() -> None:
+def test_three_thread_counts_are_refused_and_four_do_not_fit_the_scalability_law() -> None:
     rng = np.random.default_rng(23)
     times = drawn(rng, 0.1, 0.0, noise=0.01)
     three = fits({n: times[n] for n in (1, 2, 4)})
@@ -87,7 +87,7 @@ def test_one_sample_at_each_count_is_refused() -> None:
     assert "too few samples" in found.reason
 
 
-def test_points_off_every_curve_are_not_believed() -> None:
+def test_points_off_every_curve_choose_no_law() -> None:
     rng = np.random.default_rng(24)
     times = drawn(rng, 0.05, 0.0, noise=0.01)
     times[8] = [value * 1.6 for value in times[8]]
@@ -111,7 +111,7 @@ def test_one_odd_sample_does_not_move_the_fit() -> None:
     a=st.floats(0.0, 0.5),
     b=st.floats(0.001, 0.05),
 )
-def test_values_without_noise_give_the_parameters_themselves(a: float, b: float) -> None:
+def test_values_without_noise_yield_the_exact_parameters(a: float, b: float) -> None:
     usl = fits({n: [time(n, a, b)] * 3 for n in COUNTS}).usl
     assert usl is not None
     assert usl.coherency is not None
@@ -120,7 +120,7 @@ def test_values_without_noise_give_the_parameters_themselves(a: float, b: float)
     assert usl.time(6) == pytest.approx(time(6, a, b))
 
 
-def test_fits_use_only_what_the_machine_has_processors_for() -> None:
+def test_fits_use_only_thread_counts_up_to_the_number_of_processors() -> None:
     rng = np.random.default_rng(26)
     times = drawn(rng, 0.05, 0.0, noise=0.01) | {64: [9.0] * 8}
     found = scaling(measured(times))
@@ -130,13 +130,13 @@ def test_fits_use_only_what_the_machine_has_processors_for() -> None:
 
 
 def on_siblings(seed: int, *, noise: float = 0.05) -> dict[int, list[float]]:
-    """Two seconds of work that eight cores share out perfectly; their sixteen processors do 1.25 times as much."""
+    """Times of two seconds of work: eight cores are 8 times as fast as one, and their sixteen processors 10 times."""
     rng = np.random.default_rng(seed)
     speeds = {1: 1.0, 2: 2.0, 4: 4.0, 8: 8.0, 16: 10.0}
     return {n: list(2.0 / speed * np.exp(rng.normal(0.0, noise, 8))) for n, speed in speeds.items()}
 
 
-def test_processors_that_share_a_core_are_used_for_no_fit() -> None:
+def test_fits_use_only_thread_counts_up_to_the_number_of_cores() -> None:
     for seed in range(30):
         found = scaling(measured(on_siblings(seed), cores=8))
         assert found is not None
@@ -146,20 +146,20 @@ def test_processors_that_share_a_core_are_used_for_no_fit() -> None:
         assert found.fits == fits({n: times for n, times in on_siblings(seed).items() if n <= 8})
 
 
-def test_where_it_is_unknown_which_processors_share_a_core_a_kink_is_no_scalability_law() -> None:
-    believed, kinks = 0, set()
+def test_with_an_unknown_number_of_cores_a_kink_is_not_the_scalability_law() -> None:
+    chosen, kinks = 0, set()
     for seed in range(30):
         found = scaling(measured(on_siblings(seed)))
         assert found is not None
-        believed += found.fits.chosen is Law.USL
+        chosen += found.fits.chosen is Law.USL
         if found.fits.kink is not None:
             kinks.add(found.fits.kink)
             assert f"at {found.fits.kink} threads" in found.fits.reason
-    assert believed <= 2
+    assert chosen <= 2
     assert kinks == {8}
 
 
-def test_a_smooth_law_is_still_chosen_where_it_is_unknown_which_processors_share_a_core() -> None:
+def test_with_an_unknown_number_of_cores_a_smooth_law_is_still_chosen() -> None:
     chosen = 0
     for seed in range(30):
         found = scaling(measured(drawn(np.random.default_rng(seed), 0.05, 0.005, noise=0.01)))
@@ -178,23 +178,23 @@ def test_speed_up_and_efficiency_are_of_paired_samples() -> None:
     assert fast.efficiency.value == pytest.approx(0.75)
 
 
-def test_a_throughput_scales_the_other_way_round() -> None:
+def test_a_throughput_scales_by_its_increase() -> None:
     found = scaling_ratio(measured({1: [10.0] * 6, 2: [20.0] * 6}, rising=True), 1, 2)
     assert found is not None
     assert found.value == pytest.approx(2.0)
 
 
-def test_the_ratio_of_two_counts_is_the_inverse_of_the_other_way_round() -> None:
+def test_exchanging_two_thread_counts_inverts_their_ratio() -> None:
     rng = np.random.default_rng(27)
     samples = measured(drawn(rng, 0.1, 0.01, noise=0.03))
-    there, back = scaling_ratio(samples, 2, 8), scaling_ratio(samples, 8, 2)
-    assert there is not None
-    assert back is not None
-    assert there.value == pytest.approx(1.0 / back.value)
-    assert there.low == pytest.approx(1.0 / back.high)
+    forward, backward = scaling_ratio(samples, 2, 8), scaling_ratio(samples, 8, 2)
+    assert forward is not None
+    assert backward is not None
+    assert forward.value == pytest.approx(1.0 / backward.value)
+    assert forward.low == pytest.approx(1.0 / backward.high)
 
 
-def test_a_throughput_that_still_rises_may_peak_beyond_what_was_measured() -> None:
+def test_a_throughput_that_still_rises_may_peak_beyond_the_measured_thread_counts() -> None:
     rng = np.random.default_rng(28)
     rising = scaling(measured(drawn(rng, 0.01, 0.0, noise=0.01)))
     bending = scaling(measured(drawn(rng, 0.1, 0.05, noise=0.01)))
@@ -208,7 +208,7 @@ def test_a_throughput_that_still_rises_may_peak_beyond_what_was_measured() -> No
     assert bending.peak.low <= np.sqrt(0.9 / 0.05) <= bending.peak.high
 
 
-def test_the_interval_of_few_pairs_says_what_it_reaches() -> None:
+def test_the_interval_of_few_pairs_has_a_lower_confidence() -> None:
     assert centre([1.0, 2.0, 3.0]).confidence == 0.75
     assert centre([1.0] * 6).confidence == 0.95
     assert ratio([0.0], [1.0]) is None
@@ -216,6 +216,6 @@ def test_the_interval_of_few_pairs_says_what_it_reaches() -> None:
         centre([])
 
 
-def test_counts_below_one_are_no_threads() -> None:
+def test_thread_counts_below_one_are_refused() -> None:
     with pytest.raises(ValueError, match="0 is not a number of threads"):
         measured({0: [1.0], 1: [1.0]})

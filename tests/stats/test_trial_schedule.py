@@ -1,4 +1,4 @@
-"""What is started next: order, looks and ends, replayed without a process."""
+"""Schedule of a trial: order, interim analyses and ends, without processes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def a_trial(
     return Trial(
         entries=entries,
         groups=groups or (Group(reference=0, others=tuple(range(1, count))),),
-        pace=Pace(**pace),  # type: ignore[arg-type] # the fields are those of a pace, put together loosely
+        pace=Pace(**pace),  # type: ignore[arg-type] # the fields of a pace, without their types
         surroundings=Surroundings(environment={}, directory="/"),
         shell=Entry(name="sh", command="sh", arguments=("sh",)) if shell else None,
     )
@@ -37,18 +37,18 @@ def play(
     cost: float = 0.01,
     most: int = 5000,
 ) -> tuple[TrialSchedule, list[int]]:
-    """Answer what a course asks; give it, and the entries in the order they were started."""
-    course, rng = TrialSchedule(trial), random.Random(3)
+    """Run a schedule with simulated samples; return it and the entries in the order of their starts."""
+    schedule, rng = TrialSchedule(trial), random.Random(3)
     order: list[int] = []
-    while (start := course.ask()) is not None and len(order) < most:
+    while (start := schedule.ask()) is not None and len(order) < most:
         wall = seconds(start.entry) * math.exp(rng.gauss(0.0, noise))
         values = {"wall": wall, "cpu": wall, "peak_memory": 1e6 * math.exp(rng.gauss(0.0, 0.001))}
-        course.tell(TrialSample(entry=start.entry, unit=start.unit, values=values, seconds=cost))
+        schedule.tell(TrialSample(entry=start.entry, unit=start.unit, values=values, seconds=cost))
         order.append(start.entry)
-    return course, order
+    return schedule, order
 
 
-def test_a_coin_of_the_seed_decides_which_of_a_pair_starts_first() -> None:
+def test_the_seed_decides_which_command_of_a_pair_starts_first() -> None:
     orders = []
     for seed in (1, 1, 2):
         trial = replace(a_trial(2, least=40, most=40, warmups=0), seed=seed)
@@ -62,18 +62,18 @@ def test_a_coin_of_the_seed_decides_which_of_a_pair_starts_first() -> None:
 
 @pytest.mark.parametrize("count", [2, 3, 4, 5, 8])
 def test_every_pair_is_adjacent_and_each_side_comes_first_by_chance(count: int) -> None:
-    course = TrialSchedule(a_trial(count, least=20, most=20, warmups=0))
+    schedule = TrialSchedule(a_trial(count, least=20, most=20, warmups=0))
     rng, starts = random.Random(4), []
-    while (start := course.ask()) is not None:
+    while (start := schedule.ask()) is not None:
         wall = math.exp(rng.gauss(0.0, 0.3))
         values = {"wall": wall, "cpu": wall, "peak_memory": wall}
-        course.tell(TrialSample(entry=start.entry, unit=start.unit, values=values, seconds=0.01))
+        schedule.tell(TrialSample(entry=start.entry, unit=start.unit, values=values, seconds=0.01))
         starts.append(start)
-    assert [each.comparison.pairs for each in course.contrasts()] == [20] * 3 * (count - 1)
-    beside = [(one.entry, two.entry) for one, two in pairwise(starts) if one.unit == two.unit]
+    assert [each.comparison.pairs for each in schedule.contrasts()] == [20] * 3 * (count - 1)
+    adjacent = [(one.entry, two.entry) for one, two in pairwise(starts) if one.unit == two.unit]
     for other in range(1, count):
-        assert beside.count((0, other)) + beside.count((other, 0)) == 20
-        assert min(beside.count((0, other)), beside.count((other, 0))) >= 4, "a coin decides"
+        assert adjacent.count((0, other)) + adjacent.count((other, 0)) == 20
+        assert min(adjacent.count((0, other)), adjacent.count((other, 0))) >= 4, "the order is random"
 
 
 def test_a_reference_is_between_two_others() -> None:
@@ -83,136 +83,136 @@ def test_a_reference_is_between_two_others() -> None:
 
 
 def test_the_shell_is_measured_in_every_round() -> None:
-    course, order = play(a_trial(1, least=12, most=12, shell=True, warmups=0), lambda _: 1.0)
+    schedule, order = play(a_trial(1, least=12, most=12, shell=True, warmups=0), lambda _: 1.0)
     assert order == [0, 1, 1, 0] * 6
-    assert len(course.runs[1]) == 12
+    assert len(schedule.runs[1]) == 12
 
 
-def test_a_large_difference_is_settled_at_the_first_look_that_can_tell() -> None:
-    course, _ = play(a_trial(2, warmups=0), lambda entry: 1.0 + entry)
-    assert course.why(1) is Why.SETTLED
-    wall = next(each for each in course.contrasts() if each.metric == "wall")
+def test_a_large_difference_is_settled_at_an_early_interim_analysis() -> None:
+    schedule, _ = play(a_trial(2, warmups=0), lambda entry: 1.0 + entry)
+    assert schedule.why(1) is Why.SETTLED
+    wall = next(each for each in schedule.contrasts() if each.metric == "wall")
     assert wall.comparison.verdict is Verdict.SLOWER
     assert wall.comparison.pairs <= 18
 
 
 def test_equal_commands_are_the_same() -> None:
-    course, _ = play(a_trial(2), lambda _: 1.0, noise=0.01)
-    assert {each.comparison.verdict for each in course.contrasts()} == {Verdict.SAME}
+    schedule, _ = play(a_trial(2), lambda _: 1.0, noise=0.01)
+    assert {each.comparison.verdict for each in schedule.contrasts()} == {Verdict.SAME}
 
 
-def test_noise_that_hides_everything_ends_at_the_most() -> None:
-    course, _ = play(a_trial(2, most=30), lambda _: 1.0, noise=0.5)
-    assert course.why(1) is Why.MOST
-    assert course.why(0) is Why.MOST
-    assert len(course.samples(1)) == 30
+def test_noise_that_hides_everything_ends_at_the_largest_number_of_runs() -> None:
+    schedule, _ = play(a_trial(2, most=30), lambda _: 1.0, noise=0.5)
+    assert schedule.why(1) is Why.MOST
+    assert schedule.why(0) is Why.MOST
+    assert len(schedule.samples(1)) == 30
 
 
 def test_one_command_ends_when_its_interval_is_narrow() -> None:
-    course, order = play(a_trial(1), lambda _: 1.0, noise=0.005)
-    assert course.why(0) is Why.PRECISE
+    schedule, order = play(a_trial(1), lambda _: 1.0, noise=0.005)
+    assert schedule.why(0) is Why.PRECISE
     assert 10 <= len(order) <= 40
 
 
 def test_a_settled_command_is_started_no_more_while_another_is_unclear() -> None:
-    course, _ = play(a_trial(3, warmups=0), lambda entry: 3.0 if entry == 1 else 1.0, noise=0.1)
-    assert len(course.samples(1)) < len(course.samples(2))
-    assert course.why(1) is Why.SETTLED
+    schedule, _ = play(a_trial(3, warmups=0), lambda entry: 3.0 if entry == 1 else 1.0, noise=0.1)
+    assert len(schedule.samples(1)) < len(schedule.samples(2))
+    assert schedule.why(1) is Why.SETTLED
 
 
 @pytest.mark.parametrize("runs", [1, 2, 3, 5, 7, 8, 9, 12])
 @pytest.mark.parametrize("count", [1, 2, 3])
-def test_an_exact_number_of_runs_is_kept_to(runs: int, count: int) -> None:
-    course, _ = play(a_trial(count, least=runs, most=runs, warmups=0), lambda _: 1.0, noise=0.2)
-    assert [len(course.samples(number)) for number in range(count)] == [runs] * count
-    found, order = play(a_trial(1, least=runs, most=runs), lambda _: 1.0, noise=0.001)
-    assert len(found.samples(0)) == runs
+def test_an_exact_number_of_runs_is_obeyed(runs: int, count: int) -> None:
+    schedule, _ = play(a_trial(count, least=runs, most=runs, warmups=0), lambda _: 1.0, noise=0.2)
+    assert [len(schedule.samples(number)) for number in range(count)] == [runs] * count
+    single, order = play(a_trial(1, least=runs, most=runs), lambda _: 1.0, noise=0.001)
+    assert len(single.samples(0)) == runs
     assert len(order) == runs
 
 
-def test_warm_ups_take_their_partners_with_them_and_are_made_up_for() -> None:
+def test_warm_ups_discard_their_pairs_and_further_pairs_replace_them() -> None:
     trial = a_trial(2, least=10, most=10, warmups=3)
-    course, order = play(trial, lambda _: 1.0, noise=0.3)
+    schedule, order = play(trial, lambda _: 1.0, noise=0.3)
     assert Counter(order) == {0: 13, 1: 13}
-    assert all(each.comparison.pairs == 10 for each in course.contrasts())
+    assert all(each.comparison.pairs == 10 for each in schedule.contrasts())
 
 
-def test_the_budget_ends_it_before_a_round_that_does_not_fit() -> None:
-    course, order = play(a_trial(1, budget_seconds=60.0), lambda _: 20.0, cost=20.0)
+def test_the_budget_ends_a_trial_before_a_round_that_does_not_fit() -> None:
+    schedule, order = play(a_trial(1, budget_seconds=60.0), lambda _: 20.0, cost=20.0)
     assert len(order) == 3
-    assert course.why(0) is Why.BUDGET
+    assert schedule.why(0) is Why.BUDGET
 
 
-def test_the_budget_never_cuts_what_is_sure() -> None:
-    course, _ = play(
+def test_the_budget_never_cuts_guaranteed_runs() -> None:
+    schedule, _ = play(
         a_trial(2, least=12, guaranteed_runs=12, budget_seconds=1.0, warmups=0),
         lambda _: 1.0,
         noise=0.4,
         cost=1.0,
     )
-    assert len(course.samples(1)) == 12
+    assert len(schedule.samples(1)) == 12
 
 
-def test_a_rule_is_made_for_as_many_pairs_as_the_budget_lets_through() -> None:
-    course, order = play(a_trial(2, budget_seconds=60.0), lambda entry: 4.0 + entry, cost=4.5)
+def test_the_rule_expects_as_many_pairs_as_the_budget_permits() -> None:
+    schedule, order = play(a_trial(2, budget_seconds=60.0), lambda entry: 4.0 + entry, cost=4.5)
     assert 2 * 10 <= len(order) <= 2 * 13
-    wall = next(each for each in course.contrasts() if each.metric == "wall")
+    wall = next(each for each in schedule.contrasts() if each.metric == "wall")
     assert wall.comparison.verdict is Verdict.SLOWER
     assert wall.comparison.pairs < 14
 
 
-def test_pairs_too_few_to_tell_anything_are_not_called_the_same() -> None:
-    course, _ = play(a_trial(2, least=5, most=5, warmups=0), lambda _: 1.0, noise=0.0001)
-    assert {each.comparison.verdict for each in course.contrasts()} == {Verdict.UNCLEAR}
+def test_too_few_pairs_are_unclear_and_not_the_same() -> None:
+    schedule, _ = play(a_trial(2, least=5, most=5, warmups=0), lambda _: 1.0, noise=0.0001)
+    assert {each.comparison.verdict for each in schedule.contrasts()} == {Verdict.UNCLEAR}
 
 
-def test_something_is_always_measured_however_short_the_budget() -> None:
-    course, order = play(a_trial(2, budget_seconds=0.001), lambda _: 1.0, cost=100.0)
+def test_each_command_is_measured_once_even_with_the_shortest_budget() -> None:
+    schedule, order = play(a_trial(2, budget_seconds=0.001), lambda _: 1.0, cost=100.0)
     assert sorted(order) == [0, 1]
-    assert all(each.comparison.verdict is Verdict.UNCLEAR for each in course.contrasts())
+    assert all(each.comparison.verdict is Verdict.UNCLEAR for each in schedule.contrasts())
 
 
-def test_a_stop_between_two_looks_is_no_further_look() -> None:
-    course, _ = play(a_trial(2, warmups=0), lambda _: 1.0, noise=0.5, most=2 * 21)
-    assert {each.comparison.pairs for each in course.contrasts() if each.metric == "wall"} == {18}
-    assert course.why(1) is Why.STOPPED
+def test_a_stop_between_two_interim_analyses_adds_no_analysis() -> None:
+    schedule, _ = play(a_trial(2, warmups=0), lambda _: 1.0, noise=0.5, most=2 * 21)
+    assert {each.comparison.pairs for each in schedule.contrasts() if each.metric == "wall"} == {18}
+    assert schedule.why(1) is Why.STOPPED
 
 
 def test_groups_are_compared_each_within_itself() -> None:
     groups = (Group(reference=0, others=(1,)), Group(reference=2, others=(3,)))
-    course, order = play(a_trial(4, groups=groups, warmups=0), lambda entry: 1.0 + entry)
-    assert {(each.entry, each.against) for each in course.contrasts()} == {(1, 0), (3, 2)}
+    schedule, order = play(a_trial(4, groups=groups, warmups=0), lambda entry: 1.0 + entry)
+    assert {(each.entry, each.against) for each in schedule.contrasts()} == {(1, 0), (3, 2)}
     pairs = [{order[at], order[at + 1]} for at in range(0, 8, 2)]
-    assert pairs == [{0, 1}, {2, 3}, {2, 3}, {0, 1}], "units in turn, forwards and backwards"
+    assert pairs == [{0, 1}, {2, 3}, {2, 3}, {0, 1}], "units alternate, forwards and backwards"
 
 
-def test_values_of_zero_have_no_ratio_and_do_not_keep_it_going() -> None:
-    course = TrialSchedule(a_trial(2, warmups=0))
+def test_values_of_zero_have_no_ratio_and_do_not_prolong_the_trial() -> None:
+    schedule = TrialSchedule(a_trial(2, warmups=0))
     count = 0
-    while (start := course.ask()) is not None:
+    while (start := schedule.ask()) is not None:
         values = {"wall": 1.0 + start.entry, "cpu": 0.0, "peak_memory": 0.0}
-        course.tell(TrialSample(entry=start.entry, unit=start.unit, values=values, seconds=0.01))
+        schedule.tell(TrialSample(entry=start.entry, unit=start.unit, values=values, seconds=0.01))
         count += 1
     assert count <= 36
-    assert {each.metric for each in course.contrasts()} == {"wall"}
+    assert {each.metric for each in schedule.contrasts()} == {"wall"}
 
 
-def test_the_outlook_shrinks_to_nothing() -> None:
+def test_the_outlook_shrinks_to_zero() -> None:
     trial, rng = a_trial(2, most=40), random.Random(5)
-    course = TrialSchedule(trial)
+    schedule = TrialSchedule(trial)
     left = []
-    while (start := course.ask()) is not None:
+    while (start := schedule.ask()) is not None:
         wall = math.exp(rng.gauss(0.0, 0.4))
         values = {"wall": wall, "cpu": wall, "peak_memory": wall}
-        course.tell(TrialSample(entry=start.entry, unit=start.unit, values=values, seconds=0.5))
-        outlook = course.outlook()
+        schedule.tell(TrialSample(entry=start.entry, unit=start.unit, values=values, seconds=0.5))
+        outlook = schedule.outlook()
         assert 0 <= outlook.runs_least <= outlook.runs_most
         left.append(outlook.seconds_most)
     assert left[4] > 30.0
     assert left[-1] == 0.0
 
 
-def test_results_can_be_read_before_anything_ran() -> None:
+def test_results_exist_before_the_first_run() -> None:
     trial = a_trial(2)
     found = trial_result(TrialSchedule(trial), trial)
     assert found.stopped
@@ -221,15 +221,15 @@ def test_results_can_be_read_before_anything_ran() -> None:
 
 
 @pytest.mark.slow
-def test_ten_equal_comparisons_are_hardly_ever_called_different() -> None:
-    """Of 200 whole trials of a program with itself, at most 1 in 100 may be wrong; 7 has probability 0.004."""
+def test_equal_commands_are_rarely_called_different() -> None:
+    """At most 1 in 100 trials of a program with itself may be wrong; 7 of 200 have the probability 0.004."""
     wrong = 0
     for seed in range(200):
-        course, rng = TrialSchedule(a_trial(2, most=60)), random.Random(seed)
-        while (start := course.ask()) is not None:
+        schedule, rng = TrialSchedule(a_trial(2, most=60)), random.Random(seed)
+        while (start := schedule.ask()) is not None:
             wall = math.exp(0.1 * rng.gauss(0.0, 1.0) + (rng.random() < 0.05) * rng.expovariate(1.0))
             values = {"wall": wall, "cpu": wall, "peak_memory": 1e6}
-            course.tell(TrialSample(entry=start.entry, unit=start.unit, values=values, seconds=0.01))
-        called = {each.comparison.verdict for each in course.contrasts()}
-        wrong += bool(called & {Verdict.SLOWER, Verdict.FASTER})
+            schedule.tell(TrialSample(entry=start.entry, unit=start.unit, values=values, seconds=0.01))
+        verdicts = {each.comparison.verdict for each in schedule.contrasts()}
+        wrong += bool(verdicts & {Verdict.SLOWER, Verdict.FASTER})
     assert wrong < 7

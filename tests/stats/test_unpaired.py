@@ -1,4 +1,4 @@
-"""Two samples that nothing pairs are compared without claiming more than they show."""
+"""Comparison of two unpaired samples: verdicts, intervals and refused values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_a_difference_is_reported_with_its_interval() -> None:
     assert found.low > 1.18
 
 
-def test_exchanging_the_two_inverts_the_effect() -> None:
+def test_exchanging_the_samples_inverts_the_effect() -> None:
     first, second = [1.0, 1.1, 1.2, 1.3], [2.0, 2.1, 2.2, 2.3]
     one, other = (compare_unpaired(*pair, level=0.05) for pair in ((first, second), (second, first)))
     assert math.isclose(one.effect * other.effect, 1.0)
@@ -29,7 +29,7 @@ def test_exchanging_the_two_inverts_the_effect() -> None:
 
 
 @pytest.mark.parametrize("sizes", [(4, 4), (5, 9), (12, 7)])
-def test_it_calls_what_the_exact_rank_sum_test_calls(sizes: tuple[int, int]) -> None:
+def test_verdicts_agree_with_the_exact_rank_sum_test(sizes: tuple[int, int]) -> None:
     rng = np.random.default_rng(2)
     for _ in range(60):
         first, second = (
@@ -40,19 +40,19 @@ def test_it_calls_what_the_exact_rank_sum_test_calls(sizes: tuple[int, int]) -> 
         assert (found.verdict in ("faster", "slower")) == expected
 
 
-def test_alike_samples_are_called_different_no_oftener_than_asked() -> None:
+def test_equal_samples_are_called_different_no_more_often_than_allowed() -> None:
     rng = np.random.default_rng(3)
-    called = 0
+    different = 0
     for _ in range(1000):
         first, second = (np.exp(rng.normal(0.0, 0.05, 8)) for _ in range(2))
-        called += compare_unpaired(first.tolist(), second.tolist(), level=0.05).verdict in (
+        different += compare_unpaired(first.tolist(), second.tolist(), level=0.05).verdict in (
             "faster",
             "slower",
         )
-    assert called <= 70
+    assert different <= 70
 
 
-def test_too_few_values_say_nothing() -> None:
+def test_too_few_values_are_unclear() -> None:
     found = compare_unpaired([1.0, 1.0], [2.0, 2.0], level=0.01)
     assert (found.verdict, found.minimum_detectable) == ("unclear", None)
     assert found.effect == pytest.approx(2.0)
@@ -64,6 +64,6 @@ def test_samples_within_the_threshold_are_the_same() -> None:
 
 
 @pytest.mark.parametrize(("first", "second"), [([], [1.0]), ([1.0], []), ([0.0], [1.0])])
-def test_what_has_no_ratio_is_refused(first: list[float], second: list[float]) -> None:
+def test_samples_without_a_ratio_are_refused(first: list[float], second: list[float]) -> None:
     with pytest.raises(ValueError, match="above zero"):
         compare_unpaired(first, second, level=0.05)
