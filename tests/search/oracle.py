@@ -1,4 +1,4 @@
-"""A world without surprises, to search in."""
+"""A simulated history that performs the actions of a search."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Searching(Protocol):
 
 @dataclass
 class Oracle:
-    """Answers a search; keeps what it told.
+    """Performs the actions of a search, and records its observations.
 
     `level` of a position, `None` for one that cannot be built; `noise` of the next sample of a position; `layout` of a
     position under a seed; `content` is equal for revisions whose artefacts are.
@@ -39,23 +39,23 @@ class Oracle:
     layout: Callable[[int, int], float] = lambda position, seed: 0.0
     content: Callable[[int], int] = lambda position: position
     relink_seconds: float = 0.5
-    told: list[Observation] = field(default_factory=list)
+    observations: list[Observation] = field(default_factory=list)
     built: dict[int, int] = field(default_factory=dict)
 
-    def take(self, action: Measure) -> list[Observation]:
-        """Do what is asked: build what is not built, then all samples in order; stop where a build fails."""
-        told: list[Observation] = []
+    def perform(self, action: Measure) -> list[Observation]:
+        """Build missing revisions, then take all samples in order; stop at a build that fails."""
+        observations: list[Observation] = []
         for position in action.positions:
             if self.level(position) is None:
-                return [*told, Unusable(position=position, seconds=10.0)]
+                return [*observations, Unusable(position=position, seconds=10.0)]
             if position not in self.built:
                 content = self.content(position)
-                like = next((each for each, own in self.built.items() if own == content), None)
+                same = next((each for each, own in self.built.items() if own == content), None)
                 self.built[position] = content
-                told.append(Built(position=position, seconds=10.0, same_as=like))
+                observations.append(Built(position=position, seconds=10.0, same_as=same))
         samples = tuple(self.sample(position, action.layout) for position in action.order)
         return [
-            *told,
+            *observations,
             Batch(
                 samples=samples,
                 seconds=float(len(samples)),
@@ -70,29 +70,35 @@ class Oracle:
         assert level is not None
         return Sample(position=position, value=level + self.layout(position, layout) + self.noise(position))
 
-    def settle(self, asked: Question | Searching, most: int = 800) -> Answer:
-        """Ask and tell until it is settled."""
-        search: Searching = asked if hasattr(asked, "ask") else Search(asked)  # type: ignore[assignment]  # one or the other
+    def settle(self, question: Question | Searching, most: int = 800) -> Answer:
+        """Settle a search, or a new search for a question, and return its answer."""
+        search: Searching = question if hasattr(question, "ask") else Search(question)  # type: ignore[assignment]  # one or the other
         for _ in range(most):
             action = search.ask()
             if not isinstance(action, Measure):
                 return action.answer
-            for observation in self.take(action):
-                self.told.append(observation)
+            for observation in self.perform(action):
+                self.observations.append(observation)
                 search.tell(observation)
         raise AssertionError("the search never settles")
 
     @property
     def builds(self) -> int:
-        """How many revisions were built or tried."""
+        """The number of revisions whose build was tried."""
         return len(
-            {observation.position for observation in self.told if isinstance(observation, Built | Unusable)}
+            {
+                observation.position
+                for observation in self.observations
+                if isinstance(observation, Built | Unusable)
+            }
         )
 
     @property
-    def runs(self) -> int:
-        """How many samples were taken."""
-        return sum(len(observation.samples) for observation in self.told if isinstance(observation, Batch))
+    def sample_count(self) -> int:
+        """The number of samples."""
+        return sum(
+            len(observation.samples) for observation in self.observations if isinstance(observation, Batch)
+        )
 
 
 def step(culprit: int, size: float, broken: frozenset[int] = frozenset()) -> Level:
@@ -112,18 +118,18 @@ def normal(seed: int, sigma: float) -> Noise:
 
 
 def layouts(seed: int, tau: float) -> Callable[[int, int], float]:
-    """Layouts of builds: one for each position and seed."""
+    """Return a random effect of layout for each position and seed."""
     return lambda position, layout: float(np.random.default_rng([seed, position, layout]).normal(0, tau))
 
 
 def batch(*samples: tuple[int, float], certificate: bool = False, layout: int = 0) -> Batch:
-    taken = tuple(Sample(position=position, value=value) for position, value in samples)
-    return Batch(samples=taken, seconds=float(len(taken)), certificate=certificate, layout=layout)
+    all_samples = tuple(Sample(position=position, value=value) for position, value in samples)
+    return Batch(samples=all_samples, seconds=float(len(all_samples)), certificate=certificate, layout=layout)
 
 
-def told(question: Question, *observation: Observation) -> Search:
-    """Return a search that was told this."""
+def search_after(question: Question, *observations: Observation) -> Search:
+    """Return a search with these observations."""
     search = Search(question)
-    for each in observation:
+    for each in observations:
         search.tell(each)
     return search

@@ -1,4 +1,4 @@
-"""The certificate: its error rates under any noise of the machine, its power, what it says of other changes."""
+"""The certificate: its error rates under any noise of the machine, its power, and its statements on other changes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Rng = np.random.Generator
 
 LEVEL = 0.05
-SIMULATED = 3000
+SIMULATIONS = 3000
 MOST = 64
 THRESHOLD = math.log1p(0.05)
 
@@ -37,7 +37,7 @@ def bimodal(rng: Rng, count: int) -> Floats:
     return rng.normal(size=count) + 30.0 * (rng.random(count) < 0.5)
 
 
-def following(rng: Rng, count: int) -> Floats:
+def autocorrelated(rng: Rng, count: int) -> Floats:
     """AR(1) with a correlation of 0.5."""
     values = rng.normal(size=count)
     for at in range(1, count):
@@ -46,7 +46,7 @@ def following(rng: Rng, count: int) -> Floats:
 
 
 def bursts(rng: Rng, count: int) -> Floats:
-    """A neighbour takes 3 to 9 samples long, 15 % of the time."""
+    """Other load of 3 to 9 samples at a time, in 15 % of the time."""
     values = rng.normal(size=count)
     at = int(rng.integers(40))
     while at < count:
@@ -60,7 +60,7 @@ def drifting(rng: Rng, count: int) -> Floats:
     return rng.normal(size=count) + np.linspace(0.0, 20.0, count)
 
 
-NOISES = [normal, heavy, bimodal, following, bursts, drifting]
+NOISES = [normal, heavy, bimodal, autocorrelated, bursts, drifting]
 
 
 @pytest.mark.parametrize("noise", NOISES, ids=lambda noise: noise.__name__)
@@ -69,15 +69,15 @@ def test_equal_builds_are_called_different_no_more_often_than_allowed(
 ) -> None:
     rng = np.random.default_rng(7)
     wrong = 0
-    for _ in range(SIMULATED):
+    for _ in range(SIMULATIONS):
         pairs = noise(rng, 2 * MOST).reshape(MOST, 2)
         signs = rng.choice([-1.0, 1.0], MOST)
-        shown = log_wealth(signs * (pairs[:, 1] - pairs[:, 0]), 1.0, np.zeros(1))[0]
-        wrong += shown >= math.log(1 / LEVEL)
-    # Ville's inequality says that it is at most LEVEL; three standard errors for chance.
-    assert wrong / SIMULATED <= LEVEL + 3 * math.sqrt(LEVEL * (1 - LEVEL) / SIMULATED)
-    # A test that never fires says nothing.
-    assert wrong / SIMULATED > LEVEL / 20
+        evidence = log_wealth(signs * (pairs[:, 1] - pairs[:, 0]), 1.0, np.zeros(1))[0]
+        wrong += evidence >= math.log(1 / LEVEL)
+    # By Ville's inequality the share is at most LEVEL, plus three standard errors for chance.
+    assert wrong / SIMULATIONS <= LEVEL + 3 * math.sqrt(LEVEL * (1 - LEVEL) / SIMULATIONS)
+    # A test that never rejects would have no power.
+    assert wrong / SIMULATIONS > LEVEL / 20
 
 
 @pytest.mark.parametrize("noise", NOISES, ids=lambda noise: noise.__name__)
@@ -92,7 +92,7 @@ def test_bounds_contain_the_true_shift(noise: Callable[[Rng, int], Floats]) -> N
     assert missed / 200 <= 2 * LEVEL
 
 
-def taken(
+def run_certificate(
     levels: tuple[float, ...],
     *,
     seed: int,
@@ -104,84 +104,86 @@ def taken(
     """Run a certificate of builds with these levels to its end, its blocks in random order."""
     rng = np.random.default_rng(seed)
     builds = (0, 40, 41, 99) if len(levels) == 4 else (0, 99)
-    own = dict(zip(builds, levels, strict=True))
+    level_of = dict(zip(builds, levels, strict=True))
     certificate = Certificate(builds, direction=1, level=level, threshold=threshold, scale=sigma)
     while certificate.state is State.OPEN:
         order = rng.permutation(certificate.needed)
         values = sigma * noise(rng, len(order))
-        block = {int(build): own[int(build)] + value for build, value in zip(order, values, strict=True)}
+        block = {int(build): level_of[int(build)] + value for build, value in zip(order, values, strict=True)}
         certificate.tell(block, invocations=len(order))
     return certificate
 
 
 def test_a_change_of_three_sigma_takes_about_ten_blocks() -> None:
-    done = [taken((0.0, 0.0, 0.06, 0.06), seed=seed, threshold=0.06) for seed in range(60)]
-    assert all(certificate.state is State.CONFIRMED for certificate in done)
-    assert np.mean([certificate.blocks for certificate in done]) < 11
-    assert np.mean([certificate.summary().invocations for certificate in done]) < 37
-    assert all(certificate.summary().error <= 0.005 for certificate in done)
-    assert sum(certificate.summary().is_only_change for certificate in done) >= 58
-    covered = [certificate.change.low <= 0.06 <= certificate.change.high for certificate in done]
+    certificates = [run_certificate((0.0, 0.0, 0.06, 0.06), seed=seed, threshold=0.06) for seed in range(60)]
+    assert all(certificate.state is State.CONFIRMED for certificate in certificates)
+    assert np.mean([certificate.blocks for certificate in certificates]) < 11
+    assert np.mean([certificate.summary().invocations for certificate in certificates]) < 37
+    assert all(certificate.summary().error <= 0.005 for certificate in certificates)
+    assert sum(certificate.summary().is_only_change for certificate in certificates) >= 58
+    covered = [certificate.change.low <= 0.06 <= certificate.change.high for certificate in certificates]
     assert np.mean(covered) >= 0.9
-    assert np.mean([certificate.size for certificate in done]) == pytest.approx(0.06, rel=0.05)
+    assert np.mean([certificate.size for certificate in certificates]) == pytest.approx(0.06, rel=0.05)
 
 
-def test_a_change_that_slows_half_of_the_invocations_is_located() -> None:
+def test_a_change_that_slows_half_of_the_invocations_is_confirmed() -> None:
     rng = np.random.default_rng(1)
-    right = 0
+    confirmed = 0
     for _ in range(20):
         certificate = Certificate((0, 4, 5, 9), direction=1, level=0.005, threshold=0.05, scale=0.01)
         while certificate.state is State.OPEN:
             slow = {build: 0.26 * float(build >= 5 and rng.random() < 0.5) for build in certificate.needed}
             certificate.tell({build: value + rng.normal(0, 0.01) for build, value in slow.items()})
-        right += certificate.state is State.CONFIRMED
-    assert right >= 19
+        confirmed += certificate.state is State.CONFIRMED
+    assert confirmed >= 19
 
 
 @pytest.mark.parametrize("noise", [normal, heavy, bursts], ids=lambda noise: noise.__name__)
-def test_equal_builds_in_whole_certificates_are_hardly_ever_located(
+def test_certificates_of_equal_builds_are_rarely_confirmed(
     noise: Callable[[Rng, int], Floats],
 ) -> None:
-    done = [taken((0.0,) * 4, seed=seed, noise=noise, level=LEVEL) for seed in range(80)]
-    assert np.mean([certificate.state is State.CONFIRMED for certificate in done]) <= LEVEL + 0.03
-    assert not any(certificate.state is State.OPEN for certificate in done)
+    certificates = [run_certificate((0.0,) * 4, seed=seed, noise=noise, level=LEVEL) for seed in range(80)]
+    assert np.mean([certificate.state is State.CONFIRMED for certificate in certificates]) <= LEVEL + 0.03
+    assert not any(certificate.state is State.OPEN for certificate in certificates)
 
 
 @pytest.mark.parametrize("levels", [(0.0, 0.06, 0.06, 0.06), (0.0, 0.0, 0.0, 0.06)])
-def test_a_change_elsewhere_rejects_the_claim(levels: tuple[float, ...]) -> None:
-    done = [taken(levels, seed=seed, threshold=0.06) for seed in range(40)]
-    assert np.mean([certificate.state is State.REJECTED for certificate in done]) >= 0.97
+def test_a_change_at_another_position_rejects_the_claim(levels: tuple[float, ...]) -> None:
+    certificates = [run_certificate(levels, seed=seed, threshold=0.06) for seed in range(40)]
+    assert np.mean([certificate.state is State.REJECTED for certificate in certificates]) >= 0.97
 
 
 def test_a_second_change_next_to_the_claimed_one_is_not_overlooked() -> None:
-    done = [taken((0.0, 0.06, 0.12, 0.12), seed=seed, threshold=0.06) for seed in range(40)]
-    assert not any(certificate.summary().is_only_change for certificate in done)
+    certificates = [run_certificate((0.0, 0.06, 0.12, 0.12), seed=seed, threshold=0.06) for seed in range(40)]
+    assert not any(certificate.summary().is_only_change for certificate in certificates)
 
 
-def test_equal_ends_are_shown_to_be_equal() -> None:
-    done = [taken((0.0, 0.0), seed=seed, threshold=0.06) for seed in range(40)]
-    assert all(certificate.state is State.CONFIRMED for certificate in done)
-    assert np.mean([certificate.blocks for certificate in done]) < 11
-    assert all(certificate.bounds_at_level().within(0.06) for certificate in done)
+def test_equal_ends_are_confirmed_as_equal() -> None:
+    certificates = [run_certificate((0.0, 0.0), seed=seed, threshold=0.06) for seed in range(40)]
+    assert all(certificate.state is State.CONFIRMED for certificate in certificates)
+    assert np.mean([certificate.blocks for certificate in certificates]) < 11
+    assert all(certificate.bounds_at_level().within(0.06) for certificate in certificates)
 
 
-def test_ends_that_differ_by_the_threshold_are_hardly_ever_shown_to_be_equal() -> None:
-    done = [taken((0.0, 0.06), seed=seed, threshold=0.06, level=LEVEL) for seed in range(80)]
-    assert np.mean([certificate.state is State.CONFIRMED for certificate in done]) <= LEVEL + 0.03
+def test_ends_that_differ_by_the_threshold_are_rarely_confirmed_as_equal() -> None:
+    certificates = [
+        run_certificate((0.0, 0.06), seed=seed, threshold=0.06, level=LEVEL) for seed in range(80)
+    ]
+    assert np.mean([certificate.state is State.CONFIRMED for certificate in certificates]) <= LEVEL + 0.03
 
 
-def test_pairs_that_are_closed_are_not_run_again() -> None:
+def test_closed_pairs_are_not_measured_again() -> None:
     certificate = Certificate((0, 40, 41, 99), direction=1, level=0.005, threshold=0.05, scale=0.01)
     assert certificate.needed == (0, 40, 41, 99)
-    asked: list[tuple[int, ...]] = []
+    needed: list[tuple[int, ...]] = []
     while certificate.state is State.OPEN:
-        asked.append(certificate.needed)
+        needed.append(certificate.needed)
         wobble = 0.001 * (-1) ** certificate.blocks
-        own = {0: wobble, 40: -wobble, 41: 0.1, 99: 0.1 + wobble}
-        certificate.tell({build: own[build] for build in certificate.needed})
+        values = {0: wobble, 40: -wobble, 41: 0.1, 99: 0.1 + wobble}
+        certificate.tell({build: values[build] for build in certificate.needed})
     # Outer pairs, at an error of 5 %, close before the inner one, at 0.5 %.
-    assert asked[0] == (0, 40, 41, 99)
-    assert asked[-1] == (40, 41)
+    assert needed[0] == (0, 40, 41, 99)
+    assert needed[-1] == (40, 41)
     assert not certificate.needed
 
 
@@ -226,8 +228,8 @@ def test_a_change_of_one_step_of_the_metric_is_not_shown() -> None:
     assert state(0.3) is State.CONFIRMED
 
 
-def test_a_hopeless_claim_is_given_up_and_says_what_it_would_take() -> None:
-    certificate = taken((0.0, 0.0, 0.004, 0.004), seed=3, threshold=0.004)
+def test_a_futile_claim_ends_early_with_the_number_of_missing_blocks() -> None:
+    certificate = run_certificate((0.0, 0.0, 0.004, 0.004), seed=3, threshold=0.004)
     assert certificate.state is State.FUTILE
     assert certificate.blocks < MOST
     left = blocks_left(certificate.evidence, certificate.blocks, certificate.level)
@@ -235,7 +237,7 @@ def test_a_hopeless_claim_is_given_up_and_says_what_it_would_take() -> None:
     assert blocks_left(150.0, 10, 0.005) == 1
 
 
-def test_a_certificate_says_how_many_times_as_much_the_new_builds_values_scatter() -> None:
+def test_a_certificate_reports_the_larger_scatter_of_the_new_build() -> None:
     rng = np.random.default_rng(4)
     certificate = Certificate((0, 4, 5, 9), direction=1, level=0.005, threshold=0.05, scale=0.01)
     for _ in range(60):
@@ -243,7 +245,7 @@ def test_a_certificate_says_how_many_times_as_much_the_new_builds_values_scatter
     assert certificate.summary().spread == pytest.approx(5.0, rel=0.4)
 
 
-def test_a_difference_of_scatter_is_seldom_claimed_if_there_is_none() -> None:
+def test_a_difference_of_scatter_is_rarely_reported_if_there_is_none() -> None:
     """The ratio of two estimates exceeds 2 in about a third of these cases."""
     rng = np.random.default_rng(4)
     claimed = 0
@@ -255,11 +257,11 @@ def test_a_difference_of_scatter_is_seldom_claimed_if_there_is_none() -> None:
     assert claimed <= 8
 
 
-def test_a_small_change_is_known_to_be_small() -> None:
-    certificate = taken((0.0, 0.0, 0.02, 0.02), seed=1, sigma=0.004)
+def test_a_certificate_shows_that_a_small_change_is_small() -> None:
+    certificate = run_certificate((0.0, 0.0, 0.02, 0.02), seed=1, sigma=0.004)
     assert certificate.state is State.CONFIRMED
     assert certificate.shows_small_change()
-    assert not taken((0.0, 0.0, 0.1, 0.1), seed=1, sigma=0.004).shows_small_change()
+    assert not run_certificate((0.0, 0.0, 0.1, 0.1), seed=1, sigma=0.004).shows_small_change()
 
 
 def test_layouts_are_counted() -> None:
@@ -269,17 +271,17 @@ def test_layouts_are_counted() -> None:
     assert certificate.summary().layouts == 3
 
 
-def test_the_size_is_the_median_of_the_pairs_averages() -> None:
+def test_the_size_is_the_median_of_the_averages_of_all_pairs_of_values() -> None:
     assert centre(np.array([1.0, 2.0, 30.0])) == pytest.approx(np.median([1, 1.5, 2, 15.5, 16, 30]))
 
 
-def test_a_certificate_is_of_two_or_four_builds() -> None:
+def test_a_certificate_needs_two_or_four_builds() -> None:
     with pytest.raises(ValueError, match="two ends"):
         Certificate((1, 2, 3), direction=1, level=0.005, threshold=0.05, scale=0.01)
 
 
-def test_the_levels_differ_by_the_size_so_that_both_can_be_printed_together() -> None:
+def test_the_levels_differ_by_exactly_the_size() -> None:
     for seed in range(5):
-        certificate = taken((0.0, 0.0, 0.06, 0.06), seed=seed, threshold=0.06)
+        certificate = run_certificate((0.0, 0.0, 0.06, 0.06), seed=seed, threshold=0.06)
         before, after = certificate.levels
         assert after - before == pytest.approx(certificate.size)

@@ -1,4 +1,4 @@
-"""What an answer says: sizes, what is below the threshold, what is only suspected, outliers, the basis of none."""
+"""Answers of a search: sizes, changes below the threshold, suspicions, outliers, and the basis of `none`."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from perftrail.search.conclusion import outliers
 from tests.search.oracle import Oracle, normal, step, steps
 from tests.search.test_posterior import search_of
 
-# As measured in a real history: one merge made it faster, the next one half as slow again, and the third undid that;
-# what is left of 17 % on the way is less than was asked for.
-THERE_AND_BACK = {0: 85, 50: 97, 51: 84, 64: 99, 96: 102, 122: 98.5, 123: 48.7, 124: 70.5, 125: 49, 132: 49.3}
-THERE_AND_BACK |= {165: 50.5, 223: 50.0}
+# Levels of a real history: one merge made the program faster, the next one slower by half, and the third reverted that.
+# The other differences of up to 17 % are below the threshold.
+REVERTED = {0: 85, 50: 97, 51: 84, 64: 99, 96: 102, 122: 98.5, 123: 48.7, 124: 70.5, 125: 49, 132: 49.3}
+REVERTED |= {165: 50.5, 223: 50.0}
 
 
 def test_a_build_that_no_change_explains_is_named_as_an_outlier() -> None:
-    levels = {position: math.log(level) for position, level in THERE_AND_BACK.items()}
+    levels = {position: math.log(level) for position, level in REVERTED.items()}
 
     def level(position: int) -> float:
         return levels[min(levels, key=lambda each: (abs(each - position), each))]
@@ -53,15 +53,15 @@ def test_builds_that_scatter_by_less_than_the_threshold_are_no_outliers() -> Non
         ((60,), {0: 100.0, 30: 101.0, 59: 100.0, 60: 170.0, 61: 131.0, 80: 130.0, 99: 130.0}),
     ],
 )
-def test_a_culprit_is_no_outlier_where_no_change_was_certified_or_another_one(
+def test_a_culprit_is_not_an_outlier_whatever_the_search_claims(
     claimed: tuple[int, ...], levels: dict[int, float]
 ) -> None:
     question = Question(revisions=100, threshold=0.1)
     search = search_of({position: math.log(level) for position, level in levels.items()}, question)
-    doubt = Suspicion(
+    suspicion = Suspicion(
         positions=claimed, confidence=0.9, evidence=10.0, needed=200.0, blocks_left=None, possible=0.4
     )
-    assert outliers(question, search.evidence, [doubt] if claimed else []) == ()
+    assert outliers(question, search.evidence, [suspicion] if claimed else []) == ()
 
 
 def test_a_change_below_the_threshold_is_reported_as_such() -> None:
@@ -74,7 +74,7 @@ def test_a_change_below_the_threshold_is_reported_as_such() -> None:
     assert 0.024 < answer.minimum_detectable <= 0.05
 
 
-def test_a_small_difference_of_the_only_two_builds_is_unclear_and_says_what_would_tell() -> None:
+def test_a_small_difference_of_the_only_two_builds_is_unclear_with_a_remedy() -> None:
     oracle = Oracle(step(5, 0.06), normal(1, 0.002), content=lambda position: int(position >= 5))
     answer = oracle.settle(Question(revisions=8, threshold=0.05))
     assert answer.verdict is Verdict.UNCLEAR
@@ -82,14 +82,14 @@ def test_a_small_difference_of_the_only_two_builds_is_unclear_and_says_what_woul
     assert "their memory layouts may cause the difference; set [build] relink to find out" in answer.reason
 
 
-def test_no_size_is_claimed_below_the_threshold_where_nothing_changed() -> None:
+def test_no_change_below_the_threshold_is_reported_if_nothing_changed() -> None:
     for seed in range(4):
         answer = Oracle(lambda position: 1.0, normal(seed, 0.01)).settle(Question(revisions=30))
         assert answer.verdict is Verdict.NONE
         assert answer.below is None
 
 
-def test_none_says_what_it_rests_on() -> None:
+def test_none_has_a_certificate_and_the_largest_possible_change() -> None:
     answer = Oracle(lambda position: 1.0, normal(1, 0.01)).settle(Question(revisions=30))
     largest = 100 * answer.minimum_detectable
     assert answer.reason == f"the ends are equal within {largest:.2g} %"
@@ -99,7 +99,7 @@ def test_none_says_what_it_rests_on() -> None:
     assert answer.certificate.invocations == 2 * answer.certificate.blocks
 
 
-def test_none_of_ends_that_are_the_same_build_says_so_and_takes_no_block() -> None:
+def test_equal_builds_at_both_ends_are_none_without_a_block() -> None:
     oracle = Oracle(lambda position: 1.0, normal(1, 0.01), content=lambda position: position % 29)
     answer = oracle.settle(Question(revisions=30))
     assert answer.verdict is Verdict.NONE
@@ -124,7 +124,7 @@ def test_the_size_and_its_interval_are_those_of_the_certificate() -> None:
     assert covered >= 10
 
 
-def test_a_change_that_cannot_be_certified_is_suspected_with_what_it_would_take() -> None:
+def test_a_change_that_cannot_be_certified_is_suspected_with_the_needed_evidence() -> None:
     question = Question(revisions=100, budget=Budget(invocations=75))
     search = Search(question)
     answer = Oracle(step(40, 0.07), normal(2, 0.03)).settle(search)
@@ -137,7 +137,7 @@ def test_a_change_that_cannot_be_certified_is_suspected_with_what_it_would_take(
     assert suspected.confidence <= 1
 
 
-def test_two_certified_changes_spend_their_error_apart() -> None:
+def test_two_certified_changes_share_the_permitted_error() -> None:
     answer = Oracle(steps((20, 0.3), (70, 0.2)), normal(1, 0.02)).settle(Question(revisions=100))
     errors = [change.certificate.error for change in answer.changes if change.certificate is not None]
     assert len(errors) == 2
@@ -146,12 +146,12 @@ def test_two_certified_changes_spend_their_error_apart() -> None:
 
 
 def test_the_minimum_detectable_change_falls_with_the_noise() -> None:
-    seen = []
+    detectable = []
     for sigma in (0.002, 0.01, 0.03):
         answer = Oracle(lambda position: 1.0, normal(1, sigma)).settle(Question(revisions=30))
-        seen.append(answer.minimum_detectable)
-    assert seen[0] < 0.05
-    assert np.isfinite(seen).all()
+        detectable.append(answer.minimum_detectable)
+    assert detectable[0] < 0.05
+    assert np.isfinite(detectable).all()
 
 
 def test_equal_artefacts_around_a_change_leave_only_the_revisions_between_them() -> None:
@@ -160,5 +160,6 @@ def test_equal_artefacts_around_a_change_leave_only_the_revisions_between_them()
     answer = oracle.settle(search)
     assert answer.changes[0].positions == (40,)
     assert any(
-        isinstance(observation, Built) and observation.same_as is not None for observation in oracle.told
+        isinstance(observation, Built) and observation.same_as is not None
+        for observation in oracle.observations
     )

@@ -1,4 +1,4 @@
-"""What the search was told: corrections by the reference, equal artefacts, disturbed batches, what things cost."""
+"""Evidence of a search: corrections by the reference, equal artefacts, disturbed batches, and costs."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from tests.search.oracle import batch
 QUESTION = Question(revisions=100)
 
 
-def gathered(*observation: Observation, reference: int = 0) -> Evidence:
+def evidence_of(*observations: Observation, reference: int = 0) -> Evidence:
     evidence = Evidence(QUESTION)
     evidence.reference = reference
-    for each in observation:
+    for each in observations:
         evidence.add(each)
     return evidence
 
 
 def calm(count: int, *, level: float = 0.0, seed: int = 1, position: int = 99) -> list[Observation]:
-    """Batches of the reference and another build, whose level is 0.5, on a machine at this level."""
+    """Return batches of the reference and of a build 0.5 above it, on a calm machine at this level."""
     rng = np.random.default_rng(seed)
     return [
         batch(
@@ -36,58 +36,58 @@ def calm(count: int, *, level: float = 0.0, seed: int = 1, position: int = 99) -
     ]
 
 
-def test_a_machine_that_moves_between_batches_moves_no_build() -> None:
+def test_drift_between_batches_does_not_change_the_levels_of_builds() -> None:
     rng = np.random.default_rng(2)
     moves = np.cumsum(rng.normal(0, 0.1, 30))
-    evidence = gathered(*[calm(1, level=move, seed=seed)[0] for seed, move in enumerate(moves)])
+    evidence = evidence_of(*[calm(1, level=move, seed=seed)[0] for seed, move in enumerate(moves)])
     assert np.std(evidence.all_samples(99)) < 0.03
     level = np.median(evidence.all_samples(99)) - np.median(evidence.all_samples(0))
     assert level == pytest.approx(0.5, abs=0.02)
 
 
 def test_on_a_calm_machine_a_correction_adds_hardly_any_noise() -> None:
-    evidence = gathered(*calm(40))
+    evidence = evidence_of(*calm(40))
     assert np.std(evidence.all_samples(99)) < 0.0115
 
 
 def test_a_reference_that_is_an_outlier_once_spoils_its_batch_only() -> None:
     spoilt = batch((50, 0.2), (0, 0.7))
-    evidence = gathered(*calm(6), spoilt, *calm(6))
+    evidence = evidence_of(*calm(6), spoilt, *calm(6))
     assert not evidence.is_usable(50)
     assert evidence.unmeasured_build == 50
     assert evidence.count(99) == 24
 
 
-def test_a_machine_that_is_slow_throughout_a_batch_is_corrected_whole() -> None:
-    evidence = gathered(*calm(6), batch((50, 0.9), (0, 0.7), (0, 0.71)), *calm(6))
+def test_a_machine_that_is_slow_throughout_a_batch_is_corrected() -> None:
+    evidence = evidence_of(*calm(6), batch((50, 0.9), (0, 0.7), (0, 0.71)), *calm(6))
     assert evidence.all_samples(50)[0] == pytest.approx(0.2, abs=0.03)
 
 
-def test_a_batch_without_the_reference_shares_its_neighbours_while_the_machine_is_calm() -> None:
+def test_a_batch_without_the_reference_uses_that_of_its_neighbours_while_the_machine_is_calm() -> None:
     before, after = calm(4), calm(4, seed=2)
-    shared = gathered(*before, batch((50, 0.2)), *after)
+    shared = evidence_of(*before, batch((50, 0.2)), *after)
     assert shared.all_samples(50)[0] == pytest.approx(0.2, abs=0.02)
-    assert gathered(*before).can_reuse_reference
+    assert evidence_of(*before).can_reuse_reference
     assert not shared.is_usable(7)
-    moved = gathered(*before, batch((50, 0.2)), *calm(4, level=0.3))
+    moved = evidence_of(*before, batch((50, 0.2)), *calm(4, level=0.3))
     assert not moved.is_usable(50)
 
 
-def test_a_block_of_a_certificate_without_the_reference_says_nothing_to_the_guide() -> None:
-    evidence = gathered(*calm(4), batch((50, 0.2), (51, 0.3), certificate=True), *calm(4))
+def test_a_block_of_a_certificate_without_the_reference_is_not_evidence_of_the_guide() -> None:
+    evidence = evidence_of(*calm(4), batch((50, 0.2), (51, 0.3), certificate=True), *calm(4))
     assert not evidence.is_usable(50)
     assert evidence.invocations == 34
 
 
-def test_another_boot_session_has_another_level() -> None:
-    evidence = gathered(*calm(3), BootSession(name="second"), *calm(3, level=0.4))
+def test_levels_are_corrected_between_boot_sessions() -> None:
+    evidence = evidence_of(*calm(3), BootSession(name="second"), *calm(3, level=0.4))
     assert np.std(evidence.all_samples(99)) < 0.03
     assert evidence.count(99) == 12
 
 
 def test_equal_artefacts_are_one_build_in_any_order() -> None:
     for first, second in ((30, 60), (60, 30)):
-        evidence = gathered(
+        evidence = evidence_of(
             *calm(3),
             Built(position=first),
             batch((first, 0.2), (0, 0.0)),
@@ -99,7 +99,7 @@ def test_equal_artefacts_are_one_build_in_any_order() -> None:
 
 
 def test_equal_artefacts_are_joined_over_chains_and_with_the_reference() -> None:
-    evidence = gathered(
+    evidence = evidence_of(
         *calm(3, position=99),
         Built(position=5),
         Built(position=7, same_as=5),
@@ -120,12 +120,14 @@ def test_failed_and_noisy_samples_are_counted_and_the_failed_ones_have_no_value(
     assert evidence.noisy_share == 0.25
 
 
-def test_layouts_of_a_build_are_apart() -> None:
-    evidence = gathered(*calm(2), batch((50, 0.2), (0, 0.0), layout=3), batch((50, 0.3), (0, 0.0), layout=4))
+def test_samples_of_different_layouts_are_separate() -> None:
+    evidence = evidence_of(
+        *calm(2), batch((50, 0.2), (0, 0.0), layout=3), batch((50, 0.3), (0, 0.0), layout=4)
+    )
     assert [len(values) for values in evidence.samples(50)] == [1, 1]
 
 
-def test_costs_are_learnt_from_what_things_took() -> None:
+def test_costs_are_learnt_from_measured_times() -> None:
     evidence = Evidence(QUESTION)
     assert (evidence.seconds_per_build, evidence.seconds_per_sample) == (10.0, 1.0)
     evidence.add(Built(position=3, seconds=40.0))
@@ -136,27 +138,29 @@ def test_costs_are_learnt_from_what_things_took() -> None:
     assert evidence.builds == 2
 
 
-def test_the_metrics_own_step_is_seen() -> None:
-    whole = gathered(*[batch((0, math.log(value))) for value in (21, 22, 21, 23)])
+def test_the_resolution_of_a_metric_is_recognised() -> None:
+    whole = evidence_of(*[batch((0, math.log(value))) for value in (21, 22, 21, 23)])
     assert whole.resolution == pytest.approx(math.log1p(1 / 21.5))
-    fine = gathered(*[batch((0, math.log(value))) for value in (21.1234567, 22.2345, 21.3, 23.4)])
+    fine = evidence_of(*[batch((0, math.log(value))) for value in (21.1234567, 22.2345, 21.3, 23.4)])
     assert fine.resolution < 1e-3
 
 
-def test_counts_that_happen_to_be_round_are_not_rounded() -> None:
-    counts = gathered(
+def test_counts_that_are_round_by_chance_are_not_taken_for_rounded_values() -> None:
+    counts = evidence_of(
         *[batch((at, math.log(value))) for at, value in ((0, 100), (9, 200), (0, 100), (9, 200))]
     )
     assert counts.resolution == pytest.approx(math.log1p(10 / 150))
-    tens = gathered(*[batch((at, math.log(value))) for at, value in ((0, 100), (9, 110), (0, 100), (9, 110))])
+    tens = evidence_of(
+        *[batch((at, math.log(value))) for at, value in ((0, 100), (9, 110), (0, 100), (9, 110))]
+    )
     assert tens.resolution == pytest.approx(math.log1p(10 / 105))
-    ticks = gathered(
+    ticks = evidence_of(
         *[batch((at, math.log(value))) for at, value in ((0, 100), (9, 200), (0, 200), (9, 200))]
     )
     assert ticks.resolution == pytest.approx(math.log1p(100 / 200))
 
 
-def test_a_build_that_cannot_be_relinked_after_all_is_known() -> None:
+def test_a_failed_relink_turns_relinking_off() -> None:
     evidence = Evidence(Question(revisions=10, relinks=True))
     assert evidence.relinks
     evidence.add(CannotRelink(reason="no lld"))
@@ -204,12 +208,12 @@ def test_a_block_without_the_reference_is_corrected_by_its_own_builds() -> None:
         for position, level in levels.items()
         if position
     ]
-    evidence = gathered(*known, block((40, 0.0), (41, 0.2), (99, 0.2), drift=0.1))
+    evidence = evidence_of(*known, block((40, 0.0), (41, 0.2), (99, 0.2), drift=0.1))
     assert [evidence.count(position) for position in (40, 41, 99)] == [3, 3, 3]
     for position in (40, 41, 99):
         assert evidence.all_samples(position) == pytest.approx([levels[position]] * 3, abs=1e-3)
     # One build that disagrees with two others does not matter; two that disagree leave the offset unknown.
-    one_odd = gathered(*known, block((40, 0.0), (41, 0.6), (99, 0.2), drift=0.1))
+    one_odd = evidence_of(*known, block((40, 0.0), (41, 0.6), (99, 0.2), drift=0.1))
     assert one_odd.all_samples(41) == pytest.approx([0.2, 0.2, 0.6], abs=1e-3)
-    two_odd = gathered(*known, block((40, 0.0), (41, 0.6), drift=0.1))
+    two_odd = evidence_of(*known, block((40, 0.0), (41, 0.6), drift=0.1))
     assert [two_odd.count(position) for position in (40, 41)] == [2, 2]

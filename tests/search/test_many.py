@@ -1,4 +1,4 @@
-"""Several metrics over one history."""
+"""Search for changes of several metrics over one history."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class World:
-    """Does what a search for several metrics asks; `unfit` are positions where one metric's benchmark fails."""
+    """Performs the actions of a search for several metrics; `unfit` are positions where the benchmark of one fails."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class World:
         self.unfit = unfit or {}
         self.built: set[int] = set()
         self.visits: list[Visit] = []
-        self.told: list[tuple[tuple[str, ...] | None, Observation | Mapping[str, Batch]]] = []
+        self.observations: list[tuple[tuple[str, ...] | None, Observation | Mapping[str, Batch]]] = []
 
     def settle(self, search: ManySearch, most: int = 600) -> Mapping[str, Answer]:
         for _ in range(most):
@@ -78,13 +78,13 @@ class World:
                     samples=samples, seconds=float(len(samples)), certificate=measure.certificate
                 )
         if batches:
-            self.told.append((None, batches))
+            self.observations.append((None, batches))
             search.tell_batch(batches)
 
     def _tell(
         self, search: ManySearch, observation: Built | Unusable, names: tuple[str, ...] | None = None
     ) -> None:
-        self.told.append((names, observation))
+        self.observations.append((names, observation))
         search.tell(observation, names)
 
 
@@ -118,18 +118,18 @@ def test_a_shared_search_builds_far_less_than_separate_ones() -> None:
     assert search.builds == len(world.built)
 
 
-def test_a_settled_metric_asks_for_nothing_more() -> None:
-    world = World({"moves": step(600, 0.2), "stays": lambda position: 1.0}, scatter=0.001)
-    world.settle(ManySearch({"moves": THOUSAND, "stays": THOUSAND}))
-    asked = [visit.names for visit in world.visits]
-    assert sum("stays" in names for names in asked) <= 20, (
+def test_a_settled_metric_is_not_measured_any_more() -> None:
+    world = World({"changed": step(600, 0.2), "unchanged": lambda position: 1.0}, scatter=0.001)
+    world.settle(ManySearch({"changed": THOUSAND, "unchanged": THOUSAND}))
+    measured = [visit.names for visit in world.visits]
+    assert sum("unchanged" in names for names in measured) <= 20, (
         "its ends, three builds near each, and a certificate"
     )
-    assert sum("moves" in names for names in asked) > 20
+    assert sum("changed" in names for names in measured) > 20
     assert world.built != {0, 999}
 
 
-def test_metrics_of_the_same_invocations_are_asked_for_together_and_count_once() -> None:
+def test_metrics_of_the_same_invocations_are_measured_together_and_counted_once() -> None:
     world = World({"time": step(600, 0.2), "memory": step(200, 0.2), "other": step(600, 0.2)})
     search = ManySearch(
         dict.fromkeys(world.oracles, THOUSAND), together=[frozenset({"time", "memory", "size"})]
@@ -143,7 +143,7 @@ def test_metrics_of_the_same_invocations_are_asked_for_together_and_count_once()
     assert search.invocations == sum(len(visit.measure.order) for visit in world.visits)
 
 
-def test_what_cannot_be_built_is_unusable_for_all_and_what_crashes_for_one_only() -> None:
+def test_a_failed_build_is_unusable_for_all_metrics_and_a_crash_only_for_its_own() -> None:
     world = World(
         {"a": step(500, 0.2), "b": step(500, 0.2)},
         broken=frozenset({498, 499}),
@@ -154,7 +154,7 @@ def test_what_cannot_be_built_is_unusable_for_all_and_what_crashes_for_one_only(
     assert answers["b"].changes[0].positions == (498, 499, 500, 501, 502)
 
 
-def test_results_reach_the_named_metrics() -> None:
+def test_observations_reach_only_the_named_metrics() -> None:
     search = ManySearch(questions("ab", Question(revisions=10)))
     search.tell(Unusable(position=3), ["a"])
     assert search.search("a").evidence.unusable == {3}
@@ -164,7 +164,7 @@ def test_results_reach_the_named_metrics() -> None:
     assert search.belief("a") is None
 
 
-def test_a_budget_is_one_for_all_metrics() -> None:
+def test_all_metrics_share_one_budget() -> None:
     world = World({"a": step(300, 0.06), "b": step(700, 0.06)}, scatter=0.05)
     search = ManySearch(questions("ab", replace(THOUSAND, budget=Budget(invocations=60, builds=12))))
     answers = world.settle(search)
@@ -184,7 +184,7 @@ def test_a_time_budget_ends_all_metrics_at_once() -> None:
     assert all("time budget" in answer.reason for answer in settled.answers.values())
 
 
-def test_what_needs_no_build_is_measured_first() -> None:
+def test_revisions_with_a_build_are_measured_first() -> None:
     search = ManySearch(questions("ab", THOUSAND))
     first = search.ask()
     assert isinstance(first, Visit)
@@ -196,28 +196,28 @@ def test_what_needs_no_build_is_measured_first() -> None:
     assert second.measure.positions == (0,)
 
 
-def test_builds_are_begun_ahead_for_the_metric_that_is_asked_for() -> None:
+def test_builds_begin_ahead_for_the_metric_that_is_measured() -> None:
     search = ManySearch(questions("a", THOUSAND))
     assert search.builds_ahead({0}, 3) == (999,)
 
 
-def test_the_search_is_resumed_by_telling_everything_again() -> None:
+def test_a_search_resumes_from_its_recorded_observations() -> None:
     world = World({"a": step(300, 0.2), "b": steps((200, 0.1), (700, -0.2))})
     question = questions("ab", THOUSAND)
     world.settle(ManySearch(question))
-    asked, resumed = ManySearch(question), ManySearch(question)
-    for names, observation in world.told[:45]:
-        asked.ask()
-        for search in (asked, resumed):
+    original, resumed = ManySearch(question), ManySearch(question)
+    for names, observation in world.observations[:45]:
+        original.ask()
+        for search in (original, resumed):
             if isinstance(observation, Built | Unusable):
                 search.tell(observation, names)
             else:
-                search.tell_batch(observation)  # type: ignore[arg-type]  # nothing else is told here
-    assert asked.ask() == resumed.ask()
-    assert asked.belief("a") == resumed.belief("a")
+                search.tell_batch(observation)  # type: ignore[arg-type]  # all other observations are batches
+    assert original.ask() == resumed.ask()
+    assert original.belief("a") == resumed.belief("a")
 
 
-def test_one_metric_asks_what_its_own_search_asks() -> None:
+def test_a_single_metric_has_the_actions_of_its_own_search() -> None:
     alone, many = Search(THOUSAND), ManySearch({"a": THOUSAND})
     visit = many.ask()
     assert isinstance(visit, Visit)

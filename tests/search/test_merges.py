@@ -1,4 +1,4 @@
-"""Inside a merge: where its change came from."""
+"""Search inside a merge for the origin of its change."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ OLD, NEW = 1.0, 1.2
 def settle(
     level: Level, branches: tuple[int, ...], *, budget: Budget | None = None, seed: int = 1
 ) -> tuple[Answer, MergeOrigin, Oracle]:
-    """Tell what the search along the trunk measured of the merge and its first parent, then settle."""
+    """Report samples of the merge and its first parent, as the search along the trunk does, then settle."""
     oracle = Oracle(level, normal(seed, 0.02))
     revisions = 2 + sum(branches) + len(branches)
     inside = MergeSearch(Question(revisions=revisions, budget=budget or Budget()), branches=branches)
@@ -47,24 +47,24 @@ def test_a_revision_of_the_branch_is_found() -> None:
     assert found.origin is Origin.BRANCH
     assert found.branch == 0
     assert answer.changes[0].positions == (31,)
-    assert oracle.told[0] == Built(position=51, seconds=10.0)
+    assert oracle.observations[0] == Built(position=51, seconds=10.0)
     assert oracle.builds <= 10
 
 
-def test_what_only_the_merge_has_is_a_combination() -> None:
+def test_a_change_only_in_the_merge_is_a_combination() -> None:
     answer, found, oracle = settle(lambda position: NEW if position == 52 else OLD, (50,))
     assert found.origin is Origin.COMBINATION
     assert answer.changes[0].positions == (52,)
     assert oracle.builds <= 2
 
 
-def test_a_first_parent_at_the_new_level_contradicts_the_walk() -> None:
+def test_a_first_parent_at_the_new_level_means_a_change_on_the_trunk() -> None:
     answer, found, _ = settle(lambda position: NEW, (50,))
     assert found.origin is Origin.TRUNK
     assert answer.verdict is Verdict.NONE
 
 
-def test_a_trunk_that_moved_since_the_branch_left_is_no_fault_of_the_branch() -> None:
+def test_a_change_of_the_trunk_after_the_branch_left_is_not_blamed_on_the_branch() -> None:
     answer, found, _ = settle(lambda position: OLD if position == 0 else NEW, (8,))
     assert found.origin is Origin.COMBINATION
     assert "changed after the branch left" in found.reason
@@ -78,7 +78,7 @@ def test_two_changes_inside_one_branch_are_both_named() -> None:
 
 
 @pytest.mark.parametrize("branch", [0, 1, 2])
-def test_of_an_octopus_the_branch_with_the_change_is_searched(branch: int) -> None:
+def test_in_an_octopus_the_branch_with_the_change_is_searched(branch: int) -> None:
     starts = (1, 12, 23)
 
     def level(position: int) -> float:
@@ -92,7 +92,7 @@ def test_of_an_octopus_the_branch_with_the_change_is_searched(branch: int) -> No
     assert oracle.builds <= 9
 
 
-def test_an_octopus_of_which_no_branch_has_it_is_a_combination() -> None:
+def test_an_octopus_without_the_change_in_any_branch_is_a_combination() -> None:
     _, found, _ = settle(lambda position: NEW if position == 23 else OLD, (10, 10))
     assert found.origin is Origin.COMBINATION
 
@@ -105,14 +105,14 @@ def test_a_branch_whose_end_cannot_be_built_is_not_distinguished_from_the_merge(
     assert set(answer.changes[0].positions) == {8, 9, 10, 11, 12}
 
 
-def test_a_spent_budget_is_unclear_and_says_so() -> None:
+def test_a_spent_budget_is_unclear_with_its_reason() -> None:
     _, found, oracle = settle(
         lambda position: NEW if position >= 31 else OLD, (50,), budget=Budget(invocations=22)
     )
     assert found.origin is Origin.UNCLEAR
     assert "invocations" in found.reason
-    # Ten were told.
-    assert oracle.runs <= 12
+    # Ten of the 22 samples are those of the search along the trunk.
+    assert oracle.sample_count <= 12
 
 
 def test_results_from_outside_the_branch_count_as_cost_but_not_as_evidence() -> None:

@@ -22,7 +22,7 @@ CASE = json.loads((Path(__file__).parent / "cases" / "wrong-none.json").read_tex
 
 
 def names_only(answer: Answer, culprits: set[int]) -> bool:
-    """Whether every change that it names holds a culprit."""
+    """Return whether every named change contains a culprit."""
     return all(culprits.intersection(change.positions) for change in answer.changes)
 
 
@@ -34,8 +34,8 @@ def recorded() -> dict[int, list[float]]:
     return found
 
 
-def drawn(seed: int) -> Oracle:
-    """Draw samples from those recorded of the position, or of any one on its side of the change.
+def resampled(seed: int) -> Oracle:
+    """Return an oracle that draws recorded samples of the position, or of one on the same side of the change.
 
     Positions that were not measured share no layout with their neighbours, as real builds do not.
     """
@@ -43,37 +43,39 @@ def drawn(seed: int) -> Oracle:
 
     def sample(position: int) -> float:
         side = [each for each in samples if (each >= CASE["culprit"]) == (position >= CASE["culprit"])]
-        like = position if position in samples else int(np.random.default_rng([seed, position]).choice(side))
-        return float(rng.choice(samples[like]))
+        source = (
+            position if position in samples else int(np.random.default_rng([seed, position]).choice(side))
+        )
+        return float(rng.choice(samples[source]))
 
     return Oracle(lambda position: 0.0, sample)
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_row_1_a_real_history_on_a_busy_machine_is_never_none(seed: int) -> None:
+def test_a_real_history_on_a_busy_machine_is_never_none(seed: int) -> None:
     question = Question(revisions=CASE["revisions"], threshold=CASE["threshold"], seed=seed)
-    answer = drawn(seed).settle(question)
+    answer = resampled(seed).settle(question)
     assert answer.verdict in {Verdict.FOUND, Verdict.UNCLEAR, Verdict.RANGE}
     assert names_only(answer, {CASE["culprit"]})
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_row_1_the_recorded_samples_told_in_their_order_do_not_lead_to_none(seed: int) -> None:
+def test_the_recorded_samples_in_their_order_do_not_lead_to_none(seed: int) -> None:
     search = Search(Question(revisions=CASE["revisions"], threshold=CASE["threshold"], seed=seed))
     first, *others = sorted(CASE["steps"], key=lambda each: each["position"] != 0)
     search.tell(batch(*((first["position"], math.log(value)) for value in first["values"])))
     search.ask()
-    # The recorded search took no reference with each build: its neighbour in time stands for it.
+    # The recorded search did not measure a reference with each build. The next build in time replaces it.
     for each, next_one in pairwise(others):
         samples = [(one["position"], math.log(value)) for one in (each, next_one) for value in one["values"]]
         search.tell(batch(*samples))
         assert search.ask() == search.ask()
-    answer = drawn(seed).settle(search)
+    answer = resampled(seed).settle(search)
     assert answer.verdict is not Verdict.NONE
     assert names_only(answer, {CASE["culprit"]})
 
 
-def test_row_2_equal_ends_with_a_slow_range_between_them_are_not_none() -> None:
+def test_equal_ends_with_a_slow_range_between_them_are_not_none() -> None:
     for seed in range(2):
         oracle = Oracle(
             steps((30, math.log(1.4)), (70, -math.log(1.4))),
@@ -86,7 +88,7 @@ def test_row_2_equal_ends_with_a_slow_range_between_them_are_not_none() -> None:
 
 
 @pytest.mark.parametrize("relinks", [False, True])
-def test_row_3_layouts_alone_name_no_culprit(relinks: bool) -> None:
+def test_layouts_alone_do_not_lead_to_a_culprit(relinks: bool) -> None:
     for seed in range(5):
         oracle = Oracle(lambda position: 1.0, normal(seed, 0.003), layouts(100 + seed, 0.015))
         question = Question(revisions=100, threshold=0.02, relinks=relinks, seed=seed)
@@ -96,7 +98,7 @@ def test_row_3_layouts_alone_name_no_culprit(relinks: bool) -> None:
             assert answer.certificate is not None
 
 
-def test_layouts_that_hide_any_change_end_a_search_that_cannot_redraw_them() -> None:
+def test_layouts_that_hide_any_change_end_a_search_that_cannot_relink() -> None:
     for seed in range(3):
         oracle = Oracle(step(60, 0.1), normal(seed, 0.02), layouts(100 + seed, 0.06))
         answer = oracle.settle(Question(revisions=200, threshold=0.05, seed=seed))
@@ -105,8 +107,8 @@ def test_layouts_that_hide_any_change_end_a_search_that_cannot_redraw_them() -> 
     assert "builds differ by about" in answer.reason
 
 
-def test_a_change_is_not_named_from_two_builds_on_a_side_that_layouts_may_have_moved() -> None:
-    # Revision 6 and the first are alike by chance; a third build beside them shows it.
+def test_two_builds_on_one_side_do_not_suffice_if_layouts_may_explain_their_level() -> None:
+    # Revision 6 and the first are equal by chance; a third build near them shows it.
     by_chance = {0: 0.078, 6: 0.083, 100: 0.049}
     oracle = Oracle(lambda position: math.exp(by_chance.get(position, 0.005)), normal(3, 0.02))
     answer = oracle.settle(Question(revisions=200, threshold=0.05))
@@ -120,7 +122,7 @@ def slower_in_half(seed: int, culprit: int, sigma: float) -> Noise:
     )
 
 
-def test_row_4_a_change_in_half_of_the_invocations_is_found_or_unclear() -> None:
+def test_a_change_in_half_of_the_invocations_is_found_or_unclear() -> None:
     found = 0
     for seed in range(6):
         answer = Oracle(lambda position: 1.0, slower_in_half(seed, 37, 0.01)).settle(
@@ -134,7 +136,7 @@ def test_row_4_a_change_in_half_of_the_invocations_is_found_or_unclear() -> None
 
 
 def bursts(seed: int, sigma: float, size: float, share: float = 0.15) -> Noise:
-    """A neighbour's bursts of 3 to 9 samples, so long a share of the time."""
+    """Return noise with bursts of other load of 3 to 9 samples, in this share of the time."""
     rng = np.random.default_rng(seed)
     left = 0
 
@@ -148,7 +150,7 @@ def bursts(seed: int, sigma: float, size: float, share: float = 0.15) -> Noise:
     return sample
 
 
-def test_row_5_a_neighbours_bursts_as_large_as_the_change_lead_to_no_wrong_culprit() -> None:
+def test_bursts_of_other_load_as_large_as_the_change_mislead_no_search() -> None:
     found = 0
     for seed in range(8):
         culprit = 20 + 7 * seed
@@ -162,7 +164,7 @@ def test_row_5_a_neighbours_bursts_as_large_as_the_change_lead_to_no_wrong_culpr
 
 
 def jump(seed: int, sigma: float, size: float) -> Noise:
-    """The machine becomes slower for good, after some samples."""
+    """Return noise of a machine that becomes slower permanently, after some samples."""
     rng = np.random.default_rng(seed)
     after, count = int(rng.integers(5, 45)), 0
 
@@ -174,7 +176,7 @@ def jump(seed: int, sigma: float, size: float) -> Noise:
     return sample
 
 
-def test_row_5_a_machine_that_becomes_slower_by_the_size_of_the_change_leads_to_no_wrong_culprit() -> None:
+def test_a_machine_that_slows_down_by_the_size_of_the_change_misleads_no_search() -> None:
     for seed in range(6):
         culprit = 20 + 7 * seed
         answer = Oracle(step(culprit, math.log(1.1)), jump(seed, 0.02, math.log(1.1))).settle(
@@ -184,7 +186,7 @@ def test_row_5_a_machine_that_becomes_slower_by_the_size_of_the_change_leads_to_
         assert [change.positions for change in answer.changes] == [(culprit,)]
 
 
-def test_bursts_alone_name_no_culprit() -> None:
+def test_bursts_of_other_load_alone_lead_to_no_culprit() -> None:
     for seed in range(6):
         answer = Oracle(lambda position: 1.0, bursts(50 + seed, 0.02, math.log(1.1))).settle(
             Question(revisions=100, seed=seed)
@@ -196,10 +198,10 @@ def test_bursts_alone_name_no_culprit() -> None:
     "shown", ["ticks of ten", "ticks of four thousand", "rounded to tens", "rounded to ones"]
 )
 @pytest.mark.parametrize("noise", [0.0, 0.002, 0.01])
-def test_coarse_clocks_and_rounded_values_name_no_change_below_the_threshold(
+def test_coarse_clocks_and_rounded_values_lead_to_no_change_below_the_threshold(
     shown: str, noise: float
 ) -> None:
-    """The levels differ by 1 to 2 %, and their printed values by 10 % wherever a border lies between them."""
+    """The levels differ by 1 to 2 %, and their printed values by 10 % if a tick or a rounding border is between them."""
     before, after, step, ticks = {
         "ticks of ten": (104.0, 106.0, 10.0, True),
         "ticks of four thousand": (104_000.0, 106_000.0, 4000.0, True),

@@ -1,4 +1,4 @@
-"""What is measured next, and what it will cost."""
+"""Choice of the next action, and its expected cost."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_the_middle_of_the_gap_with_the_change_is_most_informative() -> None:
     assert choice.rate == choice.bits / choice.seconds
 
 
-def test_a_position_that_is_likely_broken_says_less() -> None:
+def test_a_position_that_is_likely_broken_is_less_informative() -> None:
     broken = [Unusable(position=position) for position in range(490, 511, 4)]
     options = builds(search_of(CLEAR, QUESTION, *broken))
     bits = dict(zip(options.positions.tolist(), options.bits.tolist(), strict=True))
@@ -44,10 +44,10 @@ def test_a_position_that_is_likely_broken_says_less() -> None:
     assert bits[middle] < bits[off]
 
 
-def test_more_samples_are_worth_it_where_builds_are_in_doubt_only() -> None:
+def test_more_samples_are_informative_only_for_builds_in_doubt() -> None:
     doubtful = {0: 0.0, 400: 0.03, 600: 0.06, 999: 0.06}
 
-    def most(levels: dict[int, float]) -> float:
+    def most_bits(levels: dict[int, float]) -> float:
         search = search_of(levels, QUESTION)
         (change,) = search.posterior.guesses
         options = policy.more_samples(
@@ -55,10 +55,10 @@ def test_more_samples_are_worth_it_where_builds_are_in_doubt_only() -> None:
         )
         return float(options.bits.max())
 
-    assert most(doubtful) > 3 * most(CLEAR)
+    assert most_bits(doubtful) > 3 * most_bits(CLEAR)
 
 
-def test_a_build_begun_elsewhere_in_the_gap_leaves_less_to_say() -> None:
+def test_a_build_that_began_in_the_gap_leaves_less_information_near_it() -> None:
     search = search_of(CLEAR, QUESTION)
     options = builds(search)
     left = policy.remaining_share(options, {500}, search.posterior, cumulative(QUESTION))
@@ -68,7 +68,7 @@ def test_a_build_begun_elsewhere_in_the_gap_leaves_less_to_say() -> None:
     assert share[near] < 0.2 < share[quarter] < 1
 
 
-def test_several_builds_at_once_cut_the_gap_evenly() -> None:
+def test_parallel_builds_divide_the_gap_evenly() -> None:
     search = search_of(CLEAR, QUESTION)
     action = search.ask()
     assert isinstance(action, Measure)
@@ -125,13 +125,13 @@ def test_expensive_builds_lead_to_more_samples_and_fewer_builds() -> None:
     assert again > fresh
 
 
-def test_breakage_knows_neighbours_of_broken_revisions() -> None:
-    known = Breakage(np.array([0, 50, 99]), np.array([False, True, False]))
-    near, far, beside_good = known.probability(np.array([51, 75, 1])).tolist()
+def test_neighbours_of_broken_revisions_are_likely_broken() -> None:
+    breakage = Breakage(np.array([0, 50, 99]), np.array([False, True, False]))
+    near, far, beside_good = breakage.probability(np.array([51, 75, 1])).tolist()
     assert near > far > beside_good
 
 
-def test_breakage_learns_that_everything_breaks() -> None:
+def test_the_probability_of_breakage_is_learnt_from_the_history() -> None:
     positions = np.arange(0, 300, 10)
     broken = Breakage(positions, np.ones(30, dtype=np.bool_))
     fine = Breakage(positions, np.zeros(30, dtype=np.bool_))
@@ -139,13 +139,13 @@ def test_breakage_learns_that_everything_breaks() -> None:
     assert fine.probability(np.array([155]))[0] < 0.1
 
 
-def test_breakage_of_a_range_agrees_with_its_single_revision() -> None:
-    known = Breakage(np.array([0, 10, 12, 99]), np.array([False, True, True, False]))
-    assert known.all_between(10, 12) == pytest.approx(float(known.probability(np.array([11]))[0]))
-    assert known.all_between(10, 11) == pytest.approx(1.0)
+def test_the_breakage_of_a_range_agrees_with_that_of_its_single_revision() -> None:
+    breakage = Breakage(np.array([0, 10, 12, 99]), np.array([False, True, True, False]))
+    assert breakage.all_between(10, 12) == pytest.approx(float(breakage.probability(np.array([11]))[0]))
+    assert breakage.all_between(10, 11) == pytest.approx(1.0)
 
 
-def test_what_an_odd_build_says_again_is_worth_nothing_and_another_build_is() -> None:
+def test_more_samples_of_an_odd_build_are_not_informative_but_another_build_is() -> None:
     # Few revisions are left before the change, many after it: either it is there, or the build at 500 is odd.
     levels = {0: 0.0, 250: 0.0, 439: 0.0, 485: 0.0, 497: 0.0, 500: 0.2, 999: 0.2}
     broken = [Unusable(position=position) for position in (498, 499)]

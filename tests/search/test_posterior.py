@@ -1,4 +1,4 @@
-"""The guide's posterior against brute force over all sets of changes, and what it believes of noise."""
+"""The guide's posterior against brute force over all sets of changes, and its noise model."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from perftrail.search import Batch, Built, Observation, Question, Sample, Search
 from perftrail.search.noise import SHAPES_PRIOR, Likelihoods, build_grid, build_lattice
 from perftrail.search.posterior import ANOTHER, MOST_CHANGES, narrowest
 from perftrail.search.ramp import find_ramp
-from tests.search.oracle import Oracle, batch, normal, steps, told
+from tests.search.oracle import Oracle, batch, normal, search_after, steps
 
 if TYPE_CHECKING:
     from perftrail.search.posterior import Posterior
@@ -26,21 +26,21 @@ QUESTION = Question(revisions=12)
 def samples(
     levels: dict[int, float], *, seed: int = 1, sigma: float = 0.02, each: int = 3
 ) -> list[Observation]:
-    """Samples of builds at some levels, each batch with samples of the reference."""
+    """Return batches of builds at these levels, each with samples of the reference."""
     noise = normal(seed, sigma)
     first = min(levels)
-    taken: list[Observation] = []
+    batches: list[Observation] = []
     for position, level in levels.items():
         own = [(position, level + noise(position)) for _ in range(each)]
         others = [] if position == first else [(first, levels[first] + noise(first)) for _ in range(2)]
-        taken.append(batch(*own, *others))
-    return taken
+        batches.append(batch(*own, *others))
+    return batches
 
 
 def search_of(
     levels: dict[int, float], question: Question = QUESTION, *more: Observation, seed: int = 1
 ) -> Search:
-    search = told(question)
+    search = search_after(question)
     search.evidence.reference = min(levels)
     for observation in (*samples(levels, seed=seed), *more):
         search.tell(observation)
@@ -95,7 +95,7 @@ def test_the_recursions_give_the_sum_over_all_sets_of_changes(levels: dict[int, 
         np.testing.assert_allclose(change.gaps * change.exists, gaps, atol=1e-3)
 
 
-def test_a_clear_change_is_in_its_gap_and_as_large_as_it_is() -> None:
+def test_a_clear_change_has_its_gap_and_its_size() -> None:
     posterior = search_of({0: 0.0, 3: 0.0, 5: 0.2, 9: 0.2, 11: 0.2}).posterior
     (change,) = posterior.changes
     assert change.gaps[1] > 0.99
@@ -110,7 +110,7 @@ def test_a_change_below_the_threshold_does_not_reach_it() -> None:
     assert search_of(levels, question).posterior.no_change > 0.95
 
 
-def test_two_changes_that_cancel_are_seen_once_something_is_measured_between_them() -> None:
+def test_two_changes_that_cancel_are_found_once_a_build_between_them_is_measured() -> None:
     posterior = search_of({0: 0.0, 3: 0.0, 5: 0.2, 7: 0.2, 9: 0.0, 11: 0.0}).posterior
     assert len(posterior.changes) == 2
     assert [int(np.argmax(change.gaps)) for change in posterior.changes] == [1, 3]
@@ -127,7 +127,7 @@ def test_equal_artefacts_on_both_sides_exclude_a_single_change_between_them_but_
     assert two.no_change < 0.05
 
 
-def test_layouts_as_large_as_the_difference_leave_it_open() -> None:
+def test_layouts_as_large_as_the_difference_leave_the_change_open() -> None:
     rng = np.random.default_rng(3)
     levels = {position: float(rng.normal(0, 0.03)) for position in range(11)} | {11: 0.06}
     posterior = search_of(levels, Question(revisions=12, threshold=0.02)).posterior
@@ -135,7 +135,7 @@ def test_layouts_as_large_as_the_difference_leave_it_open() -> None:
     assert max((float(change.gaps.max()) for change in posterior.changes), default=0.0) < 0.97
 
 
-def test_a_level_that_only_one_build_has_is_more_likely_an_odd_build_than_two_changes() -> None:
+def test_a_level_of_only_one_build_is_more_likely_an_odd_build_than_two_changes() -> None:
     levels = dict.fromkeys(range(12), 0.0) | {6: 0.1}
     posterior = search_of(levels).posterior
     assert posterior.counts[0] > 5 * posterior.counts[2]
@@ -143,13 +143,13 @@ def test_a_level_that_only_one_build_has_is_more_likely_an_odd_build_than_two_ch
     assert alone.counts[2] > 0.8
 
 
-def test_a_prior_of_zero_excludes() -> None:
+def test_a_prior_of_zero_excludes_a_gap() -> None:
     prior = tuple(float(position == 4) for position in range(12))
     posterior = search_of({0: 0.0, 6: 0.2, 11: 0.2}, Question(revisions=12, prior=prior)).posterior
     assert posterior.changes[0].gaps.tolist() == [1.0, 0.0]
 
 
-def test_the_belief_counts_what_is_left() -> None:
+def test_the_belief_counts_the_candidates() -> None:
     search = search_of({0: 1.0, 250: 1.0, 500: 1.3, 999: 1.3}, Question(revisions=1000))
     belief = search.belief
     assert belief is not None
@@ -162,7 +162,7 @@ def test_the_belief_counts_what_is_left() -> None:
 
 
 def test_no_belief_before_two_revisions_are_known() -> None:
-    search = told(Question(revisions=10))
+    search = search_after(Question(revisions=10))
     assert search.belief is None
     search.tell(batch((0, 0.0), (0, 0.0)))
     assert search.belief is None
@@ -185,7 +185,7 @@ def test_the_likelihood_of_a_layout_is_that_of_the_hierarchical_normal() -> None
     np.testing.assert_allclose(got - got.max(), np.array(exact) - max(exact), atol=0.08)
 
 
-def test_one_sample_is_capped() -> None:
+def test_the_likelihood_ratio_of_one_sample_is_capped() -> None:
     search = search_of({0: 0.0, 11: 1.0})
     grid = build_grid(QUESTION, search.evidence, cautious=False)
     values = np.array([0.0])
@@ -200,7 +200,7 @@ def test_the_narrowest_range_contains_the_probability_with_the_fewest_revisions(
     assert narrowest((0, 10), np.array([0.5]), 0.9) is None
 
 
-def test_an_even_rise_is_a_ramp_and_a_step_is_none() -> None:
+def test_an_even_rise_is_a_ramp_and_a_step_is_not() -> None:
     question = Question(revisions=400)
     positions = [0, 50, 100, 150, 200, 250, 300, 350, 399]
     rising = {position: 0.3 * min(max((position - 60) / 280, 0.0), 1.0) for position in positions}
@@ -241,7 +241,7 @@ def test_equal_builds_count_once_and_no_ramp_lies_between_them() -> None:
     # A metric printed in tens, 40 before and 50 after, where neighbours of both ends have the same artefacts.
     question = Question(revisions=20)
     levels = {0: math.log(40), 9: math.log(50), 13: math.log(50), 19: math.log(50)}
-    search = told(question)
+    search = search_after(question)
     search.evidence.reference = 0
     for observation in samples(levels, sigma=0.0, each=15):
         search.tell(observation)
@@ -253,7 +253,7 @@ def test_equal_builds_count_once_and_no_ramp_lies_between_them() -> None:
     assert ramp is None or ramp.probability < 0.01
 
 
-def test_the_posterior_of_what_was_asked_for_finds_what_is_there() -> None:
+def test_the_posterior_of_a_settled_search_contains_both_changes() -> None:
     oracle = Oracle(steps((30, 0.3), (70, 0.2)), normal(5, 0.02))
     search = Search(Question(revisions=100))
     oracle.settle(search)
@@ -262,7 +262,7 @@ def test_the_posterior_of_what_was_asked_for_finds_what_is_there() -> None:
     ] == [30, 70]
 
 
-def test_nothing_can_have_changed_where_all_builds_are_equal() -> None:
+def test_nothing_changed_if_all_builds_are_equal() -> None:
     same = [Built(position=position, same_as=0) for position in (4, 8, 11)]
     posterior = search_of({0: 0.0}, QUESTION, *same).posterior
     assert posterior.positions == (0, 4, 8, 11)
@@ -270,7 +270,7 @@ def test_nothing_can_have_changed_where_all_builds_are_equal() -> None:
     assert posterior.changes == ()
 
 
-def test_revisions_that_change_nothing_in_the_build_leave_their_prior_to_the_others() -> None:
+def test_revisions_with_an_unchanged_build_leave_their_prior_to_the_others() -> None:
     search = search_of({0: 0.0, 11: 0.15}, QUESTION, *(Built(position=at, same_as=0) for at in range(1, 11)))
     assert search.posterior.no_change < 0.03
     assert int(np.argmax(search.posterior.changes[0].gaps)) == 10

@@ -1,4 +1,4 @@
-"""What the search does at its edges, and that it finds every kind of change."""
+"""Edge cases of the search, and every kind of change."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from perftrail.search import (
     Unusable,
     Verdict,
 )
-from tests.search.oracle import Oracle, batch, layouts, normal, step, steps, told
+from tests.search.oracle import Oracle, batch, layouts, normal, search_after, step, steps
 
 if TYPE_CHECKING:
     from tests.search.oracle import Level
@@ -35,7 +35,7 @@ def ramp(begin: int, end: int, size: float) -> Level:
     return lambda position: 1.0 + size * min(max((position - begin) / (end - begin), 0.0), 1.0)
 
 
-def taken(measure: Measure, level: float = 0.0) -> Batch:
+def batch_of(measure: Measure, level: float = 0.0) -> Batch:
     return batch(*((position, level) for position in measure.order), certificate=measure.certificate)
 
 
@@ -43,14 +43,14 @@ def test_both_ends_are_measured_first_with_the_first_as_the_reference_in_between
     search = Search(Question(revisions=100))
     first = search.ask()
     assert first == Measure(order=(0,))
-    search.tell(taken(first))
+    search.tell(batch_of(first))
     second = search.ask()
     assert second == Measure(order=(99, 0, 99, 0, 99))
     assert isinstance(second, Measure)
     assert second.positions == (99, 0)
 
 
-def test_ends_that_do_not_differ_are_certified_equal_without_going_inside() -> None:
+def test_equal_ends_are_certified_without_builds_in_the_middle() -> None:
     oracle = Oracle(lambda position: 2.0)
     answer = oracle.settle(Question(revisions=1000))
     assert answer.verdict is Verdict.NONE
@@ -59,7 +59,7 @@ def test_ends_that_do_not_differ_are_certified_equal_without_going_inside() -> N
     assert answer.certificate is not None
     assert answer.certificate.error <= 0.005
     assert 0 < answer.minimum_detectable <= 0.05
-    assert oracle.builds == 8, "with three more near each end, to see what layouts do"
+    assert oracle.builds == 8, "three more builds near each end show the effect of layouts"
 
 
 @pytest.mark.parametrize("revisions", [2, 3])
@@ -95,20 +95,20 @@ def test_equal_ends_inside_broken_ones_are_not_called_none() -> None:
     assert "revisions beyond the outermost ones" in answer.reason
 
 
-def test_nothing_usable_is_unclear_and_says_so() -> None:
+def test_a_history_without_a_usable_revision_is_unclear() -> None:
     answer = Oracle(lambda position: None).settle(Question(revisions=12))
     assert answer.verdict is Verdict.UNCLEAR
     assert "all 12 tried revisions failed" in answer.reason
     assert math.isinf(answer.minimum_detectable)
 
 
-def test_a_long_broken_history_is_given_up() -> None:
+def test_a_search_of_a_long_broken_history_ends_after_forty_builds() -> None:
     oracle = Oracle(lambda position: None)
     assert oracle.settle(Question(revisions=100_000)).verdict is Verdict.UNCLEAR
     assert oracle.builds == 40
 
 
-def test_one_usable_revision_is_nothing_to_compare() -> None:
+def test_a_single_usable_revision_is_unclear() -> None:
     answer = Oracle(lambda position: 1.0 if position == 5 else None).settle(Question(revisions=12))
     assert answer.verdict is Verdict.UNCLEAR
     assert "only one revision" in answer.reason
@@ -122,13 +122,13 @@ def test_a_long_broken_range_is_not_tried_one_by_one() -> None:
     assert oracle.builds < 70
 
 
-def test_a_spent_budget_says_what_is_suspected_and_certifies_nothing() -> None:
+def test_a_spent_budget_leaves_suspected_changes_without_a_certificate() -> None:
     for invocations in (8, 12, 20, 30):
         oracle = Oracle(step(300, 0.5), normal(1, 0.02))
         answer = oracle.settle(Question(revisions=1000, budget=Budget(invocations=invocations)))
         assert answer.verdict is Verdict.UNCLEAR
         assert "invocations" in answer.reason
-        assert oracle.runs <= invocations
+        assert oracle.sample_count <= invocations
         for suspected in answer.suspected:
             assert 300 in suspected.positions
 
@@ -147,9 +147,9 @@ def test_a_smaller_allowance_ends_the_search() -> None:
     assert isinstance(search.ask(), Settled)
 
 
-def test_one_wild_sample_decides_nothing() -> None:
+def test_one_outlier_is_measured_again() -> None:
     ends = batch((2, 0.5), (0, 0.0), (2, 0.51), (0, 0.01), (2, 0.49), (0, -0.01))
-    search = told(Question(revisions=3), batch((0, 0.0)))
+    search = search_after(Question(revisions=3), batch((0, 0.0)))
     search.ask()
     for observation in (ends, batch((1, 3.0), (0, 0.0))):
         search.tell(observation)
@@ -164,7 +164,7 @@ def test_as_many_outliers_as_good_samples_of_an_end_do_not_hide_the_change(
     samples: tuple[float, ...],
 ) -> None:
     first = batch((0, -0.002), (0, -0.0019), (0, -0.0016))
-    search = told(Question(revisions=1000, threshold=0.03), first)
+    search = search_after(Question(revisions=1000, threshold=0.03), first)
     search.ask()
     search.tell(batch(*((999, value) for value in samples), (0, -0.0018), (0, -0.002)))
     assert search.posterior.no_change < 0.3
@@ -213,7 +213,7 @@ def test_a_hundred_thousand_revisions_are_searched() -> None:
     assert oracle.builds <= 22
 
 
-def test_levels_far_apart_are_held() -> None:
+def test_levels_a_million_times_apart_are_compared() -> None:
     answer = Oracle(step(7, 13.8)).settle(Question(revisions=20))
     assert answer.changes[0].positions == (7,)
 
@@ -241,7 +241,7 @@ def test_three_changes_without_noise_are_named() -> None:
     assert [change.positions for change in answer.changes] == [(10,), (50,), (90,)]
 
 
-def test_a_reverted_change_is_seen_by_a_thorough_search_only() -> None:
+def test_only_a_thorough_search_finds_a_reverted_change() -> None:
     level = steps((120, 0.15), (140, -0.15))
     plain = Oracle(level, normal(4, 0.01)).settle(Question(revisions=300))
     assert plain.verdict is Verdict.NONE
@@ -249,7 +249,7 @@ def test_a_reverted_change_is_seen_by_a_thorough_search_only() -> None:
     assert [change.positions for change in thorough.changes] == [(120,), (140,)]
 
 
-def test_a_thorough_search_of_nothing_says_none_after_a_spread_of_builds() -> None:
+def test_a_thorough_search_without_a_change_is_none_after_evenly_spread_builds() -> None:
     oracle = Oracle(steps(broken=frozenset(range(210, 230))), normal(5, 0.005))
     search = Search(Question(revisions=1000, thorough=True))
     answer = oracle.settle(search)
@@ -266,7 +266,7 @@ def test_a_change_between_broken_revisions_is_a_range_among_several() -> None:
     assert [change.positions for change in answer.changes] == [tuple(range(295, 305)), (800,)]
 
 
-def test_a_ramp_is_reported_as_one_and_not_pinned_on_a_revision() -> None:
+def test_a_ramp_is_reported_as_a_ramp_and_not_blamed_on_one_revision() -> None:
     answer = Oracle(ramp(300, 500, 0.25), normal(7, SIGMA)).settle(Question(revisions=1000))
     assert answer.verdict is Verdict.RANGE
     (change,) = answer.changes
@@ -286,7 +286,7 @@ def test_a_history_in_which_most_commits_change_nothing_needs_no_samples_of_them
     search = Search(Question(revisions=400))
     answer = oracle.settle(search)
     assert answer.changes[0].positions == (230,)
-    assert oracle.runs < 90
+    assert oracle.sample_count < 90
 
 
 def test_a_new_boot_session_is_not_taken_for_a_change() -> None:
@@ -294,32 +294,33 @@ def test_a_new_boot_session_is_not_taken_for_a_change() -> None:
     quiet = normal(4, 0.02)
     oracle = Oracle(step(321, 0.2), lambda position: shift + quiet(position))
     search = Search(Question(revisions=1000))
-    asked = 0
+    count = 0
     while isinstance(action := search.ask(), Measure):
-        asked += 1
-        if asked in (4, 9):
+        count += 1
+        if count in (4, 9):
             shift += 0.4
-            search.tell(BootSession(name=f"boot {asked}"))
-        for observation in oracle.take(action):
+            search.tell(BootSession(name=f"boot {count}"))
+        for observation in oracle.perform(action):
             search.tell(observation)
-    assert asked > 9
+    assert count > 9
     assert [change.positions for change in action.answer.changes] == [(321,)]
 
 
 def test_a_noisy_sample_cancels_its_pair() -> None:
-    search = told(Question(revisions=2), batch((0, 0.0)))
+    search = search_after(Question(revisions=2), batch((0, 0.0)))
     search.ask()
     search.tell(batch((1, 0.5), (0, 0.0), (1, 0.5), (0, 0.0), (1, 0.5)))
     block = search.ask()
     assert isinstance(block, Measure)
     assert block.certificate
     for _ in range(8):
-        observation = taken(block)
+        observation = batch_of(block)
         noisy = replace(observation.samples[0], noisy=True)
         search.tell(replace(observation, samples=(noisy, *observation.samples[1:])))
         search.ask()
         search.tell(batch(*((position, 0.0) for position in (0, 1) * 6)))
-    assert all(each.evidence == 1.0 for each in search._certificates.values())  # what it bet is not public
+    # The evidence of certificates is not public.
+    assert all(each.evidence == 1.0 for each in search._certificates.values())
 
 
 @pytest.mark.parametrize("seed", [1, 2])
@@ -330,13 +331,13 @@ def test_a_certificate_draws_a_new_layout_for_each_block(seed: int) -> None:
     assert change.positions == (30,)
     assert change.certificate is not None
     assert change.certificate.layouts >= 8
-    drawn = [
+    drawn_layouts = [
         observation.layout
-        for observation in oracle.told
+        for observation in oracle.observations
         if isinstance(observation, Batch) and observation.certificate
     ]
-    assert len(set(drawn)) == len(drawn)
-    assert 0 not in drawn
+    assert len(set(drawn_layouts)) == len(drawn_layouts)
+    assert 0 not in drawn_layouts
 
 
 def test_a_build_that_cannot_be_relinked_is_certified_as_it_is() -> None:
@@ -354,7 +355,7 @@ def test_expensive_relinks_are_sampled_several_times() -> None:
         oracle.settle(Question(revisions=60, relinks=True))
         blocks = [
             observation
-            for observation in oracle.told
+            for observation in oracle.observations
             if isinstance(observation, Batch) and observation.certificate
         ]
         assert len(blocks) > 4
@@ -373,14 +374,14 @@ def test_builds_begun_ahead_shorten_the_search(workers: int, most: int) -> None:
         ahead = search.builds_ahead(begun, workers - 1)
         assert not begun & set(ahead)
         for measure in (action, *map(search.first_batch, ahead)):
-            for observation in oracle.take(measure):
+            for observation in oracle.perform(measure):
                 search.tell(observation)
     assert action.answer.changes[0].positions == (640,)
     assert rounds <= most
 
 
-def test_builds_ahead_keep_the_budget_of_builds() -> None:
-    search = told(Question(revisions=1000, budget=Budget(builds=4)), batch((0, 0.0)))
+def test_builds_ahead_do_not_exceed_the_budget_of_builds() -> None:
+    search = search_after(Question(revisions=1000, budget=Budget(builds=4)), batch((0, 0.0)))
     search.ask()
     search.tell(batch((999, 0.3), (0, 0.0), (999, 0.3), (0, 0.0), (999, 0.3)))
     action = search.ask()
@@ -413,6 +414,6 @@ def test_positions_outside_the_history_are_rejected() -> None:
         {"no_change": 0.0},
     ],
 )
-def test_questions_without_sense_are_rejected(wrong: dict[str, object]) -> None:
+def test_invalid_questions_are_rejected(wrong: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=f"question.{next(iter(wrong))}"):
         Question(**{"revisions": 10} | wrong)  # type: ignore[arg-type]  # that is the point

@@ -1,4 +1,4 @@
-"""A search in plain words."""
+"""Words for the steps and answers of a search."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SUMMARY = Summary(
 def test_steps_are_worded() -> None:
     search = Search(Question(revisions=1000))
     lines = []
-    for observation, what in (
+    for observation, detail in (
         (batch((0, 1.0)), "2.72 s"),
         (batch((999, 1.3), (0, 1.0), (999, 1.3), (0, 1.0), (999, 1.3)), "3.67 s"),
         (batch((512, 1.3), (0, 1.0), (512, 1.3)), "3.67 s"),
@@ -40,7 +40,7 @@ def test_steps_are_worded() -> None:
     ):
         search.ask()
         search.tell(observation)
-        lines.append(words.step(observation, search.belief, LABEL, what=what))
+        lines.append(words.step(observation, search.belief, LABEL, what=detail))
     assert lines[0] == "measured r0 once: 2.72 s"
     assert lines[1].startswith("measured r999 three times and r0 twice: 3.67 s")
     assert lines[2].startswith("measured r512 twice and r0 once: 3.67 s, 99")
@@ -49,7 +49,7 @@ def test_steps_are_worded() -> None:
     assert lines[4].startswith("built r510: the same artefact as r0; ")
 
 
-def test_blocks_of_a_certificate_are_worded_with_layouts_and_what_failed() -> None:
+def test_blocks_of_a_certificate_are_worded_with_layouts_and_failures() -> None:
     observation = batch((40, 1.0), (99, 1.1), (0, 1.0), (41, 1.1), certificate=True, layout=7)
     block = "certificate block: ran r0, r40, r41 and r99 in random order, in a new layout"
     assert words.step(observation, None, LABEL) == block
@@ -73,7 +73,7 @@ BELIEF = Belief(
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "expected"),
     [
         ({}, "9 candidates"),
         ({"candidates": 12, "span": (40, 52)}, "12 candidates, 3 more: r40 was measured again"),
@@ -86,21 +86,21 @@ BELIEF = Belief(
         ({"no_change": 0.82}, "so far 82 % sure that nothing changed"),
     ],
 )
-def test_a_larger_number_of_candidates_has_its_reason(changes: dict[str, Any], said: str) -> None:
-    told = words.step(batch((40, 1.0)), replace(BELIEF, **changes), LABEL, before=BELIEF)
-    assert told.partition("; ")[2] == said
+def test_a_larger_number_of_candidates_has_its_reason(changes: dict[str, Any], expected: str) -> None:
+    step_words = words.step(batch((40, 1.0)), replace(BELIEF, **changes), LABEL, before=BELIEF)
+    assert step_words.partition("; ")[2] == expected
 
 
 @pytest.mark.parametrize(
-    ("observation", "because"),
+    ("observation", "reason"),
     [
         (batch((40, 1.0), (41, 1.0), certificate=True), "the samples of this block fit them, too"),
         (batch((7, 1.0)), "r7 is unlike the builds before"),
     ],
 )
-def test_the_reason_for_more_candidates_is_the_step(observation: Batch, because: str) -> None:
+def test_the_reason_for_more_candidates_is_the_step(observation: Batch, reason: str) -> None:
     more = replace(BELIEF, candidates=10, span=(40, 50))
-    assert words.step(observation, more, LABEL, before=BELIEF).endswith(f"; 10 candidates, 1 more: {because}")
+    assert words.step(observation, more, LABEL, before=BELIEF).endswith(f"; 10 candidates, 1 more: {reason}")
 
 
 def test_fewer_likely_changes_explain_another_number_of_candidates() -> None:
@@ -125,7 +125,7 @@ def test_equal_builds_are_one_candidate() -> None:
     assert counts[1:] == [19, 10]
 
 
-def test_what_changes_the_machine_or_the_builds_is_worded() -> None:
+def test_boot_sessions_and_failed_relinks_are_worded() -> None:
     assert words.step(BootSession(name="x"), None, LABEL) == (
         "a new boot session begins: levels are compared within it"
     )
@@ -158,16 +158,16 @@ def test_a_change_below_the_threshold_is_worded() -> None:
     assert "; a change below the threshold: times 0.97" in words.verdict(answer, LABEL)
 
 
-def test_a_certificate_over_layouts_makes_no_reservation() -> None:
+def test_a_certificate_over_layouts_has_no_reservation() -> None:
     question = Question(revisions=60, relinks=True)
     answer = Oracle(step(30, 0.2), normal(1, 0.01), layouts(1, 0.01)).settle(question)
-    said = words.verdict(answer, LABEL)
-    assert " layouts, error probability at most " in said
-    assert "relink" not in said
+    verdict = words.verdict(answer, LABEL)
+    assert " layouts, error probability at most " in verdict
+    assert "relink" not in verdict
 
 
 @pytest.mark.parametrize(
-    ("summary", "said"),
+    ("summary", "expected"),
     [
         (SUMMARY, ()),
         (replace(SUMMARY, is_only_change=False, possible=0.042), ("another change up to 4.2 % is possible",)),
@@ -176,8 +176,8 @@ def test_a_certificate_over_layouts_makes_no_reservation() -> None:
         (replace(SUMMARY, spread=0.9), ()),
     ],
 )
-def test_what_a_certificate_leaves_open_is_worded(summary: Summary, said: tuple[str, ...]) -> None:
-    assert words.reservations(summary) == said
+def test_what_a_certificate_leaves_open_is_worded(summary: Summary, expected: tuple[str, ...]) -> None:
+    assert words.reservations(summary) == expected
     assert words.certified(summary) == (
         "certified in 10 blocks (33 runs) over 10 layouts, error probability at most 0.5 %"
     )
