@@ -1,4 +1,4 @@
-"""`find` does what the search asks, tells it what came of it, and remembers each step."""
+"""`find` performs the actions of the search, reports the outcomes to it, and stores each step."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def request(session: Session, metric: str = "wall", *, range: str | None = None)
     )
 
 
-def asked(goal: Goal, **more: Any) -> FindRequest:
+def request_for(goal: Goal, **more: Any) -> FindRequest:
     return FindRequest(
         goal=goal, range=None, threshold=0.05, confidence=0.99, budget=Budget(invocations=600), **more
     )
@@ -59,10 +59,10 @@ def find(session: Session, metric: str = "wall") -> tuple[list[Stepped], FindAns
 def test_the_culprit_is_found_by_its_full_id(tmp_path: Path, culprit: int) -> None:
     session = a_session(STUDY, tmp_path, source=FakeSource(100), starter=stepping_at(culprit))
     _, answer = find(session)
-    told = answer.as_json()
-    assert told["verdict"] == "found"
-    assert told["changes"][0]["revisions"] == [f"r{culprit}"]
-    assert json.loads(json.dumps(told)) == told
+    answer_json = answer.as_json()
+    assert answer_json["verdict"] == "found"
+    assert answer_json["changes"][0]["revisions"] == [f"r{culprit}"]
+    assert json.loads(json.dumps(answer_json)) == answer_json
 
 
 def test_unbuildable_revisions_are_listed_with_stage_and_log(tmp_path: Path) -> None:
@@ -70,11 +70,11 @@ def test_unbuildable_revisions_are_listed_with_stage_and_log(tmp_path: Path) -> 
     builder = FakeBuilder(source, broken={f"r{number}" for number in range(9, 21)})
     session = a_session(STUDY, tmp_path, source=source, starter=stepping_at(14), builder=builder)
     _, answer = find(session)
-    told = answer.as_json()
-    assert told["verdict"] == "range"
-    assert told["changes"][0]["revisions"] == [f"r{number}" for number in range(9, 22)]
-    assert told["failures"]
-    assert {each["stage"] for each in told["failures"]} == {"build"}
+    answer_json = answer.as_json()
+    assert answer_json["verdict"] == "range"
+    assert answer_json["changes"][0]["revisions"] == [f"r{number}" for number in range(9, 22)]
+    assert answer_json["failures"]
+    assert {each["stage"] for each in answer_json["failures"]} == {"build"}
 
 
 def test_a_revision_that_crashes_is_unusable_not_fatal(tmp_path: Path) -> None:
@@ -82,8 +82,8 @@ def test_a_revision_that_crashes_is_unusable_not_fatal(tmp_path: Path) -> None:
     starter.ended = lambda arguments: Exited(code=1 if number_of(arguments) in (14, 15) else 0)
     session = a_session(STUDY, tmp_path, source=FakeSource(30), starter=starter)
     _, answer = find(session)
-    told = answer.as_json()
-    assert told["changes"][0]["revisions"] == ["r14", "r15", "r16"]
+    answer_json = answer.as_json()
+    assert answer_json["changes"][0]["revisions"] == ["r14", "r15", "r16"]
     assert {each.failure.stage for each in answer.unusable} == {"crash"}
 
 
@@ -99,8 +99,8 @@ def test_a_search_resumes_from_the_store_with_the_same_steps(tmp_path: Path) -> 
     assert same.as_json() == answer.as_json()
 
 
-def test_a_search_cut_anywhere_takes_only_the_batch_again_that_was_cut(tmp_path: Path) -> None:
-    """Samples are compared with those next to them in time, so half a batch of an earlier run is not gone on with."""
+def test_a_search_interrupted_anywhere_repeats_only_the_interrupted_batch(tmp_path: Path) -> None:
+    """Samples are compared with neighbours in time, so a search does not complete the batch of an interrupted one."""
     source = FakeSource(60)
     reference = stepping_at(40)
     find(a_session(STUDY, tmp_path, source=source, starter=reference, store=MemoryStore()))
@@ -112,14 +112,14 @@ def test_a_search_cut_anywhere_takes_only_the_batch_again_that_was_cut(tmp_path:
             steps += isinstance(event, Stepped)
             if len(first.started) == cut:
                 break
-        rest = stepping_at(40)
-        session = a_session(STUDY, tmp_path, source=source, starter=rest, store=store)
+        second = stepping_at(40)
+        session = a_session(STUDY, tmp_path, source=source, starter=second, store=store)
         resumed, answer = find(session)
         assert answer.as_json()["changes"][0]["revisions"] == ["r40"]
         assert sum(step.resumed for step in resumed) in (steps, steps + 1), (
-            "whole batches are not taken again"
+            "complete batches are not repeated"
         )
-        assert len(first.started) + len(rest.started) - answer.invocations <= 5, "a batch is small"
+        assert len(first.started) + len(second.started) - answer.invocations <= 5, "a batch is small"
 
 
 def test_steps_and_answer_are_in_the_store(tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_a_range_of_one_revision_contains_no_change(tmp_path: Path) -> None:
         find(session)
 
 
-def test_the_range_limits_the_search(tmp_path: Path) -> None:
+def test_the_requested_range_limits_the_search(tmp_path: Path) -> None:
     session = a_session(STUDY, tmp_path, source=FakeSource(50), starter=stepping_at(20))
     _, answer = drain(Find(session, request(session, range="r15..r30")).events())
     assert isinstance(answer, FindAnswer)
@@ -185,7 +185,7 @@ def test_a_metric_that_is_never_printed_makes_revisions_unusable(tmp_path: Path)
     assert {each.failure.stage for each in answer.unusable} == {"metric"}
 
 
-def test_a_revision_that_is_built_to_the_same_is_not_measured_again(tmp_path: Path) -> None:
+def test_a_revision_with_an_equal_build_is_not_measured_again(tmp_path: Path) -> None:
     docs_only = {f"r{number}": "r20" for number in range(21, 50)}
     starter = stepping_at(20)
     session = a_session(STUDY, tmp_path, source=FakeSource(50, same_as=docs_only), starter=starter)
@@ -195,7 +195,7 @@ def test_a_revision_that_is_built_to_the_same_is_not_measured_again(tmp_path: Pa
     assert not any(number_of(arguments) > 20 for arguments in starter.started)
 
 
-def test_metrics_of_one_invocation_share_it_and_one_search_serves_them_all(tmp_path: Path) -> None:
+def test_one_search_finds_the_changes_of_all_metrics_with_shared_invocations(tmp_path: Path) -> None:
     study = a_study(
         benchmarks={
             "fast": Benchmark(command="{build}/fast"),
@@ -211,7 +211,7 @@ def test_metrics_of_one_invocation_share_it_and_one_search_serves_them_all(tmp_p
 
     starter = FakeStarter(seconds=seconds)
     session = a_session(study, tmp_path, source=FakeSource(80), starter=starter)
-    _, table = drain(Find(session, asked(resolve_goal(study, ()))).events())
+    _, table = drain(Find(session, request_for(resolve_goal(study, ()))).events())
     assert isinstance(table, FindTable)
     verdicts = {answer.target.name: str(answer.answer.verdict) for answer in table.answers}
     assert verdicts == {
@@ -222,26 +222,26 @@ def test_metrics_of_one_invocation_share_it_and_one_search_serves_them_all(tmp_p
         "slow.wall[threads=4]": "found",
         "slow.peak_memory[threads=4]": "none",
     }
-    told = table.as_json()
+    table_json = table.as_json()
     assert [change.positions for answer in table.answers for change in answer.answer.changes] == [
         (30,),
         (30,),
     ]
-    assert told["invocations"] == len(starter.started)
+    assert table_json["invocations"] == len(starter.started)
     assert table.builds == len({number_of(arguments) for arguments in starter.started}) <= 14
 
 
-def test_json_has_each_answer_in_the_form_of_a_single_one(tmp_path: Path) -> None:
+def test_the_json_of_several_metrics_has_an_answer_with_the_usual_keys_for_each(tmp_path: Path) -> None:
     study = a_study(benchmarks={"work": Benchmark(command="{build}/work", counters=())})
     session = a_session(study, tmp_path, source=FakeSource(20), starter=stepping_at(7))
-    _, table = drain(Find(session, asked(resolve_goal(study, ()))).events())
-    told = json.loads(json.dumps(table.as_json()))
-    alone = find(a_session(study, tmp_path, source=FakeSource(20), starter=stepping_at(7)), "wall")[
+    _, table = drain(Find(session, request_for(resolve_goal(study, ()))).events())
+    table_json = json.loads(json.dumps(table.as_json()))
+    single_json = find(a_session(study, tmp_path, source=FakeSource(20), starter=stepping_at(7)), "wall")[
         1
     ].as_json()
-    assert [each["metric"] for each in told["metrics"]] == ["work.wall", "work.peak_memory"]
-    assert set(told["metrics"][0]) == set(alone)
-    assert {"revisions", "builds", "invocations", "seconds", "machine"} < set(told)
+    assert [each["metric"] for each in table_json["metrics"]] == ["work.wall", "work.peak_memory"]
+    assert set(table_json["metrics"][0]) == set(single_json)
+    assert {"revisions", "builds", "invocations", "seconds", "machine"} < set(table_json)
 
 
 def test_a_failed_build_counts_for_every_metric(tmp_path: Path) -> None:
@@ -251,7 +251,7 @@ def test_a_failed_build_counts_for_every_metric(tmp_path: Path) -> None:
     starter = FakeStarter(seconds=lambda arguments: 0.1 if number_of(arguments) < 14 else 0.14)
     session = a_session(study, tmp_path, source=source, starter=starter, builder=builder)
     targets = tuple(resolve(study, f"{name}.wall") for name in ("one", "two"))
-    _, table = drain(Find(session, asked(targets)).events())
+    _, table = drain(Find(session, request_for(targets)).events())
     assert isinstance(table, FindTable)
     failed = [{each.revision.id for each in answer.unusable} for answer in table.answers]
     assert failed[0] == failed[1] != set()
@@ -270,7 +270,7 @@ def test_a_noisy_sample_is_repeated_and_discarded(tmp_path: Path) -> None:
     assert 1 <= answer.discarded <= 3
 
 
-def test_where_it_is_never_quiet_noisy_samples_are_used_and_not_repeated_twice(tmp_path: Path) -> None:
+def test_on_a_busy_machine_noisy_samples_are_used_after_the_first_repeats(tmp_path: Path) -> None:
     starter = stepping_at(20)
     session = a_session(
         STUDY, tmp_path, source=FakeSource(40), starter=starter, watcher=FakeWatcher.seeing(*[NOISY] * 500)
@@ -281,7 +281,7 @@ def test_where_it_is_never_quiet_noisy_samples_are_used_and_not_repeated_twice(t
     assert answer.noisy > FIRST_REPEATS
 
 
-def test_that_nothing_changed_is_reported_with_the_minimum_detectable_change(tmp_path: Path) -> None:
+def test_noise_is_mentioned_in_an_answer_without_a_change(tmp_path: Path) -> None:
     starter, noisy = stepping_at(1000), FakeWatcher.seeing(*[NOISY] * 500)
     session = a_session(STUDY, tmp_path, source=FakeSource(40), starter=starter, watcher=noisy)
     _, answer = find(session)
@@ -291,32 +291,32 @@ def test_that_nothing_changed_is_reported_with_the_minimum_detectable_change(tmp
 
 def test_suspected_paths_guide_the_search_and_are_reported(tmp_path: Path) -> None:
     paths = {f"r{number}": ("docs/a.md",) for number in range(200)} | {"r150": ("src/alloc.c",)}
-    suspected = FakeSource(200, paths=paths)
-    wanted = {"priors": ("suspect", "size"), "suspect": ("src/**",)}
-    session = a_session(STUDY, tmp_path, source=suspected, starter=stepping_at(150))
-    _, led = drain(Find(session, asked((resolve(STUDY, "wall"),), **wanted)).events())
-    plain = find(a_session(STUDY, tmp_path, source=suspected, starter=stepping_at(150)))[1]
-    assert isinstance(led, FindAnswer)
-    assert led.answer.changes[0].positions == plain.answer.changes[0].positions == (150,)
-    assert led.builds < plain.builds
-    assert led.as_json()["priors"] == [
+    source = FakeSource(200, paths=paths)
+    priors = {"priors": ("suspect", "size"), "suspect": ("src/**",)}
+    session = a_session(STUDY, tmp_path, source=source, starter=stepping_at(150))
+    _, guided = drain(Find(session, request_for((resolve(STUDY, "wall"),), **priors)).events())
+    plain = find(a_session(STUDY, tmp_path, source=source, starter=stepping_at(150)))[1]
+    assert isinstance(guided, FindAnswer)
+    assert guided.answer.changes[0].positions == plain.answer.changes[0].positions == (150,)
+    assert guided.builds < plain.builds
+    assert guided.as_json()["priors"] == [
         "1 of 199 revisions touch src/** and have ten times the prior weight of the others"
     ]
     assert plain.as_json()["priors"] == []
 
 
-def test_a_suspicion_that_is_wrong_does_not_mislead(tmp_path: Path) -> None:
+def test_a_wrong_suspected_path_does_not_mislead_the_search(tmp_path: Path) -> None:
     paths = {f"r{number}": ("src/alloc.c",) for number in range(100)} | {"r60": ("docs/a.md",)}
     session = a_session(STUDY, tmp_path, source=FakeSource(100, paths=paths), starter=stepping_at(60))
-    wanted = asked((resolve(STUDY, "wall"),), priors=("suspect",), suspect=("src",))
-    _, answer = drain(Find(session, wanted).events())
+    wrong_request = request_for((resolve(STUDY, "wall"),), priors=("suspect",), suspect=("src",))
+    _, answer = drain(Find(session, wrong_request).events())
     assert isinstance(answer, FindAnswer)
     assert answer.answer.changes[0].positions == (60,)
 
 
 def test_earlier_samples_guide_another_search_and_are_reported(tmp_path: Path) -> None:
     store, source = MemoryStore(), FakeSource(200)
-    first = asked((resolve(STUDY, "wall"),), priors=("measured",))
+    first = request_for((resolve(STUDY, "wall"),), priors=("measured",))
     session = a_session(STUDY, tmp_path, source=source, starter=stepping_at(120), store=store)
     _, before = drain(Find(session, first).events())
     again = replace(first, confidence=0.95)
@@ -332,11 +332,11 @@ def test_earlier_samples_guide_another_search_and_are_reported(tmp_path: Path) -
     assert after.builds <= before.builds
 
 
-def test_a_search_that_is_resumed_takes_nothing_of_its_own_for_known_before(tmp_path: Path) -> None:
+def test_a_resumed_search_does_not_use_its_own_samples_as_a_prior(tmp_path: Path) -> None:
     store, source = MemoryStore(), FakeSource(60)
-    request = asked((resolve(STUDY, "wall"),), priors=("measured",))
+    measured_prior = request_for((resolve(STUDY, "wall"),), priors=("measured",))
     session = a_session(STUDY, tmp_path, source=source, starter=stepping_at(40), store=store)
-    _, first = drain(Find(session, request).events())
+    _, first = drain(Find(session, measured_prior).events())
     session = a_session(STUDY, tmp_path, source=source, starter=stepping_at(40), store=store)
-    _, again = drain(Find(session, request).events())
+    _, again = drain(Find(session, measured_prior).events())
     assert again.as_json() == first.as_json()

@@ -1,4 +1,4 @@
-"""The words of a search's steps, in their order, as people read them live and from the store."""
+"""The words of the steps of a search, printed live and from the store."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.fakes.watcher import NOISY, FakeWatcher
 from tests.measure.fake_session import a_session, a_study, drain
 
 STUDY = a_study(measure=MeasurePolicy(invocations=Invocations(least=3, most=3), warmups=0))
-CHANGED, AGAIN = 21, 40
+CHANGED, CHANGED_AGAIN = 21, 40
 
 
 class Searched:
@@ -30,7 +30,7 @@ class Searched:
     def __init__(self, directory: Path, *, watcher: FakeWatcher | None = None) -> None:
         def seconds(arguments: tuple[str, ...]) -> float:
             number = number_of(arguments)
-            return 0.1 if number < CHANGED else 0.13 if number < AGAIN else 0.16
+            return 0.1 if number < CHANGED else 0.13 if number < CHANGED_AGAIN else 0.16
 
         self.store = MemoryStore()
         self._directory, self._seconds, self._watcher = directory, seconds, watcher
@@ -52,7 +52,9 @@ class Searched:
         return [each for each in drain(Find(session, request).events())[0] if isinstance(each, Stepped)]
 
 
-def test_each_step_of_a_certificate_says_what_it_certifies_and_forecasts_the_rest(tmp_path: Path) -> None:
+def test_each_block_of_a_certificate_names_its_change_and_forecasts_the_remaining_blocks(
+    tmp_path: Path,
+) -> None:
     searched = Searched(tmp_path)
     assert searched.lines[0].endswith(" (to compare the ends)")
     assert any("2 changes likely; " in line and " for the one between r" in line for line in searched.lines)
@@ -61,7 +63,7 @@ def test_each_step_of_a_certificate_says_what_it_certifies_and_forecasts_the_res
         re.search(r"\((block \d+.*, to certify |the last block of this certificate)", line) for line in blocks
     )
     named = {at for line in blocks for at in re.findall(r"to certify the change at (r\d+)\)", line)}
-    assert named == {f"r{CHANGED}", f"r{AGAIN}"}
+    assert named == {f"r{CHANGED}", f"r{CHANGED_AGAIN}"}
     forecasts = [re.search(r"block (\d+) of (\d+) to (\d+), (.+) to (.+) left, ", line) for line in blocks]
     assert any(forecasts)
     for forecast in filter(None, forecasts):
@@ -77,15 +79,15 @@ def test_a_stored_search_has_the_words_of_the_live_one(
     assert [step_words(step.words, step.purpose) for step in again] == searched.lines
     (record,) = searched.store.searches()
     print_search(record, searched.store.steps(record.key, record.machine), [])
-    told = capsys.readouterr().out.splitlines()
-    assert told[1 : 1 + len(searched.lines)] == [
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[1 : 1 + len(searched.lines)] == [
         f"{number:>3}  {line}" for number, line in enumerate(searched.lines, start=1)
     ]
 
 
 def test_a_search_on_a_busy_machine_does_not_repeat_the_noise_in_every_step(tmp_path: Path) -> None:
     busy = FakeWatcher.seeing(*[NOISY] * 1000)
-    named = [" noisy sample" in line for line in Searched(tmp_path, watcher=busy).lines]
-    assert named[:3] == [True, True, True]
-    assert not any(named[3:])
-    assert len(named) > 10
+    mentions_noise = [" noisy sample" in line for line in Searched(tmp_path, watcher=busy).lines]
+    assert mentions_noise[:3] == [True, True, True]
+    assert not any(mentions_noise[3:])
+    assert len(mentions_noise) > 10

@@ -201,7 +201,7 @@ def test_bursts_of_other_load_alone_lead_to_no_culprit() -> None:
 def test_coarse_clocks_and_rounded_values_lead_to_no_change_below_the_threshold(
     shown: str, noise: float
 ) -> None:
-    """The levels differ by 1 to 2 %, and their printed values by 10 % if a tick or a rounding border is between them."""
+    """The levels differ by 1 to 2 %, their printed values by 10 % if a tick or a rounding border is between them."""
     before, after, step, ticks = {
         "ticks of ten": (104.0, 106.0, 10.0, True),
         "ticks of four thousand": (104_000.0, 106_000.0, 4000.0, True),

@@ -1,4 +1,4 @@
-"""What a search does beside asking and telling: layouts, what else changed, branches of broken merges, giving up."""
+"""Answers of `find`: layouts, other changed metrics, branches of broken merges, and searches that end early."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ from tests.measure.fake_session import a_session, a_study, drain
 RELINKED = a_study(build=Build(relink=("sh relink.sh {layout}",)))
 
 
-def of_build(arguments: tuple[str, ...]) -> int:
-    """The revision's number, whichever layout its build has."""
+def number_of_build(arguments: tuple[str, ...]) -> int:
+    """Return the number of the revision, for any layout of its build."""
     return int(arguments[0].split("/")[2].split(".")[0].removeprefix("r"))
 
 
 def relinked_at(culprit: int) -> FakeStarter:
-    return FakeStarter(seconds=lambda arguments: 0.1 if of_build(arguments) < culprit else 0.13)
+    return FakeStarter(seconds=lambda arguments: 0.1 if number_of_build(arguments) < culprit else 0.13)
 
 
-def test_each_block_of_a_certificate_is_linked_in_a_layout_of_its_own(tmp_path: Path) -> None:
+def test_each_block_of_a_certificate_has_a_new_layout(tmp_path: Path) -> None:
     source, store = FakeSource(40), MemoryStore()
     builder, starter = FakeBuilder(source), relinked_at(17)
     session = a_session(RELINKED, tmp_path, source=source, starter=starter, builder=builder, store=store)
@@ -61,11 +61,11 @@ def test_each_block_of_a_certificate_is_linked_in_a_layout_of_its_own(tmp_path: 
     ]
     assert len(set(layouts)) == len(layouts) == change.certificate.blocks
     assert not any("relink" in line for line in certificate_words(change_found(answer, 0)))
-    visits = [asked for _, asked in builder.relinks if len(asked) > 1]
-    assert max(map(len, visits)) == 8, "several layouts are linked in one visit"
+    requests = [links for _, links in builder.relinks if len(links) > 1]
+    assert max(map(len, requests)) == 8, "one request links several layouts"
 
 
-def test_without_relinking_the_answer_says_what_the_builds_alone_do_not_show(tmp_path: Path) -> None:
+def test_without_relinking_the_answer_recommends_it_unless_the_change_is_large(tmp_path: Path) -> None:
     _, answer = find(a_session(STUDY, tmp_path, source=FakeSource(40), starter=stepping_at(17)))
     assert any(
         "to rule that out, measure ten layouts with [build] relink" in line
@@ -89,13 +89,13 @@ def test_builds_that_cannot_be_relinked_are_measured_as_they_are(tmp_path: Path)
     assert answer.answer.changes[0].certificate is not None
     assert answer.answer.changes[0].certificate.layouts == 1
     assert [
-        said.text for said in events if isinstance(said, BuilderMessage) and "no such option" in said.text
+        each.text for each in events if isinstance(each, BuilderMessage) and "no such option" in each.text
     ]
 
 
 @dataclass
-class Hungry(FakeStarter):
-    """Needs twice the memory from a revision on, too."""
+class HungryStarter(FakeStarter):
+    """Also uses twice the memory from a revision on."""
 
     hungry_from: int = 1000
 
@@ -105,17 +105,19 @@ class Hungry(FakeStarter):
         return replace(ran, max_rss_bytes=factor * (1 << 20))
 
 
-def test_what_else_a_culprit_changed_is_reported(tmp_path: Path) -> None:
-    starter = Hungry(seconds=lambda arguments: 0.1 if number_of(arguments) < 17 else 0.08, hungry_from=17)
+def test_other_metrics_that_a_culprit_changed_are_reported(tmp_path: Path) -> None:
+    starter = HungryStarter(
+        seconds=lambda arguments: 0.1 if number_of(arguments) < 17 else 0.08, hungry_from=17
+    )
     _, answer = find(a_session(STUDY, tmp_path, source=FakeSource(40), starter=starter))
     assert also_words(change_found(answer, 0)) == "it also changed peak_memory 2.00 times (worse)"
-    told: Any = answer.as_json()["changes"]
-    [also] = told[0]["also_changed"]
+    changes: Any = answer.as_json()["changes"]
+    [also] = changes[0]["also_changed"]
     assert also["metric"] == "peak_memory"
     assert also["effect"]["value"] == pytest.approx(2.0)
 
 
-def test_what_a_culprit_did_not_change_is_not_told(tmp_path: Path) -> None:
+def test_unchanged_metrics_are_not_reported_with_the_culprit(tmp_path: Path) -> None:
     _, answer = find(a_session(STUDY, tmp_path, source=FakeSource(40), starter=stepping_at(17)))
     assert also_words(change_found(answer, 0)) == ""
 
@@ -137,9 +139,9 @@ def test_a_point_that_got_worse_is_reported_with_a_ratio_that_got_better(tmp_pat
     session = a_session(study, tmp_path, source=FakeSource(40), starter=FakeStarter(seconds=seconds))
     _, answer = find(session, "speedup")
     assert answer.answer.changes[0].positions == (17,)
-    said = also_words(change_found(answer, 0))
-    assert "wall at threads=1" in said
-    assert "(worse)" in said
+    words = also_words(change_found(answer, 0))
+    assert "wall at threads=1" in words
+    assert "(worse)" in words
 
 
 def branch_of(numbers: range, *, at: int) -> dict[str, Merge]:
@@ -164,14 +166,14 @@ def test_the_branch_of_a_merge_that_cannot_be_built_is_searched(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("command", "stage", "why"),
+    ("command", "stage", "reason"),
     [
         ("nowhere-to-be-found {build}", "exec", "cannot start nowhere-to-be-found: no such command"),
         ("{build}/work", "stdin", "cannot read standard input from /nowhere/input: no such file"),
     ],
 )
-def test_a_reason_that_no_revision_can_help_ends_the_search_after_three(
-    tmp_path: Path, command: str, stage: str, why: str
+def test_a_failure_that_is_independent_of_the_revision_ends_the_search_after_three(
+    tmp_path: Path, command: str, stage: str, reason: str
 ) -> None:
     study = a_study(benchmarks={"work": Benchmark(command=command, stdin="/nowhere/input")})
     source = FakeSource(40)
@@ -183,7 +185,9 @@ def test_a_reason_that_no_revision_can_help_ends_the_search_after_three(
         Ran.uncounted(NotStarted(errno=2, message="ENOENT", stage=stage), began=0.0, now=0.0)
     )
     session = a_session(study, tmp_path, source=source, starter=starter, builder=builder)
-    with pytest.raises(NoAnswer, match=f"r0, r1 and r2 all failed for one reason: start: {re.escape(why)}"):
+    with pytest.raises(
+        NoAnswer, match=f"r0, r1 and r2 all failed for one reason: start: {re.escape(reason)}"
+    ):
         find(session)
     assert len(set(builder.made)) == 3
 

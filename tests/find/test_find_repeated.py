@@ -1,4 +1,4 @@
-"""The same question asked again, with any budget: nothing that is stored is repeated, and no answer gets worse."""
+"""Repeated searches with any budget repeat no stored work, and their answers get no worse."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CHANGED = 41
 
 
 class RepeatedFind:
-    """A store that several calls of `find` share, and what the last one started."""
+    """Calls of `find` with a common store, and the number of invocations that the last one started."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -48,12 +48,12 @@ class RepeatedFind:
         return answer
 
 
-def test_a_smaller_budget_gives_the_stored_answer_and_starts_nothing(tmp_path: Path) -> None:
+def test_a_smaller_budget_has_the_stored_answer_and_starts_nothing(tmp_path: Path) -> None:
     repeated = RepeatedFind(tmp_path)
     first = repeated.find(Budget())
     assert first.answer.verdict == "found"
-    for less in (Budget(seconds=0.01), Budget(invocations=3), Budget(builds=2)):
-        assert repeated.find(less).as_json() == first.as_json()
+    for smaller in (Budget(seconds=0.01), Budget(invocations=3), Budget(builds=2)):
+        assert repeated.find(smaller).as_json() == first.as_json()
         assert repeated.started == 0
 
 
@@ -61,14 +61,16 @@ def test_a_larger_budget_continues_where_the_search_stopped(tmp_path: Path) -> N
     repeated = RepeatedFind(tmp_path)
     short = repeated.find(Budget(invocations=12))
     assert (short.answer.verdict, short.answer.reason) == ("unclear", "the budget of invocations is spent")
-    spent = repeated.started
-    assert spent > 0
+    first_invocations = repeated.started
+    assert first_invocations > 0
     full = repeated.find(Budget())
     assert full.answer.verdict == "found"
-    assert repeated.started == full.invocations - spent
+    assert repeated.started == full.invocations - first_invocations
 
-    alone = RepeatedFind(tmp_path / "other").find(Budget())
-    assert full.candidates(full.answer.changes[0]) == alone.candidates(alone.answer.changes[0])
+    uninterrupted = RepeatedFind(tmp_path / "other").find(Budget())
+    assert full.candidates(full.answer.changes[0]) == uninterrupted.candidates(
+        uninterrupted.answer.changes[0]
+    )
 
 
 def test_the_same_budget_of_builds_repeats_each_step(tmp_path: Path) -> None:
@@ -81,7 +83,7 @@ def test_the_same_budget_of_builds_repeats_each_step(tmp_path: Path) -> None:
     assert repeated.started == 0
 
 
-def test_what_works_is_resumed_with_any_budget(tmp_path: Path) -> None:
+def test_a_search_for_works_resumes_with_any_budget(tmp_path: Path) -> None:
     repeated = RepeatedFind(tmp_path)
     first = repeated.find(Budget(), metric="works")
     assert repeated.find(Budget(invocations=1), metric="works").as_json() == first.as_json()
@@ -89,7 +91,7 @@ def test_what_works_is_resumed_with_any_budget(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("breaks", ["build", "crash"])
-def test_what_works_uses_the_stored_results_of_every_revision(tmp_path: Path, breaks: str) -> None:
+def test_a_search_for_works_uses_the_stored_results_of_every_revision(tmp_path: Path, breaks: str) -> None:
     study = a_study(measure=MeasurePolicy(invocations=Invocations(least=3, most=3), warmups=0))
     source, store = FakeSource(20), MemoryStore()
 
@@ -124,7 +126,7 @@ def next_of(answer: FindAnswer, budget: Budget, *study: str) -> list[str]:
     return list(next_commands(answer, command))
 
 
-def test_a_search_that_a_budget_stopped_says_how_to_continue(tmp_path: Path) -> None:
+def test_a_search_stopped_by_a_budget_prints_how_to_continue(tmp_path: Path) -> None:
     repeated = RepeatedFind(tmp_path)
     few = Budget(invocations=12)
     short = repeated.find(few)
@@ -146,7 +148,7 @@ def test_a_search_that_a_budget_stopped_says_how_to_continue(tmp_path: Path) -> 
     assert next_of(repeated.find(Budget()), Budget()) == []
 
 
-def test_the_cost_counts_new_work_and_says_what_was_stored(tmp_path: Path) -> None:
+def test_the_cost_separates_new_from_stored_work(tmp_path: Path) -> None:
     repeated = RepeatedFind(tmp_path)
     short = repeated.find(Budget(invocations=12))
     assert "\n" not in cost_words(short)

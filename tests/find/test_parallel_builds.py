@@ -1,4 +1,4 @@
-"""A search with several things done at once: what it finds, and that nothing is done twice."""
+"""A search with parallel builds has the same answer and repeats no work."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CULPRIT, REVISIONS = 77, 120
 
 
 class Lab:
-    """A machine with a store that outlives a search; the culprit makes things 13 % slower, or as much as is asked."""
+    """A machine with a store that outlives a search; the culprit makes the program 13 % slower by default."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Lab:
 
 
 @pytest.mark.parametrize("at_once", [2, 4])
-def test_the_culprit_is_the_same_however_much_is_done_at_once(tmp_path: Path, at_once: int) -> None:
+def test_the_culprit_is_the_same_for_any_number_of_parallel_builds(tmp_path: Path, at_once: int) -> None:
     lab = Lab(tmp_path)
     _, answer = lab.find(at_once)
     assert [change.positions for change in answer.answer.changes] == [(CULPRIT,)]
@@ -71,12 +71,12 @@ def test_the_culprit_is_the_same_however_much_is_done_at_once(tmp_path: Path, at
     assert len(lab.builder.made) == len(set(lab.builder.made))
 
 
-def test_where_nothing_changed_that_is_said(tmp_path: Path) -> None:
+def test_a_history_without_a_change_has_no_culprit(tmp_path: Path) -> None:
     _, answer = Lab(tmp_path, culprit=REVISIONS).find(3)
     assert answer.answer.verdict == "none"
 
 
-def test_a_search_in_rounds_is_replayed_without_starting_anything(tmp_path: Path) -> None:
+def test_a_search_with_parallel_builds_is_replayed_without_starting_anything(tmp_path: Path) -> None:
     lab = Lab(tmp_path)
     first, answer = lab.find(3)
     again, same = lab.find(3)
@@ -93,7 +93,7 @@ def test_a_search_continues_with_fewer_workers(tmp_path: Path) -> None:
     assert [change.positions for change in answer.answer.changes] == [(CULPRIT,)]
 
 
-def test_equal_builds_of_one_round_are_read_as_one(tmp_path: Path) -> None:
+def test_equal_builds_of_one_round_are_measured_once(tmp_path: Path) -> None:
     same = {f"r{number}": "r0" for number in range(1, CULPRIT)} | {
         f"r{number}": f"r{CULPRIT}" for number in range(CULPRIT + 1, REVISIONS)
     }

@@ -1,4 +1,4 @@
-"""A project's own words lead a search a little, and mislead it less."""
+"""Commit messages that mention speed or memory guide a search a little, and mislead it less."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ NOTHING = RevisionPriors(weights=None, reasons=())
 
 
 @dataclass
-class TellingSource(FakeSource):
-    """A history some of whose messages are given."""
+class SourceWithMessages(FakeSource):
+    """A history with these messages of some revisions."""
 
     messages: dict[int, str] = field(default_factory=dict)
 
@@ -47,7 +47,7 @@ def find(
         seconds=lambda arguments: 0.1 if number_of(arguments) < culprit else 0.11, noise=0.02
     )
     starter.chance.seed(seed)
-    source = TellingSource(200, messages=messages)
+    source = SourceWithMessages(200, messages=messages)
     session = a_session(STUDY, tmp_path, source=source, starter=starter)
     request = FindRequest(
         goal=(resolve(STUDY, "wall"),),
@@ -74,23 +74,23 @@ def find(
         "revert: slows down start",
     ],
 )
-def test_messages_that_speak_of_speed_or_memory_are_known(message: str) -> None:
+def test_messages_about_speed_or_memory_are_recognised(message: str) -> None:
     assert performance_word(message)
 
 
 @pytest.mark.parametrize(
     "message", ["Fix a typo", "Make breakfast", "Speak of perfection", "Use ccache in CI", "steadfast", ""]
 )
-def test_messages_that_speak_of_other_things_are_not(message: str) -> None:
+def test_messages_about_other_things_are_not_recognised(message: str) -> None:
     assert not performance_word(message)
 
 
-def test_only_the_beginning_of_an_endless_message_is_read() -> None:
+def test_only_the_beginning_of_a_very_long_message_is_read() -> None:
     assert not performance_word("x " * 1_000_000 + "faster")
 
 
-def test_a_revision_that_is_spoken_of_counts_three_times() -> None:
-    revisions = TellingSource(4, messages={2: "Cache it"}).history()
+def test_a_revision_whose_message_mentions_speed_has_three_times_the_weight() -> None:
+    revisions = SourceWithMessages(4, messages={2: "Cache it"}).history()
     known = with_notes(NOTHING, revisions)
     assert known.weights == (1.0, 1.0, NOTED_WEIGHT, 1.0)
     assert known.reasons == (
@@ -100,36 +100,36 @@ def test_a_revision_that_is_spoken_of_counts_three_times() -> None:
 
 
 @pytest.mark.parametrize("messages", [{}, {0: "faster"}, dict.fromkeys(range(4), "faster")])
-def test_words_that_tell_nothing_apart_are_not_used(messages: dict[int, str]) -> None:
-    assert with_notes(NOTHING, TellingSource(4, messages=messages).history()) == NOTHING
+def test_messages_that_do_not_distinguish_revisions_are_ignored(messages: dict[int, str]) -> None:
+    assert with_notes(NOTHING, SourceWithMessages(4, messages=messages).history()) == NOTHING
 
 
-def test_words_that_lead_and_words_that_mislead_find_the_same(tmp_path: Path) -> None:
-    led = find(tmp_path, {150: "Cache the \x1b[31mtable"}, culprit=150)
+def test_right_and_wrong_messages_lead_to_the_same_answer(tmp_path: Path) -> None:
+    guided = find(tmp_path, {150: "Cache the \x1b[31mtable"}, culprit=150)
     misled = find(tmp_path, {40: "Cache the table"}, culprit=150)
-    for answer in (led, misled):
+    for answer in (guided, misled):
         assert answer.answer.changes[0].positions == (150,)
         assert len(answer.as_json()["priors"]) == 1
-    assert led.as_json()["changes"][0]["notes"] == ["r150"]
+    assert guided.as_json()["changes"][0]["notes"] == ["r150"]
     assert misled.as_json()["changes"][0]["notes"] == []
-    reasons = note_words(led, led.answer.changes[0])
+    reasons = note_words(guided, guided.answer.changes[0])
     assert reasons.startswith("its message mentions performance (Cache): “Cache the ")
     assert "\x1b" not in reasons
     assert note_words(misled, misled.answer.changes[0]) == ""
 
 
-def test_misleading_words_cost_two_samples_at_most(tmp_path: Path) -> None:
-    """Thirty of two hundred messages speak of speed, and the culprit's does not."""
+def test_misleading_messages_cost_at_most_two_samples(tmp_path: Path) -> None:
+    """Thirty of two hundred messages mention speed, and that of the culprit does not."""
     wrong = {number: "faster" for number in range(5, 155, 5) if number != 90}
     seeds = range(1, 9)
     plain = [find(tmp_path, {}, culprit=91, seed=seed) for seed in seeds]
     misled = [find(tmp_path, wrong, culprit=91, seed=seed) for seed in seeds]
     assert all(answer.answer.changes[0].positions == (91,) for answer in misled)
-    more = sum(answer.invocations for answer in misled) - sum(answer.invocations for answer in plain)
-    assert more / len(seeds) <= 2
+    extra = sum(answer.invocations for answer in misled) - sum(answer.invocations for answer in plain)
+    assert extra / len(seeds) <= 2
 
 
-def test_the_switch_turns_words_off(tmp_path: Path) -> None:
+def test_messages_are_ignored_without_the_prior_notes(tmp_path: Path) -> None:
     answer = find(tmp_path, {150: "Cache the table"}, culprit=150, priors=("suspect", "size", "measured"))
     assert answer.priors == ()
     assert answer.as_json()["changes"][0]["notes"] == []

@@ -1,4 +1,4 @@
-"""The parts of `find`, over fakes: inside merges, what works, what broke, and how it is said."""
+"""`find` over fakes: searches inside merges, for the metric works and for broken ranges, and their words."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ STUDY = a_study()
 TWO = a_study(benchmarks={name: Benchmark(command=f"{{build}}/{name}") for name in ("one", "two")})
 
 
-def ask(session: Session, goal: Goal) -> FindAnswer | FindTable:
+def find(session: Session, goal: Goal) -> FindAnswer | FindTable:
     request = FindRequest(
         goal=goal, range=None, threshold=0.05, confidence=0.99, budget=Budget(invocations=500)
     )
@@ -54,13 +54,13 @@ def ask(session: Session, goal: Goal) -> FindAnswer | FindTable:
     stored = stored_answers(
         json.loads(json.dumps(found.as_json())), {each.id: each for each in found.revisions}
     )
-    said = table_headline(found) if isinstance(found, FindTable) else headline(found)
-    assert headline_of(stored) == said, "what is stored is worded as what was just found"
+    words = table_headline(found) if isinstance(found, FindTable) else headline(found)
+    assert headline_of(stored) == words, "stored and new answers have the same words"
     return found
 
 
-def one(session: Session, goal: Goal) -> FindAnswer:
-    answer = ask(session, goal)
+def find_answer(session: Session, goal: Goal) -> FindAnswer:
+    answer = find(session, goal)
     assert isinstance(answer, FindAnswer)
     return answer
 
@@ -70,7 +70,7 @@ def revision(number: int) -> Revision:
 
 
 def merging(at: int, *, base: int, branch: range) -> FakeSource:
-    """A history in which a revision merged others, which are no part of the walk."""
+    """Return a history in which a revision merged a branch, which is not part of the history."""
     merge = Merge(
         revision=revision(at),
         trunk=revision(at - 1),
@@ -79,11 +79,13 @@ def merging(at: int, *, base: int, branch: range) -> FakeSource:
     return FakeSource(30, merges={f"r{at}": merge})
 
 
-def test_a_merge_is_searched_inside_and_its_revision_named_first(tmp_path: Path) -> None:
+def test_a_merge_is_searched_inside_and_the_revision_inside_is_named_first(tmp_path: Path) -> None:
     source = merging(20, base=12, branch=range(1000, 1016))
     heavy = {*range(20, 30), *range(1009, 1016)}
     starter = FakeStarter(seconds=lambda arguments: 0.14 if number_of(arguments) in heavy else 0.1)
-    answer = one(a_session(STUDY, tmp_path, source=source, starter=starter), (resolve(STUDY, "wall"),))
+    answer = find_answer(
+        a_session(STUDY, tmp_path, source=source, starter=starter), (resolve(STUDY, "wall"),)
+    )
     inside = answer.inside[0]
     assert (inside.origin, [each.id for each in inside.candidates]) == ("branch", ["r1009"])
     assert headline(answer).startswith("found: r1009 “change 1009”, which r20 merged, changed wall: ")
@@ -91,7 +93,7 @@ def test_a_merge_is_searched_inside_and_its_revision_named_first(tmp_path: Path)
 
 
 @pytest.mark.parametrize("equal", [{}, {"r19": "r18", "r12": "r11"}])
-def test_a_revision_that_does_not_build_elsewhere_does_not_disturb_the_search_inside(
+def test_unbuildable_revisions_outside_a_merge_do_not_disturb_the_search_inside(
     equal: dict[str, str], tmp_path: Path
 ) -> None:
     source = replace(merging(20, base=12, branch=range(1000, 1016)), same_as=equal)
@@ -99,22 +101,22 @@ def test_a_revision_that_does_not_build_elsewhere_does_not_disturb_the_search_in
     starter = FakeStarter(seconds=lambda arguments: 0.14 if number_of(arguments) in heavy else 0.1)
     builder = FakeBuilder(source, broken=[f"r{number}" for number in (*range(13, 17), *range(22, 29))])
     session = a_session(STUDY, tmp_path, source=source, starter=starter, builder=builder)
-    answer = one(session, (resolve(STUDY, "wall"),))
+    answer = find_answer(session, (resolve(STUDY, "wall"),))
     assert answer.unusable
     assert [each.id for each in answer.inside[0].candidates] == ["r1009"]
 
 
-def test_what_a_search_inside_measured_is_resumed_too(tmp_path: Path) -> None:
+def test_a_search_inside_a_merge_resumes_from_the_store(tmp_path: Path) -> None:
     store, heavy = MemoryStore(), {*range(20, 30), *range(1003, 1008)}
 
-    def again() -> tuple[FindAnswer, FakeStarter]:
+    def repeat() -> tuple[FindAnswer, FakeStarter]:
         source = merging(20, base=12, branch=range(1000, 1008))
         starter = FakeStarter(seconds=lambda arguments: 0.14 if number_of(arguments) in heavy else 0.1)
         session = a_session(STUDY, tmp_path, source=source, starter=starter, store=store)
-        return one(session, (resolve(STUDY, "wall"),)), starter
+        return find_answer(session, (resolve(STUDY, "wall"),)), starter
 
-    first, _ = again()
-    second, starter = again()
+    first, _ = repeat()
+    second, starter = repeat()
     assert starter.started == []
     assert second.as_json() == first.as_json()
 
@@ -127,7 +129,7 @@ def test_a_branch_whose_tip_does_not_build_leaves_a_range_or_unclear_but_no_culp
     starter = FakeStarter(seconds=lambda arguments: 0.14 if number_of(arguments) in heavy else 0.1)
     builder = FakeBuilder(source, broken={f"r{number}" for number in range(1003, 1008)})
     session = a_session(STUDY, tmp_path, source=source, starter=starter, builder=builder)
-    inside = one(session, (resolve(STUDY, "wall"),)).inside[0]
+    inside = find_answer(session, (resolve(STUDY, "wall"),)).inside[0]
     assert inside.origin == "unclear"
     assert "unclear" in next(inside_words(inside))
 
@@ -138,9 +140,9 @@ def failing_from(culprit: int) -> FakeStarter:
     )
 
 
-def test_works_finds_where_it_began_to_fail(tmp_path: Path) -> None:
+def test_works_finds_where_the_program_began_to_fail(tmp_path: Path) -> None:
     goal = resolve_goal(STUDY, ("works",))
-    answer = one(a_session(STUDY, tmp_path, source=FakeSource(100), starter=failing_from(37)), goal)
+    answer = find_answer(a_session(STUDY, tmp_path, source=FakeSource(100), starter=failing_from(37)), goal)
     assert answer.answer.changes[0].positions == (37,)
     assert headline(answer).startswith("found: r37 “change 37” began to fail (crash), probability 99")
     assert levels_of(change_found(answer, 0)).startswith("the program works with probability 99")
@@ -148,16 +150,16 @@ def test_works_finds_where_it_began_to_fail(tmp_path: Path) -> None:
     assert answer.builds <= 12
 
 
-def test_works_is_of_every_benchmark_unless_one_is_named(tmp_path: Path) -> None:
+def test_works_includes_every_benchmark_unless_one_is_named(tmp_path: Path) -> None:
     starter = FakeStarter(
         seconds=lambda _: 0.1,
         ended=lambda words: Exited(code=int(words[0].endswith("two") and number_of(words) >= 5)),
     )
-    both = one(
+    both = find_answer(
         a_session(TWO, tmp_path, source=FakeSource(20), starter=starter), resolve_goal(TWO, ("works",))
     )
     assert both.answer.changes[0].positions == (5,)
-    first = one(
+    first = find_answer(
         a_session(TWO, tmp_path, source=FakeSource(20), starter=starter), resolve_goal(TWO, ("one.works",))
     )
     assert headline(first).startswith("none: the program did not begin to fail")
@@ -176,7 +178,7 @@ def test_a_program_that_no_revision_builds_is_refused_before_anything_is_built(
     )
     for goal in ((resolve(study, "wall"),), resolve_goal(study, ("works",))):
         with pytest.raises(StudyError) as raised:
-            ask(session, goal)
+            find(session, goal)
         [mistake] = raised.value.mistakes
         assert mistake.key == "benchmark.work.command"
         assert mistake.message == (
@@ -188,7 +190,7 @@ def test_a_program_that_no_revision_builds_is_refused_before_anything_is_built(
 def test_ends_that_are_the_same_build_exclude_a_change_of_any_size(tmp_path: Path) -> None:
     source = FakeSource(20, same_as={"r19": "r0"})
     session = a_session(STUDY, tmp_path, source=source, starter=FakeStarter(seconds=lambda _: 0.1))
-    answer = one(session, (resolve(STUDY, "wall"),))
+    answer = find_answer(session, (resolve(STUDY, "wall"),))
     assert re.fullmatch(r"none: no revision changed wall, probability .*", headline(answer))
 
 
@@ -197,15 +199,15 @@ def test_a_program_that_its_environment_names_is_searched() -> None:
     assert same_everywhere(a_study(benchmarks={"work": benchmark}), "work", "plain") == ""
 
 
-def test_a_program_that_always_fails_began_nowhere(tmp_path: Path) -> None:
-    answer = one(
+def test_a_program_that_always_fails_has_no_culprit(tmp_path: Path) -> None:
+    answer = find_answer(
         a_session(STUDY, tmp_path, source=FakeSource(20), starter=failing_from(0)),
         resolve_goal(STUDY, ("works",)),
     )
     assert headline(answer).startswith("none: the program fails already at the old end of the range")
 
 
-def test_a_metric_that_the_study_calls_works_goes_before() -> None:
+def test_a_metric_of_the_study_with_the_name_works_has_precedence() -> None:
     study = a_study(
         benchmarks={"work": Benchmark(command="x", metrics={"works": Metric(pattern="([0-9]+)")})}
     )
@@ -214,7 +216,7 @@ def test_a_metric_that_the_study_calls_works_goes_before() -> None:
         resolve_goal(STUDY, ("wall", "works"))
 
 
-def test_everything_is_what_is_declared_and_of_what_is_measured_time_and_memory() -> None:
+def test_all_targets_are_the_declared_metrics_and_the_time_and_memory() -> None:
     study = a_study(
         benchmarks={
             "counted": Benchmark(command="x", counters=("instructions",)),
@@ -237,12 +239,12 @@ def test_everything_is_what_is_declared_and_of_what_is_measured_time_and_memory(
 COMMAND = FindCommand(threshold=0.05, benchmarks=TWO.benchmarks)
 
 
-def test_a_table_says_what_changed_and_what_did_not(tmp_path: Path) -> None:
+def test_a_table_names_changed_and_unchanged_metrics(tmp_path: Path) -> None:
     def seconds(words: tuple[str, ...]) -> float:
         after = number_of(words) >= 9
         return (0.14 if after else 0.1) if words[0].endswith("one") else (0.2 if after else 0.3)
 
-    table = ask(
+    table = find(
         a_session(TWO, tmp_path, source=FakeSource(30), starter=FakeStarter(seconds=seconds)),
         resolve_goal(TWO, ()),
     )
@@ -293,15 +295,15 @@ FAILED = Failure(stage="link", message="")
         ({2, 3, 8}, {0, 5, 9}, [(0, 0, None, 2), (9, 9, 8, None)]),
     ],
 )
-def test_a_broken_range_without_a_change_near_it_matters_where_no_usable_revision_follows(
+def test_a_broken_range_without_a_change_is_reported_only_at_an_end_of_the_history(
     usable: set[int], failed: set[int], expected: list[tuple[int, int, int | None, int | None]]
 ) -> None:
-    told = find_broken_ranges(usable, dict.fromkeys(sorted(failed), FAILED), ())
-    assert [(each.first, each.last, each.before, each.after) for each in told] == expected
+    ranges = find_broken_ranges(usable, dict.fromkeys(sorted(failed), FAILED), ())
+    assert [(each.first, each.last, each.before, each.after) for each in ranges] == expected
 
 
 def test_a_broken_end_is_reported_in_words(tmp_path: Path) -> None:
-    answer = one(
+    answer = find_answer(
         a_session(STUDY, tmp_path, source=FakeSource(30), starter=failing_from(12)),
         (resolve(STUDY, "wall"),),
     )
@@ -310,7 +312,7 @@ def test_a_broken_end_is_reported_in_words(tmp_path: Path) -> None:
     assert line.endswith("and no later revision is usable")
 
 
-def test_weights_are_even_where_nothing_is_known_or_all_touch_as_much() -> None:
+def test_weights_are_equal_without_suspects_or_if_all_revisions_touch_as_many_files() -> None:
     assert path_priors([(), ()], priors=BOTH, suspect=("a",)).weights is None
     assert path_priors([(), ("a",), ("b",)], priors=BOTH[:1], suspect=()).weights is None
 
@@ -325,7 +327,7 @@ def test_suspected_paths_count_ten_times_and_many_files_seven_times_at_most() ->
     assert by_size[3] / by_size[1] == pytest.approx(7)
 
 
-def test_a_budget_of_seconds_is_one_for_the_whole_walk(tmp_path: Path) -> None:
+def test_all_metrics_share_the_budget_of_seconds(tmp_path: Path) -> None:
     session = a_session(TWO, tmp_path, source=FakeSource(60), starter=FakeStarter(seconds=lambda _: 10.0))
     request = FindRequest(
         goal=resolve_goal(TWO, ()), range=None, threshold=0.001, confidence=0.99, budget=Budget(seconds=150)
@@ -340,7 +342,7 @@ def test_the_table_of_several_metrics_prints_failures_and_noise_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     source = FakeSource(30)
-    table = ask(
+    table = find(
         a_session(
             TWO,
             tmp_path,

@@ -1,4 +1,4 @@
-"""A search over several boots of the machine: levels of two are compared only by what was read in both."""
+"""Searches over several boot sessions: levels are compared only through builds that were measured in both."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from tests.measure.fake_session import MACHINE, a_session, a_study, drain
 STUDY = a_study()
 WALL = (resolve(STUDY, "wall"),)
 SLOWER = 1.3
-"""What a boot does to every metric of the machine: far more than the change that is searched for."""
+"""The factor of every metric in some boot sessions: far more than the searched change."""
 
 
 @dataclass
 class Lab:
-    """One machine over several boots, and one store that outlives them; revision 40 makes things 13 % slower."""
+    """One machine over several boots, and one store that outlives them; revision 40 makes the program 13 % slower."""
 
     tmp_path: Path
     store: MemoryStore
@@ -41,7 +41,7 @@ class Lab:
     heavy: Iterable[int] = range(40, 1000)
 
     def find(
-        self, number: int, goal: Goal, *, cut: int | None = None, machine: Machine = MACHINE
+        self, number: int, goal: Goal, *, interrupt_after: int | None = None, machine: Machine = MACHINE
     ) -> FindAnswer | FindTable | None:
         factor = SLOWER if number % 2 else 1.0
         self.starter = FakeStarter(
@@ -56,13 +56,13 @@ class Lab:
             store=self.store,
         )
         session = replace(session, machine=replace(machine, facts=_facts(number)))
-        finding = Find(session, asked(goal)).events()
-        if cut is None:
+        finding = Find(session, request_for(goal)).events()
+        if interrupt_after is None:
             return drain(finding)[1]
         for _ in finding:
-            if len(self.starter.started) == cut:
+            if len(self.starter.started) == interrupt_after:
                 return None
-        raise AssertionError("the search had ended before it was to be cut")
+        raise AssertionError("the search ended before the interruption")
 
     def steps(self) -> list[StepRecord]:
         [record] = self.store.searches()
@@ -70,14 +70,14 @@ class Lab:
 
 
 def _facts(number: int) -> dict[str, str]:
-    """A boot that begins after whatever was measured before: times in the store are of milliseconds."""
+    """Return the facts of a boot session that begins in a later millisecond than every stored sample."""
     before = now()
     while (booted := now()) == before:
         pass
     return {"boot_id": f"boot-{number}", "kernel": "6.18", "booted": booted}
 
 
-def asked(goal: Goal) -> FindRequest:
+def request_for(goal: Goal) -> FindRequest:
     return FindRequest(goal=goal, range=None, threshold=0.05, confidence=0.99, budget=Budget(invocations=600))
 
 
@@ -85,10 +85,12 @@ def boots(steps: Iterable[StepRecord]) -> list[Any]:
     return [step.action["boot_session"]["boot"] for step in steps]  # type: ignore[index,call-overload] # plain JSON
 
 
-@pytest.mark.parametrize("cut", [2, 14])
-def test_a_search_that_resumes_after_a_reboot_is_not_misled_by_it(tmp_path: Path, cut: int) -> None:
+@pytest.mark.parametrize("interrupt_after", [2, 14])
+def test_a_search_that_resumes_after_a_reboot_is_not_misled_by_it(
+    tmp_path: Path, interrupt_after: int
+) -> None:
     lab = Lab(tmp_path, MemoryStore())
-    lab.find(0, WALL, cut=cut)
+    lab.find(0, WALL, interrupt_after=interrupt_after)
     before = len(lab.steps())
     answer = lab.find(1, WALL)
     assert isinstance(answer, FindAnswer)
@@ -97,49 +99,49 @@ def test_a_search_that_resumes_after_a_reboot_is_not_misled_by_it(tmp_path: Path
     assert boots(lab.steps()) == ["boot-0"] * before + ["boot-1"] * (len(lab.steps()) - before)
 
 
-def test_the_first_step_after_a_reboot_reads_what_was_read_before_it_and_says_so(tmp_path: Path) -> None:
+def test_the_first_step_after_a_reboot_measures_the_reference_and_mentions_the_reboot(tmp_path: Path) -> None:
     lab = Lab(tmp_path, MemoryStore())
-    lab.find(0, WALL, cut=13)
+    lab.find(0, WALL, interrupt_after=13)
     before = lab.steps()
     answer = lab.find(1, WALL)
     first = lab.steps()[len(before)]
     assert "r0" in first.action["order"], "the reference, which was sampled before the reboot"  # type: ignore[operator] # plain JSON
     assert first.words.startswith("the machine was rebooted; measured ")
     assert isinstance(answer, FindAnswer)
-    [said] = reboot_words(answer)
-    assert "2 boot sessions" in said
+    [words] = reboot_words(answer)
+    assert "2 boot sessions" in words
 
 
-def test_what_an_older_boot_measured_in_a_step_that_was_cut_is_not_taken_for_this_one(tmp_path: Path) -> None:
+def test_samples_of_a_step_that_a_reboot_interrupted_are_not_reused(tmp_path: Path) -> None:
     lab = Lab(tmp_path, MemoryStore())
-    lab.find(0, WALL, cut=5)
-    assert len(lab.steps()) == 1, "cut in the middle of the second step"
+    lab.find(0, WALL, interrupt_after=5)
+    assert len(lab.steps()) == 1, "interrupted in the second step"
     lab.find(1, WALL)
     steps: list[Any] = [(step.action, step.observation) for step in lab.steps()]
-    told: list[float] = [
+    values: list[float] = [
         value / SLOWER if action["boot_session"]["boot"] == "boot-1" else value
         for action, observation in steps
         for value in observation["values"]
     ]
-    assert all(0.095 < value < 0.119 for value in told)
+    assert all(0.095 < value < 0.119 for value in values)
 
 
-def test_an_ended_search_answers_again_after_a_reboot_without_measuring(tmp_path: Path) -> None:
+def test_a_finished_search_has_its_answer_after_a_reboot_without_measuring(tmp_path: Path) -> None:
     lab = Lab(tmp_path, MemoryStore())
-    lab.find(0, WALL, cut=13)
-    over_two = lab.find(1, WALL)
-    again = lab.find(2, WALL)
+    lab.find(0, WALL, interrupt_after=13)
+    answer = lab.find(1, WALL)
+    repeated = lab.find(2, WALL)
     assert lab.starter.started == []
-    assert over_two is not None
-    assert again is not None
-    assert again.as_json() == over_two.as_json()
+    assert answer is not None
+    assert repeated is not None
+    assert repeated.as_json() == answer.as_json()
 
 
-def test_many_metrics_in_one_search_are_not_misled_either(tmp_path: Path) -> None:
+def test_a_reboot_does_not_mislead_a_search_for_several_metrics(tmp_path: Path) -> None:
     study = a_study(benchmarks={name: Benchmark(command=f"{{build}}/{name}") for name in ("one", "two")})
     lab = Lab(tmp_path, MemoryStore(), study=study)
     goal = resolve_goal(study, ("one.wall", "two.wall", "one.peak_memory"))
-    lab.find(0, goal, cut=25)
+    lab.find(0, goal, interrupt_after=25)
     table = lab.find(1, goal)
     assert isinstance(table, FindTable)
     assert [[change.positions for change in each.answer.changes] for each in table.answers] == [
@@ -157,16 +159,16 @@ def test_a_search_inside_a_merge_resumes_after_a_reboot(tmp_path: Path) -> None:
     outer = sum("inside" not in step.action for step in whole.steps())
     assert outer < len(whole.steps())
     lab = Lab(tmp_path, MemoryStore(), source=source, heavy=heavy)
-    lab.find(0, WALL, cut=len(whole.starter.started) - 4)
+    lab.find(0, WALL, interrupt_after=len(whole.starter.started) - 4)
     assert any("inside" in step.action for step in lab.steps())
     answer = lab.find(1, WALL)
     assert isinstance(answer, FindAnswer)
     assert [each.id for each in answer.inside[0].candidates] == ["r1009"]
 
 
-def test_steps_that_an_older_version_kept_are_of_no_known_boot(tmp_path: Path) -> None:
+def test_a_search_resumes_from_stored_steps_without_a_boot_session(tmp_path: Path) -> None:
     lab = Lab(tmp_path, MemoryStore())
-    lab.find(0, WALL, cut=13)
+    lab.find(0, WALL, interrupt_after=13)
     [record] = lab.store.searches()
     for step in lab.steps():
         action = {name: value for name, value in step.action.items() if name != "boot_session"}
@@ -185,9 +187,9 @@ def test_another_kernel_is_another_machine_and_its_search_is_mentioned(tmp_path:
     lab.store.open_search(replace(record, machine=older.id, answer=None))
     answer = lab.find(0, WALL)
     assert isinstance(answer, FindAnswer)
-    [said] = reboot_words(answer)
-    assert "kernel 6.1" in said
-    assert "\x1b" not in said
+    [words] = reboot_words(answer)
+    assert "kernel 6.1" in words
+    assert "\x1b" not in words
 
 
 def _merging(*, at: int, branch: range) -> FakeSource:
