@@ -54,11 +54,11 @@ class FakeSource:
 
 @dataclass
 class FakeBuilder:
-    """Builds anything but the revisions in `broken`, and counts what it made."""
+    """Builds every revision except those in `broken`, and records the ids of all tried ones."""
 
     source: FakeSource
     broken: Collection[str] = ()
-    made: list[str] = field(default_factory=list)
+    built_ids: list[str] = field(default_factory=list)
     parallel_builds: int = 1
     begun: list[str] = field(default_factory=list)
     relinks: list[tuple[str, tuple[int, ...]]] = field(default_factory=list)
@@ -73,7 +73,7 @@ class FakeBuilder:
         return content_key(self.source.content(subject.revision), list(recipe.steps), dict(recipe.env))
 
     def build(self, subject: Subject, recipe: Recipe) -> Built | Failure:
-        self.made.append(subject.revision.id)
+        self.built_ids.append(subject.revision.id)
         if subject.revision.id in self.broken:
             return Failure(stage="build", message="error: expected ';'", log="/logs/build.log", seconds=1.0)
         content = self.source.content(subject.revision)

@@ -189,7 +189,7 @@ def test_a_failure_that_is_independent_of_the_revision_ends_the_search_after_thr
         NoAnswer, match=f"r0, r1 and r2 all failed for one reason: start: {re.escape(reason)}"
     ):
         find(session)
-    assert len(set(builder.made)) == 3
+    assert len(set(builder.built_ids)) == 3
 
 
 def test_a_program_that_the_builds_lack_does_not_end_the_search(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def test_a_search_with_builds_ahead_has_the_same_culprit_and_the_same_decisive_b
         (change,) = answer.answer.changes
         assert [each.id for each in answer.candidates(change)] == [f"r{culprit}"]
         builders.append(builder)
-        assert answer.builds == len(set(builder.made))
+        assert answer.builds == len(set(builder.built_ids))
     serial, parallel = builders
     assert serial.begun == []
     assert {"r0", "r39"} <= set(parallel.begun[:3])

@@ -255,7 +255,7 @@ def test_a_failed_build_counts_for_every_metric(tmp_path: Path) -> None:
     assert isinstance(table, FindTable)
     failed = [{each.revision.id for each in answer.unusable} for answer in table.answers]
     assert failed[0] == failed[1] != set()
-    assert len(builder.made) == len(set(builder.made))
+    assert len(builder.built_ids) == len(set(builder.built_ids))
     assert [answer.broken_ranges[0].stage for answer in table.answers] == ["build", "build"]
 
 

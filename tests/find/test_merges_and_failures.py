@@ -184,7 +184,7 @@ def test_a_program_that_no_revision_builds_is_refused_before_anything_is_built(
         assert mistake.message == (
             f"{command} names neither {{build}} nor {{out}}, so every revision would run the same program{meant}"
         )
-    assert not builder.made
+    assert not builder.built_ids
 
 
 def test_ends_that_are_the_same_build_exclude_a_change_of_any_size(tmp_path: Path) -> None:

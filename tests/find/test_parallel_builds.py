@@ -68,7 +68,7 @@ def test_the_culprit_is_the_same_for_any_number_of_parallel_builds(tmp_path: Pat
     _, answer = lab.find(at_once)
     assert [change.positions for change in answer.answer.changes] == [(CULPRIT,)]
     assert len(lab.builder.begun) > at_once
-    assert len(lab.builder.made) == len(set(lab.builder.made))
+    assert len(lab.builder.built_ids) == len(set(lab.builder.built_ids))
 
 
 def test_a_history_without_a_change_has_no_culprit(tmp_path: Path) -> None:

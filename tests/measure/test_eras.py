@@ -42,7 +42,7 @@ def test_a_run_makes_nothing_of_what_is_skipped_and_tells_why(tmp_path: Path) ->
     single = Skip(revision="r4", reason="hangs")
     session = session_of(skipping(MIDDLE, single), tmp_path, builder, starter)
     events, report = drain(Run(session, ALL).events())
-    assert builder.made == ["r0", "r1"]
+    assert builder.built_ids == ["r0", "r1"]
     assert {number_of(arguments) for arguments in starter.started} == {0, 1}
     assert (report.cells, report.measured, report.failures) == (2, 2, {})
     assert report.as_json()["skipped_revisions"] == [

@@ -167,7 +167,7 @@ def test_a_program_that_neither_side_builds_is_refused_before_anything_is_built(
     builder = FakeBuilder(FakeSource(2))
     with pytest.raises(StudyError, match=r"benchmark\.work\.command: .* did you mean \{build\}/work\?"):
         gate(session_of(tmp_path, starter(1.0, 1.0), asked=asked, builder=builder))
-    assert not builder.made
+    assert not builder.built_ids
 
 
 def test_a_program_that_neither_side_builds_is_a_note_if_others_are_compared(tmp_path: Path) -> None:

@@ -168,7 +168,7 @@ def test_a_failed_build_is_not_tried_again_unless_asked(tmp_path: Path) -> None:
             retry_failed=retry,
         )
         drain(Run(session, ALL).events())
-        tried.append("r1" in builder.made)
+        tried.append("r1" in builder.built_ids)
     assert tried == [True, False, True]
 
 
@@ -253,7 +253,7 @@ def test_only_what_is_selected_is_made(tmp_path: Path) -> None:
     starter = FakeStarter(seconds=steady)
     session = a_session(a_study(), tmp_path, source=source, starter=starter, builder=builder)
     _, report = drain(Run(session, Selection(rules=(("revision", "r2"),))).events())
-    assert builder.made == ["r2"]
+    assert builder.built_ids == ["r2"]
     assert report.cells == report.measured == 1
 
 
@@ -265,7 +265,7 @@ def test_a_selection_of_nothing_is_refused_before_anything_is_built(tmp_path: Pa
     )
     with pytest.raises(UsageError, match=r"--only revision=none\*: nothing in the plan matches"):
         drain(Run(session, Selection(rules=(("revision", "none*"),))).events())
-    assert builder.made == []
+    assert builder.built_ids == []
 
 
 def test_progress_ends_with_nothing_left(tmp_path: Path) -> None:
@@ -293,9 +293,9 @@ def test_builds_that_all_fail_for_one_reason_end_the_run_after_three(tmp_path: P
         drain(Run(session, ALL).events())
     assert str(raised.value).startswith("r0, r1 and r39 all failed for one reason: build: ")
     assert "perftrail check --try 3; or continue with --keep-going" in str(raised.value)
-    assert len(set(builder.made)) == 3
+    assert len(set(builder.built_ids)) == 3
     report = drain(Run(replace(session, keep_going=True), ALL).events())[1]
-    assert (len(report.failures), len(set(builder.made))) == (40, 40)
+    assert (len(report.failures), len(set(builder.built_ids))) == (40, 40)
 
 
 def test_old_revisions_that_fail_do_not_end_the_run(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def test_only_that_many_are_built_and_each_is_started_once(tmp_path: Path) -> No
     builder, starter = FakeBuilder(source), FakeStarter(seconds=steady)
     session = a_session(a_study(), tmp_path, source=source, starter=starter, builder=builder)
     _, report = drain(Attempt(session, ALL, count=3).events())
-    assert builder.made == ["r0", "r50", "r100"]
+    assert builder.built_ids == ["r0", "r50", "r100"]
     assert [number_of(arguments) for arguments in starter.started] == [0, 50, 100]
     assert (len(report.tried), report.built, report.usable, report.failure_groups) == (3, 3, 3, ())
     assert report.useful
