@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import yaml
-from pyarrow import parquet  # type: ignore[import-untyped]  # it has no types of its own
+from pyarrow import parquet  # type: ignore[import-untyped]  # it has no type hints
 
 from perftrail.formats.rows import AFTER, BEFORE
 from perftrail.model.benchmark import Benchmark, Point

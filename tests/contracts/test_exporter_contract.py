@@ -41,7 +41,7 @@ def test_files_are_valid_by_the_rules_of_their_format(format: str) -> None:
 
 
 @every_format
-def test_the_same_samples_are_the_same_files(format: str) -> None:
+def test_equal_samples_yield_equal_files(format: str) -> None:
     assert write(format, SAMPLES, STUDY) == write(format, SAMPLES, STUDY)
 
 

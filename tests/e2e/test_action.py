@@ -309,7 +309,7 @@ def test_an_old_python_is_refused_before_anything_is_created(tmp_path: Path) -> 
     assert not (tmp_path / "perftrail" / "venv").exists()
 
 
-def test_inputs_never_become_shell_or_options(tmp_path: Path) -> None:
+def test_inputs_are_never_used_as_shell_code_or_options(tmp_path: Path) -> None:
     hostile = "$(touch pwned); `touch pwned` --help"
     job = Job(tmp_path, base="--help", metric=hostile, study="$(touch pwned)")
     done = job.run("Compare")

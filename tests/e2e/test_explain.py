@@ -65,7 +65,7 @@ def test_operations_on_the_added_lock_are_counted(
     assert locks["method"] == "preload"
 
 
-def test_the_largest_difference_comes_first_and_equal_subjects_are_separate(
+def test_the_largest_difference_comes_first_and_an_equal_metric_does_not_differ(
     explained: tuple[Path, dict[str, Any]],
 ) -> None:
     _, answer = explained

@@ -1,4 +1,4 @@
-"""Real programs that print other tools' formats: one invocation gives a metric of each benchmark in them."""
+"""Real programs that print other tools' formats: one invocation yields a metric of each printed benchmark."""
 
 from __future__ import annotations
 

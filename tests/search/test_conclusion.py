@@ -35,7 +35,7 @@ def test_a_build_that_no_change_explains_is_named_as_an_outlier() -> None:
     assert outlier.usual == pytest.approx(49.3, rel=0.03)
 
 
-def test_builds_that_scatter_by_less_than_the_threshold_are_no_outliers() -> None:
+def test_builds_that_scatter_by_less_than_the_threshold_are_not_outliers() -> None:
     levels = {0: 100.0, 30: 108.0, 60: 97.0, 61: 101.0, 80: 95.0, 99: 99.0}
     question = Question(revisions=100, threshold=0.2)
     search = search_of({position: math.log(level) for position, level in levels.items()}, question)

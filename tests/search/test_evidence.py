@@ -177,7 +177,7 @@ def test_positions_outside_the_history_are_rejected(observation: Observation) ->
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])
-def test_values_that_are_no_logarithms_are_rejected(value: float) -> None:
+def test_values_that_are_not_finite_are_rejected(value: float) -> None:
     with pytest.raises(ValueError, match="sample of position 3"):
         Sample(position=3, value=value)
 

@@ -50,7 +50,7 @@ def test_without_a_reference_the_order_of_batches_does_not_matter(
 
 @FEW
 @given(batches=BATCHES, broken=st.sets(st.integers(0, 19), max_size=6))
-def test_an_unusable_revision_is_no_evidence(
+def test_an_unusable_revision_is_not_evidence(
     batches: list[tuple[int, list[float]]], broken: set[int]
 ) -> None:
     one, other = search_of(batches), search_of(batches)

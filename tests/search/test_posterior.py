@@ -161,7 +161,7 @@ def test_the_belief_counts_the_candidates() -> None:
     assert belief.after_the_change(1) is None
 
 
-def test_no_belief_before_two_revisions_are_known() -> None:
+def test_there_is_no_belief_before_two_revisions_are_measured() -> None:
     search = search_after(Question(revisions=10))
     assert search.belief is None
     search.tell(batch((0, 0.0), (0, 0.0)))
@@ -237,7 +237,7 @@ def test_the_blocks_of_a_second_change_correct_its_first_samples() -> None:
         assert change.gaps[gap] > 0.99
 
 
-def test_equal_builds_count_once_and_no_ramp_lies_between_them() -> None:
+def test_equal_builds_count_once_and_have_no_ramp_between_them() -> None:
     # A metric printed in tens, 40 before and 50 after, where neighbours of both ends have the same artefacts.
     question = Question(revisions=20)
     levels = {0: math.log(40), 9: math.log(50), 13: math.log(50), 19: math.log(50)}

@@ -139,7 +139,7 @@ def test_a_budget_of_seconds_ends_the_search() -> None:
     assert "time budget" in answer.reason
 
 
-def test_a_smaller_allowance_ends_the_search() -> None:
+def test_a_smaller_budget_during_a_search_ends_it() -> None:
     question = Question(revisions=100)
     search = Search(question)
     assert isinstance(search.ask(), Measure)
@@ -173,7 +173,7 @@ def test_as_many_outliers_as_good_samples_of_an_end_do_not_hide_the_change(
     assert not action.certificate
 
 
-def test_a_warm_start_needs_few_new_builds() -> None:
+def test_a_search_with_many_earlier_samples_needs_few_new_builds() -> None:
     search = Search(Question(revisions=100))
     for position in range(0, 100, 9):
         level = 0.0 if position < 45 else 0.3

@@ -176,7 +176,7 @@ def test_a_certificate_over_layouts_has_no_reservation() -> None:
         (replace(SUMMARY, spread=0.9), ()),
     ],
 )
-def test_what_a_certificate_leaves_open_is_worded(summary: Summary, expected: tuple[str, ...]) -> None:
+def test_reservations_of_a_certificate_are_worded(summary: Summary, expected: tuple[str, ...]) -> None:
     assert words.reservations(summary) == expected
     assert words.certified(summary) == (
         "certified in 10 blocks (33 runs) over 10 layouts, error probability at most 0.5 %"
