@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 STAGES = {
     "look up the builds and cells": "perftrail.results.measured.MeasuredHere.__init__",
     "read the samples": "perftrail.store.sql.SqlStore.samples",
-    "start the search for change points": "perftrail.present.report.gathered.begin_changes",
+    "start the search for change points": "perftrail.present.report.data.begin_changes",
     "wait for the change points": "perftrail.results.changes.PendingChanges.outcome",
-    "gather all data": "perftrail.present.report.report.gather",
+    "read all data": "perftrail.present.report.report.read_report_data",
     "create the page": "perftrail.present.report.report.make_report",
     "wait for the charts": "perftrail.present.html_page.Drawings.drawn",
     "write their images": "perftrail.present.html_page.write_images",

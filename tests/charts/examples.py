@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perftrail.charts.comparison import Against, against
+from perftrail.charts.comparison import ComparisonRow, ratio_chart
 from perftrail.charts.curve import CurvePoint, GivenUp, Labels, curve, speed_up
 from perftrail.charts.frame import Chart, HistoryPoint, Palette
 from perftrail.charts.heatmap import Cell, heat
@@ -56,7 +56,7 @@ def examples() -> dict[str, Chart]:
         BelievedStep(number=3, position=3, words="m", changed=((0, 0.0), (3, 0.9), (5, 1.0)), no_change=0.0),
     ]
     compared = [
-        Against(
+        ComparisonRow(
             row=f"{HOSTILE} mt",
             subject=HOSTILE,
             ratios=(0.9, 0.92, 0.88),
@@ -79,7 +79,7 @@ def examples() -> dict[str, Chart]:
         "speed-up": speed_up(both, labels=LABELS, palette=PALETTE),
         "history": history(along(0, 3, 4, 5, revision=HOSTILE), events, labels=LABELS, palette=PALETTE),
         "samples": samples(rows, labels=LABELS, palette=PALETTE, kinds={"r1": "plain", HOSTILE: HOSTILE}),
-        "against": against(compared, name="against", title="Against", reference=HOSTILE, palette=PALETTE),
+        "against": ratio_chart(compared, name="against", title="Against", reference=HOSTILE, palette=PALETTE),
         "belief": belief(believed, length=6, culprits=[3]),
         "heat": heat(cells, reference=HOSTILE, name="heat", omitted_rows=3),
     }

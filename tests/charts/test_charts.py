@@ -14,7 +14,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from perftrail.charts.comparison import Against, against
+from perftrail.charts.comparison import ComparisonRow, ratio_chart
 from perftrail.charts.curve import GivenUp, curve, speed_up
 from perftrail.charts.frame import COLOURS, MOST, MOST_DOTS, Palette, themed, thinned
 from perftrail.charts.history import Events, Mark, history, label_rises
@@ -174,8 +174,10 @@ def test_a_long_hostile_word_is_cut() -> None:
 def test_of_very_many_pairs_those_of_every_point_are_drawn() -> None:
     """Three points with forty pairs each, one after the other: the third is seen, too."""
     ratios = tuple(value for value in (0.9, 1.0, 1.7) for _ in range(40))
-    row = Against(row="new", subject="new", ratios=ratios, effect=1.15, low=1.1, high=1.2, verdict="worse")
-    drawn = against([row], name="against", title="Against", reference="old", palette=PALETTE)
+    row = ComparisonRow(
+        row="new", subject="new", ratios=ratios, effect=1.15, low=1.1, high=1.2, verdict="worse"
+    )
+    drawn = ratio_chart([row], name="against", title="Against", reference="old", palette=PALETTE)
     spec: Any = drawn.spec
     dots = [each["value"] for each in next(layers(spec, "point"))["data"]["values"]]
     assert [dots.count(value) for value in (0.9, 1.0, 1.7)] == [MOST_DOTS // 3] * 3

@@ -9,7 +9,7 @@ from tests.results.test_by_benchmark import BenchmarkRows
 
 
 def lines(capsys: pytest.CaptureFixture[str], rows: BenchmarkRows) -> list[str]:
-    print_by_benchmark(rows.shifts().over)
+    print_by_benchmark(rows.shifts().by_benchmark)
     return [line.rstrip() for line in capsys.readouterr().out.splitlines()]
 
 

@@ -55,7 +55,7 @@ def test_the_limit_of_a_value_is_printed_below_it(capsys: pytest.CaptureFixture[
     lines = printed(capsys, a_row("old", 1.0), a_row("new", failures=2))
     assert "no value" in lines[1]
     assert "one value, no interval" in lines[2]
-    assert "2 failed" in lines[2]
+    assert "2 failed invocations" in lines[2]
 
 
 def test_a_missing_value_of_a_variant_is_named(capsys: pytest.CaptureFixture[str]) -> None:
@@ -114,7 +114,7 @@ def test_a_terminal_shows_the_ends_and_the_changes_of_a_long_history_and_a_pipe_
     assert [line.split()[0] if not line.startswith("…") else line for line in shown[1:-1]] == [
         "v0", "… 298 more", "v299", "v300", "… 98 more", "v399",
     ]  # fmt: skip
-    assert shown[-1] == "Rows between changes are omitted; all 400: perftrail show | less"
+    assert shown[-1] == "Rows between changes are omitted. All 400 rows: perftrail show | less"
     print_rows(rows[:100])
     assert len(capsys.readouterr().out.splitlines()) == 101
 

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from perftrail.present.machine import resolution_line
+from perftrail.present.doctor import resolution_line
 from perftrail.verbs.resolution import Resolution
 from tests.starting import start
 

@@ -95,5 +95,6 @@ def test_a_curve_of_too_few_values_is_reported_with_the_needed_number() -> None:
     points = list(zip(whole.curve.xs[:2], [(1.0, 1.1)] * 2, strict=True))
     [line] = curve_words(replace(whole, curve=curve_of(points), growth=None))
     assert (
-        line == "2 of the 4 values of size that a growth needs have samples; measure more with: perftrail run"
+        line == "too few values: growth along size needs 4 values with samples, and 2 have some; "
+        "measure more with: perftrail run"
     )

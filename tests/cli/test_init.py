@@ -81,7 +81,7 @@ def test_check_try_without_a_build_exits_1_and_names_the_line_to_correct(tmp_pat
     done = perftrail("check", "--try", "3", str(repository.path))
     assert done.returncode == 1
     assert "nothing was built: all 3 builds failed" in done.stdout
-    assert "3 failed at build: " in done.stdout
+    assert "3 failures at build: " in done.stdout
     assert "missing.c" in done.stdout
     assert "perftrail.toml:18 (build.steps)" in done.stdout.splitlines()[-1]
     known = perftrail("check", "--try", "3", "--json", str(repository.path))

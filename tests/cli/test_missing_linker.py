@@ -46,7 +46,7 @@ def test_init_check_and_a_failed_relink_name_the_package_of_a_missing_lld(
     file.write_text(uncommented(file.read_text()))
     assert f"build.relink: {INSTALL}" in start("check", cwd=repository.path, env=env).stdout
     tried = start("check", "--try", "1", cwd=repository.path, env=env)
-    assert "none of these relinked" in tried.stdout, tried.stdout + tried.stderr
+    assert "none of these were relinked" in tried.stdout, tried.stdout + tried.stderr
     assert f"cannot be relinked with layout 1: {INSTALL}" in tried.stderr
     assert f"relink: {INSTALL}" in tried.stdout
     [failure] = json.loads(start("check", "--try", "1", "--json", cwd=repository.path, env=env).stdout)[

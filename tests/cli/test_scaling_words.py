@@ -45,7 +45,7 @@ def scaled(times: dict[int, float], processors: Processors) -> list[str]:
 def test_counts_beyond_the_cores_are_marked_and_no_fit_uses_them() -> None:
     lines = scaled({1: 2.0, 2: 1.0, 4: 0.5, 8: 0.25, 16: 0.2}, Processors(count=16, cores=8))
     assert any(line.startswith("16 threads: ") and "more threads than cores (8)" in line for line in lines)
-    assert "No fit uses 16 threads: on 8 cores, some share one." in lines
+    assert "No fit uses 16 threads: on 8 cores, some threads share a core." in lines
     assert any(line.startswith("Amdahl's law fits (threads up to this machine's 8 cores)") for line in lines)
 
 

@@ -58,7 +58,7 @@ def study(tmp_path: Path) -> Path:
 def test_the_latest_search_is_shown_and_all_are_listed(study: Path) -> None:
     told = show(study, "--search").stdout
     assert told.splitlines()[:3] == [
-        "2 searches; number 2 follows, --search N shows another:",
+        "2 searches. Number 2 follows; --search N shows another:",
         "  1  2026-11-01 10:00  wall, aaaaaaaaaa to bbbbbbbbbb: none",
         "  2  2026-11-02 10:00  cost\\x1b[31m, aaaaaaaaaa to bbbbbbbbbb: not ended",
     ]

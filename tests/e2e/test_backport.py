@@ -86,7 +86,7 @@ def test_a_repeated_command_starts_nothing_and_has_the_same_answer(
     study, answer = backported
     assert perftrail_json("backport", releases.fix, str(study), "--onto", "v1.0") == answer
     done = perftrail("backport", releases.fix, str(study), "--onto", "v1.0")
-    assert "0 of them now" in done.stdout
+    assert ", 0 new; " in done.stdout
     assert done.stdout.splitlines()[0].startswith(
         "the patched revision retains 100 % of the gain in ratio; costs 10 % more steps"
     )

@@ -117,7 +117,7 @@ def test_the_answer_is_printed_first_and_the_next_command_last(
 ) -> None:
     done = compare(history.base, history.slower, str(study), "--fail-on", "slower", expect=3)
     lines = done.stdout.splitlines()
-    assert lines[0].startswith("gate failed: 2 of 5 worse: work.steps[size=1] 10 % more each time")
+    assert lines[0].startswith("gate failed: 2 of 5 metrics worse: work.steps[size=1] 10 % more each time")
     assert lines[-1].startswith("Next: perftrail find ")
     assert f"--range {history.base[:10]}..{history.slower[:10]}" in lines[-1]
     assert "\x1b" not in done.stdout
@@ -136,7 +136,7 @@ def test_every_format_is_written_and_hostile_text_is_escaped(
     assert not re.search(r"(?<!\\)<(script|img|i>)", comment)
     assert not re.search(r"@all|\n::error|##\[", comment)
     assert "│" in comment
-    assert "<details><summary>1 unchanged</summary>" in comment
+    assert "<details><summary>1 unchanged metric</summary>" in comment
     assert "perftrail find" in comment
     root = ET.fromstring((tmp_path / "junit").read_text())
     assert [suite.get("name") for suite in root] == ["work", "still"]
@@ -145,7 +145,7 @@ def test_every_format_is_written_and_hostile_text_is_escaped(
     assert re.search(
         r'^perftrail_worse\{benchmark="still",metric="steps",unit="n",variant="plain"\} 0.0$', metrics, re.M
     )
-    assert (tmp_path / "plain").read_text().splitlines()[0].startswith("2 of 5 worse")
+    assert (tmp_path / "plain").read_text().splitlines()[0].startswith("2 of 5 metrics worse")
     assert (tmp_path / "svg").read_text().startswith("<svg")
     assert (tmp_path / "png").read_bytes().startswith(b"\x89PNG")
     assert not list(tmp_path.rglob("pwned"))

@@ -179,7 +179,8 @@ def test_a_run_and_a_plan_print_the_log_excerpts_of_failed_builds(
     for command in ("check", "show"):
         shown = perftrail(command, study, expect=int(command == "show")).stdout
         assert (
-            "1 failed at build: work.c:2:10: fatal error: oldsys/limits.h: No such file or directory" in shown
+            "1 failure at build: work.c:2:10: fatal error: oldsys/limits.h: No such file or directory"
+            in shown
         )
         assert "log: " in shown
 

@@ -111,7 +111,7 @@ def test_each_failed_revision_has_its_log_and_the_line_of_its_recipe(tmp_path: P
     output = perftrail("find", study).stdout
     _, _, unusable = output.partition("\nUnusable revisions:\n")
     lines = unusable.splitlines()
-    assert lines[0].startswith("  2 failed at build: ")
+    assert lines[0].startswith("  2 failures at build: ")
     assert f"      see {location}" in lines
     logs = {line.split()[0]: line.partition("  log: ")[2] for line in lines if "  log: " in line}
     assert sorted(logs) == sorted(each[:10] for each in commits[4:6])

@@ -191,7 +191,9 @@ def long_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     chart = history(points, events, labels=LABELS, palette=PALETTE)
     section = Section(name="lead", title="history", chart=chart, detail=tuple(points))
     verdict = Verdict(sentence="It changed.", tone="worse", facts=())
-    page = html_page.Page(question="Where?", verdict=verdict, lead=section, sections=(), made_by="perftrail")
+    page = html_page.Page(
+        question="Where?", verdict=verdict, lead=section, sections=(), written_by="perftrail"
+    )
     write_page(page, str(root / "report"), Drawings(LocalEngine()))
     return root
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from perftrail.model.subject import Subject
-from perftrail.present.dashboard.snapshot import take
+from perftrail.present.dashboard.snapshot import take_snapshot
 from perftrail.present.dashboard.subjects import compare_two
 from tests.e2e.printing import perftrail, program, write_study
 from tests.json_checked import validate
@@ -95,13 +95,14 @@ def test_the_dashboard_has_the_same_sentence_and_interval(study: Path) -> None:
     validate("compare", text)
     stored: dict[str, Any] = json.loads(text)
     sentence = perftrail("compare", "HEAD~1", "HEAD", study).stdout.splitlines()[0]
-    snapshot = take(str(study), store=None)
+    snapshot = take_snapshot(str(study), store=None)
     assert snapshot.page is not None
     assert snapshot.page.verdict.sentence.removesuffix(".").casefold() == sentence.casefold()
-    assert snapshot.gathered is not None
-    old, new = (Subject(revision=each, variant="plain") for each in snapshot.gathered.revisions)
+    assert snapshot.report_data is not None
+    old, new = (Subject(revision=each, variant="plain") for each in snapshot.report_data.revisions)
     compared = {
-        each.metric: each.side_by_side for each in compare_two(snapshot.gathered, snapshot.rows_of, old, new)
+        each.metric: each.subject_comparison
+        for each in compare_two(snapshot.report_data, snapshot.rows_of, old, new)
     }
     for row in stored["comparisons"]:
         if row["effect"] is None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from perftrail.present.dashboard.snapshot import take
+from perftrail.present.dashboard.snapshot import take_snapshot
 from tests.e2e.printing import perftrail, program, write_study
 from tests.e2e.test_find_inside import commit_line, commit_merge
 from tests.sources.repositories import Repository
@@ -46,7 +46,7 @@ def test_every_output_has_the_sentence_of_the_terminal(study: Path, tmp_path: Pa
         sentence,
     )
     assert perftrail("show", study, "--search").stdout.splitlines().count(sentence) == 1
-    page = take(str(study), store=None).page
+    page = take_snapshot(str(study), store=None).page
     assert page is not None
     assert as_in_terminal(page.verdict.sentence) == sentence
     perftrail("report", study, "-o", tmp_path / "html")
@@ -71,7 +71,7 @@ def test_the_number_is_the_probability_of_everything_that_is_named(study: Path) 
     answer: dict[str, Any] = json.loads(perftrail("find", study, "--json").stdout)
     [change] = answer["changes"]
     joint = change["confidence"] * change["inside"]["confidence"]
-    page = take(str(study), store=None).page
+    page = take_snapshot(str(study), store=None).page
     assert page is not None
     [certainty] = [fact.text for fact in page.verdict.facts if fact.label == "Certainty"]
     percent = float(certainty.split(" %")[0].removeprefix("more than "))

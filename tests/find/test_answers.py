@@ -21,9 +21,9 @@ from perftrail.model.subject import Branch, Merge
 from perftrail.present.answer_details import inside_words
 from perftrail.present.answer_sentence import (
     also_words,
-    answer_found,
+    answer_facts,
     certificate_words,
-    change_found,
+    change_facts,
     stored_answers,
 )
 from perftrail.store.memory import MemoryStore
@@ -60,7 +60,7 @@ def test_each_block_of_a_certificate_has_a_new_layout(tmp_path: Path) -> None:
         if "certificate" in step.action
     ]
     assert len(set(layouts)) == len(layouts) == change.certificate.blocks
-    assert not any("relink" in line for line in certificate_words(change_found(answer, 0)))
+    assert not any("relink" in line for line in certificate_words(change_facts(answer, 0)))
     requests = [links for _, links in builder.relinks if len(links) > 1]
     assert max(map(len, requests)) == 8, "one request links several layouts"
 
@@ -69,11 +69,11 @@ def test_without_relinking_the_answer_recommends_it_unless_the_change_is_large(t
     _, answer = find(a_session(STUDY, tmp_path, source=FakeSource(40), starter=stepping_at(17)))
     assert any(
         "to rule that out, measure ten layouts with [build] relink" in line
-        for line in certificate_words(change_found(answer, 0))
+        for line in certificate_words(change_facts(answer, 0))
     )
     doubled = FakeStarter(seconds=lambda arguments: 0.1 if number_of(arguments) < 17 else 0.2)
     _, large = find(a_session(STUDY, tmp_path / "large", source=FakeSource(40), starter=doubled))
-    assert not any("relink" in line for line in certificate_words(change_found(large, 0)))
+    assert not any("relink" in line for line in certificate_words(change_facts(large, 0)))
     changes: Any = answer.as_json()["changes"]
     assert changes[0]["certificate"]["layouts"] == 1
     assert changes[0]["certificate"]["error"] <= 0.005
@@ -110,7 +110,7 @@ def test_other_metrics_that_a_culprit_changed_are_reported(tmp_path: Path) -> No
         seconds=lambda arguments: 0.1 if number_of(arguments) < 17 else 0.08, hungry_from=17
     )
     _, answer = find(a_session(STUDY, tmp_path, source=FakeSource(40), starter=starter))
-    assert also_words(change_found(answer, 0)) == "it also changed peak_memory 2.00 times (worse)"
+    assert also_words(change_facts(answer, 0)) == "it also changed peak_memory 2.00 times (worse)"
     changes: Any = answer.as_json()["changes"]
     [also] = changes[0]["also_changed"]
     assert also["metric"] == "peak_memory"
@@ -119,7 +119,7 @@ def test_other_metrics_that_a_culprit_changed_are_reported(tmp_path: Path) -> No
 
 def test_unchanged_metrics_are_not_reported_with_the_culprit(tmp_path: Path) -> None:
     _, answer = find(a_session(STUDY, tmp_path, source=FakeSource(40), starter=stepping_at(17)))
-    assert also_words(change_found(answer, 0)) == ""
+    assert also_words(change_facts(answer, 0)) == ""
 
 
 def test_a_point_that_got_worse_is_reported_with_a_ratio_that_got_better(tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_a_point_that_got_worse_is_reported_with_a_ratio_that_got_better(tmp_pat
     session = a_session(study, tmp_path, source=FakeSource(40), starter=FakeStarter(seconds=seconds))
     _, answer = find(session, "speedup")
     assert answer.answer.changes[0].positions == (17,)
-    words = also_words(change_found(answer, 0))
+    words = also_words(change_facts(answer, 0))
     assert "wall at threads=1" in words
     assert "(worse)" in words
 
@@ -214,7 +214,7 @@ def test_a_change_below_the_threshold_is_reported_as_such(tmp_path: Path) -> Non
     assert str(answer.answer.verdict) == "none"
     below: Any = answer.as_json()["below_threshold"]
     assert below["low"] <= 0.98 <= below["high"] < 1
-    assert any("a change below the threshold" in line for line in answer_found(answer).doubts)
+    assert any("a change below the threshold" in line for line in answer_facts(answer).doubts)
 
 
 def test_a_suspected_change_is_worded_from_the_stored_answer() -> None:

@@ -25,7 +25,7 @@ from perftrail.model.study import Prior
 from perftrail.model.subject import Branch, Merge, Revision
 from perftrail.model.target import Goal, TargetError, Working, every_target, resolve, resolve_goal
 from perftrail.present.answer_details import (
-    broken_ranges,
+    broken_range_words,
     headline,
     inside_words,
     print_table,
@@ -34,7 +34,7 @@ from perftrail.present.answer_details import (
     unchanged,
     unusable_words,
 )
-from perftrail.present.answer_sentence import change_found, headline_of, levels_of, stored_answers
+from perftrail.present.answer_sentence import change_facts, headline_of, levels_of, stored_answers
 from perftrail.present.next_find import FindCommand
 from perftrail.search.question import Budget
 from perftrail.store.memory import MemoryStore
@@ -145,7 +145,7 @@ def test_works_finds_where_the_program_began_to_fail(tmp_path: Path) -> None:
     answer = find_answer(a_session(STUDY, tmp_path, source=FakeSource(100), starter=failing_from(37)), goal)
     assert answer.answer.changes[0].positions == (37,)
     assert headline(answer).startswith("found: r37 “change 37” began to fail (crash), probability 99")
-    assert levels_of(change_found(answer, 0)).startswith("the program works with probability 99")
+    assert levels_of(change_facts(answer, 0)).startswith("the program works with probability 99")
     assert unusable_words(answer, answer.unusable).startswith("Failed:")
     assert answer.builds <= 12
 
@@ -307,7 +307,7 @@ def test_a_broken_end_is_reported_in_words(tmp_path: Path) -> None:
         a_session(STUDY, tmp_path, source=FakeSource(30), starter=failing_from(12)),
         (resolve(STUDY, "wall"),),
     )
-    [line] = broken_ranges(answer)
+    [line] = broken_range_words(answer)
     assert line.startswith("Broken (crash): ")
     assert line.endswith("and no later revision is usable")
 

@@ -22,7 +22,7 @@ from perftrail.model.process import Command, Ended, Exited, NotStarted, OutOfMem
 from perftrail.model.trial import Pace, Surroundings, Trial
 from perftrail.process.launcher import Launcher
 from perftrail.stats.comparison import Verdict
-from perftrail.stats.trial import Why
+from perftrail.stats.trial import EndReason
 from tests.fakes.subject_builder import FakeStarter
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ def test_a_failing_preparation_is_named() -> None:
 def test_time_spent_preparing_counts_for_the_budget() -> None:
     starter = a_starter()
     found = measured(a_trial("one", prepare=("slow",), pace=Pace(budget_seconds=30.0)), starter)
-    assert found.results[0].why is Why.BUDGET
+    assert found.results[0].end_reason is EndReason.BUDGET
     assert found.results[0].runs <= 10
 
 

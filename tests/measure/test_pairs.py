@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from perftrail.model.measurement import FlaggedSample
-from perftrail.present.report.comparisons import SideBySide
+from perftrail.present.report.comparisons import SubjectComparison
 from perftrail.results.pairs import BUSY, ENOUGH_QUIET_PAIRS, Pair, decides, paired, usable_pairs
 from perftrail.stats.comparison import Rule, compare
 
@@ -63,7 +63,7 @@ def test_times_of_which_one_was_disturbed_decide_nothing() -> None:
 
 def test_noisy_samples_are_never_reported_as_a_change() -> None:
     first, second = [1.0 + 0.001 * n for n in range(20)], [1.3 + 0.001 * n for n in range(20)]
-    found = SideBySide(
+    found = SubjectComparison(
         name="new",
         where="",
         reference="old",

@@ -42,7 +42,7 @@ def report(*metrics: MetricDifference) -> ExplainReport:
 def test_noisy_metrics_are_unclear_with_what_could_be_missed_and_what_settles_it(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    print_explained(report(metric("wall", *NOISY), metric("locks", [7.0] * 3, [7.0] * 3)), named=None)
+    print_explained(report(metric("wall", *NOISY), metric("locks", [7.0] * 3, [7.0] * 3)), study_file=None)
     said = capsys.readouterr().out
     least = difference(*NOISY, floor=0.0, metrics=10).minimum_detectable
     assert 0.2 < least < 2.0
@@ -60,7 +60,7 @@ def test_noisy_metrics_are_unclear_with_what_could_be_missed_and_what_settles_it
 def test_equal_metrics_do_not_differ_and_need_no_more_invocations(capsys: pytest.CaptureFixture[str]) -> None:
     explained = report(metric("locks", [7.0] * 3, [7.0] * 3))
     assert headline(explained).endswith("do not differ in any metric")
-    print_explained(explained, named=None)
+    print_explained(explained, study_file=None)
     said = capsys.readouterr().out
     assert "unclear" not in said
     assert "Next:" not in said
@@ -68,7 +68,7 @@ def test_equal_metrics_do_not_differ_and_need_no_more_invocations(capsys: pytest
 
 def test_a_difference_beside_noisy_metrics_leaves_these_unclear(capsys: pytest.CaptureFixture[str]) -> None:
     counts = metric("instructions", [100.0] * 3, [130.0] * 3, method="valgrind")
-    print_explained(report(counts, metric("wall", *NOISY)), named="a study")
+    print_explained(report(counts, metric("wall", *NOISY)), study_file="a study")
     said = capsys.readouterr().out
     assert "differs most in instructions: 30 % more" in said.splitlines()[0]
     assert "unclear, with the minimum detectable change: wall" in said
@@ -78,7 +78,7 @@ def test_a_difference_beside_noisy_metrics_leaves_these_unclear(capsys: pytest.C
 
 def test_more_invocations_are_not_suggested_for_counts_of_a_profiler() -> None:
     """`--invocations` repeats plain invocations only."""
-    assert next_commands(report(metric("calls of futex", *NOISY, method="strace")), named=None) == []
+    assert next_commands(report(metric("calls of futex", *NOISY, method="strace")), study_file=None) == []
 
 
 def test_the_json_has_the_verdict_and_the_minimum_detectable_change() -> None:

@@ -19,7 +19,6 @@ from perftrail.present.gate import (
     FORMATS,
     bar_limit,
     certainty,
-    effect,
     github_annotations,
     headline,
     interval_bar,
@@ -27,6 +26,7 @@ from perftrail.present.gate import (
     machine,
     marker,
     next_command,
+    row_effect,
     to_junit,
     to_markdown,
     to_metrics,
@@ -162,16 +162,19 @@ def test_more_is_worse_only_where_less_is_better() -> None:
 @pytest.mark.parametrize(
     ("found", "said"),
     [
-        (gate(row(1.2, Verdict.SLOWER), row(1.0, Verdict.SAME)), "gate failed: 1 of 2 worse: work.wall"),
-        (gate(row(0.8, Verdict.FASTER)), "gate passed: 1 of 1 better: work.wall"),
+        (
+            gate(row(1.2, Verdict.SLOWER), row(1.0, Verdict.SAME)),
+            "gate failed: 1 of 2 metrics worse: work.wall",
+        ),
+        (gate(row(0.8, Verdict.FASTER)), "gate passed: 1 of 1 metric better: work.wall"),
         (gate(row(1.0, Verdict.SAME)), "gate passed: the same to within 2 %"),
         (
             gate(row(1.0, Verdict.UNCLEAR)),
-            "gate passed, but unclear: no change is certain, 1 of 1 unclear; a change of 1.1 %",
+            "gate passed, but unclear: no change is certain, 1 of 1 metric unclear; a change of 1.1 %",
         ),
         (gate(), "no answer: nothing could be compared"),
         (gate(Row(metric=target(), one_build=True)), "gate passed: the same: the builds are equal"),
-        (gate(row(1.2, Verdict.SLOWER), fail_on="never"), "1 of 1 worse"),
+        (gate(row(1.2, Verdict.SLOWER), fail_on="never"), "1 of 1 metric worse"),
     ],
 )
 def test_the_headline_is_the_answer(found: Gate, said: str) -> None:
@@ -185,7 +188,7 @@ def test_the_comment_tells_what_moved_and_folds_the_rest() -> None:
     assert r"\+20.0 % \[\+18.8, \+21.2\]".replace(" ", "\u00a0") in top
     assert "fails the gate" in top
     assert comment.count("<details>") == 2
-    assert "<summary>1 unchanged</summary>" in comment
+    assert "<summary>1 unchanged metric</summary>" in comment
     assert "perftrail find --range aaaaaaaaaa..bbbbbbbbbb" in comment
     assert "find" not in to_markdown(gate(row(1.0, Verdict.SAME))).partition("To repeat it")[2]
 
@@ -198,10 +201,10 @@ def test_of_many_metrics_a_comment_takes_as_many_as_fit() -> None:
     ]
     comment = to_markdown(gate(*every))
     assert len(comment) < 65_536
-    assert [line for line in comment.splitlines() if line.endswith(" more.")] == [
-        "200 more.",
-        "240 more.",
-        "240 more.",
+    assert [line for line in comment.splitlines() if line.endswith(" more metrics")] == [
+        "and 200 more metrics",
+        "and 240 more metrics",
+        "and 240 more metrics",
     ]
 
 
@@ -234,7 +237,7 @@ def test_nothing_hostile_leaves_its_place_in_markdown() -> None:
 
 @pytest.mark.parametrize(("effect", "ends"), [(1.02, "−8 % to +8 %"), (3.0, "−75 % to +300 %")])
 def test_the_ends_of_the_drawn_line_are_changes_that_there_can_be(effect: float, ends: str) -> None:
-    assert f"Each chart goes from {ends};" in to_markdown(gate(row(effect, Verdict.SLOWER)))
+    assert f"Each chart spans {ends};" in to_markdown(gate(row(effect, Verdict.SLOWER)))
 
 
 def test_nothing_hostile_leaves_its_place_in_xml() -> None:
@@ -374,7 +377,7 @@ def test_annotations_are_commands_of_ours_alone() -> None:
 
 def test_plain_lines_are_one_for_each_metric() -> None:
     lines = to_plain(hostile()).splitlines()
-    assert lines[0].startswith("gate failed: 1 of 3 worse")
+    assert lines[0].startswith("gate failed: 1 of 3 metrics worse")
     assert [line.split()[0] for line in lines[3:6]] == ["slower!", "unclear", "same"]
     assert all(line.isprintable() for line in lines)
     assert not any("##[" in line for line in lines)
@@ -425,9 +428,9 @@ def test_levels_agree_with_the_printed_change(base: float, ratio: float) -> None
     found = levels_of_ratio(*medians, ratio=ratio)
     compared = replace(compared, base=found.base, head=found.head)
     first, second = (float(text) for text in levels_words(compared))
-    printed = re.findall(r"[+-]?[\d.]+", effect(compared))[0]
+    printed = re.findall(r"[+-]?[\d.]+", row_effect(compared))[0]
     digits = len(printed.partition(".")[2])
-    exact = second / first if effect(compared).startswith("×") else (second / first - 1.0) * 100.0
+    exact = second / first if row_effect(compared).startswith("×") else (second / first - 1.0) * 100.0
     assert f"{exact:.{digits}f}" == printed.removeprefix("+")
     assert levels_words(compared)[0] in to_plain(gate(compared))
     assert levels_words(compared)[1] in to_markdown(gate(compared))
@@ -443,7 +446,7 @@ def noisy(least: float, **of: object) -> Row:
 def test_a_gate_says_which_change_it_could_miss_and_what_it_needs() -> None:
     """The detectable change falls with the square root of the number of pairs: 2 % needs 4 times those of 4 %."""
     assert headline(gate(noisy(0.0404))) == (
-        "gate passed, but unclear: no change is certain, 1 of 1 unclear; could miss a 2 % change; "
+        "gate passed, but unclear: no change is certain, 1 of 1 metric unclear; could miss a 2 % change; "
         "needs about 60 more pairs"
     )
     several = headline(gate(noisy(0.0404), noisy(3.0, name="cpu")))
@@ -551,7 +554,9 @@ def test_intervals_state_their_confidence(capsys: pytest.CaptureFixture[str]) ->
 def test_an_unclear_gate_that_passes_is_visible_in_every_format(capsys: pytest.CaptureFixture[str]) -> None:
     found = gate(row(1.0, Verdict.SAME), noisy(0.04, name="cpu"), noisy(0.09, name="user"))
     assert found.exit_code == 0
-    assert headline(found).startswith("gate passed, but unclear: no change is certain, 2 of 3 unclear")
+    assert headline(found).startswith(
+        "gate passed, but unclear: no change is certain, 2 of 3 metrics unclear"
+    )
     warning = (
         "2 of 3 metrics are unclear: changes below 4 % to 9 % could be missed, depending on the metric; "
         "--fail-on unclear makes an unclear gate fail"
@@ -578,12 +583,12 @@ def test_an_unclear_gate_that_passes_is_visible_in_every_format(capsys: pytest.C
 def test_an_unclear_gate_fails_where_the_policy_says_so() -> None:
     found = gate(noisy(0.04), fail_on="unclear")
     assert found.exit_code == 3
-    assert headline(found).startswith("gate failed: no change is certain, 1 of 1 unclear")
+    assert headline(found).startswith("gate failed: no change is certain, 1 of 1 metric unclear")
     assert "⚠️" not in to_markdown(found)
     assert not list(ET.fromstring(to_junit(found)).iter("skipped"))
-    assert "2 of 3 unclear" not in headline(gate(row(0.8, Verdict.FASTER)))
+    assert "2 of 3 metrics unclear" not in headline(gate(row(0.8, Verdict.FASTER)))
     better = gate(row(0.8, Verdict.FASTER), noisy(0.04, name="cpu"))
-    assert headline(better).startswith("gate passed, but unclear: 1 of 2 better: ")
+    assert headline(better).startswith("gate passed, but unclear: 1 of 2 metrics better: ")
     assert headline(better).endswith("; 1 of 2 unclear")
 
 
@@ -597,18 +602,18 @@ def within(low: float, effect: float, high: float) -> Row:
 @pytest.mark.parametrize(
     ("compared", "said", "first"),
     [
-        (within(0.99, 1.0, 1.01), "same within 2 %", "the same to within 2 %, 1 of 1"),
+        (within(0.99, 1.0, 1.01), "same within 2 %", "the same to within 2 %, 1 of 1 metric"),
         (
             within(1.002, 1.006, 1.009),
             "differs by less than 2 %",
-            "the same to within 2 %, 1 of 1; smaller differences are certain: work.wall[size=one] +0.60 % "
+            "the same to within 2 %, 1 of 1 metric; smaller differences are certain: work.wall[size=one] +0.60 % "
             "[+0.20, +0.90]",
         ),
-        (within(1.0, 1.0, 1.0), "same", "the same to within 2 %, 1 of 1"),
+        (within(1.0, 1.0, 1.0), "same", "the same to within 2 %, 1 of 1 metric"),
         (
             within(1.005, 1.005, 1.005),
             "differs by less than 2 %",
-            "the same to within 2 %, 1 of 1; smaller differences are certain: work.wall[size=one] 0.5 % more each time",
+            "the same to within 2 %, 1 of 1 metric; smaller differences are certain: work.wall[size=one] 0.5 % more each time",
         ),
     ],
 )

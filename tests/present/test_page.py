@@ -81,7 +81,7 @@ def a_page(*, chart: Chart | None = None, rows: int = 2, detail: int = 0) -> Pag
     verdict = Verdict(
         sentence=HOSTILE, tone="better", facts=(Fact(label=HOSTILE, text=HOSTILE),), notes=(HOSTILE,)
     )
-    return Page(question=HOSTILE, verdict=verdict, lead=section, sections=(), made_by="perftrail")
+    return Page(question=HOSTILE, verdict=verdict, lead=section, sections=(), written_by="perftrail")
 
 
 def columns_of(text: str) -> list[Any]:
@@ -116,7 +116,7 @@ def test_hostile_text_adds_no_tag_and_no_script() -> None:
             listings=(Listing(title="t", text="t"),),
         ),
         sections=(),
-        made_by="perftrail",
+        written_by="perftrail",
     )
     hostile = Tags(to_html(a_page(chart=examples()["curve"]), {}))
     assert [tag for tag, _ in hostile.tags] == [tag for tag, _ in Tags(to_html(plain, {})).tags]
@@ -211,7 +211,9 @@ def test_markdown_keeps_hostile_text_text() -> None:
 def test_markdown_calls_nobody_and_closes_nothing() -> None:
     page = a_page()
     text = to_markdown(
-        Page(question="fixes #1 by @all", verdict=page.verdict, lead=None, sections=(), made_by="perftrail")
+        Page(
+            question="fixes #1 by @all", verdict=page.verdict, lead=None, sections=(), written_by="perftrail"
+        )
     )
     assert "@all" not in text
     assert "#1" not in text

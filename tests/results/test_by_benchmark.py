@@ -91,47 +91,52 @@ class BenchmarkRows:
 
 def test_a_benchmark_is_the_geometric_mean_of_its_points() -> None:
     found = BenchmarkRows().add("text", "one", 2.0).add("text", "two", 0.5).add("text", "three", 8.0).shifts()
-    [whole] = found.over
+    [whole] = found.by_benchmark
     assert whole.comparison.effect == pytest.approx(2.0, rel=0.02)
     assert [point["what"] for point in whole.points] == ["one", "two", "three"]
-    assert [each.verdict for each in found.at] == [Verdict.SLOWER, Verdict.FASTER, Verdict.SLOWER]
+    assert [each.verdict for each in found.by_point] == [Verdict.SLOWER, Verdict.FASTER, Verdict.SLOWER]
 
 
 def test_points_that_are_far_apart_do_not_widen_the_interval_of_their_mean() -> None:
-    near = BenchmarkRows().add("text", "one", 1.1).add("text", "two", 1.1).shifts().over[0].comparison
-    far = BenchmarkRows().add("text", "one", 11.0).add("text", "two", 0.11).shifts().over[0].comparison
+    near = BenchmarkRows().add("text", "one", 1.1).add("text", "two", 1.1).shifts().by_benchmark[0].comparison
+    far = (
+        BenchmarkRows().add("text", "one", 11.0).add("text", "two", 0.11).shifts().by_benchmark[0].comparison
+    )
     assert far.high / far.low == pytest.approx(near.high / near.low)
     assert far.low > 1.0
 
 
 def test_each_benchmark_is_a_group_of_its_own() -> None:
     found = BenchmarkRows().add("text", "one", 2.0).add("lists", "one", 1.0).add("lists", "two", 1.0).shifts()
-    assert [(each.row.benchmark, len(each.points)) for each in found.over] == [("text", 1), ("lists", 2)]
-    assert [each.differs for each in found.over] == [True, False]
+    assert [(each.row.benchmark, len(each.points)) for each in found.by_benchmark] == [
+        ("text", 1),
+        ("lists", 2),
+    ]
+    assert [each.differs for each in found.by_benchmark] == [True, False]
 
 
 def test_times_of_a_disturbed_machine_decide_nothing_and_counts_do() -> None:
     times, counts = (BenchmarkRows(unit).add("text", "one", 2.0, busy=PAIRS) for unit in ("s", ""))
-    [shift] = times.shifts().at
+    [shift] = times.shifts().by_point
     assert (shift.verdict, shift.differs) == (Verdict.UNCLEAR, False)
     assert shift.words == "unclear: the machine was busy"
-    assert counts.shifts().at[0].differs
+    assert counts.shifts().by_point[0].differs
 
 
 def test_disturbed_rounds_are_left_out_where_enough_were_quiet() -> None:
     found = BenchmarkRows().add("text", "one", 2.0, busy=4).add("text", "two", 2.0).shifts()
-    assert [each.comparison.pairs for each in found.at] == [PAIRS - 4, PAIRS]
-    assert [each.comparison.pairs for each in found.over] == [2 * (PAIRS - 4)]
-    assert found.over[0].differs
+    assert [each.comparison.pairs for each in found.by_point] == [PAIRS - 4, PAIRS]
+    assert [each.comparison.pairs for each in found.by_benchmark] == [2 * (PAIRS - 4)]
+    assert found.by_benchmark[0].differs
 
 
 def test_too_few_pairs_call_nothing_and_say_how_many_it_takes() -> None:
-    [shift] = BenchmarkRows().add("text", "one", 2.0, pairs=5).shifts().at
+    [shift] = BenchmarkRows().add("text", "one", 2.0, pairs=5).shifts().by_point
     assert not shift.differs
     assert "a verdict needs" in shift.words
 
 
 def test_what_is_the_same_says_which_change_would_have_been_seen() -> None:
-    [shift] = BenchmarkRows().add("text", "one", 1.0, scatter=0.002).shifts().at
+    [shift] = BenchmarkRows().add("text", "one", 1.0, scatter=0.002).shifts().by_point
     assert shift.verdict is Verdict.SAME
     assert shift.words.endswith(" % would have been detected")

@@ -16,7 +16,7 @@ from perftrail.model.plan import Cell
 from perftrail.model.study import Invocations, MeasurePolicy, Study
 from perftrail.model.target import resolve
 from perftrail.present.dashboard.regressions import regressions
-from perftrail.present.report.gathered import gather
+from perftrail.present.report.data import read_report_data
 from perftrail.results.changes import HistoryChange, history_changes
 from perftrail.results.rows import rows
 from perftrail.results.selection import Selection
@@ -153,6 +153,6 @@ def test_a_report_and_the_regressions_leave_out_what_show_lists_below_the_alert_
     ]
     plain = json.loads(json.dumps(shown.as_json()))
     assert {row["revision"]: row["change"]["rank"] for row in plain if row["change"]} == {"r120": 1, "r60": 2}
-    gathered = gather(session, tmp_path)
-    assert [each.candidates[-1].id for each in gathered.changes] == ["r120"]
-    assert [each.revisions[-1].id for each in regressions(gathered)] == ["r120"]
+    data = read_report_data(session, tmp_path)
+    assert [each.candidates[-1].id for each in data.changes] == ["r120"]
+    assert [each.revisions[-1].id for each in regressions(data)] == ["r120"]

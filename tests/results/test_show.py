@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from perftrail.cli.commands.report import findings
+from perftrail.cli.commands.report import scaling_and_growth_sections
 from perftrail.measure.session import Session
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.json_data import Json
@@ -18,7 +18,7 @@ from perftrail.model.store_records import SearchRecord
 from perftrail.model.study import FindPolicy, Invocations, MeasurePolicy
 from perftrail.model.subject import Revision
 from perftrail.present.growth import print_growth
-from perftrail.present.report.gathered import gather
+from perftrail.present.report.data import read_report_data
 from perftrail.present.report.report import make_report
 from perftrail.present.scaling import print_scalings
 from perftrail.present.tables import print_rows
@@ -149,7 +149,7 @@ def test_a_report_shows_the_growth_of_the_same_revisions_as_show(
     shown = show(session)
     print_growth(shown.growths, shown.described_growths())
     printed = [line.strip() for line in capsys.readouterr().out.splitlines() if " along size: " in line]
-    page = make_report(session, tmp_path, findings=findings)
+    page = make_report(session, tmp_path, further_sections=scaling_and_growth_sections)
     [section] = [each for each in page.sections if each.name == "growth"]
     assert section.paragraphs[:1] == (
         "Growth is described for 2 of 6 revisions: the first and the last that were measured.",
@@ -226,7 +226,7 @@ def test_the_metrics_that_find_searches_are_shown(tmp_path: Path) -> None:
     drain(Run(session, Selection()).events())
     assert {row.metric for row in show(session).rows} == {"cpu", "peak_memory"}
     assert {row.metric for row in show(session, metrics=["wall"]).rows} == {"wall"}
-    assert {row.metric for row in gather(session, tmp_path).rows} >= {"cpu", "peak_memory"}
+    assert {row.metric for row in read_report_data(session, tmp_path).rows} >= {"cpu", "peak_memory"}
 
 
 def test_json_has_the_messages_and_marks_of_equal_builds_that_the_table_has(

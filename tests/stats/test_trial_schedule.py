@@ -13,7 +13,7 @@ import pytest
 
 from perftrail.model.trial import Entry, Group, Pace, Surroundings, Trial, TrialSample
 from perftrail.stats.comparison import Verdict
-from perftrail.stats.trial import TrialSchedule, Why, trial_result
+from perftrail.stats.trial import EndReason, TrialSchedule, trial_result
 
 
 def a_trial(
@@ -90,7 +90,7 @@ def test_the_shell_is_measured_in_every_round() -> None:
 
 def test_a_large_difference_is_settled_at_an_early_interim_analysis() -> None:
     schedule, _ = play(a_trial(2, warmups=0), lambda entry: 1.0 + entry)
-    assert schedule.why(1) is Why.SETTLED
+    assert schedule.end_reason(1) is EndReason.SETTLED
     wall = next(each for each in schedule.contrasts() if each.metric == "wall")
     assert wall.comparison.verdict is Verdict.SLOWER
     assert wall.comparison.pairs <= 18
@@ -103,21 +103,21 @@ def test_equal_commands_are_the_same() -> None:
 
 def test_noise_that_hides_everything_ends_at_the_largest_number_of_runs() -> None:
     schedule, _ = play(a_trial(2, most=30), lambda _: 1.0, noise=0.5)
-    assert schedule.why(1) is Why.MOST
-    assert schedule.why(0) is Why.MOST
+    assert schedule.end_reason(1) is EndReason.MOST
+    assert schedule.end_reason(0) is EndReason.MOST
     assert len(schedule.samples(1)) == 30
 
 
 def test_one_command_ends_when_its_interval_is_narrow() -> None:
     schedule, order = play(a_trial(1), lambda _: 1.0, noise=0.005)
-    assert schedule.why(0) is Why.PRECISE
+    assert schedule.end_reason(0) is EndReason.PRECISE
     assert 10 <= len(order) <= 40
 
 
 def test_a_settled_command_is_started_no_more_while_another_is_unclear() -> None:
     schedule, _ = play(a_trial(3, warmups=0), lambda entry: 3.0 if entry == 1 else 1.0, noise=0.1)
     assert len(schedule.samples(1)) < len(schedule.samples(2))
-    assert schedule.why(1) is Why.SETTLED
+    assert schedule.end_reason(1) is EndReason.SETTLED
 
 
 @pytest.mark.parametrize("runs", [1, 2, 3, 5, 7, 8, 9, 12])
@@ -140,7 +140,7 @@ def test_warm_ups_discard_their_pairs_and_further_pairs_replace_them() -> None:
 def test_the_budget_ends_a_trial_before_a_round_that_does_not_fit() -> None:
     schedule, order = play(a_trial(1, budget_seconds=60.0), lambda _: 20.0, cost=20.0)
     assert len(order) == 3
-    assert schedule.why(0) is Why.BUDGET
+    assert schedule.end_reason(0) is EndReason.BUDGET
 
 
 def test_the_budget_never_cuts_guaranteed_runs() -> None:
@@ -175,7 +175,7 @@ def test_each_command_is_measured_once_even_with_the_shortest_budget() -> None:
 def test_a_stop_between_two_interim_analyses_adds_no_analysis() -> None:
     schedule, _ = play(a_trial(2, warmups=0), lambda _: 1.0, noise=0.5, most=2 * 21)
     assert {each.comparison.pairs for each in schedule.contrasts() if each.metric == "wall"} == {18}
-    assert schedule.why(1) is Why.STOPPED
+    assert schedule.end_reason(1) is EndReason.STOPPED
 
 
 def test_groups_are_compared_each_within_itself() -> None:

@@ -30,7 +30,7 @@ def test_a_program_that_no_revision_builds_is_a_warning(
         "revision would run the same program; did you mean {build}/tool?",
     )
     assert plan.as_json()["warnings"] == list(plan.warnings)
-    print_plan(study, plan, repeat=())
+    print_plan(study, plan, shared_options=())
     assert f"\nwarning      {plan.warnings[0]}\n" in capsys.readouterr().out
 
 
@@ -55,7 +55,7 @@ def test_a_program_that_nothing_builds_or_finds_is_a_warning(
         f"{study.file}:1: benchmark.unbuilt.command: {{build}}/wordfreq must be a file of the history, because the "
         'study has no build; to build it, add [build] with steps = ["make"] or similar, and outputs',
     )
-    print_plan(study, plan, repeat=())
+    print_plan(study, plan, shared_options=())
     assert "\nnot checked  outputs, programs and patterns, which need a build\n" in capsys.readouterr().out
 
 

@@ -212,7 +212,7 @@ def test_lines_are_alike_but_for_places_numbers_and_ids(one: str, other: str, *,
 
 
 def printed(study: Study, report: AttemptReport, capsys: pytest.CaptureFixture[str]) -> list[str]:
-    print_attempt(study, report, repeat=())
+    print_attempt(study, report, shared_options=())
     return capsys.readouterr().out.splitlines()
 
 
@@ -230,7 +230,7 @@ def test_the_first_run_of_each_benchmark_is_shown_with_its_unit_and_the_time_of_
     _, report = drain(Attempt(session, ALL, count=2).events())
     lines = printed(study, report, capsys)
     assert lines[:3] == [
-        "2 of 2 built (100%), 2 of them started",
+        "2 of 2 builds succeeded (100 %), 2 of them started",
         "first run    r63 one size=1: wall 100 ms",
         "first run    r63 two: wall 100 ms",
     ]
@@ -280,5 +280,5 @@ def test_if_nothing_runs_the_line_of_the_benchmark_is_named(
     session = a_session(study, tmp_path, source=FakeSource(2), starter=starter)
     _, report = drain(Attempt(session, ALL, count=2).events())
     lines = printed(study, report, capsys)
-    assert lines[0] == "2 of 2 built (100%), none of them started"
+    assert lines[0] == "2 of 2 builds succeeded (100 %), none of them started"
     assert lines[-1] == f"Next: {next_.format(file=study.file)} perftrail check --try 1"

@@ -14,7 +14,7 @@ from starlette.requests import Request
 
 from perftrail import studyfile
 from perftrail.model.subject import Subject
-from perftrail.present.dashboard.snapshot import take
+from perftrail.present.dashboard.snapshot import take_snapshot
 from perftrail.web.app import ROUTES
 from perftrail.web.request_arguments import requested_subjects
 from tests.web.conftest import Client, served
@@ -110,15 +110,15 @@ def test_subjects_are_compared_whatever_they_are(client: Client, hostile: Hostil
 def test_revisions_are_compared_in_the_same_variant_unless_others_are_named(
     hostile: Hostile, asked: str, first: tuple[int, str], second: tuple[int, str]
 ) -> None:
-    snapshot = take(str(hostile.root / "beta" / "perftrail.toml"), store=None)
-    view = snapshot.gathered.view
+    snapshot = take_snapshot(str(hostile.root / "beta" / "perftrail.toml"), store=None)
+    view = snapshot.report_data.view
     [plain] = view.study.variants.values()
     study = replace(view.study, variants={"plain": plain, "fast": plain})
-    gathered = replace(snapshot.gathered, view=replace(view, study=study))
+    data = replace(snapshot.report_data, view=replace(view, study=study))
     request = Request({"type": "http", "query_string": asked.encode(), "headers": []})
-    found = requested_subjects(request, replace(snapshot, gathered=gathered))
+    found = requested_subjects(request, replace(snapshot, report_data=data))
     assert found == tuple(
-        Subject(revision=gathered.measured[index], variant=variant) for index, variant in (first, second)
+        Subject(revision=data.measured[index], variant=variant) for index, variant in (first, second)
     )
 
 

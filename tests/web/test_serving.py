@@ -22,8 +22,8 @@ from perftrail.model.measurement import InvocationKey, Machine, Measurement
 from perftrail.opening import open_results
 from perftrail.present.dashboard.live import Live, noise_note, observe
 from perftrail.present.dashboard.metric_history import MetricHistory
-from perftrail.present.dashboard.snapshot import Remaining, Snapshot, take
-from perftrail.present.dashboard.subjects import named_revision, usual_variants
+from perftrail.present.dashboard.snapshot import Remaining, Snapshot, take_snapshot
+from perftrail.present.dashboard.subjects import default_variants, named_revision
 from perftrail.store import Holder, MemoryStore
 from perftrail.web.request_arguments import Part
 from perftrail.web.studies import ServedStudy, served_studies
@@ -34,7 +34,7 @@ from tests.web.studies import Hostile, start_again
 
 @pytest.fixture(scope="module")
 def snapshot(hostile: Hostile) -> Snapshot:
-    return take(str(hostile.root / "alpha" / "perftrail.toml"), store=None)
+    return take_snapshot(str(hostile.root / "alpha" / "perftrail.toml"), store=None)
 
 
 def along(positions: list[int], values: list[float]) -> tuple[HistoryPoint, ...]:
@@ -67,7 +67,9 @@ def test_neighbours_are_together_and_nothing_is_hidden(
         st.lists(st.floats(1.0, 1e6), min_size=len(positions), max_size=len(positions)), label="values"
     )
     whole = next(iter(snapshot.histories.values()))
-    series = MetricHistory(gathered=whole.gathered, followed=whole.followed, points=along(positions, values))
+    series = MetricHistory(
+        report_data=whole.report_data, history_metric=whole.history_metric, points=along(positions, values)
+    )
     first, last = min(ends), max(ends)
     inside = [point for point in series.points if first <= point.position <= last]
     found = series.within(first, last, most=most)
@@ -99,7 +101,7 @@ def test_a_part_that_is_moved_or_scaled_stays_in_the_history(
 
 
 def test_a_study_that_is_measured_wholly_lacks_nothing(hostile: Hostile) -> None:
-    left = take(str(hostile.root / "beta" / "perftrail.toml"), store=None).remaining
+    left = take_snapshot(str(hostile.root / "beta" / "perftrail.toml"), store=None).remaining
     assert (left.builds, left.least, left.most) == (0, 0, 0)
     assert left.planned == 12 * 8
 
@@ -109,7 +111,7 @@ def test_what_a_study_lacks_is_counted(hostile: Hostile, tmp_path: Path) -> None
     grown = hostile.root / "beta" / "more.toml"
     grown.write_text(file.read_text().replace("invocations = 8", 'invocations = "10..12"'))
     try:
-        left = take(str(grown), store=None).remaining
+        left = take_snapshot(str(grown), store=None).remaining
     finally:
         grown.unlink()
     assert left.builds == 0
@@ -122,27 +124,27 @@ def test_a_revision_is_named_by_place_label_or_the_beginning_of_its_id(
 ) -> None:
     wanted = hostile.revisions[17]
     for text in ("#17", wanted.id, wanted.id[:12], f" {wanted.short} "):
-        assert named_revision(snapshot.gathered, text) == wanted
+        assert named_revision(snapshot.report_data, text) == wanted
     for text in ("", "ab", "#900", "nothing of the kind", "#x"):
         with pytest.raises(UsageError):
-            named_revision(snapshot.gathered, text)
+            named_revision(snapshot.report_data, text)
 
 
 def test_variants_are_compared_of_which_something_alike_was_measured(
     snapshot: Snapshot, hostile: Hostile
 ) -> None:
-    view = snapshot.gathered.view
+    view = snapshot.report_data.view
     [plain] = view.study.variants.values()
     study = replace(view.study, variants=dict.fromkeys(("first", "plain", "fast", "last"), plain))
-    gathered = replace(snapshot.gathered, view=replace(view, study=study))
+    data = replace(snapshot.report_data, view=replace(view, study=study))
     revision = hostile.revisions[0]
     [one, other, *_] = snapshot.rows_of[revision.id]
     rows = [
         replace(row, subject=replace(row.subject, variant=variant))
         for variant, row in (("first", other), ("plain", one), ("fast", one))
     ]
-    assert usual_variants(gathered, {revision.id: rows}, revision) == ("plain", "fast")
-    assert usual_variants(gathered, {}, revision) == ("first", "last")
+    assert default_variants(data, {revision.id: rows}, revision) == ("plain", "fast")
+    assert default_variants(data, {}, revision) == ("first", "last")
 
 
 def seen(snapshot: Snapshot, hostile: Hostile, command: str) -> Live:
@@ -159,7 +161,7 @@ def test_a_running_search_shows_its_steps_and_its_posterior(snapshot: Snapshot, 
     assert live.searching is not None
     assert live.searching.steps == 4
     assert live.searching.words.startswith("measured 45")
-    assert live.searching.believed == (
+    assert live.searching.belief == (
         "nothing changed with a probability of 12 %; otherwise candidates: 15 revisions (95 %)"
     )
     assert live.searching.section is not None
@@ -221,8 +223,8 @@ def test_event_streams_and_single_requests_get_the_same_news(hostile: Hostile, t
             assert one is not None
             assert other is not None
             return (
-                one.mark.invocations - first.mark.invocations,
-                other.mark.invocations - one.mark.invocations,
+                one.store_progress.invocations - first.store_progress.invocations,
+                other.store_progress.invocations - one.store_progress.invocations,
             )
 
     with served_studies((str(file),), store=None) as found:

@@ -35,7 +35,7 @@ async def newest(served_study: ServedStudy, known: StoreProgress | None) -> Snap
     async with asyncio.timeout(30):
         while True:
             found = await served_study.snapshot()
-            if found is not None and found.mark != known:
+            if found is not None and found.store_progress != known:
                 return found
             await asyncio.sleep(0.02)
 
@@ -51,17 +51,17 @@ def test_what_is_new_is_shown_and_the_picture_before_it_is_gone_without_the_coll
 
     async def follow(served_study: ServedStudy) -> None:
         before = await newest(served_study, None)
-        count, mark = before.stored["invocations"], before.mark
-        parts = [before, before.gathered, before.gathered.rows[0], before.gathered.rows[-1]]
+        count, mark = before.stored["invocations"], before.store_progress
+        parts = [before, before.report_data, before.report_data.rows[0], before.report_data.rows[-1]]
         gone = [weakref.ref(part) for part in parts]
-        machine, runnable = before.gathered.view.machine.id, min(before.gathered.rows[0].runnables)
+        machine, runnable = before.report_data.view.machine.id, min(before.report_data.rows[0].runnables)
         del before, parts
         with open_store(str(study / ".perftrail" / "results.db"), access="write") as store:
             key = InvocationKey(runnable=runnable, machine=machine, phase="sample", ordinal=1000)
             store.add(Measurement(key=key, started="2025-11-21", seconds=1.0, values={"seconds": 1.0}))
         after = await newest(served_study, mark)
         assert after.stored["invocations"] == count + 1
-        assert len(after.gathered.rows[0].values) == 9
+        assert len(after.report_data.rows[0].values) == 9
         async with asyncio.timeout(30):
             while any(each() is not None for each in gone):
                 await asyncio.sleep(0.02)

@@ -17,8 +17,8 @@ STEP = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Against:
-    """One subject against a reference: ratios of pairs, the effect, its interval, and the verdict."""
+class ComparisonRow:
+    """A row of the chart, one subject compared with a reference: ratios of pairs, effect, interval, and verdict."""
 
     row: str
     subject: str
@@ -44,8 +44,8 @@ class Against:
         )
 
 
-def against(
-    rows: Sequence[Against],
+def ratio_chart(
+    rows: Sequence[ComparisonRow],
     *,
     name: str,
     title: str,
@@ -92,7 +92,7 @@ def against(
     )
 
 
-def _pairs(rows: Sequence[Against], encoding: Spec) -> Spec:
+def _pairs(rows: Sequence[ComparisonRow], encoding: Spec) -> Spec:
     """Return a dot for each pair's ratio."""
     values: list[Json] = [
         {"row": each.row, "subject": each.subject, "value": ratio}
@@ -106,7 +106,7 @@ def _pairs(rows: Sequence[Against], encoding: Spec) -> Spec:
     }
 
 
-def _effects(rows: Sequence[Against], encoding: Spec, *, low: Spec) -> list[Spec]:
+def _effects(rows: Sequence[ComparisonRow], encoding: Spec, *, low: Spec) -> list[Spec]:
     """Return each subject's effect with its interval, in the row of its dots."""
     values: list[Json] = [
         {

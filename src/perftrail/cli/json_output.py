@@ -59,7 +59,7 @@ def json_types() -> Mapping[str, object]:
     """Return the type of each command's JSON, in the order of `COMMANDS_WITH_JSON`."""
     from perftrail.find.answer import FindAnswerJson, FindTableJson
     from perftrail.measure.session import MissingJson
-    from perftrail.present.exported import ExportedJson
+    from perftrail.present.export import ExportedJson
     from perftrail.present.html_page import ReportJson
     from perftrail.present.trial_files import TrialJson
     from perftrail.results.claims import JudgementJson

@@ -283,7 +283,7 @@ class SessionOptions:
                             session = stack.enter_context(opened)
                         return watcher.follow(work(session))
                 except MachineLeft as left:
-                    watcher.left(left)
+                    watcher.machine_left(left)
 
 
 def session_options(function: Callable[..., None]) -> Callable[..., None]:

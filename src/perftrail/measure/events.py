@@ -50,11 +50,11 @@ class Skipped:
 class Outdated:
     """Samples that count only if the new build is identical.
 
-    `differences` counts their cells by what changed; `every` is the number of all measured cells.
+    `differences` counts their cells by what changed; `measured_cells` is the number of all measured cells.
     """
 
     differences: Mapping[Difference, int]
-    every: int
+    measured_cells: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

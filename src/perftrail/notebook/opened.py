@@ -41,7 +41,7 @@ from perftrail.notebook.tables import (
 )
 from perftrail.opening import open_view, results_database, results_directory
 from perftrail.present.report.comparisons import compare_subjects
-from perftrail.present.report.gathered import gather
+from perftrail.present.report.data import read_report_data
 from perftrail.present.report.report import make_report
 from perftrail.results.changes import history_changes
 from perftrail.results.measured import MeasuredHere
@@ -365,7 +365,7 @@ class OpenedStudy:
         """
         about = self._about("comparisons")
         with self._view() as view:
-            compared = () if view is None else compare_subjects(gather(view, self.results))
+            compared = () if view is None else compare_subjects(read_report_data(view, self.results))
         return rows_table(COMPARISONS, self._study, comparison_rows(compared), about)
 
     def answers(self) -> pa.Table:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from perftrail.model.store_records import SearchRecord
     from perftrail.model.study import Study
     from perftrail.model.subject import Revision
-    from perftrail.present.report.comparisons import SideBySide
+    from perftrail.present.report.comparisons import SubjectComparison
     from perftrail.results.changes import HistoryChange
     from perftrail.results.rows import Row
 
@@ -414,7 +414,7 @@ def change_rows(study: Study, history: Sequence[Revision], changes: Sequence[His
     ]
 
 
-def comparison_rows(compared: Sequence[SideBySide]) -> list[Values]:
+def comparison_rows(compared: Sequence[SubjectComparison]) -> list[Values]:
     """Return the comparisons of `report`."""
     return [
         {

@@ -1,4 +1,4 @@
-"""The details of a search's answer for people: changes, merges, failures, cost, next command; and those of a run."""
+"""Print the results of `find` and `run`: changes, merges, failures, cost, and the next command."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from perftrail.model.wording import counted, escaped, listed, percent, probabili
 from perftrail.present.answer_sentence import (
     MOST_NAMED,
     also_words,
-    answer_found,
+    answer_facts,
     certificate_words,
-    change_found,
+    change_facts,
     change_sentence,
     cost_words,
     culprit_words,
@@ -28,9 +28,9 @@ from perftrail.present.answer_sentence import (
     revision_name,
 )
 from perftrail.present.console import output
-from perftrail.present.failures import failure_words, further_lines, skipped_words, trouble_lines
+from perftrail.present.failures import failure_group_lines, failure_words, further_lines, skipped_words
 from perftrail.present.next_find import detectable_words, next_commands
-from perftrail.present.shared_sentences import after, capitalised
+from perftrail.present.shared_sentences import capitalised, shell_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -48,15 +48,15 @@ LONGEST_LINE = 400
 
 def headline(answer: FindAnswer) -> str:
     """Return the answer in one line: verdict, revision, probability, effect."""
-    return headline_of([answer_found(answer)])
+    return headline_of([answer_facts(answer)])
 
 
 def inside_words(inside: InsideMerge) -> Iterator[str]:
     """Yield the origin of a merge's change, merge by merge."""
-    merge, sure = inside.merge.revision.short, probability(inside.confidence)
+    merge, confidence = inside.merge.revision.short, probability(inside.confidence)
     match inside.origin:
         case "branch":
-            yield f"{merge} is a merge, and the change came with the branch ({sure}):"
+            yield f"{merge} is a merge, and the change came with the branch ({confidence}):"
             candidates = inside.candidates
             if len(candidates) > 1:
                 yield f"  one of {len(candidates)} of its revisions, {candidates[0].short} to {candidates[-1].short}"
@@ -64,9 +64,9 @@ def inside_words(inside: InsideMerge) -> Iterator[str]:
             if len(candidates) > MOST_NAMED:
                 yield f"  and {len(candidates) - MOST_NAMED} more; --json names all"
         case "trunk":
-            yield f"{merge} is a merge, but the change came from the trunk: {inside.reason} ({sure})"
+            yield f"{merge} is a merge, but the change came from the trunk: {inside.reason} ({confidence})"
         case "combination":
-            yield f"{merge} is a merge, and only both sides together cause the change: {inside.reason} ({sure})"
+            yield f"{merge} is a merge, and only both sides together cause the change: {inside.reason} ({confidence})"
         case _:
             yield f"{merge} is a merge, and the origin of the change in it is unclear: {inside.reason}"
     if inside.inside is not None:
@@ -74,7 +74,7 @@ def inside_words(inside: InsideMerge) -> Iterator[str]:
 
 
 def outlier_words(answer: FindAnswer) -> Iterator[str]:
-    """Return the outlier revisions, which no change explains."""
+    """Yield the outlier revisions, which no change explains."""
     unit = answer.target.unit
     for outlier in answer.answer.outliers:
         yield (
@@ -84,28 +84,34 @@ def outlier_words(answer: FindAnswer) -> Iterator[str]:
         )
 
 
-def broken_ranges(answer: FindAnswer) -> Iterator[str]:
+def broken_range_words(answer: FindAnswer) -> Iterator[str]:
     """Yield the broken ranges of the history."""
     for failed_range in answer.broken_ranges:
         first, last = answer.revisions[failed_range.first], answer.revisions[failed_range.last]
-        where = first.short if first == last else f"{first.short} to {last.short}, {failed_range.tried} tried"
+        where = (
+            first.short
+            if first == last
+            else f"{first.short} to {last.short}, {counted(failed_range.tried, 'revision')} tried"
+        )
         if failed_range.before is None:
-            came = (
+            neighbours = (
                 f"usable from {answer.revisions[failed_range.after].short} on"
                 if failed_range.after is not None
                 else ""
             )
         elif failed_range.after is None:
-            came = f"after {answer.revisions[failed_range.before].short}, and no later revision is usable"
+            neighbours = (
+                f"after {answer.revisions[failed_range.before].short}, and no later revision is usable"
+            )
         else:
             before, after = answer.revisions[failed_range.before], answer.revisions[failed_range.after]
-            came = f"after {before.short}, usable again at {after.short}"
+            neighbours = f"after {before.short}, usable again at {after.short}"
         cause = "The study skips" if failed_range.stage == "skipped" else f"Broken ({failed_range.stage})"
-        yield f"{cause}: {where}{f'; {came}' if came else ''}"
+        yield f"{cause}: {where}{f'; {neighbours}' if neighbours else ''}"
 
 
 def pins_words(pins: Pins) -> Iterator[str]:
-    """Return which of several sources was searched, and the pinned revisions of the others; empty for one source."""
+    """Yield which of several sources was searched, and the pinned revisions of the others; nothing for one source."""
     if text := str(pins):
         yield escaped(text, longest=LONGEST_LINE)
 
@@ -118,43 +124,43 @@ def noise_words(answer: FindAnswer) -> Iterator[str]:
 
 
 def reboot_words(answer: FindAnswer) -> Iterator[str]:
-    """Yield whether the machine was rebooted during the search, with the consequence for levels, and other machines."""
+    """Yield that the machine was rebooted during the search, with the consequence for levels, and other machines."""
     if len(answer.boots) > 1:
         yield (
-            f"the machine was rebooted during the search ({len(answer.boots)} boot sessions); levels are compared only "
-            "through revisions measured in both"
+            f"the machine was rebooted during the search ({len(answer.boots)} boot sessions); levels of different "
+            "sessions are compared only through revisions measured in both"
         )
     yield from (escaped(each, longest=LONGEST_LINE) for each in answer.other_machines)
 
 
 def note_words(answer: FindAnswer, change: Change) -> str:
     """Return that the culprit's message mentions speed, if that raised its prior; else an empty text."""
-    noted = answer.notes(change)
-    if len(change.positions) > 1 or not noted:
+    words_in_messages = answer.notes(change)
+    if len(change.positions) > 1 or not words_in_messages:
         return ""
-    ((revision, word),) = noted.items()
+    ((revision, word),) = words_in_messages.items()
     return f"its message mentions performance ({escaped(word)}): “{escaped(revision.summary)}”"
 
 
 def unusable_words(answer: FindAnswer | FindTable, unusable: Sequence[UnusableRevision]) -> str:
-    """Return the unusable revisions, by cause: each with its log, and the line of the study to look at."""
-    known = {
+    """Return the unusable revisions, by cause: each with its log, and the line of the study file that caused it."""
+    unusable_by_subject = {
         Subject(revision=each.revision, variant=PLAIN): each
         for each in sorted(unusable, key=lambda each: answer.revisions.index(each.revision))
     }
-    failures = {subject: each.failure for subject, each in known.items()}
+    failures = {subject: each.failure for subject, each in unusable_by_subject.items()}
     logs = {subject: failure.log for subject, failure in failures.items()}
     failure_groups = group_failures(tuple(failures), failures)
     lines: list[str] = []
     for group in failure_groups[:MOST_NAMED]:
-        lines += (f"  {line}" for line in trouble_lines(group, logs=logs))
-        causes = dict.fromkeys(known[subject].study_line for subject in group.subjects)
+        lines += (f"  {line}" for line in failure_group_lines(group, logs=logs))
+        causes = dict.fromkeys(unusable_by_subject[subject].study_line for subject in group.subjects)
         if named := [escaped(cause, longest=LONGEST_LINE) for cause in causes if cause]:
             lines.append(f"      see {listed(named, 'and')}")
     if len(failure_groups) > MOST_NAMED:
         lines.append(f"  and {counted(len(failure_groups) - MOST_NAMED, 'more cause')}; --json names all")
-    works = not isinstance(answer, FindTable) and isinstance(answer.target, Working)
-    heading = "Failed:" if works else "Unusable revisions:"
+    searched_for_failures = not isinstance(answer, FindTable) and isinstance(answer.target, Working)
+    heading = "Failed:" if searched_for_failures else "Unusable revisions:"
     return "\n".join([heading, *lines])
 
 
@@ -164,21 +170,21 @@ COLUMNS = ("revision", "metric", "change", "", "levels", "probability")
 def print_table(table: FindTable, command: FindCommand) -> None:
     """Print a row for each change, grouped by revision; then the unchanged metrics."""
     console = output()
-    gathered = by_culprit(table.answers)
+    changes_by_culprit = by_culprit(table.answers)
     console.print(Text(table_headline(table), style="bold"))
     for line in pins_words(table.pins):
         console.print(Text(f"  {line}"))
     rows = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     for column in COLUMNS:
         rows.add_column(column)
-    for changes in gathered.values():
+    for changes in changes_by_culprit.values():
         for index, (answer, number) in enumerate(changes):
-            rows.add_row(*map(Text, _row(answer, number, named=index == 0)))
-        if (both := two_sided(changes)) is not None:
-            rows.add_row("", Text(both, style="yellow"))
-    if gathered:
+            rows.add_row(*map(Text, _row(answer, number, with_culprit=index == 0)))
+        if (note := two_sided(changes)) is not None:
+            rows.add_row("", Text(note, style="yellow"))
+    if changes_by_culprit:
         console.print(rows)
-        for line in _merges(gathered.values()):
+        for line in _merges(changes_by_culprit.values()):
             console.print(Text(f"  {line}"))
     for line in unchanged(table, command):
         console.print(Text(line))
@@ -196,14 +202,14 @@ def print_table(table: FindTable, command: FindCommand) -> None:
 
 def table_headline(table: FindTable) -> str:
     """Return how many revisions changed how many metrics, and their names."""
-    return headline_of([answer_found(answer) for answer in table.answers])
+    return headline_of([answer_facts(answer) for answer in table.answers])
 
 
 def two_sided(changes: Sequence[tuple[FindAnswer, int]]) -> str | None:
     """Return a note if one revision made some metrics better and others worse."""
     metrics: dict[str, list[str]] = {}
     for answer, number in changes:
-        metrics.setdefault(change_found(answer, number).tone, []).append(answer.name)
+        metrics.setdefault(change_facts(answer, number).tone, []).append(answer.name)
     if not ("better" in metrics and "worse" in metrics):
         return None
     return f"better in {listed(metrics['better'], 'and')}, worse in {listed(metrics['worse'], 'and')}"
@@ -225,13 +231,13 @@ def table_doubts(table: FindTable) -> Iterator[str]:
     """Yield likely changes, outliers and broken ranges of all metrics, each line once."""
     metrics: dict[str, list[str]] = {}
     for answer in table.answers:
-        for line in (*answer_found(answer).doubts, *outlier_words(answer)):
+        for line in (*answer_facts(answer).doubts, *outlier_words(answer)):
             yield f"{answer.name}: {line}"
-        for line in broken_ranges(answer):
+        for line in broken_range_words(answer):
             metrics.setdefault(line, []).append(answer.name)
     for line, names in metrics.items():
-        metrics_words = "" if len(names) == len(table.answers) else f" (for {listed(names, 'and')})"
-        yield f"{line}{metrics_words}"
+        about = "" if len(names) == len(table.answers) else f" (for {listed(names, 'and')})"
+        yield f"{line}{about}"
 
 
 def table_noise_words(table: FindTable) -> Iterator[str]:
@@ -247,10 +253,10 @@ def table_noise_words(table: FindTable) -> Iterator[str]:
     yield from noisy_words(sum(each.noisy for each in groups.values()), no_change=none)
 
 
-def _row(answer: FindAnswer, number: int, *, named: bool) -> tuple[str, ...]:
-    change = change_found(answer, number)
+def _row(answer: FindAnswer, number: int, *, with_culprit: bool) -> tuple[str, ...]:
+    change = change_facts(answer, number)
     return (
-        culprit_words(change).removesuffix(",") if named else "",
+        culprit_words(change).removesuffix(",") if with_culprit else "",
         answer.name,
         "of unknown size" if change.effect is None else relative(change.effect.value),
         change.tone,
@@ -259,10 +265,10 @@ def _row(answer: FindAnswer, number: int, *, named: bool) -> tuple[str, ...]:
     )
 
 
-def _merges(gathered: Iterable[Sequence[tuple[FindAnswer, int]]]) -> Iterator[str]:
+def _merges(changes_by_culprit: Iterable[Sequence[tuple[FindAnswer, int]]]) -> Iterator[str]:
     """Yield the origin of the changes of merges, once for each merge."""
     printed: set[str] = set()
-    for changes in gathered:
+    for changes in changes_by_culprit:
         for answer, number in changes:
             for line in inside_words(answer.inside[number]) if number in answer.inside else ():
                 if line not in printed:
@@ -278,12 +284,12 @@ def print_find(answer: FindAnswer | FindTable, command: FindCommand) -> None:
         _print_answer(answer, command)
     for line in (
         *next_commands(answer, command),
-        f"Next: perftrail show{after(command.study)} --search    how the search went",
+        f"Next: perftrail show{shell_words(command.study)} --search    how the search went",
     ):
         output().print(Text(line, style="dim"))
 
 
-def print_run(report: RunReport, *, repeat: Sequence[str]) -> None:
+def print_run(report: RunReport, *, shared_options: Sequence[str]) -> None:
     """Print the result of a run, and the next command."""
     console = output()
     skipped = (
@@ -316,17 +322,17 @@ def print_run(report: RunReport, *, repeat: Sequence[str]) -> None:
             "check --try 3",
             f"builds and runs three revisions, after you correct {report.to_correct}",
         )
-    console.print(Text(f"Next: perftrail {command}{after(repeat)}    {purpose}", style="dim"))
+    console.print(Text(f"Next: perftrail {command}{shell_words(shared_options)}    {purpose}", style="dim"))
 
 
-def _disagreement(found: Disagreement) -> str:
-    """Return the different answers that should be equal, each with the subjects that printed it."""
+def _disagreement(disagreement: Disagreement) -> str:
+    """Return the different values that should be equal, each with the subjects that printed it."""
     values = (
         f"{value:.17g} ({escaped(listed(map(str, subjects), 'and'))})"
-        for value, subjects in found.subjects_by_value.items()
+        for value, subjects in disagreement.subjects_by_value.items()
     )
-    at = f" at {escaped(str(found.point))}" if found.point.values else ""
-    return f"{found.benchmark}.{found.metric}{at} should be equal, but differs: {', '.join(values)}"
+    at = f" at {escaped(str(disagreement.point))}" if disagreement.point.values else ""
+    return f"{disagreement.benchmark}.{disagreement.metric}{at} should be equal, but differs: {', '.join(values)}"
 
 
 def _print_answer(answer: FindAnswer, command: FindCommand) -> None:
@@ -337,9 +343,9 @@ def _print_answer(answer: FindAnswer, command: FindCommand) -> None:
     for number in range(len(answer.answer.changes)):
         for line in _details(answer, number):
             console.print(Text(f"  {line}"))
-    for line in certificate_words(answer_found(answer)):
+    for line in certificate_words(answer_facts(answer)):
         console.print(Text(f"  {line}"))
-    for line in (*answer_found(answer).doubts, *outlier_words(answer), *broken_ranges(answer)):
+    for line in (*answer_facts(answer).doubts, *outlier_words(answer), *broken_range_words(answer)):
         console.print(Text(f"  {line}", style="yellow"))
     console.print()
     console.print(Text(cost_words(answer)))
@@ -354,14 +360,14 @@ def _print_answer(answer: FindAnswer, command: FindCommand) -> None:
 
 def _details(answer: FindAnswer, number: int) -> Iterator[str]:
     """Yield the details of one change: its number, values, candidates and merge."""
-    change, found = answer.answer.changes[number], change_found(answer, number)
+    change, facts = answer.answer.changes[number], change_facts(answer, number)
     if len(answer.answer.changes) > 1:
-        yield f"{number + 1}. {change_sentence(found)}"
-    if known := levels_of(found):
-        yield known
-    yield from certificate_words(found)
-    if also := also_words(found):
-        yield also
+        yield f"{number + 1}. {change_sentence(facts)}"
+    if values := levels_of(facts):
+        yield values
+    yield from certificate_words(facts)
+    if other_metrics := also_words(facts):
+        yield other_metrics
     if note := note_words(answer, change):
         yield note
     candidates = answer.candidates(change)

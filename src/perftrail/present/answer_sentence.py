@@ -1,7 +1,7 @@
 """The answer of a search in one sentence, the same in every output.
 
-The words come from the answer's JSON: `stored_answers` reads it from the store, `answer_found` from a search that
-just ended.
+The words come from the answer's JSON: `stored_answers` reads it from the store, `answer_facts` from the result of a
+search that just ended.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeFound:
-    """A change of one metric: its culprit, its size, and the certainty.
+class ChangeFacts:
+    """The facts about a change that its sentences state: metric, culprit, size, and certainty.
 
     `culprit` is the revision inside a merge, if known. `confidence` is the probability that everything named is
     right. `before` and `after` are the levels in `unit`, for a search for failures the probabilities that the program
@@ -66,8 +66,10 @@ class ChangeFound:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerFound:
-    """A search's answer about one metric. `nothing` replaces the sentence of an answer without changes.
+class AnswerFacts:
+    """The facts about one metric that the sentences of a search's answer state.
+
+    `no_change_sentence` replaces the usual sentence of an answer without changes.
 
     `below` is a certain change below the threshold. `doubts` are changes that are not in the answer: below the
     threshold, or only likely.
@@ -77,19 +79,19 @@ class AnswerFound:
     verdict: str
     confidence: float
     minimum_detectable: float
-    changes: tuple[ChangeFound, ...]
+    changes: tuple[ChangeFacts, ...]
     below: Effect | None = None
-    nothing: str = ""
+    no_change_sentence: str = ""
     certificate: Summary | None = None
     doubts: tuple[str, ...] = ()
 
 
-def headline_of(answers: Sequence[AnswerFound]) -> str:
+def headline_of(answers: Sequence[AnswerFacts]) -> str:
     """Return the first line of every output: one word that sums up the answer, and the sentence."""
     return f"{verdict_word(answers)}: {answer_sentence(answers)}"
 
 
-def answer_sentence(answers: Sequence[AnswerFound]) -> str:
+def answer_sentence(answers: Sequence[AnswerFacts]) -> str:
     """Return what a search found about one or several metrics."""
     if len(answers) > 1:
         return _about_several(answers)
@@ -99,10 +101,10 @@ def answer_sentence(answers: Sequence[AnswerFound]) -> str:
         return f"{len(answer.changes)} changes of {answer.metric}: {names}"
     if answer.changes:
         return change_sentence(answer.changes[0])
-    return answer.nothing or _nothing(answer)
+    return answer.no_change_sentence or _no_change(answer)
 
 
-def verdict_word(answers: Sequence[AnswerFound]) -> str:
+def verdict_word(answers: Sequence[AnswerFacts]) -> str:
     """Return the first word of an answer; ``unclear`` if a metric may have changed undetected."""
     if len(answers) == 1:
         return answers[0].verdict
@@ -111,19 +113,19 @@ def verdict_word(answers: Sequence[AnswerFound]) -> str:
     return "unclear" if any(answer.verdict == "unclear" for answer in answers) else "none"
 
 
-def change_sentence(change: ChangeFound) -> str:
+def change_sentence(change: ChangeFacts) -> str:
     """Return one change in a sentence: culprit, metric, size, and certainty."""
-    sure = f"probability {probability(change.confidence)}"
-    who = culprit_words(change)
+    certainty = f"probability {probability(change.confidence)}"
+    culprit = culprit_words(change)
     if change.began:
-        return f"{who} {change.began}, {sure}"
+        return f"{culprit} {change.began}, {certainty}"
     if change.ramp and len(change.candidates) > 1:
-        over = f"{len(change.candidates)} revisions, {_span(change.candidates)}"
-        return f"{change.metric} changed little by little over {over}: {effect_of(change)}, {sure}"
-    return f"{who} changed {change.metric}: {effect_of(change)}, {sure}"
+        revisions = f"{len(change.candidates)} revisions, {_span(change.candidates)}"
+        return f"{change.metric} changed little by little over {revisions}: {effect_of(change)}, {certainty}"
+    return f"{culprit} changed {change.metric}: {effect_of(change)}, {certainty}"
 
 
-def culprit_words(change: ChangeFound) -> str:
+def culprit_words(change: ChangeFacts) -> str:
     """Return the culprit of a change, with the merge that brought it, or the range of candidates."""
     if len(change.candidates) > 1:
         return f"one of {len(change.candidates)} revisions, {_span(change.candidates)},"
@@ -133,14 +135,14 @@ def culprit_words(change: ChangeFound) -> str:
     return f"{revision_name(change.culprit)}, which {merge.short} merged,"
 
 
-def effect_of(change: ChangeFound) -> str:
+def effect_of(change: ChangeFacts) -> str:
     """Return the effect of a change: direction, better or worse, ratio and interval."""
     if change.effect is None:
         return "of unknown size"
     return effect_words(change.effect.value, change.effect.low, change.effect.high, tone=change.tone)
 
 
-def levels_of(change: ChangeFound) -> str:
+def levels_of(change: ChangeFacts) -> str:
     """Return the values on both sides of a change; empty if they are unknown."""
     if change.before is None or change.after is None:
         return ""
@@ -152,39 +154,41 @@ def levels_of(change: ChangeFound) -> str:
     return levels_words(change.before, change.after, change.unit, low=low, high=high)
 
 
-def certificate_words(found: ChangeFound | AnswerFound) -> tuple[str, ...]:
+def certificate_words(facts: ChangeFacts | AnswerFacts) -> tuple[str, ...]:
     """Return the evidence for a change, with its limits, or for the answer that nothing changed."""
-    if found.certificate is None:
+    if facts.certificate is None:
         return ()
     limits: tuple[str, ...] = ()
-    if isinstance(found, ChangeFound):
-        effect = found.effect
+    if isinstance(facts, ChangeFacts):
+        effect = facts.effect
         factor = 1.0 if effect is None else effect.value
         if effect is not None and not layouts_explain(effect.value, effect.low, effect.high):
             factor = math.inf
-        limits = words.reservations(found.certificate, factor, linked=found.linked)
-    return (words.certified(found.certificate), *limits)
+        limits = words.reservations(facts.certificate, factor, linked=facts.linked)
+    return (words.certified(facts.certificate), *limits)
 
 
 MOST_NAMED = 5
 
 
-def also_words(change: ChangeFound) -> str:
+def also_words(change: ChangeFacts) -> str:
     """Return other metrics that a change affected, in one line; empty if its own size explains them.
 
-    A time that changes as much as the metric does says nothing new.
+    A time that changes as much as the metric does is not listed.
     """
-    own = change.effect
-    parts = [
+    own_effect = change.effect
+    effects = [
         f"{each.metric}{f' at {each.point}' if each.point.values else ''} {relative(each.effect.value)} "
         f"({'better' if each.is_better else 'worse'})"
         for each in change.also
-        if own is None or each.unit != "s" or not each.effect.low <= own.value <= each.effect.high
+        if own_effect is None
+        or each.unit != "s"
+        or not each.effect.low <= own_effect.value <= each.effect.high
     ]
-    if not parts:
+    if not effects:
         return ""
-    more = f" and {len(parts) - MOST_NAMED} more; --json names all" if len(parts) > MOST_NAMED else ""
-    return f"it also changed {', '.join(parts[:MOST_NAMED])}{more}"
+    more = f" and {len(effects) - MOST_NAMED} more; --json names all" if len(effects) > MOST_NAMED else ""
+    return f"it also changed {', '.join(effects[:MOST_NAMED])}{more}"
 
 
 def cost_words(answer: FindAnswer | FindTable) -> str:
@@ -224,43 +228,45 @@ def _count(builds: int, revisions: int, unusable: int, invocations: int) -> str:
 def revision_name(revision: Revision) -> str:
     """Return the name of a revision for people: short id, label, and message."""
     label = f" ({escaped(revision.label)})" if revision.label and revision.label != revision.id else ""
-    result = revision.summary and revision.id not in revision.summary
-    summary = f" “{escaped(revision.summary)}”" if result else ""
-    return f"{revision.short}{label}{summary}"
+    has_message = revision.summary and revision.id not in revision.summary
+    message = f" “{escaped(revision.summary)}”" if has_message else ""
+    return f"{revision.short}{label}{message}"
 
 
-def change_found(answer: FindAnswer, number: int) -> ChangeFound:
+def change_facts(answer: FindAnswer, number: int) -> ChangeFacts:
     """Return a change of a search that just ended, for its words."""
-    return answer_found(answer).changes[number]
+    return answer_facts(answer).changes[number]
 
 
-def answer_found(answer: FindAnswer) -> AnswerFound:
+def answer_facts(answer: FindAnswer) -> AnswerFacts:
     """Return the answer of a search that just ended about one metric, for its words."""
-    known = {revision.id: revision for revision in answer.revisions}
-    return _stored(cast("Mapping[str, Json]", answer.as_json()), known)
+    revisions = {revision.id: revision for revision in answer.revisions}
+    return _stored_answer(cast("Mapping[str, Json]", answer.as_json()), revisions)
 
 
-def stored_answers(record: Mapping[str, Json], known: Mapping[str, Revision]) -> tuple[AnswerFound, ...]:
+def stored_answers(record: Mapping[str, Json], known: Mapping[str, Revision]) -> tuple[AnswerFacts, ...]:
     """Return the answers of a stored search; `known` has the revisions of its history by id."""
     several = record.get("metrics")
-    every = several if isinstance(several, list) else [record]
-    return tuple(_stored(each, known) for each in every if isinstance(each, dict))
+    answers = several if isinstance(several, list) else [record]
+    return tuple(_stored_answer(each, known) for each in answers if isinstance(each, dict))
 
 
-def _stored(answer: Mapping[str, Json], known: Mapping[str, Revision]) -> AnswerFound:
+def _stored_answer(answer: Mapping[str, Json], known: Mapping[str, Revision]) -> AnswerFacts:
     failures = _dicts(answer, "failures")
     least = None if answer.get("suspected") else answer.get("minimum_detectable")
     verdict, confidence = str(answer["verdict"]), _number(answer.get("confidence"))
-    works = _about_works(answer)
-    return AnswerFound(
+    searched_for_failures = _searched_for_failures(answer)
+    return AnswerFacts(
         metric=_metric(answer),
         verdict=verdict,
         confidence=confidence,
         minimum_detectable=least if isinstance(least, float) else math.inf,
         changes=tuple(stored_change(answer, change, known) for change in _dicts(answer, "changes")),
         below=_effect(answer, "below_threshold"),
-        nothing=_never_began(verdict, confidence, round(_number(answer.get("builds"))), len(failures))
-        if works
+        no_change_sentence=_never_began(
+            verdict, confidence, round(_number(answer.get("builds"))), len(failures)
+        )
+        if searched_for_failures
         else "",
         certificate=_certificate(answer),
         doubts=tuple(_doubts(answer)),
@@ -288,23 +294,23 @@ def _doubts(answer: Mapping[str, Json]) -> Iterator[str]:
 
 def stored_change(
     answer: Mapping[str, Json], change: Mapping[str, Json], known: Mapping[str, Revision]
-) -> ChangeFound:
+) -> ChangeFacts:
     """Return a change of a stored answer for its sentence."""
     candidates = _revisions(change, known)
-    sure, culprit = _number(change.get("confidence")), None
+    confidence, culprit = _number(change.get("confidence")), None
     inside = change.get("inside")
     while isinstance(inside, dict) and len(candidates) == 1:
-        found = _revisions(inside, known)
-        if len(found) != 1:
+        revisions = _revisions(inside, known)
+        if len(revisions) != 1:
             break
-        culprit = found[0]
-        sure *= _number(inside.get("confidence"))
+        culprit = revisions[0]
+        confidence *= _number(inside.get("confidence"))
         inside = inside.get("inside")
     before, after = change.get("before"), change.get("after")
-    return ChangeFound(
+    return ChangeFacts(
         metric=_metric(answer),
         candidates=candidates,
-        confidence=sure,
+        confidence=confidence,
         effect=_effect(change),
         better=str(answer.get("better", "lower")),
         ramp=change.get("kind") == Kind.RAMP,
@@ -312,7 +318,7 @@ def stored_change(
         unit=str(answer.get("unit", "")),
         before=before if isinstance(before, float) else None,
         after=after if isinstance(after, float) else None,
-        began=_began(answer, change, candidates[-1]) if _about_works(answer) else "",
+        began=_began(answer, change, candidates[-1]) if _searched_for_failures(answer) else "",
         position=list(known).index(candidates[0].id) if candidates[0].id in known else len(known),
         certificate=_certificate(change),
         also=tuple(_also(each) for each in _dicts(change, "also_changed")),
@@ -328,8 +334,8 @@ def _effect(change: Mapping[str, Json], name: str = "effect") -> Effect | None:
     return Effect(**{part: _number(effect[part]) for part in ("value", "low", "high")})
 
 
-def _certificate(of: Mapping[str, Json]) -> Summary | None:
-    result = of.get("certificate")
+def _certificate(record: Mapping[str, Json]) -> Summary | None:
+    result = record.get("certificate")
     if not isinstance(result, dict):
         return None
     spread, possible = result.get("spread"), result.get("possible")
@@ -361,8 +367,8 @@ def _merges(change: Mapping[str, Json]) -> Iterator[str]:
     """Yield the origin of a merge's change, merge by merge."""
     ids, inside = change.get("revisions"), change.get("inside")
     if isinstance(inside, dict) and isinstance(ids, list) and ids:
-        sure = inside.get("origin_confidence")
-        text = f" ({probability(sure)})" if isinstance(sure, float) else ""
+        confidence = inside.get("origin_confidence")
+        text = f" ({probability(confidence)})" if isinstance(confidence, float) else ""
         merge = Revision(id=str(ids[0])).short
         yield f"{merge} is a merge; origin of the change: {inside['origin']}, {inside['reason']}{text}."
         yield from _merges(inside)
@@ -373,8 +379,8 @@ def _metric(answer: Mapping[str, Json]) -> str:
     return f"{answer.get('metric', '')}{'' if variant == PLAIN else f' ({variant})'}"
 
 
-def _about_works(answer: Mapping[str, Json]) -> bool:
-    """Whether a search asked where a program began to fail; older answers only say so by their metric."""
+def _searched_for_failures(answer: Mapping[str, Json]) -> bool:
+    """Whether a search looked for the begin of failures; older answers state it only by their metric."""
     return answer.get("goal", answer.get("metric")) == WORKS
 
 
@@ -401,17 +407,17 @@ def _revisions(change: Mapping[str, Json], known: Mapping[str, Revision]) -> tup
     )
 
 
-def _dicts(of: Mapping[str, Json], name: str) -> list[dict[str, Json]]:
-    found = of.get(name)
-    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+def _dicts(record: Mapping[str, Json], name: str) -> list[dict[str, Json]]:
+    values = record.get(name)
+    return [each for each in values if isinstance(each, dict)] if isinstance(values, list) else []
 
 
 def _number(value: Json) -> float:
     return float(value) if isinstance(value, int | float) else 0.0
 
 
-def _about_several(answers: Sequence[AnswerFound]) -> str:
-    culprits: dict[tuple[str, ...], ChangeFound] = {}
+def _about_several(answers: Sequence[AnswerFacts]) -> str:
+    culprits: dict[tuple[str, ...], ChangeFacts] = {}
     for answer in answers:
         for change in answer.changes:
             culprits.setdefault(tuple(each.id for each in change.candidates), change)
@@ -420,7 +426,7 @@ def _about_several(answers: Sequence[AnswerFound]) -> str:
         changed = sum(bool(answer.changes) for answer in answers)
         share = f"{changed} of {len(answers)}" if changed < len(answers) else f"{changed}"
         in_order = sorted(culprits.values(), key=lambda change: change.position)
-        names = listed(map(_who, in_order), "and")
+        names = listed(map(_culprit_name, in_order), "and")
         rest = f"; {unclear} of {len(answers)} metrics unclear" if unclear else ""
         return f"{counted(len(culprits), 'change')} in {share} metrics: {names}{rest}"
     if unclear == len(answers):
@@ -430,24 +436,24 @@ def _about_several(answers: Sequence[AnswerFound]) -> str:
     return f"no revision is known to have changed any of {len(answers)} metrics"
 
 
-def _who(change: ChangeFound) -> str:
+def _culprit_name(change: ChangeFacts) -> str:
     if len(change.candidates) > 1:
         return f"one of {len(change.candidates)}, {_span(change.candidates)}"
     return culprit_words(change).removesuffix(",")
 
 
-def _short(change: ChangeFound) -> str:
+def _short(change: ChangeFacts) -> str:
     """Return a change for a list: short ids of its candidates, and the size."""
-    by_how_much = "" if change.effect is None else f" ({relative(change.effect.value)})"
+    size = "" if change.effect is None else f" ({relative(change.effect.value)})"
     first, last = change.candidates[0], change.candidates[-1]
-    return f"{first.short if first == last else _span(change.candidates)}{by_how_much}"
+    return f"{first.short if first == last else _span(change.candidates)}{size}"
 
 
 def _span(candidates: Sequence[Revision]) -> str:
     return f"{candidates[0].short} to {candidates[-1].short}"
 
 
-def _nothing(answer: AnswerFound) -> str:
+def _no_change(answer: AnswerFacts) -> str:
     least = answer.minimum_detectable
     smaller = "" if answer.below is None else f"; a smaller change is certain: {relative(answer.below.value)}"
     if answer.verdict == "none" and not math.isfinite(least):
@@ -467,10 +473,11 @@ def _never_began(verdict: str, confidence: float, tried: int, unusable: int) -> 
     if not unusable:
         return f"the program did not begin to fail, probability {probability(confidence)}"
     if unusable == tried:
-        return f"the program fails already at the old end of the range, and in {counted(tried, 'revision')} tried"
+        revisions = counted(tried, "tried revision")
+        return f"the program fails already at the old end of the range, and in each of {revisions}"
     return f"the program fails equally often along the range, probability {probability(confidence)}"
 
 
 def change_words(answer: FindAnswer, number: int) -> str:
     """Return one change of an answer in a sentence."""
-    return change_sentence(change_found(answer, number))
+    return change_sentence(change_facts(answer, number))

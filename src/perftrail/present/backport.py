@@ -36,7 +36,7 @@ LONGEST_PATH = 100
 
 
 def obstacle_words(obstacle: Obstacle, *, old: str) -> Iterator[str]:
-    """Return the conflicts in one file and the commits that caused them, line by line."""
+    """Yield the conflicts in one file and the revisions that caused them, line by line."""
     path = escaped(obstacle.path, longest=LONGEST_PATH)
     match obstacle.clash:
         case "absent":
@@ -63,13 +63,13 @@ def obstacle_words(obstacle: Obstacle, *, old: str) -> Iterator[str]:
 
 def _line_numbers(passage: Passage) -> str:
     if not passage.first:
-        return f"marked at line {passage.marker}"
+        return f"conflict marker at line {passage.marker}"
     lines = (
         f"line {passage.first}"
         if passage.first == passage.last
         else f"lines {passage.first} to {passage.last}"
     )
-    return f"{lines}, marked at line {passage.marker}" if passage.marker else lines
+    return f"{lines}, conflict marker at line {passage.marker}" if passage.marker else lines
 
 
 def _caused_by(words: str, revisions: Sequence[Revision]) -> Iterator[str]:
@@ -94,7 +94,7 @@ def print_report(report: BackportReport, *, file: str | None) -> None:
     """Print the answer, every declared metric, other changes, failures, and the next command."""
     console = output()
     fitted = report.fitted
-    onto = fitted.patched.base
+    target = fitted.patched.base
     console.print(Text(headline(report), style="bold"))
     console.print(Text(f"{_patch_words(fitted)}: {change_words(fitted.patched.patch.files)}"))
     console.print()
@@ -106,42 +106,47 @@ def print_report(report: BackportReport, *, file: str | None) -> None:
         console.print(Text(line))
     if file is not None:
         console.print(Text(f"Patch: {escaped(file, longest=1000)}"))
-        text = f"Next: git apply {shlex.quote(file)}    in a checkout of {escaped(onto.label or onto.short)}"
+        text = (
+            f"Next: git apply {shlex.quote(file)}    in a checkout of {escaped(target.label or target.short)}"
+        )
         console.print(Text(text, style="dim"))
 
 
-def print_blocked(blocked: BackportConflict, *, kind: str, named: str | None) -> None:
-    """Print why a change does not apply: files, lines and their commits; prerequisites; the next command."""
+def print_conflict(blocked: BackportConflict, *, source_kind: str, study_file: str | None) -> None:
+    """Print why a change does not apply: files, lines and their revisions; prerequisites; the next command.
+
+    `study_file` is that of the command line, `None` if the user named none.
+    """
     console = output()
     conflict, onto = blocked.conflict, blocked.onto
     old = escaped(onto.label or onto.short)
-    what = "the patch" if blocked.fix is None else revision_name(blocked.fix)
-    console.print(Text(f"conflict: {what} does not apply to {old}", style="bold"))
+    change_name = "the patch" if blocked.fix is None else revision_name(blocked.fix)
+    console.print(Text(f"conflict: {change_name} does not apply to {old}", style="bold"))
     for obstacle in conflict.obstacles:
         console.print()
         for line in obstacle_words(obstacle, old=old):
             console.print(Text(line))
     console.print()
-    study = f" {shlex.quote(named)}" if named else ""
+    study = f" {shlex.quote(study_file)}" if study_file else ""
     onto_words = f"--onto {shlex.quote(onto.short)}"
     if conflict.first:
-        many = len(conflict.first) > 1
-        these = "these revisions first, the oldest first" if many else "this revision first"
-        console.print(Text(f"Back-port {these}:"))
+        several = len(conflict.first) > 1
+        prerequisites = "these revisions first, the oldest first" if several else "this revision first"
+        console.print(Text(f"Back-port {prerequisites}:"))
         for revision in conflict.first[:MOST_NAMED]:
             console.print(Text(f"    {revision_name(revision)}"))
         if len(conflict.first) > MOST_NAMED:
             console.print(Text(f"    and {len(conflict.first) - MOST_NAMED} more; --json names all"))
-    left = " with your edits" if conflict.kept else " with the applied part of the change"
-    console.print(Text(f"The tree of {old}{left}: {escaped(conflict.directory, longest=1000)}"))
+    content = "your edits" if conflict.kept else "the applied part of the change"
+    console.print(Text(f"The tree of {old} with {content}: {escaped(conflict.directory, longest=1000)}"))
     fix = f" {blocked.fix.short}" if blocked.fix is not None else ""
-    if kind == "git":
+    if source_kind == "git":
         tree = shlex.quote(conflict.directory)
         console.print(Text("Next: resolve the marked conflicts there, then run:", style="dim"))
         console.print(
             Text(
-                f"    git -C {tree} add -A && git -C {tree} diff --cached --binary > settled.patch\n"
-                f"    perftrail backport{fix}{study} --patch settled.patch {onto_words}",
+                f"    git -C {tree} add -A && git -C {tree} diff --cached --binary > resolved.patch\n"
+                f"    perftrail backport{fix}{study} --patch resolved.patch {onto_words}",
                 style="dim",
             )
         )
@@ -166,31 +171,31 @@ def headline(report: BackportReport) -> str:
     if not report.measured:
         return f"no answer: {_why_failed(report)}"
     costs = _costs(report)
-    head = report.headline
+    leading = report.headline
     if report.fitted.fix is None:
         return f"{_patched_words(report)}{costs}"
     if not report.compared:
         return f"unclear retained gain: the fixed revision could not be measured{costs}"
-    if head is None:
+    if leading is None:
         return f"no gain of the fix was detected{_detectable_words(report)}{costs}"
-    return f"{_share_words(head)}{costs}"
+    return f"{_share_words(leading)}{costs}"
 
 
-def share(found: RetainedGain) -> str:
+def share(gain: RetainedGain) -> str:
     """Return the retained share in percent with its interval, with as many digits as the interval supports."""
-    value, low, high = (100.0 * each for each in (found.value, found.low, found.high))
+    value, low, high = (100.0 * each for each in (gain.value, gain.low, gain.high))
     if not (math.isfinite(low) and math.isfinite(high)) or high - low < EXACT:
         return f"{value:.0f} %"
     digits = 0 if high - low >= 2.0 else 1
     return f"{value:.{digits}f} % [{low:.{digits}f}, {high:.{digits}f}]"
 
 
-def _share_words(head: MetricResult) -> str:
-    name = _name(head)
-    if head.retained is None:
+def _share_words(leading: MetricResult) -> str:
+    name = _name(leading)
+    if leading.retained is None:
         return f"unclear which share of the gain in {name} the patched revision retains"
-    result = share(head.retained)
-    match head.retained.share:
+    result = share(leading.retained)
+    match leading.retained.share:
         case Share.NOTHING:
             return f"the patched revision retains nothing of the gain in {name}: {result}"
         case Share.UNCLEAR:
@@ -250,8 +255,8 @@ def _why_failed(report: BackportReport) -> str:
     for missing in report.failures:
         if missing.role is not Role.FIXED:
             stage = "does not build" if missing.failure.stage in ("build", "link") else missing.failure.stage
-            who = "the patched revision" if missing.role is Role.PATCHED else "the old revision"
-            return f"{who} {stage}" if stage == "does not build" else f"{who} fails: {stage}"
+            which = "the patched revision" if missing.role is Role.PATCHED else "the old revision"
+            return f"{which} {stage}" if stage == "does not build" else f"{which} fails: {stage}"
     return "nothing could be measured"
 
 
@@ -259,39 +264,43 @@ def _table(report: BackportReport, results: Sequence[MetricResult]) -> Table:
     roles = [role for role in Role if any(role in result.estimates for result in results)]
     shares = any(result.gains for result in results)
     names = [str(role) for role in roles]
-    heads = ["metric", *names, "patched / old", *(["retained gain"] if shares else [])]
-    table = plain_table(heads, right=names)
+    columns = ["metric", *names, "patched / old", *(["retained gain"] if shares else [])]
+    table = plain_table(columns, right=names)
     for result in results:
         values = [Text(_value(result, role)) for role in roles]
-        carried = [Text(share(result.retained) if result.gains and result.retained else "")] if shares else []
-        table.add_row(Text(_name(result, variants=_several(report))), *values, _effect(result), *carried)
+        retained = (
+            [Text(share(result.retained) if result.gains and result.retained else "")] if shares else []
+        )
+        table.add_row(Text(_name(result, variants=_several(report))), *values, _effect(result), *retained)
     return table
 
 
 def _value(result: MetricResult, role: Role) -> str:
-    found = result.estimates.get(role)
-    return quantity(found.value, result.target.unit) if found is not None else ""
+    estimate = result.estimates.get(role)
+    return quantity(estimate.value, result.target.unit) if estimate is not None else ""
 
 
 def _effect(result: MetricResult) -> Text:
     """Return a comparison with the old revision: direction by word and colour, ratio and interval."""
-    got = result.patched_against_old
-    if got is None:
+    compared = result.patched_against_old
+    if compared is None:
         return Text(escaped(result.note), style="dim")
-    judged = result.judged(got)
+    judged = result.judged(compared)
     if judged == "same":
-        return Text(f"same, to within {percent(_bound(got))}" if _bound(got) > EXACT else "same each time")
-    if got.high - got.low < EXACT:
-        return Text(f"× {number(got.effect)} each time, {judged}", style=STYLES[judged])
-    text = f"× {interval_words(got.effect, got.low, got.high)} {judged}"
+        return Text(
+            f"same, to within {percent(_bound(compared))}" if _bound(compared) > EXACT else "equal each time"
+        )
+    if compared.high - compared.low < EXACT:
+        return Text(f"× {number(compared.effect)} each time, {judged}", style=STYLES[judged])
+    text = f"× {interval_words(compared.effect, compared.low, compared.high)} {judged}"
     return Text(text, style=STYLES[judged])
 
 
 def _notes(report: BackportReport, shown: Sequence[MetricResult]) -> Iterator[str]:
-    quiet = [result for result in report.metrics if result not in shown]
+    omitted = [result for result in report.metrics if result not in shown]
     for judged, words in (("same", "No difference"), ("unclear", "Unclear")):
         names = dict.fromkeys(
-            _name(result) for result in quiet if result.judged(result.patched_against_old) == judged
+            _name(result) for result in omitted if result.judged(result.patched_against_old) == judged
         )
         if names:
             yield f"{words}: {_first_named(list(names))}"
@@ -308,9 +317,9 @@ def _notes(report: BackportReport, shown: Sequence[MetricResult]) -> Iterator[st
         for result in report.metrics
         if result.basis == "builds"
         and any(
-            layouts_explain(found.effect, found.low, found.high)
-            for found in (result.patched_against_old, result.fixed_against_old)
-            if result.judged(found) in ("better", "worse") and found is not None
+            layouts_explain(comparison.effect, comparison.low, comparison.high)
+            for comparison in (result.patched_against_old, result.fixed_against_old)
+            if result.judged(comparison) in ("better", "worse") and comparison is not None
         )
     )
     if discarded := pairs_by_metric([(_name(result), result.discarded) for result in report.metrics]):
@@ -322,11 +331,12 @@ def _notes(report: BackportReport, shown: Sequence[MetricResult]) -> Iterator[st
         )
     counts = [result.replicates for result in report.metrics if result.replicates]
     if counts:
-        span = f"{min(counts)}" if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
-        fresh = f", {report.fresh} of them now" if report.fresh < report.invocations else ""
-        over = ", one for each layout" if any(result.layouts for result in report.metrics) else ""
-        cost = f"{report.invocations} invocations{fresh}"
-        yield f"{span} interleaved pairs{over}, {cost}; family-wise error rate 1 %"
+        least = "" if min(counts) == max(counts) else f"{min(counts)} to "
+        pairs = f"{least}{counted(max(counts), 'interleaved pair')}"
+        new = f", {report.fresh} new" if report.fresh < report.invocations else ""
+        for_layouts = ", one for each layout" if any(result.layouts for result in report.metrics) else ""
+        cost = f"{counted(report.invocations, 'invocation')}{new}"
+        yield f"{pairs}{for_layouts}, {cost}; family-wise error rate 1 %"
 
 
 def _has_changed(result: MetricResult) -> bool:

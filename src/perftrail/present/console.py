@@ -1,4 +1,4 @@
-"""Print events for people on stderr: a line for what matters, and a status line on a terminal."""
+"""Print events for people on stderr: a line for each important event, and a status line on a terminal."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from perftrail.model.build import Failure
 from perftrail.model.measurement import NEW_METRIC, FailedInvocation
 from perftrail.model.wording import counted, duration, escaped, listed, number
 from perftrail.present.failures import excerpt_line, failure_words, skipped_words
+from perftrail.present.outdated import outdated_words
 from perftrail.present.output_settings import settings
 from perftrail.present.shared_sentences import step_words
-from perftrail.present.validity import outdated_words
 from perftrail.store import Holder, ServerBack, ServerUnreachable
 
 if TYPE_CHECKING:
@@ -57,9 +57,10 @@ if TYPE_CHECKING:
     Result = TypeVar("Result")
 
 WARNING = "yellow"
-"""Style of warnings, which --quiet also prints."""
+"""Style of warnings, which are printed also with --quiet."""
 
 SAME_STEPS = "such step"
+"""Kind of the lines of steps with equal words, see `Watcher._print_similar`."""
 
 PAUSE = 5.0
 """Seconds without a line after which a file or a pipe gets a line of progress; a terminal has a status line instead."""
@@ -67,11 +68,11 @@ PAUSE = 5.0
 SLOW = 1.0
 """Seconds after which a file or a pipe gets a line about a step that prints nothing itself."""
 
-FEW = 3
+MOST_SIMILAR = 3
 """Number of similar lines in a row that are printed; further ones are counted."""
 
-UNBOUNDED = 1000
-"""Width of a file or a pipe in columns: nothing is cut."""
+UNLIMITED_WIDTH = 1000
+"""Width of a file or a pipe in columns: no line is cut."""
 
 
 class Watcher:
@@ -85,7 +86,7 @@ class Watcher:
         self._console = errors()
         self._clock = clock
         self._slow = slow
-        self._printed = clock()
+        self._last_line_at = clock()
         self._status: Status | None = None
         self._remaining = ""
         self._printed_before: set[str] = set()
@@ -139,24 +140,26 @@ class Watcher:
                 return result
             self._render(event)
 
-    def waiting(self, what: Holder | ServerUnreachable | ServerBack) -> None:
-        """Print who has locked the results, or that a server does not answer, or answers again."""
-        match what:
+    def waiting(self, reason: Holder | ServerUnreachable | ServerBack) -> None:
+        """Print which process has locked the results, or that a server does not answer, or answers again."""
+        match reason:
             case Holder():
                 self._print_now(
-                    f"{what} is writing to these results; waiting until it ends (Ctrl-C stops waiting)",
+                    f"{reason} is writing to these results; waiting until it ends (Ctrl-C stops waiting)",
                     style=WARNING,
                 )
             case ServerUnreachable():
                 self._print_now(
-                    f"{what.where} does not answer ({escaped(what.why)}); waiting up to {duration(what.seconds)} "
+                    f"{reason.where} does not answer ({escaped(reason.why)}); waiting up to {duration(reason.seconds)} "
                     "for it (Ctrl-C stops; all samples are stored)",
                     style=WARNING,
                 )
             case ServerBack():
-                self._print_now(f"{what.where} answers again, after {duration(what.seconds)}", style="dim")
+                self._print_now(
+                    f"{reason.where} answers again, after {duration(reason.seconds)}", style="dim"
+                )
             case _:
-                assert_never(what)
+                assert_never(reason)
 
     def fleet(self, fleet: Workforce) -> None:
         """Print which machines build and measure."""
@@ -164,9 +167,9 @@ class Watcher:
         builds, machines = counted(fleet.builds, "parallel build"), counted(fleet.machines, "machine")
         self._print_now(f"{builds} on {machines}; {where} measures", style="dim")
 
-    def left(self, left: MachineLeft) -> None:
-        """Print that the measuring machine has left."""
-        self._print_now(f"{left}. Continuing with the other machines", style=WARNING)
+    def machine_left(self, error: MachineLeft) -> None:
+        """Print that a measuring machine has left the cluster."""
+        self._print_now(f"{error}. Continuing with the other machines", style=WARNING)
 
     def noisy(self, noise: Noise) -> None:
         """Print that perftrail waits for a quiet machine."""
@@ -179,7 +182,7 @@ class Watcher:
     def _render(self, event: Event) -> None:
         match event:
             case HistoryRead() | Skipped() | Outdated():
-                self._known(event)
+                self._before_builds(event)
             case BuildStarted():
                 self._show_progress(self._of_several(f"building {event.subject}"))
             case BuildFinished():
@@ -195,14 +198,14 @@ class Watcher:
                     f"{names}{f' and {more} more' if more > 0 else ''} have the same build for {event.benchmark}:"
                     " measured once"
                 )
-                self._print_similar(text, kind="group, of one build each", style="dim")
+                self._print_similar(text, kind="group, with equal builds", style="dim")
             case OutputsRead():
                 self._outputs_read(event)
             case Invoked():
                 self._invoked(event)
             case GivenUp():
-                many = counted(len(event.cells), "larger point")
-                self._print_now(f"{many} skipped, because {event.because} reached its limit", style=WARNING)
+                points = counted(len(event.cells), "larger point")
+                self._print_now(f"{points} skipped, because {event.because} reached its limit", style=WARNING)
             case Progress():
                 self._progress(event)
             case Stepped():
@@ -211,7 +214,7 @@ class Watcher:
                 assert_never(event)
 
     def _stepped(self, event: Stepped) -> None:
-        """Print a step; count stored steps, and steps with the same words, as blocks of one certificate have."""
+        """Print a step; only count stored steps, and steps with equal words such as the blocks of one certificate."""
         words = step_words(event.words, event.purpose)
         if event.resumed and not settings.verbose:
             self._stored_steps += 1
@@ -233,7 +236,7 @@ class Watcher:
             if self._due():
                 self._print_now(f"{event.number:>3}  {words}")
                 return
-            self._similar = (SAME_STEPS, max(FEW, self._similar[1]) + 1)
+            self._similar = (SAME_STEPS, max(MOST_SIMILAR, self._similar[1]) + 1)
             self._show_status(f"step {event.number}: {words}")
             return
         self._last_step = event.words
@@ -245,12 +248,12 @@ class Watcher:
         return f"step {step or self._next_step}: {text}; {self._several}" if self._several else text
 
     def _end_stored(self, text: str) -> None:
-        """Print the number of steps that the store had; nothing without one."""
+        """Print the number of stored steps; nothing without one."""
         count, self._stored_steps = self._stored_steps, 0
         if count:
             self._print_now(text.format(counted(count, "stored step")), style="dim")
 
-    def _known(self, event: HistoryRead | Skipped | Outdated) -> None:
+    def _before_builds(self, event: HistoryRead | Skipped | Outdated) -> None:
         """Print what is known before the first build."""
         match event:
             case HistoryRead():
@@ -264,26 +267,28 @@ class Watcher:
             case Skipped():
                 self._print_now(f"skipped {skipped_words(event.skipped)}", style="dim")
             case Outdated():
-                for found in event.differences:
-                    (words,) = outdated_words({found: event.differences[found]}, event.every)
-                    reused = "perftrail reuses these samples only if the new build is identical"
-                    again = "perftrail reads new metrics from stored outputs, and measures again where they lack one"
-                    added = found.why == NEW_METRIC
-                    self._print_now(f"{words}; {again if added else reused}", style=WARNING)
+                for difference, count in event.differences.items():
+                    (words,) = outdated_words({difference: count}, event.measured_cells)
+                    consequence = (
+                        "perftrail reads new metrics from stored outputs, and measures again where they lack one"
+                        if difference.why == NEW_METRIC
+                        else "perftrail reuses these samples only if the new build is identical"
+                    )
+                    self._print_now(f"{words}; {consequence}", style=WARNING)
 
     def _build_finished(self, event: BuildFinished) -> None:
         if isinstance(event.outcome, Failure):
             failed = "cannot be checked out" if event.outcome.stage == "checkout" else "does not build"
             # Print an equal reason of several revisions once: repetitions would hide other lines.
-            why = excerpt_line(event.outcome)
-            shown = "the same reason" if why in self._printed_before else why
-            self._printed_before.add(why)
-            said = f"{shown} (log: {event.outcome.log})"
+            excerpt = excerpt_line(event.outcome)
+            reason = "the same reason" if excerpt in self._printed_before else excerpt
+            self._printed_before.add(excerpt)
+            reason_and_log = f"{reason} (log: {event.outcome.log})"
             if event.known:
-                text = f"{event.subject} {failed}, as in an earlier run: {said}"
+                text = f"{event.subject} {failed}, as in an earlier run: {reason_and_log}"
                 self._print_similar(text, kind="failed build, of earlier runs", style=WARNING)
             else:
-                self._print_now(f"{event.subject} {failed}: {said}", style=WARNING)
+                self._print_now(f"{event.subject} {failed}: {reason_and_log}", style=WARNING)
         elif not event.known:
             self._show_status(f"built {event.subject} in {duration(event.outcome.seconds)}")
 
@@ -328,11 +333,11 @@ class Watcher:
             self._print_now(f"{event.cell}: {failure_words(event.outcome.failure)}", style=WARNING)
             return
         for metric, method in event.outcome.methods.items():
-            known = f"{event.cell.benchmark}.{metric}"
-            if method.startswith(LAST_OF) and known not in self._printed_before:
-                self._printed_before.add(known)
+            name = f"{event.cell.benchmark}.{metric}"
+            if method.startswith(LAST_OF) and name not in self._printed_before:
+                self._printed_before.add(name)
                 self._print_now(
-                    f'{known} uses the {method}; choose with pick = "last", "sum" or another', style=WARNING
+                    f'{name} uses the {method}; choose with pick = "last", "sum" or another', style=WARNING
                 )
         self._show_status(self._of_several(f"measuring {event.cell}{self._remaining}"))
 
@@ -359,7 +364,7 @@ class Watcher:
 
     def _due(self) -> bool:
         """Whether a file or a pipe needs a line of progress now."""
-        waited = self._clock() - self._printed
+        waited = self._clock() - self._last_line_at
         return self._status is None and not settings.verbose and waited >= PAUSE
 
     def _print_now(self, text: str, *, style: str = "") -> None:
@@ -367,28 +372,29 @@ class Watcher:
         self._print(text, style=style)
 
     def _print(self, text: str, *, style: str) -> None:
-        self._printed = self._clock()
+        self._last_line_at = self._clock()
         if style == WARNING or not settings.quiet:
             self._console.print(Text(text, style=style))
 
     def _print_similar(self, text: str, *, kind: str, style: str) -> None:
-        """Print a line of which many may follow, for example after a restart; after a few, count them.
+        """Print one of several similar lines, for example after a restart; after a few, only count them.
 
-        `kind` names them in the singular, and after a comma what follows the noun.
+        `kind` is the noun of the lines in the singular; words after a comma follow the noun.
         """
         if self._similar[0] != kind:
             self._end_similar()
         count = self._similar[1] + 1
         self._similar = (kind, count)
-        if count <= FEW:
+        if count <= MOST_SIMILAR:
             self._print(text, style=style)
 
     def _end_similar(self) -> None:
         (kind, count), self._similar = self._similar, ("", 0)
-        if count > FEW:
+        if count > MOST_SIMILAR:
             noun, _, rest = kind.partition(", ")
             self._print(
-                f"and {counted(count - FEW, f'more {noun}')}{f' {rest}' if rest else ''}", style="dim"
+                f"and {counted(count - MOST_SIMILAR, f'more {noun}')}{f' {rest}' if rest else ''}",
+                style="dim",
             )
 
 
@@ -402,7 +408,7 @@ def plain_table(columns: Sequence[str], *, right: Collection[str] = ()) -> Table
 
 def output() -> Console:
     """Return the console of answers: stdout. If it is not a terminal, it is plain and has no width limit."""
-    width = None if sys.stdout.isatty() else UNBOUNDED
+    width = None if sys.stdout.isatty() else UNLIMITED_WIDTH
     return _console(sys.stdout, width=width)
 
 
@@ -411,21 +417,22 @@ def errors() -> Console:
     return _console(sys.stderr)
 
 
-_KEPT = "\n\t\u00a0"
-"""Characters that are not printable in Python's sense, and harmless."""
+_HARMLESS = "\n\t\u00a0"
+"""Harmless characters that Python does not count as printable."""
 
 
 class SafeConsole(Console):
-    """A console that escapes control characters in everything that is printed, whatever it comes from.
+    """A console that escapes control characters in every printed text, whatever its origin.
 
-    Names, units and messages of studies, programs and other tools are hostile: a terminal must not obey them.
+    Names, units and messages of studies, programs and other tools are hostile: a terminal must not execute control
+    characters in them.
     """
 
     def _render_buffer(self, buffer: Iterable[Segment]) -> str:
         safe = (
             part
             if part.control or not part.text or part.text.isprintable()
-            else Segment(escaped(part.text, longest=None, allowed=_KEPT), part.style)
+            else Segment(escaped(part.text, longest=None, allowed=_HARMLESS), part.style)
             for part in buffer
         )
         return super()._render_buffer(safe)

@@ -30,12 +30,12 @@ MORE_INVOCATIONS = 4
 WIDEST_BAR = 20
 LONGEST_NAME = 48
 REPEATED = ("launcher", "output")
-"""Methods of plain invocations, whose number `--invocations` sets."""
+"""Methods that use plain invocations; `--invocations` sets their number."""
 EFFECTS = ("wall", "cpu")
-"""Metrics that show an effect but not its cause, as do those of method `output`."""
+"""Metrics that show an effect but not its cause. So do metrics of method `output`."""
 
 
-def print_explained(explained: ExplainReport, *, named: str | None) -> None:
+def print_explained(explained: ExplainReport, *, study_file: str | None) -> None:
     """Print the largest difference, the changed files, every point, and the failures."""
     console = output()
     console.print(Text(headline(explained), style="bold"))
@@ -52,24 +52,27 @@ def print_explained(explained: ExplainReport, *, named: str | None) -> None:
         console.print(Text(f"{name}: {failure_words(failure)}"))
     for each in explained.unavailable:
         console.print(Text(f"Not available here: {each.what}: {escaped(each.why, longest=200)}", style="dim"))
-    for command in next_commands(explained, named=named):
+    for command in next_commands(explained, study_file=study_file):
         console.print(Text(f"Next: {command}", style="dim"))
 
 
-def next_commands(explained: ExplainReport, *, named: str | None) -> list[str]:
-    """Return the next commands with their purposes: those that resolve unclear metrics, and the back-port."""
-    where = f" {shlex.quote(named)}" if named else ""
+def next_commands(explained: ExplainReport, *, study_file: str | None) -> list[str]:
+    """Return the next commands with their purposes: those that resolve unclear metrics, and the back-port.
+
+    `study_file` is that of the command line, `None` if the user named none.
+    """
+    study = f" {shlex.quote(study_file)}" if study_file else ""
     fix, against = explained.culprit.short, explained.against.short
     commands = []
     unclear = [each for cell in explained.cells for each in cell.unclear if each.method in REPEATED]
     if unclear:
         times = MORE_INVOCATIONS * max(each.invocations for each in unclear)
         commands = [
-            f"perftrail compare {against} {fix}{where}    measure interleaved pairs, with a verdict on each metric",
-            f"perftrail explain {fix}{where} --invocations {times}    detect changes half as large",
+            f"perftrail compare {against} {fix}{study}    measure interleaved pairs, with a verdict on each metric",
+            f"perftrail explain {fix}{study} --invocations {times}    detect changes half as large",
         ]
     if any(cell.differing for cell in explained.cells):
-        commands.append(f"perftrail backport {fix}{where} --onto OLD    apply it to an old release")
+        commands.append(f"perftrail backport {fix}{study} --onto OLD    apply it to an old release")
     return commands
 
 
@@ -86,10 +89,10 @@ def headline(explained: ExplainReport) -> str:
         if not unclear:
             return f"{name} and its reference do not differ in any metric"
         missed: dict[str, float] = {}
-        for each in _programs_last(unclear):
+        for each in _whole_program_first(unclear):
             least = each.difference.minimum_detectable
             missed[_name(each)] = max(least, missed.get(_name(each), 0.0))
-        names = [f"{metric} below {_detectable(least)}" for metric, least in missed.items()]
+        names = [f"{metric} {_undetectable(least)}" for metric, least in missed.items()]
         more = f" and {len(names) - MOST_IN_HEADLINE} more metrics" if len(names) > MOST_IN_HEADLINE else ""
         return (
             f"{name}: unclear, no metric is certain to differ; "
@@ -98,7 +101,7 @@ def headline(explained: ExplainReport) -> str:
     causes = [
         (cell, each) for cell, each in differing if each.name not in EFFECTS and each.method != "output"
     ]
-    cell, metric = max(causes or differing, key=lambda found: found[1].difference.lower_bound)
+    cell, metric = max(causes or differing, key=lambda pair: pair[1].difference.lower_bound)
     return f"{name} differs most in {_name(metric)}: {_change(metric)}{_at(cell)}"
 
 
@@ -128,14 +131,16 @@ def _print_cell(cell: CellReport) -> None:
 def rest_lines(cell: CellReport) -> Iterator[str]:
     """Yield the unclear metrics with their minimum detectable changes, and the unchanged ones."""
     if cell.unclear:
-        found = [(_name(each), each.difference.minimum_detectable) for each in _programs_last(cell.unclear)]
-        words = _first_named([f"{name} {_detectable(least)}" for name, least in found])
+        minimums = [
+            (_name(each), each.difference.minimum_detectable) for each in _whole_program_first(cell.unclear)
+        ]
+        words = _first_named([f"{name} {_detectable(least)}" for name, least in minimums])
         yield f"  unclear, with the minimum detectable change: {words}"
     if cell.unchanged:
-        yield f"  unchanged: {_first_named([_name(each) for each in _programs_last(cell.unchanged)])}"
+        yield f"  unchanged: {_first_named([_name(each) for each in _whole_program_first(cell.unchanged)])}"
 
 
-def _programs_last(metrics: Sequence[MetricDifference]) -> list[MetricDifference]:
+def _whole_program_first(metrics: Sequence[MetricDifference]) -> list[MetricDifference]:
     """Return metrics of the whole program before those of single functions and system calls."""
     return sorted(metrics, key=lambda each: " " in each.name)
 
@@ -147,7 +152,12 @@ def _first_named(texts: Sequence[str]) -> str:
 
 def _detectable(least: float) -> str:
     """Return the minimum detectable change in words."""
-    return percent(least) if math.isfinite(least) else "any size"
+    return percent(least) if math.isfinite(least) else "unknown"
+
+
+def _undetectable(least: float) -> str:
+    """Return the sizes of changes that would not have been detected."""
+    return f"below {percent(least)}" if math.isfinite(least) else "of any size"
 
 
 def _table(differing: Sequence[MetricDifference]) -> Table:

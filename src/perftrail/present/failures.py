@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perftrail.model.wording import escaped
+from perftrail.model.wording import counted, escaped
 from perftrail.present.shared_sentences import first_line
 
 if TYPE_CHECKING:
@@ -25,14 +25,17 @@ MOST_MORE = 2
 """Number of excerpt lines after the first."""
 
 
-def trouble_lines(group: FailureGroup, *, logs: Mapping[Subject, str] | None = None) -> Iterator[str]:
-    """Return one cause of several failures: their number, the log excerpt, the subjects, and the first log.
+def failure_group_lines(group: FailureGroup, *, logs: Mapping[Subject, str] | None = None) -> Iterator[str]:
+    """Yield one cause of several failures: their number, the log excerpt, the subjects, and the first log.
 
     With the `logs` of all subjects, each of the first subjects has a line with its log.
     """
     count = len(group.subjects)
-    event = "skipped" if group.failure.stage == "skipped" else f"failed at {group.failure.stage}"
-    yield _line(f"{count} {event}: {group.line}")
+    if group.failure.stage == "skipped":
+        heading = counted(count, "skipped revision")
+    else:
+        heading = f"{counted(count, 'failure')} at {group.failure.stage}"
+    yield _line(f"{heading}: {group.line}")
     for line in further_lines(group.failure):
         yield f"    {line}"
     if logs is not None:
@@ -49,7 +52,7 @@ def trouble_lines(group: FailureGroup, *, logs: Mapping[Subject, str] | None = N
 
 
 def remedy_lines(failed_range: FailedRange, remedies: Sequence[Remedy]) -> Iterator[str]:
-    """Return a remedy for a range of the history, as text for the study file."""
+    """Yield the remedies for a failed range of the history, as text for the study file."""
     yield f"    only {_which(failed_range)} like this: {_ends(failed_range)}. One of these may help in the study file:"
     for remedy in remedies:
         yield ""
@@ -81,10 +84,10 @@ def further_lines(failure: Failure, *, most: int | None = MOST_MORE) -> list[str
     return [_line(line) for line in lines[:most]]
 
 
-def print_missing(lacking: Missing) -> None:
+def print_missing(missing: Missing) -> None:
     """Print failed builds, each cause once, and skipped revisions; nothing without any."""
-    lines = [line for group in lacking.failure_groups for line in trouble_lines(group)]
-    lines += [f"skipped {skipped_words(each)}" for each in lacking.skipped_revisions]
+    lines = [line for group in missing.failure_groups for line in failure_group_lines(group)]
+    lines += [f"skipped {skipped_words(each)}" for each in missing.skipped_revisions]
     if lines:
         click.echo("\n" + click.style("Missing:", bold=True))
     for line in lines:

@@ -1,4 +1,4 @@
-"""A comparison in words, and in each format of `compare --format`. Only the formats escape.
+"""A comparison in words, and in each format of `compare --format`. Only the functions of formats escape text.
 
 Formats: Markdown for a comment on a pull or merge request, plain lines for a CI log, workflow commands for GitHub,
 JUnit XML, and OpenMetrics text, which GitLab shows as a metrics report. The JUnit XML follows the stricter schema in
@@ -35,7 +35,7 @@ EXACT = 1e-9
 """A narrower interval means that all samples are equal."""
 
 BAR_WIDTH = 21
-"""Width of a row's bar in letters; odd, so that the middle letter means no change."""
+"""Width of a row's bar in characters; odd, so that the middle character means no change."""
 
 MACHINE = {
     "cpu": "{}",
@@ -44,13 +44,13 @@ MACHINE = {
     "kernel": "kernel {}",
     "virtualisation": "virtualisation {}",
 }
-"""Facts of a machine to print beside its id, with their format; unknown facts are skipped."""
+"""Facts of a machine to print after its id, with their format; unknown facts are skipped."""
 
 MOST_NAMED = 3
 """Maximum number of changed metrics in the headline."""
 
-SIDES = math.sqrt(2.0)
-"""Both builds vary, so their difference varies this many times as much as one build."""
+TWO_BUILDS = math.sqrt(2.0)
+"""Both builds vary, so their difference varies by this factor more than one build."""
 
 
 def headline(gate: Gate) -> str:
@@ -73,26 +73,26 @@ def _broken(gate: Gate) -> str:
 
 
 def _compared(gate: Gate) -> str:
-    every = len(gate.rows)
+    metrics = counted(len(gate.rows), "metric")
     worse = [row for row in gate.rows if row.verdict is Verdict.SLOWER]
     better = [row for row in gate.rows if row.verdict is Verdict.FASTER]
     unclear = sum(row.verdict is Verdict.UNCLEAR for row in gate.rows)
-    if not every:
+    if not gate.rows:
         return "nothing could be compared"
     if worse or better:
-        parts = [f"{name(row)} {effect(row)}" for row in (*worse, *reversed(better))]
+        parts = [f"{metric_name(row)} {row_effect(row)}" for row in (*worse, *reversed(better))]
         more = f" and {len(parts) - MOST_NAMED} more" if len(parts) > MOST_NAMED else ""
-        count = f"{len(worse)} of {every} worse" if worse else f"{len(better)} of {every} better"
-        rest = f"; {unclear} of {every} unclear" if unclear else ""
+        count = f"{len(worse)} of {metrics} worse" if worse else f"{len(better)} of {metrics} better"
+        rest = f"; {unclear} of {len(gate.rows)} unclear" if unclear else ""
         return f"{count}: {', '.join(parts[:MOST_NAMED])}{more}{rest}"
     if unclear:
-        return f"no change is certain, {unclear} of {every} unclear; {could_miss(gate) or detectable_words(gate)}"
+        return f"no change is certain, {unclear} of {metrics} unclear; {could_miss(gate) or detectable_words(gate)}"
     if all(row.one_build for row in gate.rows):
         return "the same: the builds are equal"
-    smaller = [f"{name(row)} {effect(row)}" for row in gate.rows if _certain_but_small(row)]
+    smaller = [f"{metric_name(row)} {row_effect(row)}" for row in gate.rows if _certain_but_small(row)]
     more = f" and {len(smaller) - MOST_NAMED} more" if len(smaller) > MOST_NAMED else ""
     certain = f"; smaller differences are certain: {', '.join(smaller[:MOST_NAMED])}{more}" if smaller else ""
-    return f"the same to within {percent(gate.threshold)}, {every} of {every}{certain}"
+    return f"the same to within {percent(gate.threshold)}, {len(gate.rows)} of {metrics}{certain}"
 
 
 def _certain_but_small(row: Row) -> bool:
@@ -138,25 +138,25 @@ def unclear_warning(gate: Gate) -> str:
     return f"{count}: {missed}; --fail-on unclear makes an unclear gate fail"
 
 
-def name(row: Row) -> str:
+def metric_name(row: Row) -> str:
     """Return the full name of a row's metric, with its variant unless it is the plain one."""
     variant = "" if row.metric.variant == PLAIN else f" ({row.metric.variant})"
     return f"{row.metric.name}{variant}"
 
 
-def effect(row: Row) -> str:
+def row_effect(row: Row) -> str:
     """Return a row's change with its interval: ``+5.2 % [+4.1, +6.3]``."""
-    found = row.comparison
+    comparison = row.comparison
     if row.one_build:
         return "equal builds"
-    if found is None:
+    if comparison is None:
         return row.note or "not measured"
-    if found.high - found.low < EXACT:
-        alike = abs(math.log(found.effect)) < EXACT
-        return "equal each time" if alike else f"{_size(found, found.effect)} each time"
-    if found.effect >= 2.0 or found.effect <= 0.5:
-        return f"× {interval_words(found.effect, found.low, found.high)}"
-    low, value, high = ((each - 1.0) * 100.0 for each in (found.low, found.effect, found.high))
+    if comparison.high - comparison.low < EXACT:
+        is_equal = abs(math.log(comparison.effect)) < EXACT
+        return "equal each time" if is_equal else f"{_size(comparison, comparison.effect)} each time"
+    if comparison.effect >= 2.0 or comparison.effect <= 0.5:
+        return f"× {interval_words(comparison.effect, comparison.low, comparison.high)}"
+    low, value, high = ((each - 1.0) * 100.0 for each in (comparison.low, comparison.effect, comparison.high))
     digits = min(2, decimals(value, low, high))
     return f"{_signed(value, digits)} % [{_signed(low, digits)}, {_signed(high, digits)}]"
 
@@ -171,13 +171,13 @@ def _signed(value: float, digits: int) -> str:
     return text if float(text) else text[1:]
 
 
-def _size(found: Comparison, ratio: float) -> str:
+def _size(comparison: Comparison, ratio: float) -> str:
     """Return a ratio with the digits of a comparison's effect."""
-    if found.high - found.low < EXACT:
+    if comparison.high - comparison.low < EXACT:
         return change(round(ratio, 9))
-    if found.effect >= 2.0 or found.effect <= 0.5:
-        return f"{ratio:.{decimals(found.effect, found.low, found.high)}f}"
-    low, value, high = ((each - 1.0) * 100.0 for each in (found.low, found.effect, found.high))
+    if comparison.effect >= 2.0 or comparison.effect <= 0.5:
+        return f"{ratio:.{decimals(comparison.effect, comparison.low, comparison.high)}f}"
+    low, value, high = ((each - 1.0) * 100.0 for each in (comparison.low, comparison.effect, comparison.high))
     return _signed((ratio - 1.0) * 100.0, min(2, decimals(value, low, high)))
 
 
@@ -188,25 +188,26 @@ def change_title(gate: Gate) -> str:
 
 def levels_words(row: Row) -> tuple[str, str]:
     """Return the levels of base and head with their unit, with the digits that agree with the printed change."""
-    unit, found = row.metric.unit, row.comparison
-    if row.base is None or row.head is None or found is None:
+    unit, comparison = row.metric.unit, row.comparison
+    if row.base is None or row.head is None or comparison is None:
         base, head = ("" if each is None else quantity(each.value, unit) for each in (row.base, row.head))
         return base, head
-    return levels(row.base.value, row.head.value, unit, shown=lambda ratio: _size(found, ratio))
+    return levels(row.base.value, row.head.value, unit, shown=lambda ratio: _size(comparison, ratio))
 
 
 def interval_bar(row: Row, limit: float) -> str:
-    """Return a row's change and its interval as a bar of letters; `limit` is the logarithm of the ratio at its ends.
+    """Return a row's change and its interval as a bar of characters; `limit` is the logarithm of the ratio at its ends.
 
     The middle means no change. An arrow at an end stands for values beyond it.
     """
     letters = ["·"] * BAR_WIDTH
     middle = BAR_WIDTH // 2
     letters[middle] = "│"
-    found = row.comparison
-    if found is not None:
+    comparison = row.comparison
+    if comparison is not None:
         columns = [
-            round(middle + math.log(each) / limit * middle) for each in (found.low, found.effect, found.high)
+            round(middle + math.log(each) / limit * middle)
+            for each in (comparison.low, comparison.effect, comparison.high)
         ]
         low, value, high = (max(0, min(BAR_WIDTH - 1, column)) for column in columns)
         for column in range(low, high + 1):
@@ -231,21 +232,21 @@ def bar_limit(gate: Gate) -> float:
 
 def detectable_words(gate: Gate) -> str:
     """Return the minimum detectable change in words."""
-    parts = [
+    minimums = [
         row.comparison.minimum_detectable
         for row in gate.rows
         if row.comparison is not None and row.comparison.minimum_detectable is not None
     ]
-    if not parts:
+    if not minimums:
         needed = max(
             (row.comparison.needed_pairs for row in gate.rows if row.comparison is not None), default=0
         )
         return f"no verdict yet: a verdict needs {needed} pairs" if needed else "no metric was compared"
-    if max(parts) < EXACT:
+    if max(minimums) < EXACT:
         return "any change would have been detected: all samples are equal"
-    if len(parts) == 1 or percent(min(parts)) == percent(max(parts)):
-        return f"a change of {percent(max(parts))} would have been detected"
-    span = f"{percent(min(parts))} to {percent(max(parts))}"
+    if len(minimums) == 1 or percent(min(minimums)) == percent(max(minimums)):
+        return f"a change of {percent(max(minimums))} would have been detected"
+    span = f"{percent(min(minimums))} to {percent(max(minimums))}"
     return f"a change of {span} would have been detected, depending on the metric"
 
 
@@ -344,7 +345,7 @@ FAILS = {
     "unclear": "an unclear metric, and a metric that is certainly worse by {} or more",
     "any": "an unclear metric, and a metric that certainly differs by {} or more",
 }
-"""What fails a gate, by policy."""
+"""Verdicts that fail a gate, by policy."""
 
 
 def policy(gate: Gate) -> str:
@@ -381,8 +382,8 @@ def certainty(gate: Gate) -> str:
 
 
 def _threshold_source(gate: Gate) -> str:
-    own = gate.threshold_source == "--threshold"
-    return gate.threshold_source if own else f"{gate.threshold_source}; --threshold changes it"
+    from_option = gate.threshold_source == "--threshold"
+    return gate.threshold_source if from_option else f"{gate.threshold_source}; --threshold changes it"
 
 
 def effort(gate: Gate) -> str:
@@ -390,26 +391,28 @@ def effort(gate: Gate) -> str:
     pairs = [row.pairs for row in gate.rows if row.pairs]
     if not pairs:
         return "no invocations"
-    span = str(min(pairs)) if min(pairs) == max(pairs) else f"{min(pairs)} to {max(pairs)}"
-    fresh = f", {gate.fresh} new" if gate.fresh < gate.invocations else ""
+    least = "" if min(pairs) == max(pairs) else f"{min(pairs)} to "
+    new = f", {gate.fresh} new" if gate.fresh < gate.invocations else ""
     layouts = max(row.layouts for row in gate.rows)
-    of_layouts = f" of {layouts} layouts" if layouts else ""
-    return f"{span} pairs{of_layouts} in random order, {gate.invocations} invocations{fresh}"
+    of_layouts = f" of {counted(layouts, 'layout')}" if layouts else ""
+    invocations = counted(gate.invocations, "invocation")
+    return f"{least}{counted(max(pairs), 'pair')}{of_layouts} in random order, {invocations}{new}"
 
 
 def machine(gate: Gate) -> str:
     """Return the name of the machine with its most important facts."""
     facts = gate.machine.facts
-    parts = [
-        how.format(facts[fact]) for fact, how in MACHINE.items() if facts.get(fact, "unknown") != "unknown"
+    facts_words = [
+        text.format(facts[fact]) for fact, text in MACHINE.items() if facts.get(fact, "unknown") != "unknown"
     ]
-    return ", ".join([gate.machine.id, *parts])
+    return ", ".join([gate.machine.id, *facts_words])
 
 
-def revision(which: Revision) -> str:
+def revision_words(revision: Revision) -> str:
     """Return the name of a revision: its label or short id, and its message."""
-    named = f"{which.label} ({which.short})" if which.label and which.label != which.short else which.short
-    return f"{named} {which.summary}".strip()
+    label, short = revision.label, revision.short
+    name = f"{label} ({short})" if label and label != short else short
+    return f"{name} {revision.summary}".strip()
 
 
 def failure_line(each: FailedSide) -> str:
@@ -422,16 +425,16 @@ def failure_line(each: FailedSide) -> str:
 def location(each: FailedSide) -> str:
     """Return in parentheses the line of the study file that a failure is about, and its log."""
     parts = [each.study_line, f"log: {each.failure.log}" if each.failure.log else ""]
-    known = "; ".join(part for part in parts if part)
-    return f" ({known})" if known else ""
+    text = "; ".join(part for part in parts if part)
+    return f" ({text})" if text else ""
 
 
 def limits(gate: Gate) -> Iterator[str]:
     """Yield the limits of the answer."""
     yield from _builds_or_layouts(gate)
-    if discarded := pairs_by_metric([(name(row), row.discarded) for row in gate.rows]):
+    if discarded := pairs_by_metric([(metric_name(row), row.discarded) for row in gate.rows]):
         yield f"discarded and repeated because of other load: {discarded}"
-    if noisy := pairs_by_metric([(name(row), row.noisy) for row in gate.rows]):
+    if noisy := pairs_by_metric([(metric_name(row), row.noisy) for row in gate.rows]):
         yield f"the machine was always busy, so noisy pairs are used: {noisy}"
     within = percent(gate.threshold)
     if any(verdict_words(gate, row) == f"same within {within}" for row in gate.rows):
@@ -444,28 +447,28 @@ def limits(gate: Gate) -> Iterator[str]:
 
 
 def _builds_or_layouts(gate: Gate) -> Iterator[str]:
-    """Yield what a certain difference of two builds does not prove, and how to prove it."""
-    parts = [
+    """Yield that memory layouts may cause a certain difference of two builds, and how to rule that out."""
+    rows = [
         row
         for row in gate.rows
         if row.basis == "builds"
         if (found := row.comparison) is not None and layouts_explain(found.effect, found.low, found.high)
     ]
-    if not parts:
+    if not rows:
         return
     noise = gate.layout_noise
     usual = ""
     if noise is not None:
-        differ = percent(noise.value * SIDES)
-        usual = f"{noise.builds} neighbouring builds without a change differ by {differ}"
-    yield from dict.fromkeys(layout_words(linked=row.linked, usual=usual) for row in parts)
+        difference = percent(noise.value * TWO_BUILDS)
+        usual = f"{noise.builds} neighbouring builds without a change differ by {difference}"
+    yield from dict.fromkeys(layout_words(linked=row.linked, usual=usual) for row in rows)
 
 
 SIGNS = {Verdict.SLOWER: "🔴", Verdict.FASTER: "🟢", Verdict.UNCLEAR: "⚪", Verdict.SAME: "⚫"}
 """Signs, always printed together with the verdict's word."""
 
 MOST_ROWS, MOST_FOLDED = 100, 60
-"""Maximum number of changed rows, and of folded rows of each verdict. A comment can have 65,536 letters."""
+"""Maximum number of changed rows, and of folded rows of each verdict. A comment can have 65,536 characters."""
 
 MOST_FAILED = 20
 """Maximum number of failed sides in a comment."""
@@ -490,8 +493,8 @@ def _markdown_lines(gate: Gate) -> Iterator[str]:
     if warning := unclear_warning(gate):
         yield f"⚠️ **{inert(warning)}**"
         yield ""
-    yield f"Base {inert(revision(gate.base))}  "
-    yield f"Head {inert(revision(gate.head))}"
+    yield f"Base {inert(revision_words(gate.base))}  "
+    yield f"Head {inert(revision_words(gate.head))}"
     yield from _rows(gate)
     yield from _failed_sides(gate)
     yield ""
@@ -506,23 +509,22 @@ def _markdown_lines(gate: Gate) -> Iterator[str]:
 
 
 def _rows(gate: Gate) -> Iterator[str]:
-    moved = [row for row in gate.rows if row.verdict in (Verdict.SLOWER, Verdict.FASTER)]
-    still = [row for row in gate.rows if row not in moved]
+    changed = [row for row in gate.rows if row.verdict in (Verdict.SLOWER, Verdict.FASTER)]
     limit = bar_limit(gate)
-    if moved:
-        yield from _table(gate, moved[:MOST_ROWS], limit, left=len(moved) - MOST_ROWS)
+    if changed:
+        yield from _table(gate, changed[:MOST_ROWS], limit, omitted=len(changed) - MOST_ROWS)
     for verdict, word in ((Verdict.UNCLEAR, "unclear"), (Verdict.SAME, "unchanged")):
-        rows = [row for row in still if row.verdict is verdict]
+        rows = [row for row in gate.rows if row.verdict is verdict]
         if rows:
             opened = " open" if gate.fail_on in ("unclear", "any") and verdict is Verdict.UNCLEAR else ""
             yield ""
-            yield f"<details{opened}><summary>{len(rows)} {word}</summary>"
-            yield from _table(gate, rows[:MOST_FOLDED], limit, left=len(rows) - MOST_FOLDED)
+            yield f"<details{opened}><summary>{counted(len(rows), f'{word} metric')}</summary>"
+            yield from _table(gate, rows[:MOST_FOLDED], limit, omitted=len(rows) - MOST_FOLDED)
             yield ""
             yield "</details>"
 
 
-def _table(gate: Gate, rows: Sequence[Row], limit: float, *, left: int) -> Iterator[str]:
+def _table(gate: Gate, rows: Sequence[Row], limit: float, *, omitted: int) -> Iterator[str]:
     yield ""
     head = ("", "metric", "base", "head", change_title(gate), "chart", "verdict")
     yield f"| {' | '.join(map(inert, head))} |"
@@ -531,21 +533,21 @@ def _table(gate: Gate, rows: Sequence[Row], limit: float, *, left: int) -> Itera
         verdict = verdict_words(gate, row)
         cells = (
             SIGNS[row.verdict],
-            inert(name(row)),
+            inert(metric_name(row)),
             *(_unbroken(level) for level in levels_words(row)),
-            _unbroken(effect(row)) if row.comparison is not None else inert(effect(row)),
+            _unbroken(row_effect(row)) if row.comparison is not None else inert(row_effect(row)),
             f"`{interval_bar(row, limit)}`" if row.comparison is not None else "",
             inert(f"{verdict}, fails the gate" if gate.trips(row) else verdict),
         )
         yield f"| {' | '.join(cells)} |"
-    if left > 0:
+    if omitted > 0:
         yield ""
-        yield f"{left} more."
+        yield f"and {counted(omitted, 'more metric')}"
     yield ""
     if all(row.comparison is None for row in rows):
         return
     low, high = (f"{100.0 * math.expm1(end):+.0f} %".replace("-", "−") for end in (-limit, limit))
-    yield f"<sub>Each chart goes from {low} to {high}; the bar is the interval.</sub>"
+    yield f"<sub>Each chart spans {low} to {high}; the bar is the interval.</sub>"
 
 
 def _unbroken(text: str) -> str:
@@ -556,7 +558,8 @@ def _unbroken(text: str) -> str:
 def _failed_sides(gate: Gate) -> Iterator[str]:
     if gate.failed_sides:
         yield ""
-        yield f"<details{' open' if gate.broken else ''}><summary>{len(gate.failed_sides)} failed</summary>"
+        failures = counted(len(gate.failed_sides), "failure")
+        yield f"<details{' open' if gate.broken else ''}><summary>{failures}</summary>"
         yield ""
         yield from (f"- {inert(failure_line(each))}" for each in gate.failed_sides[:MOST_FAILED])
         if len(gate.failed_sides) > MOST_FAILED:
@@ -576,20 +579,20 @@ def _command(title: str, command: str) -> Iterator[str]:
 
 def to_plain(gate: Gate) -> str:
     """Return the comparison as lines: the answer first; each other line begins with its subject."""
-    return "".join(f"{_flat(line)}\n" for line in _lines(gate))
+    return "".join(f"{_without_commands(line)}\n" for line in _lines(gate))
 
 
 def _lines(gate: Gate) -> Iterator[str]:
     yield headline(gate)
-    yield f"base {revision(gate.base)}"
-    yield f"head {revision(gate.head)}"
+    yield f"base {revision_words(gate.base)}"
+    yield f"head {revision_words(gate.head)}"
     for row in gate.rows:
         meaning = verdict_words(gate, row)
         parts = (
-            name(row),
-            effect(row),
+            metric_name(row),
+            row_effect(row),
             *levels_words(row),
-            f"{row.pairs} pairs",
+            counted(row.pairs, "pair"),
             "" if meaning == row.word else meaning.removeprefix(f"{row.word}: "),
         )
         yield "  ".join([f"{row.word}{'!' if gate.trips(row) else ''}".ljust(8), *filter(None, parts)])
@@ -597,7 +600,7 @@ def _lines(gate: Gate) -> Iterator[str]:
     if warning := unclear_warning(gate):
         yield f"warning {warning}"
     yield f"gate {policy(gate)}"
-    yield f"sure {certainty(gate)}"
+    yield f"certainty {certainty(gate)}"
     yield f"measured {effort(gate)}"
     yield f"machine {machine(gate)}"
     yield from (f"note {text}" for text in limits(gate))
@@ -606,7 +609,7 @@ def _lines(gate: Gate) -> Iterator[str]:
         yield f"find {gate.find_command}"
 
 
-def _flat(line: str) -> str:
+def _without_commands(line: str) -> str:
     """Return one printable line that no CI runner executes as a command."""
     return escaped(line, longest=None).replace("##[", "## [").replace("##vso", "## vso")
 
@@ -621,7 +624,7 @@ def github_annotations(gate: Gate, *, file: str) -> Iterator[str]:
     Unclear metrics that do not trip it have one warning. `file` is the annotated file.
     """
     for row in gate.tripped[:MOST_ANNOTATIONS]:
-        yield _annotation(file, f"{name(row)} is {row.word}", f"{name(row)}: {effect(row)}")
+        yield _annotation(file, f"{metric_name(row)} is {row.word}", f"{metric_name(row)}: {row_effect(row)}")
     for failed in gate.broken[: max(0, MOST_ANNOTATIONS - len(gate.tripped))]:
         message = f"{failed.failure.stage}: {failed.failure.message}{location(failed)}"
         yield _annotation(file, f"{failed.title} is broken", message)
@@ -670,15 +673,15 @@ def to_junit(gate: Gate) -> str:
 
 def _errors(gate: Gate) -> dict[str, list[_Error]]:
     """Return problems without a verdict by suite: the broken benchmarks of the head, else the missing answer."""
-    found: dict[str, list[_Error]] = {}
+    errors: dict[str, list[_Error]] = {}
     for each in gate.broken:
         message = f"{each.failure.message}{location(each)}"
-        result = _Error(case=each.title, kind=each.failure.stage, message=message)
-        found.setdefault(each.benchmark or "build", []).append(result)
-    if gate.exit_code == 1 and not found:
+        error = _Error(case=each.title, kind=each.failure.stage, message=message)
+        errors.setdefault(each.benchmark or "build", []).append(error)
+    if gate.exit_code == 1 and not errors:
         why = [failure_line(each) for each in gate.failed_sides]
-        found["gate"] = [_Error(case="answer", kind="no answer", message="\n".join([headline(gate), *why]))]
-    return found
+        errors["gate"] = [_Error(case="answer", kind="no answer", message="\n".join([headline(gate), *why]))]
+    return errors
 
 
 def _suite(
@@ -696,9 +699,9 @@ def _suite(
         {
             "id": str(number),
             "package": "perftrail",
-            "name": clean(benchmark),
+            "name": xml_text(benchmark),
             "timestamp": gate.finished[:19],
-            "hostname": clean(gate.machine.id) or "unknown",
+            "hostname": xml_text(gate.machine.id) or "unknown",
             "tests": str(len(rows) + len(errors)),
             "failures": str(sum(gate.trips(row) for row in rows)),
             "errors": str(len(errors)),
@@ -707,27 +710,27 @@ def _suite(
         },
     )
     properties = ET.SubElement(suite, "properties")
-    about = {"base": gate.base.id, "head": gate.head.id, "machine": machine(gate)}
-    for key, text in about.items():
-        ET.SubElement(properties, "property", {"name": key, "value": clean(text)})
+    values = {"base": gate.base.id, "head": gate.head.id, "machine": machine(gate)}
+    for key, text in values.items():
+        ET.SubElement(properties, "property", {"name": key, "value": xml_text(text)})
     for row in rows:
         _case(suite, gate, row)
     for each in errors:
         case = _named_case(suite, benchmark, each.case)
-        result = clean(each.message)
-        ET.SubElement(case, "error", {"type": each.kind, "message": result}).text = result
-    said = "\n".join(part for part in (headline(gate), unclear_warning(gate)) if part)
-    ET.SubElement(suite, "system-out").text = clean(said)
+        message = xml_text(each.message)
+        ET.SubElement(case, "error", {"type": each.kind, "message": message}).text = message
+    sentences = "\n".join(part for part in (headline(gate), unclear_warning(gate)) if part)
+    ET.SubElement(suite, "system-out").text = xml_text(sentences)
     ET.SubElement(suite, "system-err")
 
 
 def _case(suite: ET.Element, gate: Gate, row: Row) -> None:
-    case = _named_case(suite, row.metric.benchmark, name(row), seconds=row.seconds)
-    result = clean(f"{name(row)}: {verdict_words(gate, row)}, {effect(row)}")
+    case = _named_case(suite, row.metric.benchmark, metric_name(row), seconds=row.seconds)
+    message = xml_text(f"{metric_name(row)}: {verdict_words(gate, row)}, {row_effect(row)}")
     if gate.trips(row):
-        ET.SubElement(case, "failure", {"type": str(row.verdict), "message": result}).text = result
+        ET.SubElement(case, "failure", {"type": str(row.verdict), "message": message}).text = message
     elif _skipped(gate, row):
-        ET.SubElement(case, "skipped", {"message": result})
+        ET.SubElement(case, "skipped", {"message": message})
 
 
 def _skipped(gate: Gate, row: Row) -> bool:
@@ -735,15 +738,15 @@ def _skipped(gate: Gate, row: Row) -> bool:
     return row.verdict is Verdict.UNCLEAR and not gate.trips(row)
 
 
-def _named_case(suite: ET.Element, benchmark: str, called: str, *, seconds: float = 0.0) -> ET.Element:
-    words = {"classname": clean(benchmark), "name": clean(called), "time": f"{seconds:.3f}"}
-    return ET.SubElement(suite, "testcase", words)
+def _named_case(suite: ET.Element, benchmark: str, name: str, *, seconds: float = 0.0) -> ET.Element:
+    attributes = {"classname": xml_text(benchmark), "name": xml_text(name), "time": f"{seconds:.3f}"}
+    return ET.SubElement(suite, "testcase", attributes)
 
 
-def clean(text: str) -> str:
-    r"""Escape text for XML: control characters and halves of surrogate pairs as letters.
+def xml_text(text: str) -> str:
+    r"""Escape text for XML: control characters and halves of surrogate pairs become printable characters.
 
-    >>> print(clean("a\x1b[31m" + chr(0xd800)))
+    >>> print(xml_text("a\x1b[31m" + chr(0xd800)))
     a\x1b[31m\ud800
     """
     return escaped(text, longest=None, allowed="\t\n")
@@ -784,9 +787,9 @@ def _metric_lines(gate: Gate) -> Iterator[str]:
         yield f"# TYPE {family} gauge"
         yield f"# HELP {family} {meaning}"
         for row in gate.rows:
-            found = value(row)
-            if found is not None:
-                yield f"{family}{{{_labels(row)}}} {found!r}"
+            number = value(row)
+            if number is not None:
+                yield f"{family}{{{_labels(row)}}} {number!r}"
     yield "# EOF"
 
 
@@ -799,13 +802,13 @@ def _labels(row: Row) -> str:
         "unit": metric.unit,
         "variant": metric.variant,
     }
-    return ",".join(f'{name}="{_escaped(text)}"' for name, text in labels.items() if text)
+    return ",".join(f'{name}="{_label_value(text)}"' for name, text in labels.items() if text)
 
 
-def _escaped(text: str) -> str:
+def _label_value(text: str) -> str:
     r"""Escape a label's value.
 
-    >>> print(_escaped('a"b\\' + chr(10)))
+    >>> print(_label_value('a"b\\' + chr(10)))
     a\"b\\\\n
     """
     return escaped(text, longest=None).replace("\\", "\\\\").replace('"', '\\"')

@@ -12,7 +12,7 @@ import click
 import vl_convert
 from rich.text import Text
 
-from perftrail.charts.comparison import Against, against
+from perftrail.charts.comparison import ComparisonRow, ratio_chart
 from perftrail.charts.frame import Palette
 from perftrail.errors import UsageError
 from perftrail.model.wording import counted, escaped
@@ -22,16 +22,16 @@ from perftrail.present.gate import (
     bar_limit,
     certainty,
     change_title,
-    effect,
     effort,
     headline,
     interval_bar,
     levels_words,
     limits,
-    name,
+    metric_name,
     next_command,
     policy,
-    revision,
+    revision_words,
+    row_effect,
     unclear_warning,
     verdict_words,
 )
@@ -52,26 +52,28 @@ MOST_ROWS = 40
 
 
 def draw(gate: Gate) -> str:
-    """Return the worst rows as SVG."""
+    """Return a chart of the worst rows as SVG."""
     rows = [
-        Against.of(row.comparison, row=name(row), subject="head", ratios=row.ratios, verdict=row.word)
+        ComparisonRow.of(
+            row.comparison, row=metric_name(row), subject="head", ratios=row.ratios, verdict=row.word
+        )
         for row in gate.rows[:MOST_ROWS]
         if row.comparison is not None
     ]
     return svg(
-        against(
+        ratio_chart(
             rows,
             name="comparison",
             title=gate.title,
-            reference=revision(gate.base),
+            reference=revision_words(gate.base),
             palette=Palette(("head",)),
         )
     )
 
 
-def to_png(drawn: str) -> bytes:
+def to_png(svg_image: str) -> bytes:
     """Return an SVG as PNG."""
-    image: bytes = vl_convert.svg_to_png(drawn, scale=PNG_SCALE)
+    image: bytes = vl_convert.svg_to_png(svg_image, scale=PNG_SCALE)
     return image
 
 
@@ -90,10 +92,10 @@ class Job:
     token: str = ""
 
     @classmethod
-    def of(cls, form: str) -> Self:
-        """Return the job; it has no token outside GitHub Actions, or if `form` is not `github`."""
-        informed = form == "github" and os.environ.get("GITHUB_ACTIONS") == "true"
-        return cls(secrets.token_hex(16) if informed else "")
+    def of(cls, format_name: str) -> Self:
+        """Return the job; it has no token outside GitHub Actions, or if the format is not `github`."""
+        on_github = format_name == "github" and os.environ.get("GITHUB_ACTIONS") == "true"
+        return cls(secrets.token_hex(16) if on_github else "")
 
     def __enter__(self) -> Self:
         if self.token:
@@ -114,61 +116,63 @@ class Job:
 
         summary = os.environ.get("GITHUB_STEP_SUMMARY")
         if summary:
-            whole = text.encode()[:LONGEST_SUMMARY_BYTES].decode(errors="ignore")
-            _write(Path(summary), whole + "\n", append=True)
+            shortened = text.encode()[:LONGEST_SUMMARY_BYTES].decode(errors="ignore")
+            _write(Path(summary), shortened + "\n", append=True)
         for line in github_annotations(gate, file=_within(gate.file, os.environ.get("GITHUB_WORKSPACE", ""))):
             click.echo(line, err=True)
 
 
-def check_also(texts: Sequence[str], *, known: Sequence[str]) -> Mapping[Path, str]:
+def parse_also(texts: Sequence[str], *, formats: Sequence[str]) -> Mapping[Path, str]:
     """Parse ``FORMAT=FILE`` of --also: each file with its format. Raises `UsageError`."""
-    found = {}
+    format_by_file = {}
     for text in texts:
-        form, equals, file = text.partition("=")
-        if not equals or not file or form not in known:
-            raise UsageError(f"--also {text}: write FORMAT=FILE; FORMAT is one of {', '.join(known)}")
-        found[Path(file)] = form
-    return found
+        format_name, equals, file = text.partition("=")
+        if not equals or not file or format_name not in formats:
+            raise UsageError(f"--also {text}: write FORMAT=FILE; FORMAT is one of {', '.join(formats)}")
+        format_by_file[Path(file)] = format_name
+    return format_by_file
 
 
-def write_gate(gate: Gate, *, form: str, output: str | None, also: Mapping[Path, str], job: Job) -> None:
+def write_gate(
+    gate: Gate, *, format_name: str, output: str | None, also: Mapping[Path, str], job: Job
+) -> None:
     """Write a comparison in the requested format and to each file of --also, and report to the job.
 
     Raises `UsageError`.
     """
-    for file, other in also.items():
-        _write_one(gate, other, file)
+    for file, other_format in also.items():
+        _write_one(gate, other_format, file)
     if output is not None:
-        _write_one(gate, form, Path(output))
-    elif form == "text":
+        _write_one(gate, format_name, Path(output))
+    elif format_name == "text":
         print_gate(gate)
     else:
-        click.echo(_text(gate, form), nl=False)
-    if output is not None and form != "json":
+        click.echo(_text(gate, format_name), nl=False)
+    if output is not None and format_name != "json":
         from perftrail.present.gate import FORMATS
 
         click.echo(FORMATS["plain"](gate).splitlines()[0], err=True)
     job.report(gate, _text(gate, "github") if job.token else "")
 
 
-def _write_one(gate: Gate, form: str, file: Path) -> None:
-    if form not in ("svg", "png"):
-        _write(file, _text(gate, form))
+def _write_one(gate: Gate, format_name: str, file: Path) -> None:
+    if format_name not in ("svg", "png"):
+        _write(file, _text(gate, format_name))
         return
-    drawn = draw(gate)
+    image = draw(gate)
     try:
-        if form == "svg":
-            file.write_text(drawn, encoding="utf-8")
+        if format_name == "svg":
+            file.write_text(image, encoding="utf-8")
         else:
-            file.write_bytes(to_png(drawn))
+            file.write_bytes(to_png(image))
     except OSError as error:
         raise UsageError(f"{file}: cannot be written: {error.strerror}") from error
 
 
-def _text(gate: Gate, form: str) -> str:
+def _text(gate: Gate, format_name: str) -> str:
     from perftrail.present.gate import FORMATS
 
-    return FORMATS["plain" if form == "text" else form](gate)
+    return FORMATS["plain" if format_name == "text" else format_name](gate)
 
 
 def _write(file: Path, text: str, *, append: bool = False) -> None:
@@ -194,8 +198,8 @@ def print_gate(gate: Gate) -> None:
     """Print the answer, every metric, the failures, the certainty, and the next command."""
     console = output()
     console.print(Text(escaped(headline(gate), longest=LONGEST), style="bold"))
-    console.print(Text(f"base {escaped(revision(gate.base))}"))
-    console.print(Text(f"head {escaped(revision(gate.head))}"))
+    console.print(Text(f"base {escaped(revision_words(gate.base))}"))
+    console.print(Text(f"head {escaped(revision_words(gate.head))}"))
     if gate.rows:
         console.print()
         console.print(_table(gate))
@@ -228,14 +232,18 @@ def print_comparisons(comparisons: Sequence[Gate]) -> None:
     console = output()
     if comparisons:
         console.print(
-            Text("\nComparisons in interleaved pairs, with intervals that hold together:", style="bold")
+            Text(
+                "\nComparisons in interleaved pairs, each with one confidence for all its intervals:",
+                style="bold",
+            )
         )
     for gate in comparisons[:MOST_COMPARISONS]:
         ends = f"{escaped(gate.head.short)} compared with {escaped(gate.base.short)}"
         console.print(Text(f"{ends}: {escaped(headline(gate), longest=LONGEST)}"))
     if len(comparisons) > MOST_COMPARISONS:
-        left = counted(len(comparisons) - MOST_COMPARISONS, "older comparison")
-        console.print(Text(f"{left}: perftrail report", style="dim"))
+        older = counted(len(comparisons) - MOST_COMPARISONS, "older comparison")
+        verb = "is" if len(comparisons) == MOST_COMPARISONS + 1 else "are"
+        console.print(Text(f"{older} {verb} not shown", style="dim"))
 
 
 def _table(gate: Gate) -> Table:
@@ -244,9 +252,9 @@ def _table(gate: Gate) -> Table:
     for row in gate.rows:
         style = STYLES[row.verdict]
         table.add_row(
-            Text(escaped(name(row))),
+            Text(escaped(metric_name(row))),
             *(Text(level) for level in levels_words(row)),
-            Text(escaped(effect(row)), style=style),
+            Text(escaped(row_effect(row)), style=style),
             Text(interval_bar(row, limit) if row.comparison is not None else "", style=style),
             Text(f"{verdict_words(gate, row)}{', fails the gate' if gate.trips(row) else ''}", style=style),
         )

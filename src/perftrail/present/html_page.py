@@ -126,7 +126,7 @@ class Page:
     verdict: Verdict
     lead: Section | None
     sections: tuple[Section, ...]
-    made_by: str
+    written_by: str
     answer: Mapping[str, Json] | None = None
 
     @property
@@ -178,7 +178,7 @@ def _lines(page: Page, images: str) -> Iterator[str]:
     for section in page.every_section:
         yield from _section(section, images)
     yield ""
-    yield f"<sub>{inert(page.made_by)}</sub>"
+    yield f"<sub>{inert(page.written_by)}</sub>"
 
 
 def _section(section: Section, images: str) -> Iterator[str]:

@@ -12,7 +12,7 @@ from perftrail.model.program import MANUAL
 from perftrail.model.recipe import PLAIN
 from perftrail.model.target import Target
 from perftrail.model.wording import change, counted, percent
-from perftrail.present.shared_sentences import after
+from perftrail.present.shared_sentences import shell_words
 from perftrail.search import Budget
 from perftrail.search.question import BUILDS_SPENT, INVOCATIONS_SPENT, TIME_SPENT
 
@@ -66,7 +66,7 @@ class FindCommand:
                 kept.append(word)
             elif word != "--all":
                 next(words, None)
-        return f"perftrail find{after((*self.study, *kept, *more))}"
+        return f"perftrail find{shell_words((*self.study, *kept, *more))}"
 
 
 def next_commands(answer: FindAnswer | FindTable, command: FindCommand) -> Iterator[str]:
@@ -143,7 +143,7 @@ def _settling(answer: FindAnswer, command: FindCommand, *, alone: bool) -> Itera
         return
     if not math.isfinite(found.minimum_detectable):
         purpose = "build and run three revisions, after you correct the study"
-        yield f"perftrail check{after(command.study)} --try 3    {purpose}"
+        yield f"perftrail check{shell_words(command.study)} --try 3    {purpose}"
         return
     hidden = found.minimum_detectable > command.threshold
     yield from _quieter_metrics(answer, target, command, variant, hidden=hidden)

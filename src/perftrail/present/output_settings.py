@@ -1,4 +1,7 @@
-"""Settings of all printing: colours, and how much. Imports nothing, so that every command can set them."""
+"""Settings of everything that is printed: colours, and how much.
+
+This module imports no other, so that every command can use it.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ class Settings:
 
     @property
     def terminal(self) -> bool | None:
-        """Whether to print as to a terminal; `None` to find out."""
+        """Whether the output counts as a terminal; `None`: it counts as one if it is one."""
         return True if self.color == "always" else None
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from perftrail.model.wording import counted, duration, escaped, quantity
-from perftrail.present.failures import remedy_lines, skipped_words, trouble_lines
-from perftrail.present.shared_sentences import after
+from perftrail.present.failures import failure_group_lines, remedy_lines, skipped_words
+from perftrail.present.shared_sentences import shell_words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from perftrail.verbs.init.start import FirstStudy
 
 LONGEST_LINE = 1000
-TRIED_FIRST = 5
+PROPOSED_TRIES = 5
 """Number of revisions worth trying before the first build."""
 
 _REMEDIES: Mapping[Stage, str] = {
@@ -36,8 +36,11 @@ _REMEDIES: Mapping[Stage, str] = {
 _CORRECT = "correct {line}, then "
 
 
-def print_plan(study: Study, plan: StudyPlan, *, repeat: Sequence[str]) -> None:
-    """Print the extent of a study, its stored builds and samples, and the cost of the rest."""
+def print_plan(study: Study, plan: StudyPlan, *, shared_options: Sequence[str]) -> None:
+    """Print the extent of a study, its stored builds and samples, and the cost of the rest.
+
+    `shared_options` are the study and the options that the next command repeats.
+    """
     first, last = plan.revisions[0], plan.revisions[-1]
     builds_left = plan.subjects - plan.built - plan.failed
     lines = [
@@ -49,7 +52,7 @@ def print_plan(study: Study, plan: StudyPlan, *, repeat: Sequence[str]) -> None:
         *(("benchmark", _benchmark(name, benchmark)) for name, benchmark in study.benchmarks.items()),
         ("points", f"{plan.cells}"),
         ("invocations", f"{_counts(plan.invocations)}, {plan.stored} stored, {_counts(plan.left)} left"),
-        ("time left", _time(plan)),
+        ("time left", _time_left(plan)),
     ]
     click.echo(click.style(escaped(plan.title), bold=True))
     for name, text in lines:
@@ -57,21 +60,21 @@ def print_plan(study: Study, plan: StudyPlan, *, repeat: Sequence[str]) -> None:
     for warning in plan.warnings:
         click.echo(click.style(f"{'warning':<12} {escaped(warning, longest=LONGEST_LINE)}", fg="yellow"))
     for group in plan.failure_groups:
-        for line in trouble_lines(group):
+        for line in failure_group_lines(group):
             click.echo(line)
     attempted = plan.built + plan.failed
     if attempted:
-        _next(study, repeat)
+        _next(study, shared_options)
     else:
         _row("not checked", "outputs, programs and patterns, which need a build")
-        _print_next(f"check --try {TRIED_FIRST}", repeat)
+        _print_next(f"check --try {PROPOSED_TRIES}", shared_options)
 
 
-def print_attempt(study: Study, report: AttemptReport, *, repeat: Sequence[str]) -> None:
+def print_attempt(study: Study, report: AttemptReport, *, shared_options: Sequence[str]) -> None:
     """Print the share of usable revisions, the common causes of the failures, and the time."""
-    click.echo(click.style(_tried(report), bold=True))
+    click.echo(click.style(_tried_builds(report), bold=True))
     for advised in report.failure_groups:
-        for line in trouble_lines(advised.group):
+        for line in failure_group_lines(advised.group):
             click.echo(line)
         if advised.group.failed_range is not None:
             for line in remedy_lines(advised.group.failed_range, advised.remedies):
@@ -83,25 +86,31 @@ def print_attempt(study: Study, report: AttemptReport, *, repeat: Sequence[str])
     if not report.useful:
         top = report.failure_groups[0]
         remedy = _REMEDIES.get(top.group.failure.stage, _CORRECT)
-        _print_next("check --try 1", repeat, first=remedy.format(line=top.study_line))
+        _print_next("check --try 1", shared_options, first_step=remedy.format(line=top.study_line))
         return
     revisions = counted(len(report.plan.revisions), "revision")
-    _row("time left", f"{_time(report.plan)}; {revisions}{' with perftrail run' * bool(report.find_seconds)}")
+    _row(
+        "time left",
+        f"{_time_left(report.plan)}; {revisions}{' with perftrail run' * bool(report.find_seconds)}",
+    )
     if report.find_seconds is not None:
         least, most = duration(report.find_seconds.least), duration(report.find_seconds.most)
         _row("", f"{least if least == most else f'{least} to {most}'} for most searches with perftrail find")
-    _next(study, repeat)
+    _next(study, shared_options)
 
 
-def _tried(report: AttemptReport) -> str:
+def _tried_builds(report: AttemptReport) -> str:
     """Return the numbers of subjects that were built, ran, and were relinked."""
     tried, usable = len(report.tried), report.usable
     if not report.built:
         return f"nothing was built: {'the build' if tried == 1 else f'all {tried} builds'} failed"
-    share = (
-        f"{report.built} of {tried} built ({report.built / tried:.0%}), {usable or 'none'} of them started"
+    share = f"{report.built} of {counted(tried, 'build')} succeeded ({report.built / tried * 100:.0f} %)"
+    text = f"{share}, {usable or 'none'} of them started"
+    if report.relinked is None:
+        return text
+    return (
+        f"{text}, {report.relinked or 'none'} of these {'was' if report.relinked == 1 else 'were'} relinked"
     )
-    return share if report.relinked is None else f"{share}, {report.relinked or 'none'} of these relinked"
 
 
 def _first_run(run: FirstRun) -> str:
@@ -114,39 +123,40 @@ def _row(name: str, text: str) -> None:
 
 
 def print_first_study(created: FirstStudy) -> None:
-    """Print the findings, the problems, and the next command."""
+    """Print the written study, what was detected of the program, and the next command."""
     draft = created.draft
-    history, building = draft.source, draft.build
+    history, build_system = draft.source, draft.build
     span = f" {history.range}" if history.range else ""
     count = f", {history.revisions} revisions" if history.revisions else ""
     lines = [("wrote", str(created.file)), ("history", f"{history.kind}{span}{count}")]
-    if building is None:
+    if build_system is None:
         lines.append(("build", "no build system was found"))
         lines.append(("benchmark", "a placeholder: it only shows that the tree exists"))
     else:
         directory = f" in {draft.directory}" if draft.directory else ""
-        lines.append(("build", f"{building.system}, because of {building.manifest}{directory}"))
-        others = dict.fromkeys(other.system for other in draft.others if other.system != building.system)
+        lines.append(("build", f"{build_system.system}, because of {build_system.manifest}{directory}"))
+        others = dict.fromkeys(other.system for other in draft.others if other.system != build_system.system)
         if others:
             lines.append(("", f"also found: {', '.join(others)}; choose with --build NAME"))
-        lines.append(("benchmark", building.benchmark.command))
-        lines.append(("", building.benchmark.why))
+        lines.append(("benchmark", build_system.benchmark.command))
+        lines.append(("", build_system.benchmark.why))
         lines.append(("metric", f"{draft.metric}: {draft.metric_reason}"))
     lines += [("note", note) for note in created.notes]
     for name, text in lines:
         click.echo(f"{name:<12} {escaped(text, longest=LONGEST_LINE)}")
-    first = f"{created.to_do}, then " if created.to_do else ""
-    _print_next("check", () if str(created.file.parent) == "." else (str(created.file),), first=first)
+    first_step = f"{created.to_do}, then " if created.to_do else ""
+    study = () if str(created.file.parent) == "." else (str(created.file),)
+    _print_next("check", study, first_step=first_step)
 
 
-def _next(study: Study, repeat: Sequence[str]) -> None:
-    _print_next("find" if study.find.metric else "run", repeat)
+def _next(study: Study, shared_options: Sequence[str]) -> None:
+    _print_next("find" if study.find.metric else "run", shared_options)
 
 
-def _print_next(command: str, repeat: Sequence[str], *, first: str = "") -> None:
+def _print_next(command: str, shared_options: Sequence[str], *, first_step: str = "") -> None:
     verb, *options = command.split(" ", 1)
-    first, where = (escaped(text, longest=LONGEST_LINE) for text in (first, after(repeat)))
-    click.echo(click.style(f"Next: {first}perftrail {' '.join([verb + where, *options])}", dim=True))
+    step, words = (escaped(text, longest=LONGEST_LINE) for text in (first_step, shell_words(shared_options)))
+    click.echo(click.style(f"Next: {step}perftrail {' '.join([verb + words, *options])}", dim=True))
 
 
 def _variant(name: str, variant: Variant) -> str:
@@ -163,14 +173,14 @@ def _counts(span: Span) -> str:
     return f"{least}" if least == most else f"{least} to {most}"
 
 
-def _time(plan: StudyPlan) -> str:
+def _time_left(plan: StudyPlan) -> str:
     if plan.seconds is None:
         return "unknown until something is built and measured"
     if plan.seconds.most == 0:
         return "none: every planned point is measured or has failed"
     least, most = duration(plan.seconds.least), duration(plan.seconds.most)
-    result = least if least == most else f"{least} to {most}"
+    span = least if least == most else f"{least} to {most}"
     if plan.unseen:
         points = "1 point has" if plan.unseen == 1 else f"{plan.unseen} points have"
-        return f"{result} or more: {points} no samples"
-    return result if least == most else f"{result}, estimated from earlier builds and samples"
+        return f"{span} or more: {points} no samples"
+    return span if least == most else f"{span}, estimated from earlier builds and samples"

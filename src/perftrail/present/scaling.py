@@ -62,8 +62,8 @@ INDICATORS = {
 }
 
 
-LITTLE = 0.05
-"""Shares below this are combined."""
+NEGLIGIBLE = 0.05
+"""Shares below this are listed in one line."""
 
 
 def print_scalings(scalings: ThreadScalings) -> None:
@@ -114,43 +114,43 @@ def scaling_lines(scaling: Scaling, contention: Contention, *, axis: str = "thre
         if point.beyond:
             beyond = f"; more {axis} than processors ({scaling.processors.count})"
         elif point.shares_cores:
-            beyond = f"; more {axis} than cores ({scaling.processors.cores}), so that some share one"
+            beyond = f"; more {axis} than cores ({scaling.processors.cores}), so that some share a core"
         yield (
             f"{count_words(point.threads, axis)}: {_interval(point.speed_up)} times as fast as {scaling.base}, "
-            f"efficiency {_interval(point.efficiency)}{_reached(point.speed_up)}{beyond}"
+            f"efficiency {_interval(point.efficiency)}{_low_confidence(point.speed_up)}{beyond}"
         )
     yield _best(scaling, axis)
     yield from _fits(scaling, axis)
     yield from contention_lines(contention, axis=axis)
 
 
-def contention_lines(found: Contention, *, axis: str = "threads") -> Iterator[str]:
+def contention_lines(contention: Contention, *, axis: str = "threads") -> Iterator[str]:
     """Yield what limits the speed-up, with its evidence."""
-    at = f" at {count_words(found.threads, axis)}" if found.threads else ""
-    if found.outcome is ContentionOutcome.SCALES:
+    at = f" at {count_words(contention.threads, axis)}" if contention.threads else ""
+    if contention.outcome is ContentionOutcome.SCALES:
         yield f"The loss{at} is too small to need a cause."
-    elif found.outcome is ContentionOutcome.LIKELY:
-        yield f"Likely cause of the loss{at}: {CAUSES[found.candidates[0]]}. Evidence:"
-        yield from _evidence(found.evidence)
+    elif contention.outcome is ContentionOutcome.LIKELY:
+        yield f"Likely cause of the loss{at}: {CAUSES[contention.candidates[0]]}. Evidence:"
+        yield from _evidence(contention.evidence)
     else:
-        causes = "; or ".join(CAUSES[each] for each in found.candidates)
-        yield f"The cause of the loss{at} is unknown: {found.reason}{': ' if causes else ''}{causes}."
+        causes = "; or ".join(CAUSES[each] for each in contention.candidates)
+        yield f"The cause of the loss{at} is unknown: {contention.reason}{': ' if causes else ''}{causes}."
         if causes:
-            yield from _evidence(found.evidence)
-        if found.next_step:
-            yield f"  Next: {found.next_step}."
+            yield from _evidence(contention.evidence)
+        if contention.next_step:
+            yield f"  Next: {contention.next_step}."
 
 
-def _evidence(indicator: Sequence[LossIndicator]) -> Iterator[str]:
+def _evidence(indicators: Sequence[LossIndicator]) -> Iterator[str]:
     """Yield each piece of evidence in a line, the negligible ones combined."""
     small = [
         each
-        for each in indicator
-        if each.unit == "share" and -LITTLE < each.value.low <= each.value.high < LITTLE
+        for each in indicators
+        if each.unit == "share" and -NEGLIGIBLE < each.value.low <= each.value.high < NEGLIGIBLE
     ]
-    yield from (f"  {evidence(each)}" for each in indicator if each not in small)
+    yield from (f"  {evidence(each)}" for each in indicators if each not in small)
     if small:
-        yield f"  below {percent(LITTLE)}: {'; '.join(INDICATORS[each.name] for each in small)}"
+        yield f"  below {percent(NEGLIGIBLE)}: {'; '.join(INDICATORS[each.name] for each in small)}"
 
 
 def evidence(indicator: LossIndicator) -> str:
@@ -158,11 +158,11 @@ def evidence(indicator: LossIndicator) -> str:
     measured = indicator.value
     if indicator.unit == "share":
         value = f"{percent(measured.value)} [{percent(measured.low)}, {percent(measured.high)}]"
-        of = "" if indicator.name == "contended_locks" else " of the time with one thread"
+        unit = "" if indicator.name == "contended_locks" else " of the time with one thread"
     else:
-        value, of = _interval(measured), f" {indicator.unit}".rstrip()
+        value, unit = _interval(measured), f" {indicator.unit}".rstrip()
     meaning = f"a high value indicates {indicator.indicates}"
-    return f"{INDICATORS[indicator.name]}: {value}{of}{_reached(measured)}; {meaning}"
+    return f"{INDICATORS[indicator.name]}: {value}{unit}{_low_confidence(measured)}; {meaning}"
 
 
 def count_words(count: int, axis: str) -> str:
@@ -177,19 +177,22 @@ def count_words(count: int, axis: str) -> str:
 
 def _best(scaling: Scaling, axis: str) -> str:
     best = scaling.best
-    alike = "" if best.low == best.high else f", not distinguishable from {best.low} to {best.high}"
-    said = f"The highest measured throughput is at {count_words(best.threads, axis)}{alike}"
-    return f"{said}; the peak may be at a count that was not measured." if best.open else f"{said}."
+    indistinguishable = (
+        "" if best.low == best.high else f", not distinguishable from {best.low} to {best.high}"
+    )
+    text = f"The highest measured throughput is at {count_words(best.threads, axis)}{indistinguishable}"
+    return f"{text}; the peak may be at a count that was not measured." if best.open else f"{text}."
 
 
 def _fits(scaling: Scaling, axis: str) -> Iterator[str]:
     fits, processors = scaling.fits, scaling.processors
     shared = [point.threads for point in scaling.points if point.shares_cores]
     if shared:
-        listed_counts = listed(map(str, shared), "and")
-        yield f"No fit uses {listed_counts} {axis}: on {count_words(processors.alone, 'cores')}, some share one."
+        counts = listed(map(str, shared), "and")
+        cores = count_words(processors.alone, "cores")
+        yield f"No fit uses {counts} {axis}: on {cores}, some {axis} share a core."
     if fits.chosen is None:
-        yield f"No law of scaling: {fits.reason}."
+        yield f"No law of scaling fits: {fits.reason}."
         return
     kind = "processors" if processors.cores is None else "cores"
     within = f"{axis} up to this machine's {count_words(processors.alone, kind)}"
@@ -216,21 +219,22 @@ def _fits(scaling: Scaling, axis: str) -> Iterator[str]:
         yield f"It predicts the highest throughput at {_parameter(peak)} {axis}{where}."
 
 
-def _parameter(found: Parameter) -> str:
-    if not math.isfinite(found.high):
-        return f"{number(found.value)} [{number(found.low)}, no upper bound]"
-    return f"{number(found.value)} [{number(found.low)}, {number(found.high)}]"
+def _parameter(parameter: Parameter) -> str:
+    if not math.isfinite(parameter.high):
+        return f"{number(parameter.value)} [{number(parameter.low)}, no upper bound]"
+    return f"{number(parameter.value)} [{number(parameter.low)}, {number(parameter.high)}]"
 
 
-def _interval(found: PairedEstimate) -> str:
-    return interval_words(found.value, found.low, found.high)
+def _interval(estimate: PairedEstimate) -> str:
+    return interval_words(estimate.value, estimate.low, estimate.high)
 
 
-def _reached(found: PairedEstimate) -> str:
-    if found.confidence >= 0.9495:
+def _low_confidence(estimate: PairedEstimate) -> str:
+    """Return the confidence of an interval that few pairs leave below 95 %; else an empty text."""
+    if estimate.confidence >= 0.9495:
         return ""
     return (
         " (one pair of samples, no interval)"
-        if found.pairs == 1
-        else f" ({found.confidence * 100:.0f} % interval)"
+        if estimate.pairs == 1
+        else f" ({estimate.confidence * 100:.0f} % interval)"
     )

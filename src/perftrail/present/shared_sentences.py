@@ -1,4 +1,4 @@
-"""Sentences and words that several outputs share."""
+"""Phrases that several outputs share: effects, levels, intervals, steps, quoted commands."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def change_words(files: Sequence[FileChange]) -> str:
 def effect_words(
     value: float, low: float, high: float, *, tone: str = "", interval: str = "95 % interval"
 ) -> str:
-    """Return an effect: direction, ratio and interval; with `tone`, also whether it is better or worse.
+    """Return an effect: direction, ratio and interval; also `tone`, ``better`` or ``worse``, if it is not empty.
 
     >>> effect_words(1.05, 1.03, 1.07, tone="worse")
     '5.0 % more (worse; × 1.050, 95 % interval 1.030 to 1.070)'
@@ -85,13 +85,13 @@ def interval_words(value: float, low: float, high: float) -> str:
     return f"{value:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
 
 
-def estimate_words(found: Estimate | None, unit: str) -> str:
+def estimate_words(estimate: Estimate | None, unit: str) -> str:
     """Return a median with its interval; one sample has no interval."""
-    if found is None:
+    if estimate is None:
         return "no value"
-    if found.count == 1:
-        return quantity(found.value, unit)
-    return quantity(found.value, unit, low=found.low, high=found.high)
+    if estimate.count == 1:
+        return quantity(estimate.value, unit)
+    return quantity(estimate.value, unit, low=estimate.low, high=estimate.high)
 
 
 def levels_words(before: float, after: float, unit: str, *, low: float, high: float) -> str:
@@ -113,7 +113,7 @@ def levels_words(before: float, after: float, unit: str, *, low: float, high: fl
 
 
 def step_words(words: str, purpose: str) -> str:
-    """Return a step of a search, live or stored: what was done and what it showed, and why it was done."""
+    """Return a step of a search: its action and result, and its purpose if it has one."""
     return f"{words} ({purpose})" if purpose else words
 
 
@@ -140,17 +140,17 @@ def pairs_by_metric(counts: Sequence[tuple[str, int]]) -> str:
     return ", ".join(parts)
 
 
-def after(words: Sequence[str]) -> str:
-    """Return words quoted for a shell, each after a space."""
+def shell_words(words: Sequence[str]) -> str:
+    """Return words quoted for a shell, each with a space before it, to append them to a command."""
     return "".join(f" {shlex.quote(word)}" for word in words)
 
 
 def print_source_age(view: View) -> None:
-    """Print how old the cached answer of a source is; nothing if the source was just asked."""
-    if asked := view.last_updated():
-        seconds = (datetime.now(tz=UTC) - datetime.fromisoformat(asked)).total_seconds()
+    """Print how old the cached answer of a source is; nothing if it was just read."""
+    if updated := view.last_updated():
+        seconds = (datetime.now(tz=UTC) - datetime.fromisoformat(updated)).total_seconds()
         click.echo(
-            f"perftrail read the revisions of this source {duration(max(0.0, seconds))} ago, at {asked}; "
+            f"perftrail read the revisions of this source {duration(max(0.0, seconds))} ago, at {updated}; "
             "run and find read them again",
             err=True,
         )

@@ -13,12 +13,12 @@ from perftrail.model.measurement import NOISE
 from perftrail.model.metrics import MEASURED
 from perftrail.model.source import NO_PINS, stored_pins
 from perftrail.model.subject import Revision
-from perftrail.model.wording import change, escaped
+from perftrail.model.wording import change, counted, escaped
 from perftrail.present.answer_details import LONGEST_LINE, pins_words
 from perftrail.present.answer_sentence import headline_of, revision_name, stored_answers
 from perftrail.present.console import output, plain_table
 from perftrail.present.html_page import inert
-from perftrail.present.report.answer import claim_words, counted_words, found_words
+from perftrail.present.report.answer import claim_words, counted_words, evidence_words
 from perftrail.present.report.words import correlation_words, row_value, size_words
 from perftrail.present.shared_sentences import effect_words, interval_words, sentence, step_words
 from perftrail.results.claims import ClaimVerdict
@@ -43,18 +43,17 @@ if TYPE_CHECKING:
 
 def row_notes(row: Row) -> list[str]:
     """Return notes on a value: flags, noise, failures, and a missing interval."""
-    found = row.estimate
     notes = [flag for flag in row.flags if flag not in NOISE]
     notes += [row.outdated] if row.outdated else []
     notes += [row.noise] if row.noise else []
-    notes += [f"{row.failures} failed"] if row.failures else []
-    if found and found.count == 1:
+    notes += [counted(row.failures, "failed invocation")] if row.failures else []
+    if row.estimate and row.estimate.count == 1:
         notes.append("one value, no interval")
     return notes
 
 
 SeriesKey = tuple[str, "Point", str]
-"""Benchmark, point and metric: a line of the table."""
+"""Benchmark, point and metric, which identify a line of the table."""
 
 
 def side_by_side(rows: Sequence[Row]) -> Table | None:
@@ -70,9 +69,9 @@ def side_by_side(rows: Sequence[Row]) -> Table | None:
         lines.setdefault((row.benchmark, row.point, row.metric), {})[row.subject.variant] = row
     several = len({benchmark for benchmark, _, _ in lines}) > 1
     table = plain_table([*(["benchmark"] if several else []), "point", "metric", *variants])
-    for (benchmark, point, metric), found in lines.items():
+    for (benchmark, point, metric), rows_by_variant in lines.items():
         named = [*([benchmark] if several else []), escaped(str(point)), metric]
-        cells = [_cell(variant, found, variants[0]) for variant in variants]
+        cells = [_cell(variant, rows_by_variant, variants[0]) for variant in variants]
         table.add_row(*map(Text, (*named, *cells)))
     return table
 
@@ -82,46 +81,48 @@ def fits(table: Table, console: Console) -> bool:
     return console.measure(table, options=console.options.update(width=10_000)).maximum <= console.width
 
 
-def _cell(variant: str, found: Mapping[str, Row], first: str) -> str:
-    row = found.get(variant)
+def _cell(variant: str, rows_by_variant: Mapping[str, Row], first: str) -> str:
+    """Return a variant's value, its change from the first variant's if both differ clearly, and its notes."""
+    row = rows_by_variant.get(variant)
     if row is None:
         return "not measured"
-    each, base = row.estimate, found.get(first)
+    estimate, base = row.estimate, rows_by_variant.get(first)
     text = row_value(row)
-    if each and variant != first and base is not None and base.estimate and _apart(each, base.estimate):
-        text += f", {change(each.value / base.estimate.value)}"
+    reference = base.estimate if base is not None and variant != first else None
+    if estimate and reference and _differ_clearly(estimate, reference):
+        text += f", {change(estimate.value / reference.value)}"
     return "\n".join([text, *row_notes(row)])
 
 
-def _apart(one: Estimate, other: Estimate) -> bool:
-    """Whether two estimates differ clearly enough to print their ratio."""
+def _differ_clearly(one: Estimate, other: Estimate) -> bool:
+    """Whether two estimates have intervals that do not overlap, so that their ratio is printed."""
     overlap = one.low <= other.high and other.low <= one.high
     return min(one.count, other.count) > 1 and other.value > 0.0 and not overlap
 
 
-MEMORIES = frozenset({"peak_memory", "peak_memory_tree"})
-"""Metrics that are explained where both are shown, because they count different pages."""
+MEMORY_METRICS = frozenset({"peak_memory", "peak_memory_tree"})
+"""Metrics of memory; if a table has both, it explains them, because they count different pages."""
 
 
 MOST_ON_TERMINAL = 120
 """A terminal shows a longer table without the rows between changes; a file or a pipe gets all."""
 
 
-def essential(rows: Sequence[Row], changes: Sequence[HistoryChange]) -> list[Row | int]:
-    """Return the first and the last row of each series and those at its changes, and how many are omitted between.
+def rows_at_changes(rows: Sequence[Row], changes: Sequence[HistoryChange]) -> list[Row | int]:
+    """Return the first and the last row of each series, and the rows at its changes.
 
-    A series is one metric of one variant at one point.
+    A number stands for as many omitted rows. A series is one metric of one variant at one point.
     """
     ends: dict[tuple[str, SeriesKey], list[Row]] = {}
     for row in rows:
         ends.setdefault(_series(row), [row, row])[1] = row
-    kept = {(series, row.subject.revision.id) for series, pair in ends.items() for row in pair}
+    wanted = {(series, row.subject.revision.id) for series, pair in ends.items() for row in pair}
     for each in changes:
-        at = (each.previous.id, each.row.subject.revision.id)
-        kept.update((_series(each.row), revision) for revision in at)
+        sides = (each.previous.id, each.row.subject.revision.id)
+        wanted.update((_series(each.row), revision) for revision in sides)
     shown: list[Row | int] = []
     for row in rows:
-        if (_series(row), row.subject.revision.id) in kept:
+        if (_series(row), row.subject.revision.id) in wanted:
             shown.append(row)
         elif shown and isinstance(shown[-1], int):
             shown[-1] += 1
@@ -137,29 +138,29 @@ def _series(row: Row) -> tuple[str, SeriesKey]:
 def print_rows(rows: Sequence[Row], *, pins: Pins = NO_PINS, changes: Sequence[HistoryChange] = ()) -> None:
     """Print one line for each metric of each subject at each point, or the variants side by side.
 
-    `pins` name the searched source and the pinned revisions. A long table on a terminal has only the `essential` rows.
+    `pins` name the searched source and the pinned revisions. A long table on a terminal has only the `rows_at_changes`.
     """
     for line in pins_words(pins):
         output().print(Text(line))
-    beside = side_by_side(rows)
-    if beside is not None and fits(beside, output()):
-        output().print(beside)
+    table = side_by_side(rows)
+    if table is not None and fits(table, output()):
+        output().print(table)
         return
-    long = sys.stdout.isatty() and len(rows) > MOST_ON_TERMINAL
-    _print_history(rows, essential(rows, changes) if long else rows)
-    if long:
-        hint = f"Rows between changes are omitted; all {len(rows)}: perftrail show | less"
+    is_long = sys.stdout.isatty() and len(rows) > MOST_ON_TERMINAL
+    _print_history(rows, rows_at_changes(rows, changes) if is_long else rows)
+    if is_long:
+        hint = f"Rows between changes are omitted. All {len(rows)} rows: perftrail show | less"
         output().print(Text(hint, style="dim"))
     metrics = {row.metric for row in rows}
-    for name in sorted(metrics & MEMORIES) if metrics >= MEMORIES else ():
+    for name in sorted(metrics & MEMORY_METRICS) if metrics >= MEMORY_METRICS else ():
         output().print(Text(f"{name}: {MEASURED[name].meaning.replace('`', '')}", style="dim"))
 
 
 PADDING = 2
-"""Columns between two columns of a table."""
+"""Characters between two columns of a table."""
 
-NARROWEST = 24
-"""Least width of the notes and of the messages, each in a separate column."""
+MIN_WIDTH = 24
+"""Minimum width in characters of the column of notes, and of the column of messages."""
 
 
 def _print_history(rows: Sequence[Row], chosen: Sequence[Row | int]) -> None:
@@ -170,13 +171,13 @@ def _print_history(rows: Sequence[Row], chosen: Sequence[Row | int]) -> None:
     shown = [name for name in names if _needed(name, texts.values())]
     messages = any(each["message"] for each in texts.values())
     widths = {name: max(map(cell_len, (name, *(each[name] for each in texts.values())))) for name in shown}
-    left = console.width - sum(width + PADDING for width in widths.values()) - PADDING
-    if "notes" in widths and messages and left < NARROWEST:
+    message_width = console.width - sum(width + PADDING for width in widths.values()) - PADDING
+    if "notes" in widths and messages and message_width < MIN_WIDTH:
         # Long notes wrap.
-        wrapped = max(NARROWEST, widths["notes"] + left - NARROWEST)
-        left += widths["notes"] - wrapped
+        wrapped = max(MIN_WIDTH, widths["notes"] + message_width - MIN_WIDTH)
+        message_width += widths["notes"] - wrapped
         widths["notes"] = wrapped
-    if messages and left < NARROWEST:
+    if messages and message_width < MIN_WIDTH:
         _print_below_messages(chosen, texts, [name for name in shown if name != "revision"])
         return
     table = plain_table([*shown, *(["message"] if messages else [])], right=("n",))
@@ -190,7 +191,7 @@ def _print_history(rows: Sequence[Row], chosen: Sequence[Row | int]) -> None:
             continue
         cells = [Text(texts[id(each)][name]) for name in shown]
         message = Text(texts[id(each)]["message"] if each.subject.revision.id != previous else "")
-        message.truncate(left, overflow="ellipsis")
+        message.truncate(message_width, overflow="ellipsis")
         previous = each.subject.revision.id
         table.add_row(*cells, *([message] if messages else []))
     console.print(table)
@@ -204,7 +205,7 @@ def _print_below_messages(
     widths = {name: max(map(cell_len, (name, *(each[name] for each in texts.values())))) for name in shown}
     if "notes" in widths:
         others = sum(width + PADDING for name, width in widths.items() if name != "notes")
-        widths["notes"] = min(widths["notes"], max(NARROWEST, console.width - 2 * PADDING - others))
+        widths["notes"] = min(widths["notes"], max(MIN_WIDTH, console.width - 2 * PADDING - others))
 
     def table(*, header: bool) -> Table:
         result = plain_table(("", *shown), right=("n",))
@@ -215,12 +216,12 @@ def _print_below_messages(
         return result
 
     console.print(table(header=True))
-    previous, part = "", table(header=False)
+    previous, block = "", table(header=False)
     for each in chosen:
         if isinstance(each, int) or each.subject.revision.id != previous:
-            if part.row_count:
-                console.print(part)
-            part = table(header=False)
+            if block.row_count:
+                console.print(block)
+            block = table(header=False)
             previous = "" if isinstance(each, int) else each.subject.revision.id
             cells = (
                 {"revision": f"… {each} more", "message": ""} if isinstance(each, int) else texts[id(each)]
@@ -232,9 +233,9 @@ def _print_below_messages(
             heading.truncate(console.width, overflow="ellipsis")
             console.print(heading)
         if not isinstance(each, int):
-            part.add_row("", *(Text(texts[id(each)][name]) for name in shown))
-    if part.row_count:
-        console.print(part)
+            block.add_row("", *(Text(texts[id(each)][name]) for name in shown))
+    if block.row_count:
+        console.print(block)
 
 
 def print_notes(notes: Sequence[str]) -> None:
@@ -243,9 +244,9 @@ def print_notes(notes: Sequence[str]) -> None:
         output().print(Text(f"\n{sentence(note)}", style="yellow"))
 
 
-def print_changes(found: HistoryChanges) -> None:
+def print_changes(changes: HistoryChanges) -> None:
     """Print the changes of each metric by rank, and series with correlated neighbours."""
-    console, ranked = output(), list(enumerate(found.ranked, start=1))
+    console, ranked = output(), list(enumerate(changes.ranked, start=1))
     for alert, title in (
         (True, "Changes along the history, by size compared with the noise:"),
         (False, "Changes that are small, shown by one build only, or soon reverted:"),
@@ -256,9 +257,9 @@ def print_changes(found: HistoryChanges) -> None:
         for rank, each in lines:
             line = f"  {rank:>2}. {_changed_metric(each.row)}: {_change(each)}; {size_words(each.point)}"
             console.print(Text(line), soft_wrap=True)
-    if found.correlated:
+    if changes.correlated:
         console.print(Text("\nCorrelated noise:", style="bold"))
-    for series in found.correlated:
+    for series in changes.correlated:
         line = f"  {_changed_metric(series.row)}: {correlation_words(series.correlation)}."
         console.print(Text(line), soft_wrap=True)
 
@@ -266,13 +267,13 @@ def print_changes(found: HistoryChanges) -> None:
 def print_searches(records: Sequence[SearchRecord], shown: int) -> None:
     """Print the list of stored searches, and which one is printed next."""
     console = output()
-    console.print(Text(f"{len(records)} searches; number {shown} follows, --search N shows another:"))
+    console.print(Text(f"{len(records)} searches. Number {shown} follows; --search N shows another:"))
     for number, record in enumerate(records, start=1):
         first, last = (Revision(id=str(record.question[end])).short for end in ("first", "last"))
-        asked = ", ".join(
+        question = ", ".join(
             (f"{record.question['metric']}, {first} to {last}", *pins_words(stored_pins(record.question)))
         )
-        line = f"{number:>3}  {record.started[:16].replace('T', ' ')}  {asked}: {_verdicts(record.answer)}"
+        line = f"{number:>3}  {record.started[:16].replace('T', ' ')}  {question}: {_verdicts(record.answer)}"
         console.print(Text(escaped(line, longest=LONGEST_LINE), style="bold" if number == shown else ""))
     console.print()
 
@@ -281,18 +282,18 @@ def print_search(record: SearchRecord, steps: Sequence[StepRecord], revisions: S
     """Print each step of a search and its answer; `revisions` are those of the history."""
     console = output()
     question = record.question
-    asked = f"What changed {question['metric']} between {question['first']} and {question['last']}?"
-    console.print(Text(asked, style="bold"))
+    title = f"What changed {question['metric']} between {question['first']} and {question['last']}?"
+    console.print(Text(title, style="bold"))
     for line in pins_words(stored_pins(question)):
         console.print(Text(line))
     for step in steps:
-        said = step_words(step.words, str(step.action.get("purpose", "")))
-        console.print(Text(f"{step.number:>3}  {said}"))
+        words = step_words(step.words, str(step.action.get("purpose", "")))
+        console.print(Text(f"{step.number:>3}  {words}"))
     if record.answer is None:
-        console.print(Text("not ended; perftrail find resumes it", style="dim"))
+        console.print(Text("This search has not ended. perftrail find resumes it.", style="dim"))
         return
-    found = stored_answers(record.answer, {revision.id: revision for revision in revisions})
-    console.print(Text(escaped(headline_of(found), longest=LONGEST_LINE * 2), style="bold"))
+    answers = stored_answers(record.answer, {revision.id: revision for revision in revisions})
+    console.print(Text(escaped(headline_of(answers), longest=LONGEST_LINE * 2), style="bold"))
     for line in _reasons(record.answer):
         console.print(Text(line))
 
@@ -329,7 +330,7 @@ def _needed(name: str, texts: Collection[Mapping[str, str]]) -> bool:
 
 
 def _row_texts(row: Row, same_build: Revision | None) -> dict[str, str]:
-    found = row.estimate
+    estimate = row.estimate
     label = row.subject.revision.label
     notes = row_notes(row)
     if same_build is not None:
@@ -342,7 +343,7 @@ def _row_texts(row: Row, same_build: Revision | None) -> dict[str, str]:
         "point": escaped(str(row.point)),
         "metric": row.metric,
         "median [95 % interval]": row_value(row),
-        "n": str(found.count if found else 0),
+        "n": str(estimate.count if estimate else 0),
         "notes": ", ".join(notes),
         "message": escaped(row.subject.revision.summary),
     }
@@ -368,18 +369,18 @@ def _change(each: HistoryChange) -> str:
     return f"{effect_words(point.effect, point.low, point.high)} {where}{doubt}"
 
 
-def print_by_benchmark(found: Sequence[Shift]) -> None:
+def print_by_benchmark(shifts: Sequence[Shift]) -> None:
     """Print a line for each benchmark of each variant; nothing without a comparison."""
-    if not found:
+    if not shifts:
         return
     console = output()
-    reference = found[0].reference.variant
+    reference = shifts[0].reference.variant
     title = (
         f"\nChange by benchmark, against {reference}: geometric means over the points, from interleaved pairs"
     )
     console.print(Text(title, style="bold"), soft_wrap=True)
     columns = ("variant", "benchmark", "metric", "points", "ratio", "verdict")
-    texts = [_shift_texts(each) for each in found]
+    texts = [_shift_texts(each) for each in shifts]
     shown = [name for name in columns if name not in ("variant", "metric") or _several(texts, name)]
     table = plain_table(shown, right=("points",))
     for each in texts:
@@ -392,14 +393,14 @@ def _several(texts: Sequence[dict[str, str]], name: str) -> bool:
 
 
 def _shift_texts(shift: Shift) -> dict[str, str]:
-    found = shift.comparison
+    comparison = shift.comparison
     return {
         "variant": shift.row.subject.variant,
         "benchmark": shift.row.benchmark,
         "metric": shift.row.metric,
         "points": str(len(shift.points)),
-        "ratio": interval_words(found.effect, found.low, found.high),
-        "verdict": change(found.effect) if shift.differs else shift.words,
+        "ratio": interval_words(comparison.effect, comparison.low, comparison.high),
+        "verdict": change(comparison.effect) if shift.differs else shift.words,
     }
 
 
@@ -417,12 +418,12 @@ def print_claims(judged: Sequence[Judgement]) -> None:
     for each in judged:
         verdict = (f"{each.verdict}: ", _STYLES[each.verdict])
         console.print(Text.assemble(verdict, claim_words(each)), soft_wrap=True)
-        console.print(Text(f"  {found_words(each)}"), soft_wrap=True)
+        console.print(Text(f"  {evidence_words(each)}"), soft_wrap=True)
     console.print(Text(counted_words(judged), style="bold"))
 
 
 def claims_markdown(judged: Sequence[Judgement]) -> str:
     """Return the claims as a Markdown table."""
     rows = [("Claim", "Found", "Verdict"), ("---", "---", "---")]
-    rows += [(inert(each.claim.says), inert(found_words(each)), str(each.verdict)) for each in judged]
+    rows += [(inert(each.claim.says), inert(evidence_words(each)), str(each.verdict)) for each in judged]
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)

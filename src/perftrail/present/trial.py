@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from perftrail.model.wording import duration, escaped, number, percent, quantity
+from perftrail.model.wording import counted, duration, escaped, number, percent, quantity
 from perftrail.present.console import output
 from perftrail.present.shared_sentences import estimate_words
 from perftrail.present.trial_files import ratio
 from perftrail.stats.comparison import Verdict
-from perftrail.stats.trial import Why
+from perftrail.stats.trial import EndReason
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,11 +30,16 @@ if TYPE_CHECKING:
 
 
 ROWS = 8
+"""Height of a chart in lines."""
+
 LOGARITHMIC = 8.0
-"""An axis with this ratio of largest to smallest value is logarithmic."""
+"""An axis is logarithmic if its largest value is at least this many times its smallest."""
 
 _BRAILLE = 0x2800
+"""Code point of the braille pattern without dots."""
+
 _DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
+"""Bit of each dot in the two columns of a braille pattern, from top to bottom."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,12 +106,12 @@ class _Frame:
 
     def draw(self, series: Series) -> None:
         """Draw lines between values, a bar for each interval, and the mark at each value."""
-        at = [(self.column(point.x), self._row(point.value)) for point in series.points]
-        for (x, y), (next_x, next_y) in pairwise(at):
+        dots = [(self.column(point.x), self._row(point.value)) for point in series.points]
+        for (x, y), (next_x, next_y) in pairwise(dots):
             steps = max(abs(next_x - x), abs(next_y - y), 1)
             for step in range(steps + 1):
                 self._dot(x + round((next_x - x) * step / steps), y + round((next_y - y) * step / steps))
-        for point, (x, y) in zip(series.points, at, strict=True):
+        for point, (x, y) in zip(series.points, dots, strict=True):
             for row in range(self._row(point.high), self._row(point.low) + 1):
                 self._dot(x, row)
             self._marks[y // 4, x // 2] = series.mark
@@ -143,6 +148,7 @@ def _ticks(frame: _Frame) -> str:
 
 
 MOST_SUGGESTED = 10_000
+"""Maximum number of runs that perftrail proposes."""
 
 
 def progress_words(event: InvocationEnded, trial: Trial) -> str:
@@ -153,7 +159,7 @@ def progress_words(event: InvocationEnded, trial: Trial) -> str:
     least, most = duration(outlook.seconds_least), duration(outlook.seconds_most)
     span = least if least == most else f"{least} to {most}"
     left = f", {span} left" if outlook.runs_most else ""
-    return f"measuring {name}: {outlook.done} runs{left}"
+    return f"measuring {name}: {counted(outlook.done, 'run')}{left}"
 
 
 def warmup_words(result: CommandResult) -> str:
@@ -161,7 +167,7 @@ def warmup_words(result: CommandResult) -> str:
     warmup = result.warmup
     if warmup.count == 0:
         return "" if warmup.stable else "too few runs to detect a warm-up"
-    count = f"{warmup.count} warm-up{'s' if warmup.count > 1 else ''} discarded"
+    count = f"{counted(warmup.count, 'warm-up')} discarded"
     first = "it" if warmup.count == 1 else "the first"
     text = (
         f"{count}, {first} took {number(warmup.first_ratio)} times as long"
@@ -176,22 +182,27 @@ def flag_words(result: CommandResult) -> str:
     return ", ".join(f"{count} of them flagged {flag}" for flag, count in result.flags.items())
 
 
-def end_words(result: CommandResult, found: TrialResult) -> str:
+def end_words(result: CommandResult, trial_result: TrialResult) -> str:
     """Return why measuring ended, if that limits the answer, and how to extend it."""
-    wall, pace = result.metrics.get("wall"), found.trial.pace
+    wall, pace = result.metrics.get("wall"), trial_result.trial.pace
     if wall is None:
         return ""
     width = wall.estimate.relative_half_width
-    alone = not any(group.others for group in found.trial.groups)
-    if result.why is Why.BUDGET and result.runs < pace.least:
+    has_no_comparison = not any(group.others for group in trial_result.trial.groups)
+    if result.end_reason is EndReason.BUDGET and result.runs < pace.least:
         return (
             f"the budget of {duration(pace.budget_seconds)} for each command allowed no more runs; use"
             f" --budget {_seconds(pace.budget_seconds * pace.least / max(1, result.runs) * 1.2)}"
             f" for all {pace.least} runs"
         )
-    if result.why is Why.BUDGET:
+    if result.end_reason is EndReason.BUDGET:
         return f"stopped after {duration(pace.budget_seconds)} for each command (--budget)"
-    if alone and result.why is Why.MOST and pace.least < pace.most and width > pace.precision:
+    if (
+        has_no_comparison
+        and result.end_reason is EndReason.MOST
+        and pace.least < pace.most
+        and width > pace.precision
+    ):
         return (
             f"the interval is ± {percent(width)}; for ± {percent(pace.precision)} use"
             f" about --max-runs {_rounded(result.runs * (width / pace.precision) ** 2)}"
@@ -199,18 +210,18 @@ def end_words(result: CommandResult, found: TrialResult) -> str:
     return ""
 
 
-def sentence(contrast: Contrast, found: TrialResult) -> str:
+def contrast_words(contrast: Contrast, trial_result: TrialResult) -> str:
     """Return a comparison in words: verdict, ratio with interval, or the minimum detectable change."""
     compared = contrast.comparison
     memory = contrast.metric == "peak_memory"
     effect = f"{ratio(compared)} times as {'much' if memory else 'long'}"
-    pairs = f"{compared.pairs} pair{'s' if compared.pairs != 1 else ''}"
+    pairs = counted(compared.pairs, "pair")
     match compared.verdict:
         case Verdict.SAME:
             bound = max(compared.high - 1.0, 1.0 - compared.low)
             return f"same: {effect}, no difference of {percent(bound)} or more ({pairs})"
         case Verdict.UNCLEAR:
-            return f"unclear: {effect}; {_undetected_words(contrast, pairs, found)}"
+            return f"unclear: {effect}; {_undetected_words(contrast, pairs, trial_result)}"
         case Verdict.SLOWER:
             return f"{'more' if memory else 'slower'}: {effect} ({pairs})"
         case Verdict.FASTER:
@@ -218,37 +229,38 @@ def sentence(contrast: Contrast, found: TrialResult) -> str:
             return f"{'less' if memory else 'faster'}: {effect}{inverse} ({pairs})"
 
 
-def _undetected_words(contrast: Contrast, pairs: str, found: TrialResult) -> str:
+def _undetected_words(contrast: Contrast, pairs: str, trial_result: TrialResult) -> str:
     minimum = contrast.comparison.minimum_detectable
     if minimum is None:
-        return f"{pairs}, too few for any verdict{_needed_words(contrast, found)}"
-    more = _more_pairs(contrast, found)
+        return f"{pairs}, too few for any verdict{_needed_words(contrast, trial_result)}"
+    more = _more_pairs(contrast, trial_result)
     return f"a change below {percent(minimum)} would not have been detected in {pairs}{more}"
 
 
-def _needed_words(contrast: Contrast, found: TrialResult) -> str:
+def _needed_words(contrast: Contrast, trial_result: TrialResult) -> str:
     """Return the number of pairs that a verdict needs, or the option that allows them."""
-    pace, needed = found.trial.pace, contrast.comparison.needed_pairs
-    if found.results[contrast.entry].why is not Why.MOST:
-        return f": {needed} are needed"
-    return f": {'--runs' if pace.least == pace.most else '--max-runs'} {max(needed, 2 * pace.most)}"
+    pace, needed = trial_result.trial.pace, contrast.comparison.needed_pairs
+    if trial_result.results[contrast.entry].end_reason is not EndReason.MOST:
+        return f": {counted(needed, 'pair')} are needed"
+    option = "--runs" if pace.least == pace.most else "--max-runs"
+    return f"; measure more: {option} {max(needed, 2 * pace.most)}"
 
 
-def _more_pairs(contrast: Contrast, found: TrialResult) -> str:
+def _more_pairs(contrast: Contrast, trial_result: TrialResult) -> str:
     """Return the option that would make an unclear verdict clearer; empty if there is none."""
-    pace = found.trial.pace
-    why = found.results[contrast.entry].why
-    if why is Why.BUDGET:
-        return f"; more: --budget {_seconds(4.0 * pace.budget_seconds)}"
-    if why is Why.SETTLED:
-        return f"; more: --min-runs {pace.most}"
-    if why is Why.MOST:
+    pace = trial_result.trial.pace
+    reason = trial_result.results[contrast.entry].end_reason
+    if reason is EndReason.BUDGET:
+        return f"; measure more: --budget {_seconds(4.0 * pace.budget_seconds)}"
+    if reason is EndReason.SETTLED:
+        return f"; measure more: --min-runs {pace.most}"
+    if reason is EndReason.MOST:
         option = "--runs" if pace.least == pace.most else "--max-runs"
-        return f"; more: {option} {4 * pace.most}"
+        return f"; measure more: {option} {4 * pace.most}"
     return ""
 
 
-def cell(compared: Comparison | None, metric: str) -> str:
+def contrast_cell(compared: Comparison | None, metric: str) -> str:
     """Return a comparison for a table cell."""
     if compared is None:
         return "no ratio"
@@ -264,7 +276,7 @@ def cell(compared: Comparison | None, metric: str) -> str:
     return f"× {number(compared.effect)} {word}"
 
 
-def interval(metric: TrialMetric) -> str:
+def value_words(metric: TrialMetric) -> str:
     """Return a value with its interval, if it has one."""
     return estimate_words(metric.estimate, metric.unit)
 
@@ -282,50 +294,58 @@ def _rounded(count: float) -> int:
 
 
 WIDTH = 80
+"""Maximum width of the output in characters."""
+
 MOST_BLOCKS = 3
 """Up to this number of commands have a paragraph each; more are listed in a table."""
 
 MOST_SERIES = 6
+"""Maximum number of lines in a chart."""
+
 SHOWN = {"wall": "wall", "cpu": "cpu", "peak_memory": "peak memory"}
 TREE = "peak_memory_tree"
 MORE_IN_TREE = 1.05
+"""The memory of all processes is shown if it is more than this many times that of the largest process."""
+
 ENOUGH_FOR_A_CURVE = 3
+"""Minimum number of values of a parameter for a chart."""
 
-_PLAINER = {"×": "x", "µ": "u", "…": "...", "–": "-", "±": "+-", "→": "->", "│": "|"}
+_ASCII = {"×": "x", "µ": "u", "…": "...", "–": "-", "±": "+-", "→": "->", "│": "|"}
+"""Replacements for characters that the output cannot encode."""
 
 
-def print_trial_result(found: TrialResult) -> None:
+def print_trial_result(trial_result: TrialResult) -> None:
     """Print the values of every command, a chart along a parameter, and the comparisons."""
-    for line, style in lines(found, braille=_can_show("⣿×µ…")):
+    for line, style in result_lines(trial_result, braille=_can_show("⣿×µ…")):
         output().print(Text(_encodable(line), style=style))
 
 
-def lines(found: TrialResult, *, braille: bool) -> list[tuple[str, str]]:
+def result_lines(trial_result: TrialResult, *, braille: bool) -> list[tuple[str, str]]:
     """Return the answer line by line, each with its style."""
-    measured = [result for result in found.results if result.metrics]
+    measured = [result for result in trial_result.results if result.metrics]
     if not measured:
         return [("nothing was measured", "bold")]
-    names = _letters(len(found.results))
+    names = _letters(len(trial_result.results))
     answer: list[tuple[str, str]] = []
-    if len(found.results) <= MOST_BLOCKS and not _varied(found):
-        for letter, result in zip(names, found.results, strict=True):
-            answer += [*_block(result, letter if len(names) > 1 else "", found), ("", "")]
-        answer += _sentences(found, names)
+    if len(trial_result.results) <= MOST_BLOCKS and not _varied(trial_result):
+        for letter, result in zip(names, trial_result.results, strict=True):
+            answer += [*_block(result, letter if len(names) > 1 else "", trial_result), ("", "")]
+        answer += _sentences(trial_result, names)
     else:
-        answer += [*_table(found, names), ("", "")]
-        answer += [(line, "") for line in _curve(found, names, braille=braille)]
-        answer += _verdicts(found, names)
-        answer += _notes(found, names)
-    if found.shell is not None and found.shell.metrics:
-        answer += [(line, "") for line in _shell(found.shell)]
-    if found.stopped:
+        answer += [*_table(trial_result, names), ("", "")]
+        answer += [(line, "") for line in _curve(trial_result, names, braille=braille)]
+        answer += _verdicts(trial_result, names)
+        answer += _notes(trial_result, names)
+    if trial_result.shell is not None and trial_result.shell.metrics:
+        answer += [(line, "") for line in _shell(trial_result.shell)]
+    if trial_result.stopped:
         answer.append(("interrupted: the results are partial", "yellow"))
     while answer and not answer[-1][0]:
         answer.pop()
     return answer
 
 
-def _block(result: CommandResult, letter: str, found: TrialResult) -> list[tuple[str, str]]:
+def _block(result: CommandResult, letter: str, trial_result: TrialResult) -> list[tuple[str, str]]:
     indent = "   " if letter else "  "
     head = textwrap.wrap(
         escaped(result.entry.name, longest=400),
@@ -339,99 +359,105 @@ def _block(result: CommandResult, letter: str, found: TrialResult) -> list[tuple
         block.append((f"{indent}{escaped(result.entry.command, longest=WIDTH - 4)}", "dim"))
     for metric, shown in SHOWN.items():
         if found_metric := result.metrics.get(metric):
-            block.append((f"{indent}{shown:<13}{interval(found_metric)}", ""))
+            block.append((f"{indent}{shown:<13}{value_words(found_metric)}", ""))
     tree, largest = result.metrics.get(TREE), result.metrics.get("peak_memory")
     if tree and largest and tree.estimate.value > MORE_IN_TREE * largest.estimate.value:
-        block.append((f"{indent}{'all processes':<13} {interval(tree)} ({tree.method})", ""))
-    block += [(f"{indent}{line}", "dim") for line in _wrapped(_run_notes(result, found), len(indent))]
+        block.append((f"{indent}{'all processes':<13} {value_words(tree)} ({tree.method})", ""))
+    block += [(f"{indent}{line}", "dim") for line in _wrapped(_run_notes(result, trial_result), len(indent))]
     return block
 
 
-def _run_notes(result: CommandResult, found: TrialResult) -> str:
+def _run_notes(result: CommandResult, trial_result: TrialResult) -> str:
     """Return how often a command ran, its warm-ups and flags, and why measuring ended."""
-    runs = f"{result.runs} run{'s' if result.runs != 1 else ''}"
-    parts = [runs, warmup_words(result), flag_words(result), end_words(result, found)]
-    return "; ".join(text for text in parts if text)
+    notes = [
+        counted(result.runs, "run"),
+        warmup_words(result),
+        flag_words(result),
+        end_words(result, trial_result),
+    ]
+    return "; ".join(text for text in notes if text)
 
 
-def _sentences(found: TrialResult, names: Sequence[str]) -> list[tuple[str, str]]:
+def _sentences(trial_result: TrialResult, names: Sequence[str]) -> list[tuple[str, str]]:
     answer: list[tuple[str, str]] = []
-    for pair, contrasts in _by_pair(found).items():
+    for pair, contrasts in _by_pair(trial_result).items():
         entry, against = pair
         answer.append((f"{names[entry]} against {names[against]}", "bold"))
         for contrast in contrasts:
             shown = f"{SHOWN[contrast.metric]:<13}"
-            first, *rest = _wrapped(sentence(contrast, found), 3 + len(shown)) or [""]
+            first, *rest = _wrapped(contrast_words(contrast, trial_result), 3 + len(shown)) or [""]
             answer.append((f"   {shown}{first}", _style(contrast.comparison)))
             answer += [(f"   {'':<13}{line}", _style(contrast.comparison)) for line in rest]
         answer.append(("", ""))
     return answer
 
 
-def _table(found: TrialResult, names: Sequence[str]) -> list[tuple[str, str]]:
-    labels = _labels(found)
+def _table(trial_result: TrialResult, names: Sequence[str]) -> list[tuple[str, str]]:
+    labels = _labels(trial_result)
     rows = [["", "", "wall", "cpu", "memory", "runs"]]
-    for letter, label, result in zip(names, labels, found.results, strict=True):
+    for letter, label, result in zip(names, labels, trial_result.results, strict=True):
         wall, cpu, memory = (result.metrics.get(metric) for metric in SHOWN)
         rows.append(
             [
                 letter,
                 label,
-                interval(wall) if wall else "not measured",
+                value_words(wall) if wall else "not measured",
                 quantity(cpu.estimate.value, "s") if cpu else "",
                 quantity(memory.estimate.value, "B") if memory else "",
                 str(result.runs),
             ]
         )
     head, *body = _columns(rows, right=(3, 4, 5), flexible=1)
-    title = _common_command(found)
+    title = _common_command(trial_result)
     return [*([(title, "bold")] if title else []), (head, "dim"), *((line, "") for line in body)]
 
 
-def _verdicts(found: TrialResult, names: Sequence[str]) -> list[tuple[str, str]]:
+def _verdicts(trial_result: TrialResult, names: Sequence[str]) -> list[tuple[str, str]]:
     """Return one line for each comparison, with a column for each metric."""
-    if not found.contrasts:
+    if not trial_result.contrasts:
         return []
     rows = [["", "", *SHOWN.values(), "pairs"]]
-    for (entry, against), contrasts in _by_pair(found).items():
+    for (entry, against), contrasts in _by_pair(trial_result).items():
         by_metric = {contrast.metric: contrast.comparison for contrast in contrasts}
-        cells = [cell(by_metric.get(metric), metric) for metric in SHOWN]
+        cells = [contrast_cell(by_metric.get(metric), metric) for metric in SHOWN]
         pairs = max(compared.pairs for compared in by_metric.values())
         rows.append([names[entry], f"against {names[against]}", *cells, str(pairs)])
     head, *body = _columns(rows, right=(5,), flexible=1)
-    text = "×: the ratio; unclear: a change below the one in brackets is not detectable"
+    text = "×: ratio to the reference; unclear (N %): a change below N % is not detectable"
     return [(head, "dim"), *((line, "") for line in body), (text, "dim"), ("", "")]
 
 
-def _notes(found: TrialResult, names: Sequence[str]) -> list[tuple[str, str]]:
+def _notes(trial_result: TrialResult, names: Sequence[str]) -> list[tuple[str, str]]:
     """Return notes that do not fit into the table: warm-ups, flags and ends, equal ones once."""
-    data: dict[str, list[str]] = {}
-    for letter, result in zip(names, found.results, strict=True):
-        parts = [warmup_words(result), end_words(result, found)]
-        text = "; ".join(part for part in parts if part)
+    letters_by_note: dict[str, list[str]] = {}
+    for letter, result in zip(names, trial_result.results, strict=True):
+        words = [warmup_words(result), end_words(result, trial_result)]
+        text = "; ".join(part for part in words if part)
         if text:
-            data.setdefault(text, []).append(letter)
-    texts = [f"{', '.join(letters)}: {text}" for text, letters in data.items()]
-    for flag in dict.fromkeys(flag for result in found.results for flag in result.flags):
-        flagged = sum(result.flags.get(flag, 0) for result in found.results)
-        texts.append(f"{flagged} of {sum(result.runs for result in found.results)} runs flagged {flag}")
+            letters_by_note.setdefault(text, []).append(letter)
+    texts = [f"{', '.join(letters)}: {text}" for text, letters in letters_by_note.items()]
+    for flag in dict.fromkeys(flag for result in trial_result.results for flag in result.flags):
+        flagged = sum(result.flags.get(flag, 0) for result in trial_result.results)
+        texts.append(
+            f"{flagged} of {sum(result.runs for result in trial_result.results)} runs flagged {flag}"
+        )
     return [(line, "dim") for text in texts for line in _wrapped(text, 0)]
 
 
-def _curve(found: TrialResult, names: Sequence[str], *, braille: bool) -> list[str]:
+def _curve(trial_result: TrialResult, names: Sequence[str], *, braille: bool) -> list[str]:
     """Return the chart of wall time against the first numeric parameter with at least three values."""
-    axis = _numeric_axis(found)
+    axis = _numeric_axis(trial_result)
     if axis is None:
         return []
     series: dict[object, list[tuple[str, ChartPoint]]] = {}
-    for letter, result in zip(names, found.results, strict=True):
+    for letter, result in zip(names, trial_result.results, strict=True):
         wall, value = result.metrics.get("wall"), result.entry.point.as_dict().get(axis)
         if wall is None or not isinstance(value, int | float):
             continue
         estimate = wall.estimate
         point = ChartPoint(x=float(value), value=estimate.value, low=estimate.low, high=estimate.high)
-        rest = (result.entry.point.without([axis]), _command_number(found, letter, names))
-        series.setdefault(rest, []).append((letter, point))
+        series_key = (result.entry.point.without([axis]), _command_number(trial_result, letter, names))
+        series.setdefault(series_key, []).append((letter, point))
     drawn = [
         Series(
             mark="o" if len(series) == 1 else string.ascii_lowercase[number],
@@ -439,27 +465,27 @@ def _curve(found: TrialResult, names: Sequence[str], *, braille: bool) -> list[s
         )
         for number, points in enumerate(series.values())
     ][:MOST_SERIES]
-    parts = [
+    legend = [
         _middle_cut(f"  {each.mark}: {', '.join(letter for letter, _ in points)}", WIDTH)
         for each, points in zip(drawn, series.values(), strict=False)
     ]
     drawing = curve(drawn, axis=axis, unit="s", width=WIDTH, braille=braille)
-    return [*drawing, *(parts if len(drawn) > 1 else []), ""]
+    return [*drawing, *(legend if len(drawn) > 1 else []), ""]
 
 
-def _command_number(found: TrialResult, letter: str, names: Sequence[str]) -> int:
+def _command_number(trial_result: TrialResult, letter: str, names: Sequence[str]) -> int:
     """Return the number of an entry's command within its group."""
     number = names.index(letter)
-    for group in found.trial.groups:
+    for group in trial_result.trial.groups:
         members = (group.reference, *group.others)
-        if number in members and len(found.trial.groups) > 1:
+        if number in members and len(trial_result.trial.groups) > 1:
             return members.index(number)
     return 0
 
 
-def _numeric_axis(found: TrialResult) -> str | None:
+def _numeric_axis(trial_result: TrialResult) -> str | None:
     values: dict[str, set[object]] = {}
-    for result in found.results:
+    for result in trial_result.results:
         for name, value in result.entry.point.values:
             values.setdefault(name, set()).add(value)
     for name, several in values.items():
@@ -471,35 +497,35 @@ def _numeric_axis(found: TrialResult) -> str | None:
 def _shell(shell: CommandResult) -> list[str]:
     wall = shell.metrics["wall"]
     text = (
-        f"The shell alone takes {interval(wall)} ({shell.runs} runs of {escaped(shell.entry.command)!r} in"
-        " between). That is in every wall time above; nothing was subtracted."
+        f"The shell alone takes {value_words(wall)} ({counted(shell.runs, 'run')} of "
+        f"{escaped(shell.entry.command)!r}, interleaved). Every wall time above includes this time."
     )
     return _wrapped(text, 0)
 
 
-def _by_pair(found: TrialResult) -> dict[tuple[int, int], list[Contrast]]:
+def _by_pair(trial_result: TrialResult) -> dict[tuple[int, int], list[Contrast]]:
     pairs: dict[tuple[int, int], list[Contrast]] = {}
-    for contrast in found.contrasts:
+    for contrast in trial_result.contrasts:
         pairs.setdefault((contrast.entry, contrast.against), []).append(contrast)
     return pairs
 
 
-def _varied(found: TrialResult) -> bool:
-    return any(result.entry.point.values for result in found.results)
+def _varied(trial_result: TrialResult) -> bool:
+    return any(result.entry.point.values for result in trial_result.results)
 
 
-def _labels(found: TrialResult) -> list[str]:
-    if _common_command(found):
-        return [escaped(str(result.entry.point)) for result in found.results]
-    return [escaped(result.entry.name, longest=400) for result in found.results]
+def _labels(trial_result: TrialResult) -> list[str]:
+    if _common_command(trial_result):
+        return [escaped(str(result.entry.point)) for result in trial_result.results]
+    return [escaped(result.entry.name, longest=400) for result in trial_result.results]
 
 
-def _common_command(found: TrialResult) -> str:
+def _common_command(trial_result: TrialResult) -> str:
     """Return the only command whose parameters vary; empty if there are several."""
-    own_names = any(result.entry.name != result.entry.command for result in found.results)
-    if own_names or not _varied(found):
+    has_names = any(result.entry.name != result.entry.command for result in trial_result.results)
+    if has_names or not _varied(trial_result):
         return ""
-    written = {result.entry.written for result in found.results}
+    written = {result.entry.written for result in trial_result.results}
     return escaped(written.pop(), longest=WIDTH) if len(written) == 1 else ""
 
 
@@ -511,13 +537,15 @@ def _letters(count: int) -> list[str]:
 
 def _columns(rows: Sequence[Sequence[str]], *, right: Sequence[int], flexible: int) -> list[str]:
     """Align columns; the flexible column shrinks so that the lines fit."""
-    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     spare = WIDTH - sum(widths) - 2 * (len(widths) - 1)
     widths[flexible] = max(8, widths[flexible] + min(0, spare))
     return [
         "  ".join(
-            _middle_cut(cell, width).rjust(width) if at in right else _middle_cut(cell, width).ljust(width)
-            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+            _middle_cut(cell, width).rjust(width)
+            if column in right
+            else _middle_cut(cell, width).ljust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         for row in rows
     ]
@@ -531,9 +559,10 @@ def _middle_cut(text: str, width: int) -> str:
 
 
 def _wrapped(text: str, indent: int) -> list[str]:
-    """Return lines of a text; a number stays with its unit, because textwrap does not break at a no-break space."""
-    joined = _BEFORE_UNIT.sub("\u00a0", text)
-    return [line.replace("\u00a0", " ") for line in textwrap.wrap(joined, WIDTH - indent)]
+    """Return lines of a text. A number stays with its unit, and an option is not broken, so that it can be copied."""
+    joined = _BEFORE_UNIT.sub("\u00a0", text)  # textwrap does not break at a no-break space
+    wrapped = textwrap.wrap(joined, WIDTH - indent, break_on_hyphens=False)
+    return [line.replace("\u00a0", " ") for line in wrapped]
 
 
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:%|[nµm]?s|min|h|B|[kKMG]i?B|runs?|pairs?|times)(?!\w))")
@@ -558,5 +587,7 @@ def _encodable(line: str) -> str:
     """Return the line without characters that the output's encoding lacks."""
     if _can_show(line):
         return line
-    plainer = "".join(_PLAINER.get(letter, letter) for letter in line)
-    return plainer.encode(sys.stdout.encoding or "ascii", errors="replace").decode("ascii", errors="replace")
+    ascii_line = "".join(_ASCII.get(letter, letter) for letter in line)
+    return ascii_line.encode(sys.stdout.encoding or "ascii", errors="replace").decode(
+        "ascii", errors="replace"
+    )

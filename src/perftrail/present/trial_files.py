@@ -1,6 +1,6 @@
 """The result of `measure` as files: perftrail's own JSON, hyperfine's JSON and CSV, and a Markdown table.
 
-Names and meanings of perftrail's JSON are a contract, which only grows.
+Names and meanings of perftrail's JSON never change; new ones may be added.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from perftrail.model.trial import SPLIT, UNITS
 from perftrail.model.wording import escaped
 from perftrail.present.shared_sentences import estimate_words, interval_words
 from perftrail.stats.comparison import Verdict
-from perftrail.stats.trial import Contrast, Why
+from perftrail.stats.trial import Contrast, EndReason
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,7 +65,7 @@ class CommandResultJson(TypedDict):
     flagged: Annotated[dict[str, int], "number of samples of each flag"]
     warmups: WarmupsJson
     ended: Annotated[
-        Why,
+        EndReason,
         "why measuring stopped. settled: all verdicts are settled; precise: the interval is narrow enough; "
         "most: maximum number of runs; budget: time limit; stopped: interrupted",
     ]
@@ -118,20 +118,20 @@ class TrialJson(TypedDict):
     conditions: ConditionsJson
 
 
-def as_json(found: TrialResult) -> TrialJson:
+def as_json(trial_result: TrialResult) -> TrialJson:
     """Return the result as plain data."""
-    surroundings = found.trial.surroundings
-    pace = found.trial.pace
+    surroundings = trial_result.trial.surroundings
+    pace = trial_result.trial.pace
     return {
-        "results": [_result_json(result) for result in found.results],
-        "comparison": [_contrast(contrast) for contrast in found.contrasts],
-        "shell": None if found.shell is None else _result_json(found.shell),
-        "seconds": round(found.seconds, 6),
-        "interrupted": found.stopped,
+        "results": [_result_json(result) for result in trial_result.results],
+        "comparison": [_contrast_json(contrast) for contrast in trial_result.contrasts],
+        "shell": None if trial_result.shell is None else _result_json(trial_result.shell),
+        "seconds": round(trial_result.seconds, 6),
+        "interrupted": trial_result.stopped,
         "conditions": {
             "environment_padding_bytes": surroundings.padding_bytes,
             "aslr": True,
-            "seed": found.trial.seed,
+            "seed": trial_result.trial.seed,
             "sandbox": surroundings.sandbox is not None,
             "cpus": None if surroundings.cpus is None else list(surroundings.cpus),
             "threshold": pace.threshold,
@@ -156,7 +156,7 @@ def _result_json(result: CommandResult) -> CommandResultJson:
             "first_ratio": result.warmup.first_ratio,
             "stable": result.warmup.stable,
         },
-        "ended": result.why,
+        "ended": result.end_reason,
         "exit_codes": list(result.exit_codes),
     }
 
@@ -178,46 +178,46 @@ def _metric_json(metric: TrialMetric | None, unit: str) -> CommandMetricJson:
     }
 
 
-def _contrast(contrast: Contrast) -> CommandComparisonJson:
-    found = contrast.comparison
+def _contrast_json(contrast: Contrast) -> CommandComparisonJson:
+    comparison = contrast.comparison
     return {
         "result": contrast.entry,
         "against": contrast.against,
         "metric": contrast.metric,
-        "effect": {"value": found.effect, "low": found.low, "high": found.high},
-        "verdict": found.verdict,
-        "minimum_detectable": found.minimum_detectable,
-        "pairs": found.pairs,
-        "confidence": found.confidence,
+        "effect": {"value": comparison.effect, "low": comparison.low, "high": comparison.high},
+        "verdict": comparison.verdict,
+        "minimum_detectable": comparison.minimum_detectable,
+        "pairs": comparison.pairs,
+        "confidence": comparison.confidence,
     }
 
 
 _COLUMNS = ("command", "mean", "stddev", "median", "user", "system", "min", "max")
 
 
-def to_json(found: TrialResult) -> str:
+def to_json(trial_result: TrialResult) -> str:
     """Return hyperfine's JSON: seconds and bytes, without warm-ups and commands that never ran."""
-    results = [_result(result) for result in found.results if result.runs]
+    results = [_hyperfine_result(result) for result in trial_result.results if result.runs]
     return json.dumps({"results": results}, indent=2, ensure_ascii=False) + "\n"
 
 
-def to_csv(found: TrialResult) -> str:
+def to_csv(trial_result: TrialResult) -> str:
     """Return hyperfine's CSV, in seconds, with one column for each parameter."""
-    names = list(dict.fromkeys(name for result in found.results for name in result.entry.point.names))
+    names = list(dict.fromkeys(name for result in trial_result.results for name in result.entry.point.names))
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([*_COLUMNS, *(f"parameter_{name}" for name in names)])
-    for result in found.results:
+    for result in trial_result.results:
         if result.runs:
-            row, point = _summary(result), result.entry.point.as_dict()
+            row, point = _hyperfine_summary(result), result.entry.point.as_dict()
             writer.writerow([*(row[name] for name in _COLUMNS), *(point.get(name, "") for name in names)])
     return text.getvalue()
 
 
-def _result(result: CommandResult) -> dict[str, Json]:
+def _hyperfine_result(result: CommandResult) -> dict[str, Json]:
     parameters = {name: str(value) for name, value in result.entry.point.values}
     return {
-        **_summary(result),
+        **_hyperfine_summary(result),
         "times": list(_values(result, "wall")),
         "memory_usage_byte": [round(value) for value in _values(result, "peak_memory")],
         "exit_codes": list(result.exit_codes),
@@ -225,7 +225,7 @@ def _result(result: CommandResult) -> dict[str, Json]:
     }
 
 
-def _summary(result: CommandResult) -> dict[str, Json]:
+def _hyperfine_summary(result: CommandResult) -> dict[str, Json]:
     times = _values(result, "wall")
     return {
         "command": result.entry.name,
@@ -246,15 +246,15 @@ def _values(result: CommandResult, metric: str) -> Sequence[float]:
 _SHOWN = {"wall": "Wall", "cpu": "CPU", "peak_memory": "Peak memory"}
 
 
-def to_markdown(found: TrialResult) -> str:
+def to_markdown(trial_result: TrialResult) -> str:
     """Return a table with one row for each command, and a column for the verdict if there are several."""
-    compared = bool(found.contrasts)
-    head = ["Command", *(f"{name} [95 %]" for name in _SHOWN.values()), "Runs"]
+    compared = bool(trial_result.contrasts)
+    head = ["Command", *(f"{name} [95 % interval]" for name in _SHOWN.values()), "Runs"]
     rows = [[*head, *(["Wall against the reference"] if compared else [])]]
     rows.append([":---", *["---:"] * (len(rows[0]) - 1)])
-    verdicts = {each.entry: each.comparison for each in found.contrasts if each.metric == "wall"}
-    references = {group.reference for group in found.trial.groups if group.others}
-    for number, result in enumerate(found.results):
+    verdicts = {each.entry: each.comparison for each in trial_result.contrasts if each.metric == "wall"}
+    references = {group.reference for group in trial_result.trial.groups if group.others}
+    for number, result in enumerate(trial_result.results):
         row = [_code(result.entry.name), *(_value(result, metric) for metric in _SHOWN), str(result.runs)]
         if compared:
             row.append("reference" if number in references else _verdict(verdicts.get(number)))
@@ -262,25 +262,25 @@ def to_markdown(found: TrialResult) -> str:
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
-def ratio(found: Comparison) -> str:
+def ratio(comparison: Comparison) -> str:
     """Return an effect with its interval: ``1.052 [1.031, 1.074]``."""
-    return interval_words(found.effect, found.low, found.high)
+    return interval_words(comparison.effect, comparison.low, comparison.high)
 
 
 def _value(result: CommandResult, metric: str) -> str:
-    found = result.metrics.get(metric)
-    return "–" if found is None else estimate_words(found.estimate, found.unit)
+    trial_metric = result.metrics.get(metric)
+    return "–" if trial_metric is None else estimate_words(trial_metric.estimate, trial_metric.unit)
 
 
-def _verdict(found: Comparison | None) -> str:
-    if found is None:
+def _verdict(comparison: Comparison | None) -> str:
+    if comparison is None:
         return "–"
-    return "same" if found.verdict is Verdict.SAME else f"{found.verdict}: × {ratio(found)}"
+    return "same" if comparison.verdict is Verdict.SAME else f"{comparison.verdict}: × {ratio(comparison)}"
 
 
 def _code(text: str) -> str:
     """Return text as Markdown code within one table cell."""
-    flat = escaped(text, longest=None)
-    fence = "`" * (1 + max((len(run) for run in re.findall(r"`+", flat)), default=0))
-    pad = " " if flat.startswith("`") or flat.endswith("`") else ""
-    return f"{fence}{pad}{flat}{pad}{fence}".replace("|", "\\|")
+    line = escaped(text, longest=None)
+    fence = "`" * (1 + max((len(run) for run in re.findall(r"`+", line)), default=0))
+    padding = " " if line.startswith("`") or line.endswith("`") else ""
+    return f"{fence}{padding}{line}{padding}{fence}".replace("|", "\\|")

@@ -158,7 +158,9 @@ class MeasuredHere:
     def outdated_of(self, wanted: Callable[[Cell], bool]) -> Iterator[Outdated]:
         """Yield an event if the present study would measure wanted cells again."""
         if differences := self.differences(wanted):
-            yield Outdated(differences=differences, every=sum(wanted(cell) for cell, _ in self.cells))
+            yield Outdated(
+                differences=differences, measured_cells=sum(wanted(cell) for cell, _ in self.cells)
+            )
 
     def of(self, benchmark: str) -> Sequence[tuple[Cell, str]]:
         """Return the cells of one benchmark."""

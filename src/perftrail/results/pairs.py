@@ -161,13 +161,13 @@ def undecided_words(found: Comparison, *, decides: bool, counted: str, needed: i
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shifts:
-    """Differences of subjects from a reference: `at` each point, and `over` the points of each benchmark.
+    """Differences of subjects from a reference: at each point, and over all points of each benchmark.
 
     A benchmark with one point is in both.
     """
 
-    at: tuple[Shift, ...]
-    over: tuple[Shift, ...]
+    by_point: tuple[Shift, ...]
+    by_benchmark: tuple[Shift, ...]
 
 
 def sides(rows: Sequence[Row], variants: Sequence[str]) -> Iterator[tuple[Row, Row]]:
@@ -192,8 +192,8 @@ def shifts(view: View, measured: MeasuredHere, rows: Sequence[tuple[Row, Row]]) 
         groups.setdefault((each.row.subject, each.row.benchmark, each.row.metric), []).append(each)
     many = len(compared) + sum(len(group) > 1 for group in groups.values())
     return Shifts(
-        at=tuple(_shift([each], comparisons=many) for each in compared),
-        over=tuple(_shift(group, comparisons=many) for group in groups.values()),
+        by_point=tuple(_shift([each], comparisons=many) for each in compared),
+        by_benchmark=tuple(_shift(group, comparisons=many) for group in groups.values()),
     )
 
 
@@ -210,7 +210,7 @@ def by_benchmark(view: View, measured: MeasuredHere, rows: Sequence[Row]) -> tup
     here = [row for row in rows if row.subject.revision == last]
     if len({row.benchmark for row in here}) < 2:
         return ()
-    return shifts(view, measured, list(sides(here, variants))).over
+    return shifts(view, measured, list(sides(here, variants))).by_benchmark
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

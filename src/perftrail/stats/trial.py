@@ -246,7 +246,7 @@ FITTING = 0.9
 """Share of the rounds that fit into the budget at the measured cost."""
 
 
-class Why(StrEnum):
+class EndReason(StrEnum):
     """Why the measurement of an entry ended."""
 
     SETTLED = "settled"
@@ -295,8 +295,8 @@ class TrialSchedule:
         self._units = 0
         self._rounds = 0
         self._spent = 0.0
-        self._why_at_most = Why.MOST
-        self._ended: dict[int, Why] = {}
+        self._end_reason_at_most = EndReason.MOST
+        self._ended: dict[int, EndReason] = {}
 
     @property
     def runs(self) -> Sequence[Sequence[TrialSample]]:
@@ -326,9 +326,9 @@ class TrialSchedule:
         self._runs[sample.entry].append(sample)
         self._spent += sample.seconds
 
-    def why(self, entry: int) -> Why:
+    def end_reason(self, entry: int) -> EndReason:
         """Return why the measurement of an entry ended; `STOPPED` if it did not end by itself."""
-        return self._ended.get(entry, Why.STOPPED)
+        return self._ended.get(entry, EndReason.STOPPED)
 
     def warmup(self, entry: int) -> Warmup:
         """Return the warm-up of an entry."""
@@ -379,11 +379,13 @@ class TrialSchedule:
                 self._analyse_single(group.reference)
         if self._out_of_budget():
             for number in self._open():
-                self._ended[number] = Why.BUDGET
+                self._ended[number] = EndReason.BUDGET
         for group in self._trial.groups:
             if group.others and all(other in self._ended for other in group.others):
                 ends = {self._ended[other] for other in group.others}
-                self._ended[group.reference] = next(why for why in reversed(Why) if why in ends)
+                self._ended[group.reference] = next(
+                    reason for reason in reversed(EndReason) if reason in ends
+                )
 
     def _analyse_single(self, number: int) -> None:
         if number in self._ended or self._decided_warmup(number) is None:
@@ -392,9 +394,9 @@ class TrialSchedule:
         if count in self._rule.analyses and count >= self._pace.least:
             walls = [sample.values["wall"] for sample in self.samples(number)]
             if estimate(walls).relative_half_width <= self._pace.precision:
-                self._ended[number] = Why.PRECISE
+                self._ended[number] = EndReason.PRECISE
         if count >= self._rule.most:
-            self._ended.setdefault(number, self._why_at_most)
+            self._ended.setdefault(number, self._end_reason_at_most)
 
     def _analyse_pairs(self, group: Group) -> None:
         for other in group.others:
@@ -405,9 +407,9 @@ class TrialSchedule:
             count = len(self._contrasts.pairs(group.reference, other))
             due = count in self._rule.analyses and count >= self._pace.least
             if due and self._contrasts.settles(group, other):
-                self._ended[other] = Why.SETTLED
+                self._ended[other] = EndReason.SETTLED
             if count >= self._rule.most:
-                self._ended.setdefault(other, self._why_at_most)
+                self._ended.setdefault(other, self._end_reason_at_most)
 
     def _adapt_rule(self) -> None:
         """Adapt the rule, once, to the number of pairs that the budget allows."""
@@ -415,7 +417,7 @@ class TrialSchedule:
         fits = max(self._pace.guaranteed_runs, int(FITTING * rounds))
         if fits < self._rule.most:
             self._contrasts.rule = replace(self._rule, most=fits)
-            self._why_at_most = Why.BUDGET
+            self._end_reason_at_most = EndReason.BUDGET
 
     def _decided_warmup(self, entry: int) -> Warmup | None:
         """Return the warm-up as soon as it is decided."""
@@ -518,7 +520,7 @@ class CommandResult:
     runs: int
     metrics: Mapping[str, TrialMetric]
     warmup: Warmup
-    why: Why
+    end_reason: EndReason
     flags: Mapping[str, int]
     exit_codes: tuple[int | None, ...]
 
@@ -536,7 +538,7 @@ class TrialResult:
     @property
     def stopped(self) -> bool:
         """Whether the trial was interrupted."""
-        return any(result.why is Why.STOPPED for result in self.results)
+        return any(result.end_reason is EndReason.STOPPED for result in self.results)
 
 
 def trial_result(schedule: TrialSchedule, trial: Trial) -> TrialResult:
@@ -558,7 +560,7 @@ def _command_result(schedule: TrialSchedule, number: int, entry: Entry) -> Comma
         runs=len(samples),
         metrics=_metrics(samples),
         warmup=schedule.warmup(number),
-        why=schedule.why(number),
+        end_reason=schedule.end_reason(number),
         flags=Counter(flag for sample in samples for flag in sample.flags),
         exit_codes=tuple(sample.exit_code for sample in samples),
     )

@@ -278,8 +278,8 @@ async def overview(request: Request) -> Response:
     tables = [table for section in sections if section.name == "claims" for table in section.tables]
     answer: OverviewJson = {
         "name": served_study.name,
-        "title": snapshot.gathered.view.study.title,
-        "taken": snapshot.taken,
+        "title": snapshot.report_data.view.study.title,
+        "taken": snapshot.time,
         "reading": served_study.reading,
         "stored": dict(snapshot.stored),
         "verdict": None
@@ -307,14 +307,14 @@ async def metrics(request: Request) -> Response:
 
 
 def _metric(name: str, series: MetricHistory) -> MetricJson:
-    followed = series.followed
+    history_metric = series.history_metric
     return {
         "name": name,
-        "benchmark": followed.benchmark,
-        "metric": followed.metric,
-        "point": dict(followed.point.values),
-        "unit": followed.unit,
-        "better": followed.better,
+        "benchmark": history_metric.benchmark,
+        "metric": history_metric.metric,
+        "point": dict(history_metric.point.values),
+        "unit": history_metric.unit,
+        "better": history_metric.better,
         "measured": len(series.points),
     }
 
@@ -351,7 +351,7 @@ async def history(request: Request) -> Response:
                 "variant": each.row.subject.variant,
                 "effect": {"value": each.point.effect, "low": each.point.low, "high": each.point.high},
             }
-            for each in series.changed(part.first, part.last)
+            for each in series.changes_between(part.first, part.last)
         ],
     }
     return JSONResponse(answer)
@@ -363,7 +363,7 @@ async def revision(request: Request) -> Response:
     found = revision_of(request, snapshot)
     answer: RevisionJson = {
         "id": found.id,
-        "position": snapshot.gathered.positions[found.id],
+        "position": snapshot.report_data.positions[found.id],
         "label": found.label,
         "time": found.time,
         "message": found.summary,
@@ -412,7 +412,7 @@ async def compare(request: Request) -> Response:
     subjects = requested_subjects(request, snapshot)
     if subjects is None:
         return JSONResponse({"a": None, "b": None, "metrics": []})
-    found = await asyncio.to_thread(compare_two, snapshot.gathered, snapshot.rows_of, *subjects)
+    found = await asyncio.to_thread(compare_two, snapshot.report_data, snapshot.rows_of, *subjects)
     first, second = (_subject(each) for each in subjects)
     answer: ComparisonJson = {"a": first, "b": second, "metrics": [each.as_json() for each in found]}
     return JSONResponse(answer)
@@ -460,7 +460,7 @@ async def add_note(request: Request) -> Response:
 async def searches(request: Request) -> Response:
     """Every search of a study on this machine, the latest first."""
     served_study, snapshot = served_study_of(request), await snapshot_of(request)
-    here = snapshot.gathered.view.machine.id
+    here = snapshot.report_data.view.machine.id
     return JSONResponse(
         [
             _search(each)
@@ -473,7 +473,7 @@ async def searches(request: Request) -> Response:
 async def search(request: Request) -> Response:
     """One search, running or ended: each step with its belief."""
     served_study, snapshot = served_study_of(request), await snapshot_of(request)
-    here, key = snapshot.gathered.view.machine.id, request.path_params["key"]
+    here, key = snapshot.report_data.view.machine.id, request.path_params["key"]
     known = await served_study.query(lambda store: store.searches())
     found = next((each for each in known if (each.key, each.machine) == (key, here)), None)
     if found is None:

@@ -197,7 +197,7 @@ async def history(request: Request) -> Response:
         name=name,
         part=part,
         rows=series.within(part.first, part.last, most=MOST_ROWS),
-        changes=series.changed(part.first, part.last),
+        changes=series.changes_between(part.first, part.last),
         here="history",
     )
 
@@ -215,7 +215,7 @@ async def history_chart(request: Request) -> Response:
 async def searches(request: Request) -> Response:
     """Every search of a study, and the steps of one of them."""
     served_study, snapshot = served_study_of(request), await snapshot_of(request)
-    here = snapshot.gathered.view.machine.id
+    here = snapshot.report_data.view.machine.id
     records = [
         each for each in await served_study.query(lambda store: store.searches()) if each.machine == here
     ]
@@ -267,7 +267,7 @@ async def regressions(request: Request) -> Response:
         raise HTTPException(400, f"status: one of {', '.join(STATUSES)}")
     notes = await served_study.query(lambda store: store.notes())
     known = [(each, status_of(notes, each.key)) for each in snapshot.regressions]
-    along = [(each.followed, name) for name, each in snapshot.histories.items()]
+    along = [(each.history_metric, name) for name, each in snapshot.histories.items()]
     histories = {
         (each.benchmark, each.metric): name for each, name in reversed(along)
     }  # the first of several points
@@ -438,9 +438,9 @@ async def revision(request: Request) -> Response:
     """One revision: its description, its builds, and all its metrics."""
     served_study, snapshot = served_study_of(request), await snapshot_of(request)
     found = revision_of(request, snapshot)
-    position = snapshot.gathered.positions[found.id]
-    names = {series.followed: name for name, series in snapshot.histories.items()}
-    revisions = snapshot.gathered.revisions
+    position = snapshot.report_data.positions[found.id]
+    names = {series.history_metric: name for name, series in snapshot.histories.items()}
+    revisions = snapshot.report_data.revisions
     return web(request).pages.page(
         request,
         "revision.html",
@@ -453,7 +453,7 @@ async def revision(request: Request) -> Response:
         rows=snapshot.rows_of.get(found.id, ()),
         metric_of=row_metric,
         value_of=row_value,
-        series_of=lambda row: names.get(snapshot.gathered.followed(row), ""),
+        series_of=lambda row: names.get(snapshot.report_data.history_metric(row), ""),
         around=(max(0, position - NEIGHBOURS), position + NEIGHBOURS),
         builds=snapshot.builds.get(found.id, ()),
         build_outcome=_build_outcome,
@@ -484,7 +484,7 @@ async def samples(request: Request) -> Response:
     if not found:
         raise HTTPException(404, "no invocation has this key")
     cells = snapshot.cells_of.get(key, ())
-    known = units(snapshot.gathered.view.study, cells[0].benchmark) if cells else {}
+    known = units(snapshot.report_data.view.study, cells[0].benchmark) if cells else {}
     return web(request).pages.page(
         request,
         "samples.html",
@@ -555,7 +555,7 @@ async def compare(request: Request) -> Response:
     found = (
         ()
         if subjects is None
-        else await asyncio.to_thread(compare_two, snapshot.gathered, snapshot.rows_of, *subjects)
+        else await asyncio.to_thread(compare_two, snapshot.report_data, snapshot.rows_of, *subjects)
     )
     return web(request).pages.page(
         request,
@@ -566,7 +566,7 @@ async def compare(request: Request) -> Response:
         asked={name: named(request, name) for name in ("a", "b")},
         subjects=subjects,
         found=found,
-        drawn=any(each.side_by_side is not None for each in found),
+        drawn=any(each.subject_comparison is not None for each in found),
         wrong=wrong,
         here="compare",
     )
@@ -578,7 +578,7 @@ async def compare_chart(request: Request) -> Response:
     subjects = requested_subjects(request, snapshot)
     if subjects is None:
         raise HTTPException(404, "the study has no samples to compare")
-    found = await asyncio.to_thread(compare_two, snapshot.gathered, snapshot.rows_of, *subjects)
+    found = await asyncio.to_thread(compare_two, snapshot.report_data, snapshot.rows_of, *subjects)
     drawn = comparison_chart(found, *subjects)
     if drawn is None:
         raise HTTPException(404, "the two subjects have no metric that can be compared")

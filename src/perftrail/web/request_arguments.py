@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 from perftrail.errors import UsageError
 from perftrail.model.subject import Subject
 from perftrail.model.wording import escaped
-from perftrail.present.dashboard.subjects import named_revision, usual_variants
+from perftrail.present.dashboard.subjects import default_variants, named_revision
 from perftrail.web.guard import LONGEST_NUMBER, RateLimit
 
 if TYPE_CHECKING:
@@ -175,15 +175,15 @@ def requested_subjects(request: Request, snapshot: Snapshot) -> tuple[Subject, S
     the newest revision. If revisions are named, both have the same variant by default. Raises `HTTPException` for
     unknown names.
     """
-    gathered = snapshot.gathered
+    data = snapshot.report_data
     first, second, one, other = (named(request, name) for name in ("a", "b", "va", "vb"))
-    if not gathered.measured:
+    if not data.measured:
         return None
-    oldest, newest = gathered.measured[0], gathered.measured[-1]
-    if first or second or len(gathered.variants) == 1:
-        usual = (one or other or gathered.variants[0],) * 2
+    oldest, newest = data.measured[0], data.measured[-1]
+    if first or second or len(data.variants) == 1:
+        usual = (one or other or data.variants[0],) * 2
     else:
-        oldest, usual = newest, usual_variants(gathered, snapshot.rows_of, newest)
+        oldest, usual = newest, default_variants(data, snapshot.rows_of, newest)
     return (
         _subject(snapshot, _revision(snapshot, first) if first else oldest, one or usual[0]),
         _subject(snapshot, _revision(snapshot, second) if second else newest, other or usual[1]),
@@ -192,12 +192,12 @@ def requested_subjects(request: Request, snapshot: Snapshot) -> tuple[Subject, S
 
 def _revision(snapshot: Snapshot, text: str) -> Revision:
     try:
-        return named_revision(snapshot.gathered, text)
+        return named_revision(snapshot.report_data, text)
     except UsageError as error:
         raise HTTPException(404, str(error)) from error
 
 
 def _subject(snapshot: Snapshot, revision: Revision, variant: str) -> Subject:
-    if variant not in snapshot.gathered.variants:
+    if variant not in snapshot.report_data.variants:
         raise HTTPException(404, f"{escaped(variant, longest=60)}: the study has no such variant")
     return Subject(revision=revision, variant=variant)

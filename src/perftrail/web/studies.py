@@ -20,7 +20,7 @@ from perftrail import studyfile
 from perftrail.errors import PerftrailError, StoreError, UsageError
 from perftrail.opening import current_writer, open_results, results_directory
 from perftrail.present.dashboard.live import observe
-from perftrail.present.dashboard.snapshot import take
+from perftrail.present.dashboard.snapshot import take_snapshot
 from perftrail.present.report.words import slug
 from perftrail.results.measured import free_piecewise
 
@@ -156,23 +156,23 @@ class ServedStudy:
         if time.monotonic() - self._checked_at < LOOK_SECONDS:
             return False
         self._checked_at = time.monotonic()
-        if known.gathered.view.study.searched_source.kind == "samples":
+        if known.report_data.view.study.searched_source.kind == "samples":
             return time.monotonic() - self._paused_until > IMPORTED_SECONDS
         try:
-            mark: StoreProgress = await self.query(lambda store: store.progress())
+            progress: StoreProgress = await self.query(lambda store: store.progress())
         except PerftrailError as error:
             self._back_off(error)
             return False
-        if mark == known.mark:
+        if progress == known.store_progress:
             self._recovered()
-        return mark != known.mark
+        return progress != known.store_progress
 
     async def _renew(self) -> None:
         loop = asyncio.get_running_loop()
         try:
-            taken, before = await loop.run_in_executor(self._readers, self._take), self._snapshot
-            pieces = [] if before is None else before.pieces()
-            self._snapshot, before = taken, None
+            snapshot, before = await loop.run_in_executor(self._readers, self._take_snapshot), self._snapshot
+            pieces = [] if before is None else before.large_collections()
+            self._snapshot, before = snapshot, None
             loop.run_in_executor(self._readers, free_piecewise, pieces)
             self._recovered()
             self._paused_until = time.monotonic() + max(SHORTEST_PAUSE_SECONDS, PAUSE_FACTOR * self.seconds)
@@ -196,11 +196,11 @@ class ServedStudy:
         pause = min(LONGEST_TROUBLE_SECONDS, TROUBLE_SECONDS * 2.0 ** min(self._failures - 1, 10))
         self._retry_at = time.monotonic() + pause
 
-    def _take(self) -> Snapshot:
+    def _take_snapshot(self) -> Snapshot:
         began = time.thread_time()
-        taken = take(self.file, store=self._store)
+        snapshot = take_snapshot(self.file, store=self._store)
         self.seconds = time.thread_time() - began
-        return taken
+        return snapshot
 
     async def query(self, read: Callable[[Store], QueryResult]) -> QueryResult:
         """Query the store in another thread. Raises `StoreError` if it cannot be read."""
@@ -216,13 +216,13 @@ class ServedStudy:
     def _opened(self) -> Store:
         """Return the open store; it stays open for a while, because opening takes longer than most queries."""
         known = self._snapshot
-        if known is not None and known.gathered.view.study.searched_source.kind == "samples":
-            return known.gathered.view.store
+        if known is not None and known.report_data.view.study.searched_source.kind == "samples":
+            return known.report_data.view.store
         with self._opening:
             if self._open_store is None or time.monotonic() > self._open_until:
                 self.close()
                 study = (
-                    studyfile.load(self.file, to_read=True) if known is None else known.gathered.view.study
+                    studyfile.load(self.file, to_read=True) if known is None else known.report_data.view.study
                 )
                 self._open_store = self._closing.enter_context(open_results(study, store=self._store))
                 in_use = bool(self._open_store.machines())
@@ -246,7 +246,7 @@ class ServedStudy:
 
     def results(self, snapshot: Snapshot) -> Path:
         """Return the directory of the study's logs."""
-        return results_directory(snapshot.gathered.view.study, self._store)
+        return results_directory(snapshot.report_data.view.study, self._store)
 
     async def live(self) -> Live | None:
         """Return an observation of the running command; `None` before the first snapshot."""
@@ -265,8 +265,8 @@ class ServedStudy:
             raise
 
     def _observe(self, store: Store, snapshot: Snapshot) -> Live:
-        holder = current_writer(snapshot.gathered.view.study, store=self._store)
-        seen = (store.progress(), holder, snapshot.taken)
+        holder = current_writer(snapshot.report_data.view.study, store=self._store)
+        seen = (store.progress(), holder, snapshot.time)
         known = self._observation
         if known is None or known.seen != seen or time.monotonic() - known.at > UNCHANGED_SECONDS:
             known = _Observation(seen=seen, at=time.monotonic(), live=observe(store, snapshot, holder))

@@ -7,28 +7,28 @@ from types import SimpleNamespace
 from typing import cast
 
 from perftrail.charts.frame import Palette
-from perftrail.present.report.answer import difference
+from perftrail.present.report.answer import difference_verdict
 from perftrail.present.report.comparisons import (
     MOST_ROWS,
-    SideBySide,
-    by_metric,
+    SubjectComparison,
     comparison_section,
     drawn_comparisons,
+    in_order,
 )
-from perftrail.present.report.gathered import Gathered
+from perftrail.present.report.data import ReportData
 from perftrail.stats.comparison import Rule, compare
 
 NOTHING_ELSE = cast(
-    Gathered, SimpleNamespace(palette=Palette(("old", "new")), lead=None, variants=("old", "new"), rows=())
+    ReportData, SimpleNamespace(palette=Palette(("old", "new")), lead=None, variants=("old", "new"), rows=())
 )
 
 
 def beside(
     benchmark: str, metric: str = "time", *, ratio: float = 1.0, in_question: bool = False
-) -> SideBySide:
+) -> SubjectComparison:
     """A comparison of twenty pairs that differ by so much."""
     first = [1.0 + 0.001 * n for n in range(20)]
-    return SideBySide(
+    return SubjectComparison(
         name="new",
         where="",
         reference="old",
@@ -42,13 +42,13 @@ def beside(
     )
 
 
-def metrics(found: tuple[SideBySide, ...] | list[SideBySide]) -> list[str]:
+def metrics(found: tuple[SubjectComparison, ...] | list[SubjectComparison]) -> list[str]:
     return [each.qualified_metric for each in found]
 
 
 def test_each_metrics_rows_are_together_and_times_come_before_memory() -> None:
     mixed = [beside(name, metric) for name in ("a", "b") for metric in ("peak_memory", "time", "user")]
-    assert metrics(by_metric(mixed)) == [
+    assert metrics(in_order(mixed)) == [
         *("a.time", "b.time"),
         *("a.user", "b.user"),
         *("a.peak_memory", "b.peak_memory"),
@@ -57,7 +57,7 @@ def test_each_metrics_rows_are_together_and_times_come_before_memory() -> None:
 
 def test_what_is_asked_comes_first_whatever_it_is() -> None:
     mixed = [beside("a"), beside("b", "peak_memory", in_question=True), beside("b")]
-    assert metrics(by_metric(mixed)) == ["b.peak_memory", "a.time", "b.time"]
+    assert metrics(in_order(mixed)) == ["b.peak_memory", "a.time", "b.time"]
 
 
 def test_what_differs_most_is_drawn_in_its_order() -> None:
@@ -69,18 +69,18 @@ def test_what_differs_most_is_drawn_in_its_order() -> None:
 
 
 def test_of_more_comparisons_than_are_drawn_all_are_counted_and_in_the_table() -> None:
-    many = by_metric([beside(f"bench-{n:02}", ratio=1.5 if n < 25 else 1.0) for n in range(30)])
+    many = in_order([beside(f"bench-{n:02}", ratio=1.5 if n < 25 else 1.0) for n in range(30)])
     section = comparison_section(NOTHING_ELSE, many)
     assert section is not None
     [said] = section.paragraphs
-    assert said.startswith(f"25 of 30 comparisons certainly differ. The chart has {MOST_ROWS}")
+    assert said.startswith(f"25 of 30 comparisons certainly differ. The chart has {MOST_ROWS} comparisons")
     assert len(section.tables[0].rows) == 30
-    facts = {fact.label: fact.text for fact in difference(NOTHING_ELSE, many, notes=()).facts}
+    facts = {fact.label: fact.text for fact in difference_verdict(NOTHING_ELSE, many, notes=()).facts}
     assert facts["Comparisons"] == "30, of which 25 certainly differ"
 
 
 def test_where_all_are_drawn_nothing_is_said_of_how_many() -> None:
-    section = comparison_section(NOTHING_ELSE, by_metric([beside("a", ratio=1.5), beside("b")]))
+    section = comparison_section(NOTHING_ELSE, in_order([beside("a", ratio=1.5), beside("b")]))
     assert section is not None
     assert section.paragraphs == ()
 
@@ -88,7 +88,7 @@ def test_where_all_are_drawn_nothing_is_said_of_how_many() -> None:
 def test_too_few_pairs_are_said_with_what_a_verdict_needs_and_how_to_get_it() -> None:
     """Three pairs that differ by chance cannot reach the report's error rate."""
     few = replace(beside("a"), comparison=compare([1.0, 1.1, 0.9], [1.0, 0.9, 1.1], Rule(most=20)))
-    said = difference(NOTHING_ELSE, [few], notes=()).sentence
+    said = difference_verdict(NOTHING_ELSE, [few], notes=()).sentence
     assert few.comparison.minimum_detectable is None
-    assert f"1 of 1 comparisons have too few pairs for a verdict, which needs {few.needed}" in said
+    assert f"1 of 1 comparison has too few pairs for a verdict, which needs {few.needed} pairs;" in said
     assert "increase [measure] invocations, then: perftrail run" in said

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from perftrail.charts.heatmap import MOST_ROWS
-from perftrail.present.report.curves import Line, largest_differences
+from perftrail.present.report.curves import HeatRow, largest_differences
 from tests.results.test_by_benchmark import NEW, BenchmarkRows
 
 
-def lines(count: int, *, different: int) -> list[Line]:
+def lines(count: int, *, different: int) -> list[HeatRow]:
     """A benchmark as a whole, and so many points, of which one has changed."""
     found = BenchmarkRows().add("text", "same", 1.0).add("text", "other", 2.0).shifts()
-    same, other = ({NEW: shift} for shift in found.at)
+    same, other = ({NEW: shift} for shift in found.by_point)
     points = [
-        Line(label=f"text {at}", whole=False, shifts=other if at == different else same)
+        HeatRow(label=f"text {at}", whole=False, shifts=other if at == different else same)
         for at in range(count)
     ]
-    return [Line(label="text: all", whole=True, shifts={}), *points]
+    return [HeatRow(label="text: all", whole=True, shifts={}), *points]
 
 
 def test_all_rows_are_drawn_where_they_are_few() -> None:

@@ -66,7 +66,7 @@ def command(
     loaded = options.apply_to(sources.load(study))
     fitted = fit_patch(loaded, _request(fix, onto=onto, patch=patch), store=options.store)
     if not isinstance(fitted, FittedPatch):
-        _print_conflict(fitted, kind=loaded.searched_source.kind, study=study, as_json=as_json)
+        _report_conflict(fitted, source_kind=loaded.searched_source.kind, study=study, as_json=as_json)
         raise click.exceptions.Exit(1)
     file = Path(output) if output is not None else patch_file(loaded, fitted.patched.base)
     written = patch is None or output is not None
@@ -80,15 +80,17 @@ def command(
         raise click.exceptions.Exit(1)
 
 
-def _print_conflict(conflict: BackportConflict, *, kind: str, study: str | None, as_json: bool) -> None:
+def _report_conflict(
+    conflict: BackportConflict, *, source_kind: str, study: str | None, as_json: bool
+) -> None:
     """Print why a change does not apply."""
-    from perftrail.present.backport import print_blocked
+    from perftrail.present.backport import print_conflict
     from perftrail.verbs.backport.result import conflict_json
 
     if as_json:
         print_json("backport", conflict_json(conflict))
     else:
-        print_blocked(conflict, kind=kind, named=study)
+        print_conflict(conflict, source_kind=source_kind, study_file=study)
 
 
 def _print_report(report: BackportReport, *, written: str | None, given: str | None, as_json: bool) -> None:

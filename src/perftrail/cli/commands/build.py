@@ -23,7 +23,7 @@ from perftrail.model.wording import duration, escaped
 from perftrail.present.answer_sentence import revision_name
 from perftrail.present.console import errors, output
 from perftrail.present.failures import excerpt_lines
-from perftrail.present.shared_sentences import after
+from perftrail.present.shared_sentences import shell_words
 from perftrail.verbs.build import steps_script
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def command(
     if as_json:
         print_json("build", report.as_json())
     else:
-        print_build(report, repeat=repeated_options(study, sources, options))
+        print_build(report, shared_options=repeated_options(study, sources, options))
     if isinstance(report.outcome, Failure):
         raise click.exceptions.Exit(1)
 
@@ -108,7 +108,7 @@ def _shell(study: Study, revision: str, *, variant: str | None, store: str | Non
 LONGEST_STEP = 300
 
 
-def print_build(report: BuildReport, *, repeat: Sequence[str]) -> None:
+def print_build(report: BuildReport, *, shared_options: Sequence[str]) -> None:
     """Print the result of a build: its directory, or its log excerpt."""
     console = output()
     subject, outcome = _subject_name(report.subject), report.outcome
@@ -134,9 +134,9 @@ def print_build(report: BuildReport, *, repeat: Sequence[str]) -> None:
         )
     for name, text in lines:
         console.print(Text(f"{name:<12} {escaped(text, longest=4096)}"))
-    words = [report.subject.revision.short, *repeat]
+    words = [report.subject.revision.short, *shared_options]
     words += [] if report.subject.variant == "plain" else ["--variant", report.subject.variant]
-    next_step = f"Next: perftrail build{after(words)} --shell    run its recipe by hand"
+    next_step = f"Next: perftrail build{shell_words(words)} --shell    run its recipe by hand"
     console.print(Text(escaped(next_step, longest=4096), style="dim"))
 
 

@@ -102,9 +102,9 @@ def _checked(
 
     loaded = options.apply_to(sources.load(study))
     selection = select(loaded, only)
-    repeat = repeated_options(study, sources, options)
+    shared_options = repeated_options(study, sources, options)
     if attempts is None:
-        show_plan(loaded, selection, store=options.store, as_json=as_json, repeat=repeat)
+        show_plan(loaded, selection, store=options.store, as_json=as_json, shared_options=shared_options)
         return None
     from perftrail.present.plan import print_attempt
     from perftrail.verbs.check import Attempt, without_quiet_wait
@@ -117,23 +117,23 @@ def _checked(
     if as_json:
         print_json("check --try", report.as_json())
     else:
-        print_attempt(loaded, report, repeat=repeat)
+        print_attempt(loaded, report, shared_options=shared_options)
     return report
 
 
 def show_plan(
-    study: Study, selection: Selection, *, store: str | None, as_json: bool, repeat: Sequence[str]
+    study: Study, selection: Selection, *, store: str | None, as_json: bool, shared_options: Sequence[str]
 ) -> None:
     """Compute a study's plan and print it."""
     from perftrail.opening import open_build_view
     from perftrail.present.console import Watcher
+    from perftrail.present.outdated import added_metric_notes
     from perftrail.present.shared_sentences import print_source_age
-    from perftrail.present.validity import added_metric_notes
     from perftrail.results.measured import MeasuredHere
     from perftrail.verbs.check import study_plan
 
     if study.searched_source.kind == "samples":
-        from perftrail.present.exported import print_imported
+        from perftrail.present.export import print_imported
         from perftrail.verbs.import_ import imported_content
 
         content = imported_content(study)
@@ -158,4 +158,4 @@ def show_plan(
         return
     from perftrail.present.plan import print_plan
 
-    print_plan(study, plan, repeat=repeat)
+    print_plan(study, plan, shared_options=shared_options)

@@ -18,7 +18,7 @@ from perftrail.cli.options import (
     study_argument,
 )
 from perftrail.errors import UsageError
-from perftrail.present.shared_sentences import after
+from perftrail.present.shared_sentences import shell_words
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from perftrail.results.gate import FailOn, Gate
     from perftrail.verbs.compare import CompareRequest
 
-FORMS = ("text", "plain", "github", "gitlab", "junit", "metrics", "json")
+FORMATS = ("text", "plain", "github", "gitlab", "junit", "metrics", "json")
 IMAGES = ("svg", "png")
 CONFIDENCE = 0.99
 
@@ -98,8 +98,8 @@ class CompareOptions(TypedDict):
 )
 @click.option(
     "--format",
-    "form",
-    type=click.Choice(FORMS),
+    "format_name",
+    type=click.Choice(FORMATS),
     default="text",
     show_default=True,
     help="Format of the answer.",
@@ -121,7 +121,7 @@ def command(
     base: str,
     head: str,
     study: str | None,
-    form: str,
+    format_name: str,
     output: str | None,
     also: tuple[str, ...],
     engine: str | None,
@@ -140,14 +140,14 @@ def command(
     possible. --format github also writes the job's summary and annotates the study file.
     """
     from perftrail.measure.subjects import retry_stale_builds
-    from perftrail.present.gate_output import Job, check_also, write_gate
+    from perftrail.present.gate_output import Job, parse_also, write_gate
     from perftrail.verbs.compare import Compare
 
-    form = "json" if as_json else form
-    others = check_also(also, known=(*FORMS, *IMAGES))
+    format_name = "json" if as_json else format_name
+    others = parse_also(also, formats=(*FORMATS, *IMAGES))
     loaded = options.apply_to(sources.load(study))
     request = _request(loaded, base, head, **comparison)
-    with Job.of(form) as job:
+    with Job.of(format_name) as job:
         gate = options.run(
             loaded,
             lambda session: retry_stale_builds(
@@ -156,7 +156,7 @@ def command(
             engine=engine,
         )
     gate = _with_commands(gate, study, comparison, sources, options)
-    write_gate(gate, form=form, output=output, also=others, job=job)
+    write_gate(gate, format_name=format_name, output=output, also=others, job=job)
     if gate.exit_code:
         raise click.exceptions.Exit(gate.exit_code)
 
@@ -209,6 +209,6 @@ def _with_commands(
     ends = (gate.base.short, gate.head.short)
     return replace(
         gate,
-        repeat=f"perftrail compare{after((*ends, *study, *words))}",
-        find_command=f"perftrail find{after((*study, *search_words, '--range', '..'.join(ends)))}",
+        repeat=f"perftrail compare{shell_words((*ends, *study, *words))}",
+        find_command=f"perftrail find{shell_words((*study, *search_words, '--range', '..'.join(ends)))}",
     )

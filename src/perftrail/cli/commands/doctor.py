@@ -46,7 +46,7 @@ def command(quick: bool, fix: bool, as_json: bool, arguments: tuple[str, ...]) -
 
 
 def _examine(*, quick: bool, as_json: bool) -> None:
-    from perftrail.present.machine import checking_status, print_report
+    from perftrail.present.doctor import checking_status, print_report
     from perftrail.verbs.doctor import examine
 
     with checking_status(quick=quick):
@@ -58,7 +58,7 @@ def _examine(*, quick: bool, as_json: bool) -> None:
 
 
 def _run_fixed(arguments: tuple[str, ...]) -> int:
-    from perftrail.present.machine import print_restored, print_setting_changes
+    from perftrail.present.doctor import print_restored, print_setting_changes
     from perftrail.process.machine.settings import run_attached
     from perftrail.verbs.doctor import changed_settings
 
@@ -70,7 +70,7 @@ def _run_fixed(arguments: tuple[str, ...]) -> int:
 
 
 def _fix_until_interrupted(*, quick: bool, as_json: bool) -> None:
-    from perftrail.present.machine import checking_status, print_report, print_restored, print_setting_changes
+    from perftrail.present.doctor import checking_status, print_report, print_restored, print_setting_changes
     from perftrail.verbs.doctor import changed_settings, examine
 
     with changed_settings() as changes:

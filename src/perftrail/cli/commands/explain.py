@@ -76,6 +76,6 @@ def command(
     if as_json:
         print_json("explain", explained.as_json())
     else:
-        print_explained(explained, named=study)
+        print_explained(explained, study_file=study)
     if not explained.measured:
         raise click.exceptions.Exit(1)

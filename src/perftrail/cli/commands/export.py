@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @study_argument
 @click.option(
     "--format",
-    "form",
+    "format_name",
     type=click.Choice(list(FORMATS)),
     default="csv",
     show_default=True,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 @json_option
 def command(
     study: str | None,
-    form: str,
+    format_name: str,
     output: str | None,
     metrics: tuple[str, ...],
     only: tuple[str, ...],
@@ -57,19 +57,19 @@ def command(
     """
     from perftrail.formats.exports import missing_metrics, write
     from perftrail.opening import open_view
-    from perftrail.present.exported import deliver, print_missing_metrics
+    from perftrail.present.export import print_missing_metrics, write_export
     from perftrail.present.shared_sentences import print_source_age
     from perftrail.verbs.export import exported, with_shown_metrics
 
     with open_view(sources.load(study, to_read=True), store=store) as view:
         every = samples = exported(view, only=only, metrics=metrics)
-        if FORMATS[form].metrics == "shown" and not metrics:
+        if FORMATS[format_name].metrics == "shown" and not metrics:
             samples = with_shown_metrics(every, view)
         print_source_age(view)
-        files = write(form, samples, view.study)
-    written = deliver(form, files, output, quiet=as_json)
+        files = write(format_name, samples, view.study)
+    written = write_export(format_name, files, output, quiet=as_json)
     shown = {(each.benchmark, each.metric) for each in samples}
     missing = [each.metric for each in every if (each.benchmark, each.metric) not in shown]
-    print_missing_metrics(form, [*missing, *missing_metrics(form, samples)])
+    print_missing_metrics(format_name, [*missing, *missing_metrics(format_name, samples)])
     if as_json:
-        print_json("export", {"format": form, "files": written})
+        print_json("export", {"format": format_name, "files": written})

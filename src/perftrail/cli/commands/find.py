@@ -127,14 +127,14 @@ def command(
     if as_json:
         print_json("find", answer.as_json())
     else:
-        asked = _asked(metrics, overrides, everything=everything)
-        asked += ["--keep-going"] * keep_going + ["--jobs", str(jobs)] * (jobs > 1)
-        asked += [] if engine is None else ["--engine", engine]
+        other_options = _other_options(metrics, overrides, everything=everything)
+        other_options += ["--keep-going"] * keep_going + ["--jobs", str(jobs)] * (jobs > 1)
+        other_options += [] if engine is None else ["--engine", engine]
         print_find(
             answer,
             FindCommand(
                 study=repeated_options(study, sources, options),
-                options=tuple(asked),
+                options=tuple(other_options),
                 threshold=request.threshold,
                 confidence=request.confidence,
                 budget=request.budget,
@@ -145,7 +145,7 @@ def command(
         raise click.exceptions.Exit(1)
 
 
-def _asked(metrics: Sequence[str], overrides: FindOptions, *, everything: bool) -> list[str]:
+def _other_options(metrics: Sequence[str], overrides: FindOptions, *, everything: bool) -> list[str]:
     """Return the options of a command that name its question, for a command that continues its search."""
     words = [word for name in metrics for word in ("--metric", name)]
     words += ["--all"] * everything

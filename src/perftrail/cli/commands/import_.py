@@ -23,11 +23,13 @@ from perftrail.cli.options import json_option
     help="Directory of the study. The files are added to an existing study.",
 )
 @click.option(
-    "--format", "form", metavar="NAME", help="Format of the files. [default: detected for each file]"
+    "--format", "format_name", metavar="NAME", help="Format of the files. [default: detected for each file]"
 )
 @click.option("--title", metavar="TEXT", help="Title of the study: the question that it answers.")
 @json_option
-def command(files: tuple[str, ...], output: str, form: str | None, title: str | None, as_json: bool) -> None:
+def command(
+    files: tuple[str, ...], output: str, format_name: str | None, title: str | None, as_json: bool
+) -> None:
     """Create a study from results of other tools: hyperfine, pyperf, Google Benchmark, JMH, CSV and others.
 
     FILE is a result file, or a directory of result files. perftrail copies the files into DIRECTORY/samples and writes
@@ -36,7 +38,7 @@ def command(files: tuple[str, ...], output: str, form: str | None, title: str | 
     """
     from perftrail.verbs.import_ import import_files
 
-    imported = import_files([Path(name) for name in files], Path(output), format=form, title=title)
+    imported = import_files([Path(name) for name in files], Path(output), format=format_name, title=title)
     if as_json:
         print_json("import", imported.as_json())
         return

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from perftrail.model.subject import Revision
     from perftrail.ports import Engine
     from perftrail.present.html_page import Drawings, Page, ReportJson
-    from perftrail.present.report.gathered import Gathered
+    from perftrail.present.report.data import ReportData
 
 
 @click.command("report", cls=Command)
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--format",
-    "form",
+    "format_name",
     type=click.Choice(["html", "markdown"]),
     default="html",
     show_default=True,
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 def command(
     study: str | None,
     output: str | None,
-    form: str,
+    format_name: str,
     sources: SourceOptions,
     sandbox: bool | None,
     store: str | None,
@@ -74,7 +74,7 @@ def command(
     from perftrail.present.html_page import Drawings, to_markdown, write_markdown, write_page
 
     loaded = with_sandbox(sources.load(study, to_read=True), sandbox)
-    if output is None and (form == "html" or as_json):
+    if output is None and (format_name == "html" or as_json):
         output = str(results_directory(loaded, store) / "report")
     with second_process() as engine:
         drawings = None if output is None else Drawings(engine)
@@ -82,7 +82,7 @@ def command(
         if output is None or drawings is None:
             click.echo(to_markdown(page), nl=False)
             return
-        written = (write_page if form == "html" else write_markdown)(page, output, drawings)
+        written = (write_page if format_name == "html" else write_markdown)(page, output, drawings)
     if as_json:
         data: ReportJson = {
             "question": page.question,
@@ -108,7 +108,7 @@ def _page(study: Study, store: str | None, *, engine: Engine, drawings: Drawings
         page = make_report(
             view,
             results_directory(study, store),
-            findings=findings,
+            further_sections=scaling_and_growth_sections,
             engine=engine,
             on_chart=None if drawings is None else drawings.begin,
         )
@@ -116,19 +116,19 @@ def _page(study: Study, store: str | None, *, engine: Engine, drawings: Drawings
     return page
 
 
-def findings(gathered: Gathered) -> tuple[Section, ...]:
+def scaling_and_growth_sections(data: ReportData) -> tuple[Section, ...]:
     """Return sections on thread scaling and growth; empty without such an axis. Builds and measures nothing."""
 
     def choose(revisions: Sequence[Revision]) -> tuple[Revision, ...]:
-        return revisions_to_describe(revisions, gathered.searches)
+        return revisions_to_describe(revisions, data.searches)
 
-    scalings = thread_scalings(gathered.view, measured=gathered.measured_here, choose=choose)
+    scalings = thread_scalings(data.view, measured=data.measured_here, choose=choose)
     scaled = [
         (f"{each.subject} {each.benchmark}", line)
         for each in scalings.found
         for line in scaling_lines(each.scaling, each.contention, axis=each.axis)
     ]
-    grown = growth_along(gathered.view, gathered.rows, measured=gathered.measured_here, choose=choose)
+    grown = growth_along(data.view, data.rows, measured=data.measured_here, choose=choose)
     along = [
         (f"{each.subject} {each.largest.benchmark}.{each.metric} along {each.axis}", line)
         for each in grown.curves
@@ -148,7 +148,7 @@ def findings(gathered: Gathered) -> tuple[Section, ...]:
 
 
 def _section(name: str, title: str, lines: list[tuple[str, str]], *sentences: str) -> Iterable[Section]:
-    """Yield a section with a table of findings; the name of a subject is only in its first row."""
+    """Yield a section with a table of sentences; the name of a subject is only in its first row."""
     if lines:
         lines = [
             ("" if number and lines[number - 1][0] == subject else subject, line)

@@ -65,7 +65,7 @@ def command(
             selection,
             store=options.store,
             as_json=as_json,
-            repeat=repeated_options(study, sources, options),
+            shared_options=repeated_options(study, sources, options),
         )
         return
     report = options.run(
@@ -79,6 +79,6 @@ def command(
     if as_json:
         print_json("run", report.as_json())
     else:
-        print_run(report, repeat=repeated_options(study, sources, options))
+        print_run(report, shared_options=repeated_options(study, sources, options))
     if report.disagreements or (report.cells and not report.measured):
         raise click.exceptions.Exit(1)

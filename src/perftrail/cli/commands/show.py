@@ -116,9 +116,9 @@ def _show_measured(view: View, metrics: tuple[str, ...], *, as_json: bool) -> No
     from perftrail.present.failures import print_missing
     from perftrail.present.gate_output import print_comparisons
     from perftrail.present.growth import print_growth
+    from perftrail.present.outdated import sample_notes
     from perftrail.present.scaling import print_scalings
     from perftrail.present.tables import print_by_benchmark, print_changes, print_notes, print_rows
-    from perftrail.present.validity import sample_notes
     from perftrail.results.gate import stored_comparisons
     from perftrail.results.show import show
     from perftrail.verbs.export import check_metrics
@@ -143,11 +143,11 @@ def _show_measured(view: View, metrics: tuple[str, ...], *, as_json: bool) -> No
 
 def _show_comparisons(view: View, words: Sequence[str], *, as_json: bool) -> None:
     from perftrail.present.gate_output import print_gate
-    from perftrail.present.shared_sentences import after
+    from perftrail.present.shared_sentences import shell_words
     from perftrail.results.gate import stored_comparisons
 
     known = tuple(
-        replace(each, repeat=f"perftrail compare{after((each.base.short, each.head.short, *words))}")
+        replace(each, repeat=f"perftrail compare{shell_words((each.base.short, each.head.short, *words))}")
         for each in stored_comparisons(view)
     )
     if as_json:

@@ -21,7 +21,7 @@ from perftrail.cli.options import (
 from perftrail.errors import PerftrailError, StudyError, UsageError
 from perftrail.file_tree import exclusive_lock
 from perftrail.model.wording import counted, duration, escaped, percent
-from perftrail.present.shared_sentences import after
+from perftrail.present.shared_sentences import shell_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,7 +78,7 @@ def command(
     """
     loaded = options.apply_to(sources.load(study))
     policy = _policy(loaded, **overrides)
-    repeat = repeated_options(study, sources, options)
+    shared_options = repeated_options(study, sources, options)
     first = True
     if not once:
         _load_detector()
@@ -88,7 +88,7 @@ def command(
             began = time.monotonic()
             try:
                 watched = _check(loaded, policy, options)
-                _print(watched, as_json=as_json, repeat=repeat)
+                _print(watched, as_json=as_json, shared_options=shared_options)
                 if not as_json:
                     _print_status(watched, loaded, policy, once=once, first=first)
                 first = False
@@ -176,7 +176,7 @@ def _deliver(study: Study, policy: WatchPolicy, options: SessionOptions, *, once
         click.echo(f"not sent yet: {left}: {reason}; perftrail will try again", err=True)
 
 
-def _print(watched: Watched, *, as_json: bool, repeat: tuple[str, ...]) -> None:
+def _print(watched: Watched, *, as_json: bool, shared_options: tuple[str, ...]) -> None:
     from perftrail.present.answer_details import headline
 
     if as_json:
@@ -185,7 +185,7 @@ def _print(watched: Watched, *, as_json: bool, repeat: tuple[str, ...]) -> None:
     for answer in watched.answers:
         click.echo(headline(answer))
     if watched.answers:
-        click.echo(f"Next: perftrail show{after(repeat)} --search    how the search went")
+        click.echo(f"Next: perftrail show{shell_words(shared_options)} --search    how the search went")
 
 
 def _print_status(watched: Watched, study: Study, policy: WatchPolicy, *, once: bool, first: bool) -> None:

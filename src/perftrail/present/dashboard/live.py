@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Latest:
+class RecentInvocation:
     """An invocation that ended: its name, its result, whether it failed, and its end (ISO 8601, or empty)."""
 
-    what: str
+    name: str
     key: str
     value: str
     flags: tuple[str, ...]
@@ -42,10 +42,10 @@ class Latest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class RunProgress:
     """Progress of the whole plan: invocations, and the fewest and most remaining seconds.
 
-    `seconds` is `None` while the pace is unknown. `partly`: the running command covers only a part of the plan.
+    `seconds` is `None` while the pace is unknown. `is_partial`: the running command covers only a part of the plan.
     """
 
     done: int
@@ -53,24 +53,24 @@ class Progress:
     left_most: int
     builds: int
     seconds: tuple[float, float] | None
-    partly: bool = False
+    is_partial: bool = False
 
     @property
     def share(self) -> float:
         """The share of the least necessary work that is done."""
-        whole = self.done + self.left_least
-        return self.done / whole if whole else 1.0
+        total = self.done + self.left_least
+        return self.done / total if total else 1.0
 
     @property
     def words(self) -> str:
         """The remaining work in words."""
         if not self.left_most and not self.builds:
             return "nothing is left to measure"
-        whole = " (of the whole plan; this command covers only a part of it)" if self.partly else ""
+        scope = " (of the whole plan; this command covers only a part of it)" if self.is_partial else ""
         least = "" if self.left_least == self.left_most else f"{self.left_least:,} to "
         invocations = f"{least}{counted(self.left_most, 'invocation')}" if self.left_most else ""
         builds = counted(self.builds, "build") if self.builds else ""
-        left = f"left: {' and '.join(each for each in (invocations, builds) if each)}{whole}"
+        left = f"left: {' and '.join(each for each in (invocations, builds) if each)}{scope}"
         if self.seconds is None:
             return f"{left}; the remaining time is not known yet"
         spans = dict.fromkeys(duration(each) for each in self.seconds)
@@ -78,14 +78,14 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Searching:
+class RunningSearch:
     """A search that has not ended: its question, last step and belief."""
 
     key: str
     metric: str
     steps: int
     words: str
-    believed: str
+    belief: str
     section: Section | None
 
 
@@ -133,27 +133,27 @@ class LiveJson(TypedDict):
 class Live:
     """The running command of a study, its last invocations, and its progress. `writer` is empty without one.
 
-    `taken` is the time of the snapshot that the pages show. `waiting` and `noisy` are notes, or empty.
+    `snapshot_time` is that of the data that the pages show. `waiting` and `noisy` are notes, or empty.
     """
 
-    mark: StoreProgress
-    taken: str
+    store_progress: StoreProgress
+    snapshot_time: str
     writer: str
     since: str
-    latest: tuple[Latest, ...]
+    latest: tuple[RecentInvocation, ...]
     waiting: str
     noisy: str
-    progress: Progress | None
-    searching: Searching | None
+    progress: RunProgress | None
+    searching: RunningSearch | None
 
     def as_json(self) -> LiveJson:
         """Return the JSON of the API."""
         return {
             "running": self.writer or None,
             "since": self.since or None,
-            "invocations": self.mark.invocations,
+            "invocations": self.store_progress.invocations,
             "latest": [
-                {"name": each.what, "runnable": each.key, "value": each.value, "failed": each.failed}
+                {"name": each.name, "runnable": each.key, "value": each.value, "failed": each.failed}
                 for each in self.latest
             ],
             "progress": None
@@ -172,15 +172,15 @@ class Live:
                 "metric": self.searching.metric,
                 "steps": self.searching.steps,
                 "last": self.searching.words,
-                "believed": self.searching.believed,
+                "believed": self.searching.belief,
             },
         }
 
 
-LATEST = 8
-"""Number of listed invocations."""
+MOST_LISTED = 8
+"""Maximum number of listed invocations."""
 
-PACE = 40
+PACE_INVOCATIONS = 40
 """Number of invocations that determine the pace."""
 
 LATELY_SECONDS = 60.0
@@ -190,24 +190,24 @@ MANY_NOISY = 0.25
 """Smallest share of noisy invocations at which the page reports a busy machine."""
 
 IDLE = 10.0
-"""Without an invocation for this multiple of an invocation's time, the page reports a pause."""
+"""The page reports a pause if no invocation ended for this multiple of an invocation's time."""
 
 
 def observe(store: Store, snapshot: Snapshot, holder: Holder | None) -> Live:
     """Return an observation of a study. `holder` is the process that writes to its store, `None` without one."""
-    mark = store.progress()
-    recent = store.recent(PACE)
-    at = datetime.now(tz=UTC)
+    progress = store.progress()
+    recent = store.recent(PACE_INVOCATIONS)
+    now = datetime.now(tz=UTC)
     pace = _pace(recent)
     return Live(
-        mark=mark,
-        taken=snapshot.taken,
-        writer=_other_machine(snapshot, recent, at) if holder is None else _command(holder),
+        store_progress=progress,
+        snapshot_time=snapshot.time,
+        writer=_other_machine(snapshot, recent, now) if holder is None else _command(holder),
         since="" if holder is None else holder.started,
-        latest=tuple(_latest(snapshot, *each) for each in recent[:LATEST]),
-        waiting="" if holder is None else _waiting(recent, pace, at),
+        latest=tuple(_latest(snapshot, *each) for each in recent[:MOST_LISTED]),
+        waiting="" if holder is None else _waiting(recent, pace, now),
         noisy="" if holder is None else noise_note([outcome for _, outcome in recent]),
-        progress=_progress(snapshot, mark, pace, holder),
+        progress=_progress(snapshot, progress, pace, holder),
         searching=_searching(store, snapshot, holder),
     )
 
@@ -218,12 +218,12 @@ def _command(holder: Holder) -> str:
     return f"perftrail {escaped(words[0], longest=20)}" if words else "perftrail"
 
 
-def _other_machine(snapshot: Snapshot, recent: Sequence[tuple[Runnable, Outcome]], at: datetime) -> str:
+def _other_machine(snapshot: Snapshot, recent: Sequence[tuple[Runnable, Outcome]], now: datetime) -> str:
     """Return a text if another machine measures: its lock is not visible here, but it stored an outcome recently."""
-    here = snapshot.gathered.view.machine.id
+    here = snapshot.report_data.view.machine.id
     for _, outcome in recent[:1]:
         ended = _ended(outcome)
-        if outcome.key.machine != here and ended is not None and at.timestamp() - ended < LATELY_SECONDS:
+        if outcome.key.machine != here and ended is not None and now.timestamp() - ended < LATELY_SECONDS:
             return f"A measurement on machine {escaped(outcome.key.machine, longest=12)}"
     return ""
 
@@ -232,15 +232,17 @@ def _runs(holder: Holder, *commands: str) -> bool:
     return holder.command[1:2] != () and holder.command[1] in commands
 
 
-def _latest(snapshot: Snapshot, runnable: Runnable, outcome: Outcome) -> Latest:
-    known = snapshot.gathered.positions.get(runnable.revision)
-    revision = Revision(id=runnable.revision) if known is None else snapshot.gathered.revisions[known]
+def _latest(snapshot: Snapshot, runnable: Runnable, outcome: Outcome) -> RecentInvocation:
+    position = snapshot.report_data.positions.get(runnable.revision)
+    revision = (
+        Revision(id=runnable.revision) if position is None else snapshot.report_data.revisions[position]
+    )
     variant = "" if runnable.variant == "plain" else f" ({runnable.variant})"
     point = f" {runnable.point}" if runnable.point.values else ""
-    warm = ", warm-up" if outcome.key.phase == "warmup" else ""
+    phase = ", warm-up" if outcome.key.phase == "warmup" else ""
     ended = _ended(outcome)
-    return Latest(
-        what=f"{revision_mark(revision)}{variant} {escaped(runnable.benchmark)}{escaped(point)}{warm}",
+    return RecentInvocation(
+        name=f"{revision_mark(revision)}{variant} {escaped(runnable.benchmark)}{escaped(point)}{phase}",
         key=runnable.key,
         value=_value(snapshot, runnable, outcome),
         flags=tuple(escaped(flag) for flag in outcome.flags) if isinstance(outcome, Measurement) else (),
@@ -252,17 +254,17 @@ def _latest(snapshot: Snapshot, runnable: Runnable, outcome: Outcome) -> Latest:
 def _value(snapshot: Snapshot, runnable: Runnable, outcome: Outcome) -> str:
     if isinstance(outcome, FailedInvocation):
         return f"{outcome.failure.stage}: {escaped(outcome.failure.message)}"
-    study = snapshot.gathered.view.study
-    known = study.benchmarks.get(runnable.benchmark)
-    names = (*_asked(study), *(known.leading if known else ()), "wall")
-    lead = next((name for name in names if name in outcome.values), None)
-    if lead is None:
+    study = snapshot.report_data.view.study
+    benchmark = study.benchmarks.get(runnable.benchmark)
+    names = (*_question_metrics(study), *(benchmark.leading if benchmark else ()), "wall")
+    metric = next((name for name in names if name in outcome.values), None)
+    if metric is None:
         return ""
-    return f"{escaped(lead)} {quantity(outcome.values[lead], units(study, runnable.benchmark).get(lead, ''))}"
+    return f"{escaped(metric)} {quantity(outcome.values[metric], units(study, runnable.benchmark).get(metric, ''))}"
 
 
-def _asked(study: Study) -> Iterator[str]:
-    """Return the metrics of the study's question."""
+def _question_metrics(study: Study) -> Iterator[str]:
+    """Yield the metrics of the study's question."""
     for text in study.find.metric:
         with suppress(TargetError):
             yield parse_metric(text).name
@@ -284,13 +286,13 @@ def _pace(recent: Sequence[tuple[Runnable, Outcome]]) -> float | None:
     return statistics.median(intervals) if len(intervals) >= 2 else None
 
 
-def _waiting(recent: Sequence[tuple[Runnable, Outcome]], pace: float | None, at: datetime) -> str:
+def _waiting(recent: Sequence[tuple[Runnable, Outcome]], pace: float | None, now: datetime) -> str:
     """Return a text if no invocation has ended for a long time; else an empty text."""
     ended = _ended(recent[0][1]) if recent else None
     if ended is None:
         return "no invocation has started yet: perftrail builds first"
-    past = at.timestamp() - ended
-    if past > max(2.0, IDLE * (pace or 0.0)):
+    idle_seconds = now.timestamp() - ended
+    if idle_seconds > max(2.0, IDLE * (pace or 0.0)):
         return (
             f"no invocation has ended since {_time(ended)[11:19]} UTC: "
             "perftrail builds, a run is long, or other processes use the machine"
@@ -301,7 +303,7 @@ def _waiting(recent: Sequence[tuple[Runnable, Outcome]], pace: float | None, at:
 def noise_note(recent: Sequence[Outcome]) -> str:
     """Return a text if many of the last invocations were noisy; else an empty text."""
     noisy = sum(isinstance(outcome, Measurement) and not weight(outcome.flags) for outcome in recent)
-    if noisy < MANY_NOISY * max(len(recent), LATEST):
+    if noisy < MANY_NOISY * max(len(recent), MOST_LISTED):
         return ""
     return f"{noisy} of the last {len(recent)} invocations were noisy: other processes use the machine"
 
@@ -311,45 +313,45 @@ def _time(seconds: float) -> str:
 
 
 def _progress(
-    snapshot: Snapshot, mark: StoreProgress, pace: float | None, holder: Holder | None
-) -> Progress | None:
+    snapshot: Snapshot, progress: StoreProgress, pace: float | None, holder: Holder | None
+) -> RunProgress | None:
     """Return the progress: the remaining work of the snapshot, minus the invocations since then."""
     if holder is None or not _runs(holder, "run"):
         return None
-    left = snapshot.remaining
-    since = mark.invocations - snapshot.mark.invocations
-    least, most = max(0, left.least - since), max(0, left.most - since)
-    new_builds = min(left.builds, mark.builds - snapshot.mark.builds)
+    remaining = snapshot.remaining
+    since = progress.invocations - snapshot.store_progress.invocations
+    least, most = max(0, remaining.least - since), max(0, remaining.most - since)
+    new_builds = min(remaining.builds, progress.builds - snapshot.store_progress.builds)
     seconds = None
     if pace is not None:
-        build_time = (left.builds - new_builds) * left.build_seconds
+        build_time = (remaining.builds - new_builds) * remaining.build_seconds
         seconds = (build_time + least * pace, build_time + most * pace)
-    return Progress(
-        done=mark.invocations,
+    return RunProgress(
+        done=progress.invocations,
         left_least=least,
         left_most=most,
-        builds=left.builds - new_builds,
+        builds=remaining.builds - new_builds,
         seconds=seconds,
-        partly=any(word.startswith("--only") for word in holder.command),
+        is_partial=any(word.startswith("--only") for word in holder.command),
     )
 
 
-def _searching(store: Store, snapshot: Snapshot, holder: Holder | None) -> Searching | None:
+def _searching(store: Store, snapshot: Snapshot, holder: Holder | None) -> RunningSearch | None:
     """Return the latest search without an answer, while a search runs."""
     if holder is None or not _runs(holder, "find", "watch"):
         return None
-    here = snapshot.gathered.view.machine.id
+    here = snapshot.report_data.view.machine.id
     known = [record for record in store.searches() if record.machine == here]
     unfinished = [record for record in known if record.answer is None]
     if not unfinished:
         return None
     steps = store.steps(unfinished[-1].key, here)
-    return Searching(
+    return RunningSearch(
         key=unfinished[-1].key,
         metric=escaped(str(unfinished[-1].question["metric"])),
         steps=len(steps),
         words=escaped(steps[-1].words, longest=400) if steps else "building the first revision",
-        believed=_believed(steps),
+        belief=_belief_words(steps),
         section=stored_search_section(snapshot, unfinished[-1], steps),
     )
 
@@ -358,15 +360,19 @@ def stored_search_section(
     snapshot: Snapshot, record: SearchRecord, steps: Sequence[StepRecord]
 ) -> Section | None:
     """Return the section on a search as in the report: its belief and its steps."""
-    return search_section(replace(snapshot.gathered, search=record, steps=tuple(steps)))
+    return search_section(replace(snapshot.report_data, search=record, steps=tuple(steps)))
 
 
-def _believed(steps: Sequence[StepRecord]) -> str:
+def _belief_words(steps: Sequence[StepRecord]) -> str:
     """Return the present belief of a search in words."""
     belief = steps[-1].belief if steps else {}
     nothing = belief.get("no_change")
     if not isinstance(nothing, float):
         return ""
-    left = belief.get("candidates")
-    where = f"; otherwise candidates: {counted(left, 'revision')} (95 %)" if isinstance(left, int) else ""
+    candidates = belief.get("candidates")
+    where = (
+        f"; otherwise candidates: {counted(candidates, 'revision')} (95 %)"
+        if isinstance(candidates, int)
+        else ""
+    )
     return f"nothing changed with a probability of {probability(nothing)}{where}"

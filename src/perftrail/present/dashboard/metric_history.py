@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from perftrail.charts.frame import Chart
     from perftrail.charts.history import Events
     from perftrail.model.json_data import Json
-    from perftrail.present.report.gathered import Followed, Gathered
+    from perftrail.present.report.data import HistoryMetric, ReportData
     from perftrail.results.changes import HistoryChange
 
     Indexes = npt.NDArray[np.intp]
@@ -34,31 +34,31 @@ MOST_MARKS = 200
 class MetricHistory:
     """A metric along the history: `points` ordered by subject and position, and the events."""
 
-    gathered: Gathered
-    followed: Followed
+    report_data: ReportData
+    history_metric: HistoryMetric
     points: tuple[HistoryPoint, ...]
 
     @property
     def title(self) -> str:
         """The metric in words."""
-        point = f" at {self.followed.point}" if self.followed.point.values else ""
-        return f"{self.followed.benchmark}.{self.followed.metric}{point}"
+        point = f" at {self.history_metric.point}" if self.history_metric.point.values else ""
+        return f"{self.history_metric.benchmark}.{self.history_metric.metric}{point}"
 
     @property
     def length(self) -> int:
         """Number of revisions of the history."""
-        return len(self.gathered.revisions)
+        return len(self.report_data.revisions)
 
-    def changed(self, first: int, last: int) -> tuple[HistoryChange, ...]:
+    def changes_between(self, first: int, last: int) -> tuple[HistoryChange, ...]:
         """Return the changes between two positions, the oldest first."""
-        found = (each for each in self.gathered.changes if self.followed.is_of(each.row))
-        inside = [each for each in found if first <= each.point.position <= last]
+        changes = (each for each in self.report_data.changes if self.history_metric.is_of(each.row))
+        inside = [each for each in changes if first <= each.point.position <= last]
         return tuple(sorted(inside, key=lambda each: each.point.position))
 
     @cached_property
     def events(self) -> Events:
         """The events along the whole history."""
-        return events(self.gathered, self.followed)
+        return events(self.report_data, self.history_metric)
 
     def within(self, first: int, last: int, *, most: int = MOST) -> tuple[HistoryPoint, ...]:
         """Return the points between two positions. If there are more than `most`, neighbours are combined.
@@ -99,9 +99,15 @@ class MetricHistory:
 
     @staticmethod
     def _combined(
-        first: HistoryPoint, last: HistoryPoint, value: float, low: float, high: float, count: int, of: int
+        first: HistoryPoint,
+        last: HistoryPoint,
+        value: float,
+        low: float,
+        high: float,
+        count: int,
+        points: int,
     ) -> HistoryPoint:
-        if of == 1:
+        if points == 1:
             return first
         return HistoryPoint(
             position=first.position,
@@ -112,7 +118,7 @@ class MetricHistory:
             high=high,
             count=count,
             last=last.position,
-            of=of,
+            of=points,
         )
 
     def chart(self, first: int, last: int) -> Chart:
@@ -124,32 +130,34 @@ class MetricHistory:
         return self._drawn(0, self.length - 1)
 
     def _drawn(self, first: int, last: int) -> Chart:
-        part = self.within(first, last)
+        points = self.within(first, last)
         labels = Labels(
             name="history",
             title=self.title,
             axis="position in the history",
-            metric=self.followed.metric,
-            unit=self.followed.unit,
+            metric=self.history_metric.metric,
+            unit=self.history_metric.unit,
         )
-        drawn = history(part, self._events_between(first, last), labels=labels, palette=self.gathered.palette)
+        drawn = history(
+            points, self._events_between(first, last), labels=labels, palette=self.report_data.palette
+        )
         return replace(drawn, spec=_framed(drawn.spec, first, last))
 
     def _events_between(self, first: int, last: int) -> Events:
-        whole = self.events
-        failed = [mark for mark in whole.failed if first <= mark.position <= last]
-        every = -(-len(failed) // MOST_MARKS) or 1
+        events = self.events
+        failed = [mark for mark in events.failed if first <= mark.position <= last]
+        step = -(-len(failed) // MOST_MARKS) or 1
         return replace(
-            whole,
-            changes=tuple(mark for mark in whole.changes if first <= mark.position <= last),
-            releases=tuple(mark for mark in whole.releases if first <= mark.position <= last),
-            failed=tuple(failed[::every]),
+            events,
+            changes=tuple(mark for mark in events.changes if first <= mark.position <= last),
+            releases=tuple(mark for mark in events.releases if first <= mark.position <= last),
+            failed=tuple(failed[::step]),
             gaps=tuple(
                 replace(gap, first=max(gap.first, first), last=min(gap.last, last))
-                for gap in whole.gaps
+                for gap in events.gaps
                 if gap.first <= last and gap.last >= first
             ),
-            steps=tuple(mark for mark in whole.steps if first <= mark.position <= last),
+            steps=tuple(mark for mark in events.steps if first <= mark.position <= last),
         )
 
     @cached_property
@@ -177,17 +185,17 @@ class _Columns:
     count: npt.NDArray[np.int64]
 
 
-def metric_histories(gathered: Gathered) -> Iterator[MetricHistory]:
+def metric_histories(data: ReportData) -> Iterator[MetricHistory]:
     """Yield each metric along the history, that of the study's question first."""
-    lead = gathered.lead
-    known: Sequence[Followed] = list(
-        dict.fromkeys(gathered.followed(rows[0]) for rows in gathered.rows_by_metric.values())
+    lead = data.lead
+    known: Sequence[HistoryMetric] = list(
+        dict.fromkeys(data.history_metric(rows[0]) for rows in data.rows_by_metric.values())
     )
-    for followed in (*([lead] if lead is not None else []), *(each for each in known if each != lead)):
-        points = along_history(gathered, followed)
+    for history_metric in (*([lead] if lead is not None else []), *(each for each in known if each != lead)):
+        points = along_history(data, history_metric)
         if points:
             ordered = sorted(points, key=lambda point: (point.subject, point.position))
-            yield MetricHistory(gathered=gathered, followed=followed, points=tuple(ordered))
+            yield MetricHistory(report_data=data, history_metric=history_metric, points=tuple(ordered))
 
 
 def _framed(spec: dict[str, Json], first: int, last: int) -> dict[str, Json]:

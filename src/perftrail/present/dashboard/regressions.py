@@ -10,7 +10,7 @@ from perftrail.model.target import TargetError, parse_metric
 from perftrail.model.wording import change as relative
 from perftrail.model.wording import escaped
 from perftrail.present.answer_sentence import levels_of, stored_answers
-from perftrail.present.report.answer import answer_sure
+from perftrail.present.report.answer import culprit_certainty
 from perftrail.present.report.words import certainty_words, revision_mark, row_metric
 from perftrail.present.shared_sentences import effect_words, levels_words
 from perftrail.results.changes import answers_of
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from perftrail.model.json_data import Json
     from perftrail.model.store_records import RegressionNote, Status
     from perftrail.model.subject import Revision
-    from perftrail.present.answer_sentence import ChangeFound
-    from perftrail.present.report.gathered import Gathered
+    from perftrail.present.answer_sentence import ChangeFacts
+    from perftrail.present.report.data import ReportData
     from perftrail.results.changes import HistoryChange
 
 
@@ -92,14 +92,16 @@ class Regression:
         }
 
 
-def regressions(gathered: Gathered) -> tuple[Regression, ...]:
+def regressions(data: ReportData) -> tuple[Regression, ...]:
     """Return every change for the worse: those that searches found, and those at the alert level in the samples."""
-    found: dict[str, Regression] = {}
-    for each in (*_found_by_searches(gathered), *_along_history(gathered)):
-        known = found.get(each.key)
-        found[each.key] = each if known is None else replace(known, other_points=known.other_points + 1)
+    by_key: dict[str, Regression] = {}
+    for each in (*_found_by_searches(data), *_along_history(data)):
+        earlier = by_key.get(each.key)
+        by_key[each.key] = (
+            each if earlier is None else replace(earlier, other_points=earlier.other_points + 1)
+        )
     return tuple(
-        sorted(found.values(), key=lambda each: (-each.position, each.qualified_metric, each.variant))
+        sorted(by_key.values(), key=lambda each: (-each.position, each.qualified_metric, each.variant))
     )
 
 
@@ -113,22 +115,22 @@ def _key(benchmark: str, metric: str, variant: str, culprit: str) -> str:
     return content_key(benchmark, metric, variant, culprit)[:16]
 
 
-def _found_by_searches(gathered: Gathered) -> Iterator[Regression]:
-    for record in reversed(gathered.searches):
+def _found_by_searches(data: ReportData) -> Iterator[Regression]:
+    for record in reversed(data.searches):
         if record.answer is None:
             continue
-        found = stored_answers(record.answer, gathered.by_id)
-        for answer, changes in zip(answers_of(record), found, strict=True):
-            for each in changes.changes:
+        facts = stored_answers(record.answer, data.by_id)
+        for answer, answer_facts in zip(answers_of(record), facts, strict=True):
+            for each in answer_facts.changes:
                 if each.tone == "worse":
-                    yield from _of_answer(gathered, answer, each)
+                    yield from _of_answer(data, answer, each)
 
 
-def _of_answer(gathered: Gathered, answer: Mapping[str, Json], found: ChangeFound) -> Iterator[Regression]:
-    ids = [revision.id for revision in found.candidates]
-    if any(id_ not in gathered.positions for id_ in ids):
+def _of_answer(data: ReportData, answer: Mapping[str, Json], change: ChangeFacts) -> Iterator[Regression]:
+    ids = [revision.id for revision in change.candidates]
+    if any(id_ not in data.positions for id_ in ids):
         return  # the study no longer has this range
-    assert found.effect is not None
+    assert change.effect is not None
     try:
         metric = parse_metric(str(answer["metric"])).name
     except TargetError:
@@ -139,20 +141,20 @@ def _of_answer(gathered: Gathered, answer: Mapping[str, Json], found: ChangeFoun
         benchmark=str(answer["benchmark"]),
         metric=metric,
         variant=str(answer["variant"]),
-        position=gathered.positions[ids[-1]],
-        revisions=found.candidates,
-        size=found.effect.value,
-        size_words=relative(found.effect.value),
-        effect=effect_words(found.effect.value, found.effect.low, found.effect.high),
-        levels=levels_of(found),
-        certainty=answer_sure(found),
+        position=data.positions[ids[-1]],
+        revisions=change.candidates,
+        size=change.effect.value,
+        size_words=relative(change.effect.value),
+        effect=effect_words(change.effect.value, change.effect.low, change.effect.high),
+        levels=levels_of(change),
+        certainty=culprit_certainty(change),
         found_by="search",
     )
 
 
-def _along_history(gathered: Gathered) -> Iterator[Regression]:
-    for each in gathered.changes:
-        if not _better(gathered, each):
+def _along_history(data: ReportData) -> Iterator[Regression]:
+    for each in data.changes:
+        if not _better(data, each):
             row, point = each.row, each.point
             yield Regression(
                 key=_key(row.benchmark, row.metric, row.subject.variant, row.subject.revision.id),
@@ -160,7 +162,7 @@ def _along_history(gathered: Gathered) -> Iterator[Regression]:
                 benchmark=row.benchmark,
                 metric=row.metric,
                 variant=row.subject.variant,
-                position=gathered.positions[row.subject.revision.id],
+                position=data.positions[row.subject.revision.id],
                 revisions=each.candidates,
                 size=point.effect,
                 size_words=relative(point.effect),
@@ -168,24 +170,24 @@ def _along_history(gathered: Gathered) -> Iterator[Regression]:
                 levels=levels_words(point.before, point.after, row.unit, low=point.low, high=point.high),
                 certainty=certainty_words(point),
                 found_by="history",
-                better_since=_better_since(gathered, each),
+                better_since=_better_since(data, each),
             )
 
 
-def _better(gathered: Gathered, each: HistoryChange) -> bool:
-    return (each.point.effect < 1.0) == (gathered.followed(each.row).better == "lower")
+def _better(data: ReportData, each: HistoryChange) -> bool:
+    return (each.point.effect < 1.0) == (data.history_metric(each.row).better == "lower")
 
 
-def _better_since(gathered: Gathered, worse: HistoryChange) -> str:
+def _better_since(data: ReportData, worse: HistoryChange) -> str:
     """Return the first later revision at which the same metric improved."""
     row = worse.row
-    for each in gathered.along_history.points:
+    for each in data.along_history.points:
         same = (each.row.benchmark, each.row.metric, each.row.point, each.row.subject.variant) == (
             row.benchmark,
             row.metric,
             row.point,
             row.subject.variant,
         )
-        if same and each.point.position > worse.point.position and _better(gathered, each):
+        if same and each.point.position > worse.point.position and _better(data, each):
             return revision_mark(each.row.subject.revision)
     return ""

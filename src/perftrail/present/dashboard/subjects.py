@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, TypedDict
 
-from perftrail.charts.comparison import Against, against
+from perftrail.charts.comparison import ComparisonRow, ratio_chart
 from perftrail.charts.frame import Palette
 from perftrail.errors import UsageError
 from perftrail.model.build import Stage
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
     from perftrail.model.study import Study
     from perftrail.model.subject import Revision
     from perftrail.ports import Store
-    from perftrail.present.report.comparisons import SideBySide
-    from perftrail.present.report.gathered import Gathered
+    from perftrail.present.report.comparisons import SubjectComparison
+    from perftrail.present.report.data import ReportData
     from perftrail.results.rows import Row
 
 
-SHORTEST = 4
-"""Minimum length of an abbreviated revision."""
+MIN_ABBREVIATION = 4
+"""Minimum number of characters of an abbreviated revision."""
 
 MOST_DRAWN = 20
 
@@ -92,21 +92,21 @@ class InvocationJson(InvocationTimeJson):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
+class ComparedMetric:
     """One metric of both subjects in words, and their comparison.
 
-    `side_by_side` is `None` without a comparison; `why` is then the reason.
+    `subject_comparison` is `None` without a comparison; `why` is then the reason.
     """
 
     metric: str
     first: str
     second: str
-    side_by_side: SideBySide | None
+    subject_comparison: SubjectComparison | None
     why: str = ""
 
     def as_json(self) -> ComparedMetricJson:
         """Return the JSON of the API."""
-        result = self.side_by_side
+        result = self.subject_comparison
         return {
             "metric": self.metric,
             "first": self.first,
@@ -129,7 +129,7 @@ class Compared:
         }
 
 
-def named_revision(gathered: Gathered, text: str) -> Revision:
+def named_revision(data: ReportData, text: str) -> Revision:
     """Return the revision that a text names: its position as ``#12``, its id, the beginning of its id, or its label.
 
     A label names its newest revision. Raises `UsageError` if no revision or several have this name.
@@ -137,28 +137,34 @@ def named_revision(gathered: Gathered, text: str) -> Revision:
     wanted = text.strip()
     number = wanted.removeprefix("#")
     # Python refuses numbers with thousands of digits
-    numbered = wanted != number and number.isdecimal() and len(number) <= len(str(len(gathered.revisions)))
-    if numbered and int(number) < len(gathered.revisions):
-        return gathered.revisions[int(number)]
-    if wanted in gathered.positions:
-        return gathered.revisions[gathered.positions[wanted]]
-    labelled = [revision for revision in gathered.revisions if wanted and revision.label == wanted]
+    numbered = wanted != number and number.isdecimal() and len(number) <= len(str(len(data.revisions)))
+    if numbered and int(number) < len(data.revisions):
+        return data.revisions[int(number)]
+    if wanted in data.positions:
+        return data.revisions[data.positions[wanted]]
+    labelled = [revision for revision in data.revisions if wanted and revision.label == wanted]
     if labelled:
         return labelled[-1]
-    found = (
-        [each for each in gathered.revisions if each.id.startswith(wanted)] if len(wanted) >= SHORTEST else []
+    matching = (
+        [each for each in data.revisions if each.id.startswith(wanted)]
+        if len(wanted) >= MIN_ABBREVIATION
+        else []
     )
-    if len(found) == 1:
-        return found[0]
-    many = f"{len(found)} revisions begin with this" if found else "no revision of this study has this name"
+    if len(matching) == 1:
+        return matching[0]
+    reason = (
+        f"{len(matching)} revisions begin with this"
+        if matching
+        else "no revision of this study has this name"
+    )
     raise UsageError(
-        f"{escaped(wanted, longest=60) or 'nothing'}: {many}; write an id of at least {SHORTEST} characters, a label, "
-        "or a position in the history as #12"
+        f"{escaped(wanted, longest=60) or 'nothing'}: {reason}; write an id of at least {MIN_ABBREVIATION} "
+        "characters, a label, or a position in the history as #12"
     )
 
 
-def usual_variants(
-    gathered: Gathered, rows_of: Mapping[str, Sequence[Row]], revision: Revision
+def default_variants(
+    data: ReportData, rows_of: Mapping[str, Sequence[Row]], revision: Revision
 ) -> tuple[str, str]:
     """Return the first and the last variant with a common metric; without one, those of the study."""
     metrics: dict[str, set[object]] = {}
@@ -167,33 +173,33 @@ def usual_variants(
             metrics.setdefault(row.subject.variant, set()).add((row.benchmark, row.point, row.metric))
     both = (
         (one, other)
-        for one in gathered.variants
-        for other in reversed(gathered.variants)
+        for one in data.variants
+        for other in reversed(data.variants)
         if one != other and metrics.get(one, set()) & metrics.get(other, set())
     )
-    return next(both, (gathered.variants[0], gathered.variants[-1]))
+    return next(both, (data.variants[0], data.variants[-1]))
 
 
 def compare_two(
-    gathered: Gathered, rows_of: Mapping[str, Sequence[Row]], first: Subject, second: Subject
-) -> tuple[Compared, ...]:
+    data: ReportData, rows_of: Mapping[str, Sequence[Row]], first: Subject, second: Subject
+) -> tuple[ComparedMetric, ...]:
     """Compare the second subject with the first in every metric that both have.
 
     The comparison is a stored result of `compare` if there is one; else it uses pairs of the same blocks; else all
     values of both.
     """
     pairs = [(one, other, _why_not(one, other)) for one, other in _common(rows_of, first, second)]
-    number_comparable = sum(not why for _, _, why in pairs)
+    comparisons = sum(not why for _, _, why in pairs)
     return tuple(
-        Compared(
+        ComparedMetric(
             metric=row_metric(other),
             first=row_value(one),
             second=row_value(other),
             why=why,
-            side_by_side=None
+            subject_comparison=None
             if why
             else replace(
-                _side_by_side(gathered, one, other, comparisons=number_comparable),
+                _compare_rows(data, one, other, comparisons=comparisons),
                 name=str(second),
                 reference=str(first),
             ),
@@ -209,54 +215,56 @@ def _why_not(one: Row, other: Row) -> str:
     return "" if comparable(one, other) else "not compared: a comparison needs two values of each"
 
 
-def comparison_chart(found: Sequence[Compared], first: Subject, second: Subject) -> Chart | None:
+def comparison_chart(compared: Sequence[ComparedMetric], first: Subject, second: Subject) -> Chart | None:
     """Return the chart of the comparisons; `None` without any."""
-    result = [each for each in found if each.side_by_side is not None][:MOST_DRAWN]
+    drawn = [each for each in compared if each.subject_comparison is not None][:MOST_DRAWN]
     rows = [
-        Against.of(
-            each.side_by_side.comparison,
+        ComparisonRow.of(
+            each.subject_comparison.comparison,
             row=each.metric,
             subject=str(second),
-            ratios=each.side_by_side.ratios,
-            verdict=each.side_by_side.words,
+            ratios=each.subject_comparison.ratios,
+            verdict=each.subject_comparison.words,
         )
-        for each in result
-        if each.side_by_side is not None
+        for each in drawn
+        if each.subject_comparison is not None
     ]
     if not rows:
         return None
-    has_unpaired = any(each.side_by_side is not None and not each.side_by_side.interleaved for each in result)
+    has_unpaired = any(
+        each.subject_comparison is not None and not each.subject_comparison.interleaved for each in drawn
+    )
     more = {"dots": "values", "method": "not all measured as interleaved pairs"} if has_unpaired else {}
     palette = Palette((str(first), str(second)))
     title = f"{second} against {first}"
-    return against(rows, name="against", title=title, reference=str(first), palette=palette, **more)
+    return ratio_chart(rows, name="against", title=title, reference=str(first), palette=palette, **more)
 
 
 def _common(
     rows_of: Mapping[str, Sequence[Row]], first: Subject, second: Subject
 ) -> Iterator[tuple[Row, Row]]:
-    own = {
+    first_rows = {
         (row.benchmark, row.point, row.metric): row
         for row in rows_of.get(first.revision.id, ())
         if row.subject.variant == first.variant and row.estimate is not None
     }
     for row in rows_of.get(second.revision.id, ()):
-        one = own.get((row.benchmark, row.point, row.metric))
+        one = first_rows.get((row.benchmark, row.point, row.metric))
         if one is not None and row.subject.variant == second.variant and row.estimate is not None:
             yield one, row
 
 
-def _side_by_side(gathered: Gathered, one: Row, other: Row, *, comparisons: int) -> SideBySide:
-    found = stored_row(gathered, one, other)
-    if found is not None and found.comparison is not None:
-        own = compare_unpaired_rows(gathered, one, other, comparisons=comparisons)
-        return replace(own, comparison=found.comparison, ratios=found.ratios, interleaved=True)
-    interleaved = gathered.search is None or one.subject.revision == other.subject.revision
-    if interleaved and gathered.view.study.searched_source.kind != "samples":
-        taken = pairs_of_points(gathered, [(one, other)])
-        if count_pairs(taken) >= LEAST_PAIRS:
-            return compare_pairs_of(gathered, taken, comparisons=comparisons)
-    return compare_unpaired_rows(gathered, one, other, comparisons=comparisons)
+def _compare_rows(data: ReportData, one: Row, other: Row, *, comparisons: int) -> SubjectComparison:
+    stored = stored_row(data, one, other)
+    if stored is not None and stored.comparison is not None:
+        unpaired = compare_unpaired_rows(data, one, other, comparisons=comparisons)
+        return replace(unpaired, comparison=stored.comparison, ratios=stored.ratios, interleaved=True)
+    interleaved = data.search is None or one.subject.revision == other.subject.revision
+    if interleaved and data.view.study.searched_source.kind != "samples":
+        point_pairs = pairs_of_points(data, [(one, other)])
+        if count_pairs(point_pairs) >= LEAST_PAIRS:
+            return compare_pairs_of(data, point_pairs, comparisons=comparisons)
+    return compare_unpaired_rows(data, one, other, comparisons=comparisons)
 
 
 LOG_BYTES = 256_000
@@ -273,26 +281,26 @@ class MachineInvocations:
     @property
     def metrics(self) -> tuple[str, ...]:
         """The metrics of all invocations, in the order of the invocations."""
-        found = [each for each in self.outcomes if isinstance(each, Measurement)]
-        return tuple(dict.fromkeys(name for each in found for name in each.values))
+        measurements = [each for each in self.outcomes if isinstance(each, Measurement)]
+        return tuple(dict.fromkeys(name for each in measurements for name in each.values))
 
 
 def invocations_of(store: Store, key: str) -> tuple[MachineInvocations, ...]:
     """Return every invocation of a runnable by machine."""
-    found = (
+    by_machine = (
         MachineInvocations(machine=machine, outcomes=store.outcomes([key], machine.id).get(key, ()))
         for machine in store.machines().values()
     )
-    return tuple(each for each in found if each.outcomes)
+    return tuple(each for each in by_machine if each.outcomes)
 
 
 def units(study: Study, benchmark: str) -> Mapping[str, str]:
     """Return the unit of each metric of a benchmark; empty for a benchmark that the study no longer has."""
-    known = study.benchmarks.get(benchmark)
-    if known is None:
+    declared = study.benchmarks.get(benchmark)
+    if declared is None:
         return {}
-    measured = {name: metric.unit for name, metric in known.measured.items()}
-    return measured | {name: metric.unit for name, metric in known.metrics.items()}
+    measured = {name: metric.unit for name, metric in declared.measured.items()}
+    return measured | {name: metric.unit for name, metric in declared.metrics.items()}
 
 
 def value_words(outcome: Outcome, metric: str, unit: str) -> str:
@@ -321,7 +329,7 @@ def log_of(store: Store, key: str, machine: str, phase: str, ordinal: int, *, re
 
 def outcome_json(outcome: Outcome) -> InvocationJson:
     """Return an invocation as JSON of the API."""
-    plain: InvocationTimeJson = {
+    times: InvocationTimeJson = {
         "phase": outcome.key.phase,
         "ordinal": outcome.key.ordinal,
         "started": outcome.started,
@@ -330,9 +338,9 @@ def outcome_json(outcome: Outcome) -> InvocationJson:
     if isinstance(outcome, FailedInvocation):
         failure = outcome.failure
         return {
-            **plain,
+            **times,
             "values": {},
             "flags": [],
             "failure": {"stage": failure.stage, "message": failure.message},
         }
-    return {**plain, "values": dict(outcome.values), "flags": list(outcome.flags), "failure": None}
+    return {**times, "values": dict(outcome.values), "flags": list(outcome.flags), "failure": None}

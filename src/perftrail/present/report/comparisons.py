@@ -1,4 +1,4 @@
-"""Comparisons in the report: stored results of `compare`, and the study's subjects side by side."""
+"""Comparisons in the report: stored results of `compare`, and comparisons of the study's subjects by their samples."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from perftrail.charts.comparison import Against, against
+from perftrail.charts.comparison import ComparisonRow, ratio_chart
 from perftrail.charts.frame import Palette
-from perftrail.model.wording import escaped
+from perftrail.model.wording import counted, escaped
 from perftrail.present.gate import (
     certainty,
     change_title,
-    effect,
     effort,
     failure_line,
     headline,
     levels_words,
     limits,
-    name,
-    revision,
+    metric_name,
+    revision_words,
+    row_effect,
     unclear_warning,
     verdict_words,
 )
@@ -29,7 +29,7 @@ from perftrail.results.gate import decided
 from perftrail.results.pairs import decides, paired, sides, undecided_words, usable_pairs, values_of
 from perftrail.results.rows import by_block
 from perftrail.stats.comparison import FAMILY_ERROR
-from perftrail.stats.comparison import Verdict as Compared
+from perftrail.stats.comparison import Verdict as ComparisonVerdict
 from perftrail.stats.ratios import compare_over, compare_unpaired, needed_values
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from perftrail.charts.frame import Chart
     from perftrail.model.metrics import Better
     from perftrail.present.html_page import Tone
-    from perftrail.present.report.gathered import Gathered
+    from perftrail.present.report.data import ReportData
     from perftrail.results.gate import Gate
     from perftrail.results.gate import Row as StoredRow
     from perftrail.results.pairs import Pair
@@ -53,10 +53,10 @@ LONGEST = 600
 MOST_COMPARISONS = 5
 MOST_DRAWN = 20
 
-TONES: dict[Compared, Tone] = {
-    Compared.SLOWER: "worse",
-    Compared.FASTER: "better",
-    Compared.UNCLEAR: "unclear",
+TONES: dict[ComparisonVerdict, Tone] = {
+    ComparisonVerdict.SLOWER: "worse",
+    ComparisonVerdict.FASTER: "better",
+    ComparisonVerdict.UNCLEAR: "unclear",
 }
 
 
@@ -66,8 +66,8 @@ def compared_verdict(gate: Gate) -> Verdict:
         sentence=escaped(sentence(headline(gate)), longest=LONGEST),
         tone=TONES.get(gate.verdict, "plain"),
         facts=(
-            Fact(label="Base", text=escaped(revision(gate.base), longest=LONGEST)),
-            Fact(label="Head", text=escaped(revision(gate.head), longest=LONGEST)),
+            Fact(label="Base", text=escaped(revision_words(gate.base), longest=LONGEST)),
+            Fact(label="Head", text=escaped(revision_words(gate.head), longest=LONGEST)),
             Fact(label="Certainty", text=sentence(certainty(gate))),
             Fact(label="Measured", text=sentence(f"{effort(gate)}, {gate.finished[:10]}")),
         ),
@@ -82,10 +82,10 @@ def compared_verdict(gate: Gate) -> Verdict:
 def compared_sections(comparisons: Sequence[Gate]) -> Iterator[Section]:
     """Yield a section for each of the latest comparisons."""
     for number, gate in enumerate(comparisons[:MOST_COMPARISONS]):
-        left = len(comparisons) - MOST_COMPARISONS
+        omitted = len(comparisons) - MOST_COMPARISONS
         more = (
-            (f"{left} older comparisons are not shown.",)
-            if number == MOST_COMPARISONS - 1 and left > 0
+            (f"{counted(omitted, 'older comparison')} {'is' if omitted == 1 else 'are'} not shown.",)
+            if number == MOST_COMPARISONS - 1 and omitted > 0
             else ()
         )
         yield Section(
@@ -99,9 +99,9 @@ def compared_sections(comparisons: Sequence[Gate]) -> Iterator[Section]:
                     head=("metric", "base", "head", change_title(gate), "pairs", "verdict"),
                     rows=tuple(
                         (
-                            escaped(name(row)),
+                            escaped(metric_name(row)),
                             *levels_words(row),
-                            escaped(effect(row), longest=LONGEST),
+                            escaped(row_effect(row), longest=LONGEST),
                             str(row.pairs),
                             verdict_words(gate, row),
                         )
@@ -124,7 +124,7 @@ def _chart(gate: Gate, *, name: str) -> Chart | None:
     """Return the chart of the worst rows with pairs; `None` without any."""
     head = gate.head.short
     rows = [
-        Against.of(
+        ComparisonRow.of(
             row.comparison,
             row=escaped(row.metric.name),
             subject=head,
@@ -137,7 +137,7 @@ def _chart(gate: Gate, *, name: str) -> Chart | None:
     if not rows:
         return None
     palette = Palette((gate.base.short, head))
-    return against(
+    return ratio_chart(
         rows,
         name=name,
         title=f"{head} compared with {gate.base.short}",
@@ -158,21 +158,24 @@ def compare_rows(first: Row, second: Row, *, comparisons: int) -> Comparison:
 
 def unpaired_ratios(first: Row, second: Row) -> Sequence[float]:
     """Return the second row's values as ratios to the median of the first's."""
-    middle = statistics.median(first.values)
-    return tuple(value / middle for value in second.values)
+    median = statistics.median(first.values)
+    return tuple(value / median for value in second.values)
 
 
 LEAST_PAIRS = 3
+"""Minimum number of pairs for a comparison in the report."""
+
 MOST_ROWS = 20
+"""Maximum number of comparisons in the chart."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SideBySide:
+class SubjectComparison:
     """A subject compared with the reference in one metric of one benchmark, over every common point.
 
-    Over several points the effect is the geometric mean. If the values are not
-    `interleaved`, all values of both subjects at one point are compared. `decides` is false for times from noisy
-    samples. `in_question`: whether this is the metric of the study's question.
+    Over several points the effect is the geometric mean. If the values are not `interleaved`, all values of both
+    subjects at one point are compared. `decides` is false for times from noisy samples. `in_question`: this is the
+    metric of the study's question. `where` is the point, or the number of points.
     """
 
     name: str
@@ -195,9 +198,9 @@ class SideBySide:
         return f"{self.benchmark}.{self.metric} {self.where}".strip()
 
     @property
-    def verdict(self) -> Compared:
+    def verdict(self) -> ComparisonVerdict:
         """The verdict; unclear if the samples decide nothing."""
-        return self.comparison.verdict if self.decides else Compared.UNCLEAR
+        return self.comparison.verdict if self.decides else ComparisonVerdict.UNCLEAR
 
     @property
     def differs(self) -> bool:
@@ -210,84 +213,89 @@ class SideBySide:
         return max(self.comparison.effect, 1.0 / self.comparison.effect)
 
     @property
-    def counted(self) -> str:
-        """The noun that the comparison's numbers count."""
+    def unit_noun(self) -> str:
+        """What the comparison counts: ``pairs`` or ``values``."""
         return "pairs" if self.interleaved else "values"
 
     @property
     def words(self) -> str:
         """The verdict for people."""
-        found = self.comparison
+        comparison = self.comparison
         if self.differs:
-            good = (found.effect < 1.0) == (self.better == "lower")
+            good = (comparison.effect < 1.0) == (self.better == "lower")
             return "better" if good else "worse"
-        return undecided_words(found, decides=self.decides, counted=self.counted, needed=self.needed)
+        return undecided_words(comparison, decides=self.decides, counted=self.unit_noun, needed=self.needed)
 
     @property
     def needed(self) -> int:
         """Fewest pairs or values for a verdict, if all agree."""
-        found = self.comparison
-        return found.needed_pairs if self.interleaved else needed_values(found.level)
+        comparison = self.comparison
+        return comparison.needed_pairs if self.interleaved else needed_values(comparison.level)
 
 
-def compare_subjects(gathered: Gathered) -> tuple[SideBySide, ...]:
+def compare_subjects(data: ReportData) -> tuple[SubjectComparison, ...]:
     """Compare the subjects with the first: variants at one revision, else the newest revision with the oldest.
 
     Only invocations of one block can be paired. After a search, only variants are compared.
     """
-    several = len(gathered.variants) > 1
-    if not gathered.compared or (gathered.search is not None and not several):
+    several = len(data.variants) > 1
+    if not data.compared or (data.search is not None and not several):
         return ()
-    if gathered.view.study.searched_source.kind == "samples":
-        return _apart(gathered, gathered.compared_rows)
-    measured = [pairs_of_points(gathered, points) for points in _groups(gathered)]
+    if data.view.study.searched_source.kind == "samples":
+        return _compare_imported(data, data.compared_rows)
+    measured = [pairs_of_points(data, points) for points in _groups(data)]
     enough = [each for each in measured if count_pairs(each) >= LEAST_PAIRS]
-    return by_metric([compare_pairs_of(gathered, each, comparisons=len(enough)) for each in enough])
+    return in_order([compare_pairs_of(data, each, comparisons=len(enough)) for each in enough])
 
 
-def by_metric(found: Sequence[SideBySide]) -> tuple[SideBySide, ...]:
+def in_order(comparisons: Sequence[SubjectComparison]) -> tuple[SubjectComparison, ...]:
     """Order comparisons: the study's question first, then by metric, times first."""
-    metrics = list(dict.fromkeys(each.metric for each in found))
+    metrics = list(dict.fromkeys(each.metric for each in comparisons))
     return tuple(
-        sorted(found, key=lambda each: (not each.in_question, each.unit != "s", metrics.index(each.metric)))
+        sorted(
+            comparisons, key=lambda each: (not each.in_question, each.unit != "s", metrics.index(each.metric))
+        )
     )
 
 
-def drawn_comparisons(found: Sequence[SideBySide]) -> list[SideBySide]:
+def drawn_comparisons(comparisons: Sequence[SubjectComparison]) -> list[SubjectComparison]:
     """Return the comparisons to draw: the study's question, then the largest certain differences, in their order."""
-    order = sorted(
-        range(len(found)),
-        key=lambda at: (not found[at].in_question, -found[at].size if found[at].differs else 0.0),
-    )
-    return [found[at] for at in sorted(order[:MOST_ROWS])]
+
+    def rank(index: int) -> tuple[bool, float]:
+        each = comparisons[index]
+        return not each.in_question, -each.size if each.differs else 0.0
+
+    order = sorted(range(len(comparisons)), key=rank)
+    return [comparisons[index] for index in sorted(order[:MOST_ROWS])]
 
 
-def _groups(gathered: Gathered) -> list[list[tuple[Row, Row]]]:
+def _groups(data: ReportData) -> list[list[tuple[Row, Row]]]:
     """Return each metric of each subject with its points, without those that `compare` has compared.
 
     The metric of the study's question comes first, with its own point alone.
     """
-    asked = gathered.question_metric
-    own: dict[str, list[tuple[Row, Row]]] = {}
-    found: dict[tuple[str, str, str], list[tuple[Row, Row]]] = {}
-    for first, second in sides(gathered.compared_rows, gathered.variants):
-        name = gathered.subject_name(second)
-        found.setdefault((second.benchmark, second.metric, name), []).append((first, second))
-        if asked is not None and asked.is_of(second):
-            own.setdefault(name, []).append((first, second))
-    groups = [*own.values(), *(points for points in found.values() if points not in own.values())]
-    return [group for group in groups if not _decided(gathered, group)]
+    question = data.question_metric
+    in_question: dict[str, list[tuple[Row, Row]]] = {}
+    every: dict[tuple[str, str, str], list[tuple[Row, Row]]] = {}
+    for first, second in sides(data.compared_rows, data.variants):
+        name = data.subject_name(second)
+        every.setdefault((second.benchmark, second.metric, name), []).append((first, second))
+        if question is not None and question.is_of(second):
+            in_question.setdefault(name, []).append((first, second))
+    others = (points for points in every.values() if points not in in_question.values())
+    groups = [*in_question.values(), *others]
+    return [group for group in groups if not _decided(data, group)]
 
 
-def _decided(gathered: Gathered, group: Sequence[tuple[Row, Row]]) -> bool:
+def _decided(data: ReportData, group: Sequence[tuple[Row, Row]]) -> bool:
     """Whether `compare` has compared the same subjects in the same metric at every point: its result counts."""
-    return all(stored_row(gathered, first, second) is not None for first, second in group)
+    return all(stored_row(data, first, second) is not None for first, second in group)
 
 
-def stored_row(gathered: Gathered, first: Row, second: Row) -> StoredRow | None:
+def stored_row(data: ReportData, first: Row, second: Row) -> StoredRow | None:
     """Return the result of `compare` for two rows; `None` without one."""
     return decided(
-        gathered.comparisons,
+        data.comparisons,
         first.subject,
         second.subject,
         benchmark=second.benchmark,
@@ -296,38 +304,40 @@ def stored_row(gathered: Gathered, first: Row, second: Row) -> StoredRow | None:
     )
 
 
-def _apart(gathered: Gathered, rows: Sequence[Row]) -> tuple[SideBySide, ...]:
+def _compare_imported(data: ReportData, rows: Sequence[Row]) -> tuple[SubjectComparison, ...]:
     """Compare imported samples, which may not be interleaved, at each point."""
-    pairs = [(first, second) for first, second in sides(rows, gathered.variants) if comparable(first, second)]
-    return by_metric([compare_unpaired_rows(gathered, *pair, comparisons=len(pairs)) for pair in pairs])
+    pairs = [(first, second) for first, second in sides(rows, data.variants) if comparable(first, second)]
+    return in_order([compare_unpaired_rows(data, *pair, comparisons=len(pairs)) for pair in pairs])
 
 
-def compare_unpaired_rows(gathered: Gathered, first: Row, second: Row, *, comparisons: int) -> SideBySide:
+def compare_unpaired_rows(
+    data: ReportData, first: Row, second: Row, *, comparisons: int
+) -> SubjectComparison:
     """Compare two rows of samples that are not interleaved; all `comparisons` share one error rate."""
-    asked = gathered.question_metric
-    return SideBySide(
-        name=gathered.subject_name(second),
+    question = data.question_metric
+    return SubjectComparison(
+        name=data.subject_name(second),
         where=str(second.point),
-        reference=gathered.subject_name(first),
+        reference=data.subject_name(first),
         benchmark=second.benchmark,
         metric=second.metric,
         unit=second.unit,
-        better=gathered.followed(second).better,
+        better=data.history_metric(second).better,
         ratios=tuple(unpaired_ratios(first, second)),
         comparison=compare_rows(first, second, comparisons=comparisons),
         interleaved=False,
-        in_question=asked is not None and asked.is_of(second),
+        in_question=question is not None and question.is_of(second),
     )
 
 
-def comparison_section(gathered: Gathered, compared: Sequence[SideBySide]) -> Section | None:
+def comparison_section(data: ReportData, compared: Sequence[SubjectComparison]) -> Section | None:
     """Return the chart and table of the comparisons; `None` without any."""
     if not compared:
         return None
     drawn = drawn_comparisons(compared)
     reference, several = compared[0].reference, len({(each.benchmark, each.metric) for each in drawn}) > 1
     rows = [
-        Against.of(
+        ComparisonRow.of(
             each.comparison,
             row=_row_name(each, several=several or not each.interleaved),
             subject=each.name,
@@ -337,16 +347,16 @@ def comparison_section(gathered: Gathered, compared: Sequence[SideBySide]) -> Se
         for each in drawn
     ]
     title = f"Against {reference}"
-    apart = (
+    method = (
         {} if compared[0].interleaved else {"dots": "values", "method": "not measured as interleaved pairs"}
     )
     return Section(
         name="against",
         title=title,
         answers=any(each.in_question for each in compared),
-        paragraphs=(_of_how_many(compared),) if len(drawn) < len(compared) else (),
-        chart=against(
-            rows, name="against", title=title, reference=reference, palette=gathered.palette, **apart
+        paragraphs=(_how_many_drawn(compared),) if len(drawn) < len(compared) else (),
+        chart=ratio_chart(
+            rows, name="against", title=title, reference=reference, palette=data.palette, **method
         ),
         tables=(
             Table(
@@ -356,7 +366,7 @@ def comparison_section(gathered: Gathered, compared: Sequence[SideBySide]) -> Se
                     "metric",
                     "effect",
                     "interval",
-                    compared[0].counted,
+                    compared[0].unit_noun,
                     "verdict",
                 ),
                 rows=tuple(_texts(each) for each in compared),
@@ -366,75 +376,79 @@ def comparison_section(gathered: Gathered, compared: Sequence[SideBySide]) -> Se
     )
 
 
-def _of_how_many(compared: Sequence[SideBySide]) -> str:
+def _how_many_drawn(compared: Sequence[SubjectComparison]) -> str:
     """Return how many of the comparisons are drawn."""
-    sure = sum(each.differs for each in compared)
+    differing = sum(each.differs for each in compared)
     return (
-        f"{sure} of {len(compared)} comparisons certainly differ. The chart has {MOST_ROWS}: the study's "
-        "question, then the largest differences; the table has all."
+        f"{differing} of {len(compared)} comparisons certainly differ. The chart has {MOST_ROWS} comparisons: the "
+        "study's question, then the largest differences. The table has all comparisons."
     )
 
 
-def _row_name(each: SideBySide, *, several: bool) -> str:
+def _row_name(each: SubjectComparison, *, several: bool) -> str:
     """Return the name of a chart's row, with its metric if there are `several`."""
     metric = f"{each.benchmark}.{each.metric}" if several else ""
     return " ".join(part for part in (each.name, metric, "" if each.interleaved else each.where) if part)
 
 
-def _texts(each: SideBySide) -> tuple[str, ...]:
-    found = each.comparison
+def _texts(each: SubjectComparison) -> tuple[str, ...]:
+    comparison = each.comparison
     return (
         each.name,
         each.qualified_metric,
-        *ratio_words(found.effect, found.low, found.high),
-        str(found.pairs),
+        *ratio_words(comparison.effect, comparison.low, comparison.high),
+        str(comparison.pairs),
         each.words,
     )
 
 
-def pairs_of_points(gathered: Gathered, points: Sequence[tuple[Row, Row]]) -> list[PointPairs]:
+def pairs_of_points(data: ReportData, points: Sequence[tuple[Row, Row]]) -> list[PointPairs]:
     """Return the points with pairs of the same blocks, each with its usable pairs."""
-    view, measured = gathered.view, gathered.measured_here
-    every = [(rows, paired(*(by_block(view, measured, row) for row in rows))) for rows in points]
-    found = [(rows, pairs) for rows, pairs in every if pairs]
+    view, measured = data.view, data.measured_here
+    with_pairs = [(rows, paired(*(by_block(view, measured, row) for row in rows))) for rows in points]
+    paired_points = [(rows, pairs) for rows, pairs in with_pairs if pairs]
     return [
         (rows, pairs)
-        for (rows, _), pairs in zip(found, usable_pairs([each for _, each in found]), strict=True)
+        for (rows, _), pairs in zip(
+            paired_points, usable_pairs([each for _, each in paired_points]), strict=True
+        )
     ]
 
 
-def count_pairs(taken: Sequence[PointPairs]) -> int:
+def count_pairs(points: Sequence[PointPairs]) -> int:
     """Return the number of pairs of some points."""
-    return sum(len(pairs) for _, pairs in taken)
+    return sum(len(pairs) for _, pairs in points)
 
 
-def compare_pairs_of(gathered: Gathered, taken: Sequence[PointPairs], *, comparisons: int) -> SideBySide:
+def compare_pairs_of(
+    data: ReportData, point_pairs: Sequence[PointPairs], *, comparisons: int
+) -> SubjectComparison:
     """Compare by pairs of the same blocks over some points; all `comparisons` share one error rate."""
-    points = [rows for rows, _ in taken]
-    groups = [pairs for _, pairs in taken]
+    points = [rows for rows, _ in point_pairs]
+    groups = [pairs for _, pairs in point_pairs]
     pairs = [pair for each in groups for pair in each]
     first, second = points[0]
-    asked = gathered.question_metric
-    return SideBySide(
-        name=gathered.subject_name(second),
-        where=_where(gathered, points),
-        reference=gathered.subject_name(first),
+    question = data.question_metric
+    return SubjectComparison(
+        name=data.subject_name(second),
+        where=_where(data, points),
+        reference=data.subject_name(first),
         benchmark=second.benchmark,
         metric=second.metric,
         unit=second.unit,
-        better=gathered.followed(second).better,
+        better=data.history_metric(second).better,
         ratios=tuple(pair.second / pair.first for pair in pairs),
         comparison=compare_over(values_of(groups), comparisons=comparisons),
         points=len(points),
         decides=decides(second.unit, pairs),
-        in_question=asked is not None and all(asked.is_of(row) for _, row in points),
+        in_question=question is not None and all(question.is_of(row) for _, row in points),
     )
 
 
-def _where(gathered: Gathered, points: Sequence[tuple[Row, Row]]) -> str:
+def _where(data: ReportData, points: Sequence[tuple[Row, Row]]) -> str:
     """Return the number of points of a comparison, or its only point."""
     if len(points) > 1:
         return f"over {len(points)} points"
-    asked = gathered.question_metric
-    picked = asked is not None and asked.point is not None and asked.is_of(points[0][1])
-    return str(points[0][1].point) if picked else ""
+    question = data.question_metric
+    one_point = question is not None and question.point is not None and question.is_of(points[0][1])
+    return str(points[0][1].point) if one_point else ""

@@ -16,7 +16,7 @@ from perftrail.model.subject import Subject
 from perftrail.model.wording import change, escaped, format_duration, format_size
 from perftrail.present.html_page import Section, Table
 from perftrail.present.report.comparisons import comparable, compare_rows, stored_row
-from perftrail.present.report.gathered import MEMORY
+from perftrail.present.report.data import MEMORY
 from perftrail.present.report.words import revision_mark, row_value, slug
 from perftrail.present.shared_sentences import ratio_words
 from perftrail.results.pairs import Shift, Shifts, shifts, sides
@@ -27,17 +27,19 @@ if TYPE_CHECKING:
 
     from perftrail.model.benchmark import Point, Value
     from perftrail.model.build import Failure
-    from perftrail.present.report.gathered import Gathered
+    from perftrail.present.report.data import ReportData
     from perftrail.results.rows import Row
 
 
 MOST_SECTIONS = 48
+"""Maximum number of charts against a parameter."""
+
 PARALLEL = re.compile(r"thread|core|cpu|worker|job|proc", re.IGNORECASE)
 """Names of parameters whose larger values should make a benchmark faster."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Family:
+class _CurveFamily:
     """The rows of one metric of one benchmark along one axis, with all other parameters fixed."""
 
     benchmark: str
@@ -49,30 +51,30 @@ class _Family:
 
     @property
     def title(self) -> str:
-        beside = f" at {escaped(str(self.fixed))}" if self.fixed.values else ""
-        return f"{self.benchmark}.{self.metric} against {self.axis}{beside}"
+        point = f" at {escaped(str(self.fixed))}" if self.fixed.values else ""
+        return f"{self.benchmark}.{self.metric} against {self.axis}{point}"
 
 
-def curve_sections(gathered: Gathered) -> tuple[Section, ...]:
+def curve_sections(data: ReportData) -> tuple[Section, ...]:
     """Return each metric against each numeric axis, and the speed-up along thread axes."""
     sections: list[Section] = []
-    taken: list[str] = []
-    for family in _families(gathered):
+    names: list[str] = []
+    for family in _families(data):
         if len(sections) >= MOST_SECTIONS:
             break
-        name = slug(f"curve-{family.benchmark}-{family.metric}-{family.axis}", taken)
-        taken.append(name)
-        sections.extend(_sections(gathered, family, name))
+        name = slug(f"curve-{family.benchmark}-{family.metric}-{family.axis}", names)
+        names.append(name)
+        sections.extend(_sections(data, family, name))
     return tuple(sections)
 
 
-def samples_section(gathered: Gathered) -> Section | None:
+def samples_section(data: ReportData) -> Section | None:
     """Return every sample of the metric of the study's question, by subject."""
-    lead = gathered.lead
-    rows = [row for row in gathered.rows_of(lead) if row.values] if lead is not None else []
+    lead = data.lead
+    rows = [row for row in data.rows_of(lead) if row.values] if lead is not None else []
     if not rows or lead is None or max(len(row.values) for row in rows) < 2:
         return None
-    several = len(gathered.variants) > 1
+    several = len(data.variants) > 1
     named = {
         f"{revision_mark(row.subject.revision)} {row.subject.variant if several else ''}".strip(): row
         for row in rows
@@ -86,14 +88,14 @@ def samples_section(gathered: Gathered) -> Section | None:
         chart=samples(
             {name: row.values for name, row in named.items()},
             labels=labels,
-            palette=gathered.palette,
+            palette=data.palette,
             kinds={name: row.subject.variant for name, row in named.items()},
         ),
     )
 
 
-def _families(gathered: Gathered) -> Iterator[_Family]:
-    rows = gathered.compared_rows
+def _families(data: ReportData) -> Iterator[_CurveFamily]:
+    rows = data.compared_rows
     for benchmark, metric in dict.fromkeys((row.benchmark, row.metric) for row in rows):
         own = [row for row in rows if (row.benchmark, row.metric) == (benchmark, metric)]
         for axis in own[0].point.names:
@@ -101,7 +103,7 @@ def _families(gathered: Gathered) -> Iterator[_Family]:
             if len(values) < 2 or not all(isinstance(value, int | float) for value in values):
                 continue
             for fixed in _fixed(own, axis):
-                yield _Family(
+                yield _CurveFamily(
                     benchmark=benchmark,
                     metric=metric,
                     unit=own[0].unit,
@@ -112,103 +114,106 @@ def _families(gathered: Gathered) -> Iterator[_Family]:
 
 
 def _fixed(rows: Sequence[Row], axis: str) -> list[Point]:
-    """Return the values of the other parameters: each text, and the largest of numbers."""
+    """Return the values of the other parameters: every text, but of numbers only the largest."""
     points = dict.fromkeys(row.point.without([axis]) for row in rows if row.values)
     largest: dict[tuple[tuple[str, Value], ...], Point] = {}
-    for point in sorted(points, key=_size):
+    for point in sorted(points, key=_point_order):
         largest[tuple((name, value) for name, value in point.values if isinstance(value, str))] = point
     return list(largest.values())
 
 
-def _size(point: Point) -> list[tuple[int, float, str]]:
-    return [_rank(value) for _, value in point.values]
+def _point_order(point: Point) -> list[tuple[int, float, str]]:
+    return [_value_order(value) for _, value in point.values]
 
 
-def _rank(value: Value) -> tuple[int, float, str]:
+def _value_order(value: Value) -> tuple[int, float, str]:
     return (0, float(value), "") if isinstance(value, int | float) else (1, 0.0, value)
 
 
-def _sections(gathered: Gathered, family: _Family, name: str) -> Iterator[Section]:
-    points = [point for row in family.rows for point in _curve_point(gathered, family, row)]
-    lost = list(_given_up(gathered, family))
+def _sections(data: ReportData, family: _CurveFamily, name: str) -> Iterator[Section]:
+    points = [point for row in family.rows for point in _curve_point(data, family, row)]
+    given_up = list(_given_up(data, family))
     labels = Labels(name=name, title=family.title, axis=family.axis, metric=family.metric, unit=family.unit)
-    table = _table(gathered, family, lost, name)
-    at = (
-        f"At {revision_mark(gathered.compared[-1])}."
-        if len(gathered.variants) > 1 and len(gathered.measured) > 1
-        else ""
+    table = _table(data, family, given_up, name)
+    revision = (
+        f"At {revision_mark(data.compared[-1])}." if len(data.variants) > 1 and len(data.measured) > 1 else ""
     )
-    asked = gathered.question_metric
+    question = data.question_metric
     yield Section(
         name=name,
         title=family.title,
-        answers=asked is not None and any(asked.is_of(row) for row in family.rows),
-        paragraphs=(at,) if at else (),
-        chart=curve(points, lost, labels=labels, palette=gathered.palette),
+        answers=question is not None and any(question.is_of(row) for row in family.rows),
+        paragraphs=(revision,) if revision else (),
+        chart=curve(points, given_up, labels=labels, palette=data.palette),
         tables=(table,),
     )
     if family.unit == "s" and PARALLEL.search(family.axis) and family.metric != "cpu":
         title = f"Speed-up of {family.benchmark}.{family.metric} with {family.axis}"
-        faster = Labels(name=f"speed-up-{name}", title=title, axis=family.axis, metric="speed-up", unit="")
-        chart = speed_up(points, labels=faster, palette=gathered.palette)
+        labels = Labels(name=f"speed-up-{name}", title=title, axis=family.axis, metric="speed-up", unit="")
+        chart = speed_up(points, labels=labels, palette=data.palette)
         yield Section(name=chart.name, title=title, chart=chart)
 
 
-def _curve_point(gathered: Gathered, family: _Family, row: Row) -> Iterator[CurvePoint]:
-    x, found = row.point[family.axis], row.estimate
-    if found is not None and isinstance(x, int | float):
+def _curve_point(data: ReportData, family: _CurveFamily, row: Row) -> Iterator[CurvePoint]:
+    x, estimate = row.point[family.axis], row.estimate
+    if estimate is not None and isinstance(x, int | float):
         yield CurvePoint(
-            subject=gathered.subject_name(row),
+            subject=data.subject_name(row),
             at=float(x),
-            value=found.value,
-            low=found.low,
-            high=found.high,
-            count=found.count,
+            value=estimate.value,
+            low=estimate.low,
+            high=estimate.high,
+            count=estimate.count,
         )
 
 
-def _given_up(gathered: Gathered, family: _Family) -> Iterator[GivenUp]:
+def _given_up(data: ReportData, family: _CurveFamily) -> Iterator[GivenUp]:
     """Return the planned points without a sample, with their failure or the failed smaller point."""
-    study = gathered.view.study
+    study = data.view.study
     benchmark = study.benchmarks[family.benchmark]
     by_point = {(row.subject, row.point): row for row in family.rows}
     for subject in dict.fromkeys(row.subject for row in family.rows):
         gave_up = False
-        for point in _planned(gathered, family, subject):
+        for point in _planned(data, family, subject):
             row, x = by_point.get((subject, point)), point[family.axis]
             if not isinstance(x, int | float) or (row is not None and row.values):
                 continue
-            failure = None if row is None else _failure(gathered, row)
+            failure = None if row is None else _failure(data, row)
             if failure is None and not gave_up:
                 continue
             gave_up = gave_up or (benchmark.give_up and failure is not None)
             yield GivenUp(
                 subject=subject.variant if len(study.variants) > 1 else revision_mark(subject.revision),
                 at=float(x),
-                why="skipped" if failure is None else _why(gathered, family, failure),
-                limit=_limit(gathered, family, failure),
+                why="skipped" if failure is None else _why(data, family, failure),
+                limit=_limit(data, family, failure),
             )
 
 
-def _planned(gathered: Gathered, family: _Family, subject: Subject) -> list[Point]:
+def _planned(data: ReportData, family: _CurveFamily, subject: Subject) -> list[Point]:
     points = [
         cell.point
-        for cell in cells(gathered.view.study, subject)
+        for cell in cells(data.view.study, subject)
         if cell.benchmark == family.benchmark and cell.point.without([family.axis]) == family.fixed
     ]
-    return sorted(points, key=lambda point: _rank(point[family.axis]))
+    return sorted(points, key=lambda point: _value_order(point[family.axis]))
 
 
-def _failure(gathered: Gathered, row: Row) -> Failure | None:
-    held: Mapping[str, Sequence[object]] = gathered.view.store.outcomes(
-        tuple(row.runnables), gathered.view.machine.id
+def _failure(data: ReportData, row: Row) -> Failure | None:
+    outcomes_by_runnable: Mapping[str, Sequence[object]] = data.view.store.outcomes(
+        tuple(row.runnables), data.view.machine.id
     )
-    failed = [each for outcomes in held.values() for each in outcomes if isinstance(each, FailedInvocation)]
+    failed = [
+        each
+        for outcomes in outcomes_by_runnable.values()
+        for each in outcomes
+        if isinstance(each, FailedInvocation)
+    ]
     return failed[-1].failure if failed else None
 
 
-def _why(gathered: Gathered, family: _Family, failure: Failure) -> str:
-    benchmark = gathered.view.study.benchmarks[family.benchmark]
+def _why(data: ReportData, family: _CurveFamily, failure: Failure) -> str:
+    benchmark = data.view.study.benchmarks[family.benchmark]
     if failure.stage == "timeout":
         return f"over {format_duration(benchmark.timeout_seconds)}"
     if failure.stage == "memory" and benchmark.memory_limit_bytes is not None:
@@ -216,21 +221,19 @@ def _why(gathered: Gathered, family: _Family, failure: Failure) -> str:
     return failure.stage
 
 
-def _limit(gathered: Gathered, family: _Family, failure: Failure | None) -> float | None:
-    benchmark = gathered.view.study.benchmarks[family.benchmark]
+def _limit(data: ReportData, family: _CurveFamily, failure: Failure | None) -> float | None:
+    benchmark = data.view.study.benchmarks[family.benchmark]
     if family.unit == "s" and (failure is None or failure.stage == "timeout"):
         return benchmark.timeout_seconds
     limit = benchmark.memory_limit_bytes
     return float(limit) if family.unit == "B" and limit is not None else None
 
 
-def _table(gathered: Gathered, family: _Family, lost: Sequence[GivenUp], name: str) -> Table:
+def _table(data: ReportData, family: _CurveFamily, given_up: Sequence[GivenUp], name: str) -> Table:
     """Return the table with points as rows and subjects as columns."""
-    names = list(dict.fromkeys(gathered.subject_name(row) for row in family.rows))
-    texts = {
-        (gathered.subject_name(row), _number(row.point[family.axis])): row_value(row) for row in family.rows
-    }
-    texts |= {(each.subject, each.at): each.why for each in lost}
+    names = list(dict.fromkeys(data.subject_name(row) for row in family.rows))
+    texts = {(data.subject_name(row), _number(row.point[family.axis])): row_value(row) for row in family.rows}
+    texts |= {(each.subject, each.at): each.why for each in given_up}
     xs = sorted({x for _, x in texts})
     return Table(
         name=name,
@@ -248,8 +251,11 @@ LONGEST_LABEL = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """A row of the chart: one point, or all points of a benchmark, with each subject's difference by its name."""
+class HeatRow:
+    """A row of the chart: one point, or all points of a benchmark, with each subject's difference by its name.
+
+    `whole`: the row is that of all points.
+    """
 
     label: str
     whole: bool
@@ -258,22 +264,24 @@ class Line:
     @property
     def size(self) -> float:
         """The largest certain difference of a subject from the reference; zero without one."""
-        parts = (abs(math.log(each.comparison.effect)) for each in self.shifts.values() if each.differs)
-        return max(parts, default=0.0)
+        differences = (abs(math.log(each.comparison.effect)) for each in self.shifts.values() if each.differs)
+        return max(differences, default=0.0)
 
 
-def all_benchmarks_section(gathered: Gathered) -> Section | None:
+def all_benchmarks_section(data: ReportData) -> Section | None:
     """Return every benchmark at every point for each subject; `None` without several points to compare."""
-    rows = [row for row in gathered.compared_rows if row.metric != MEMORY]
-    opposite = [pair for pair in sides(rows, gathered.variants) if not _answered(gathered, *pair)]
-    compared = {(row.benchmark, row.metric, row.point) for _, row in opposite}
+    rows = [row for row in data.compared_rows if row.metric != MEMORY]
+    row_pairs = [pair for pair in sides(rows, data.variants) if not _answered(data, *pair)]
+    compared = {(row.benchmark, row.metric, row.point) for _, row in row_pairs}
     if len(compared) < 2:
         return None
     rows = [row for row in rows if (row.benchmark, row.metric, row.point) in compared]
-    found = _apart(gathered, opposite) if _not_interleaved(gathered) else _interleaved(gathered, opposite)
-    lines = list(_lines(gathered, rows, found))
-    columns = list(dict.fromkeys(gathered.subject_name(row) for _, row in opposite))
-    reference = gathered.subject_name(opposite[0][0])
+    differences = (
+        _compare_unpaired(data, row_pairs) if _not_interleaved(data) else _compare_paired(data, row_pairs)
+    )
+    lines = list(_lines(data, rows, differences))
+    columns = list(dict.fromkeys(data.subject_name(row) for _, row in row_pairs))
+    reference = data.subject_name(row_pairs[0][0])
     drawn = largest_differences(lines)
     chart = heat(
         [_cell(line, column) for line in drawn for column in columns],
@@ -284,65 +292,63 @@ def all_benchmarks_section(gathered: Gathered) -> Section | None:
     return Section(
         name="heat",
         title=chart.title,
-        paragraphs=(_counted(found),),
+        paragraphs=(_how_many_differ(differences),),
         chart=chart,
         tables=tuple(_tables(lines)),
     )
 
 
-def _answered(gathered: Gathered, first: Row, row: Row) -> bool:
+def _answered(data: ReportData, first: Row, row: Row) -> bool:
     """Whether the report's answer has this metric already, from `find` or `compare`."""
-    searched = (
-        {str(answer.get("metric")) for answer in gathered.answers} if len(gathered.variants) < 2 else ()
-    )
+    searched = {str(answer.get("metric")) for answer in data.answers} if len(data.variants) < 2 else ()
     named = (row.metric, f"{row.benchmark}.{row.metric}")
-    return any(name in searched for name in named) or stored_row(gathered, first, row) is not None
+    return any(name in searched for name in named) or stored_row(data, first, row) is not None
 
 
-def _not_interleaved(gathered: Gathered) -> bool:
+def _not_interleaved(data: ReportData) -> bool:
     """Whether the samples are not interleaved: imported samples, and those of a search."""
-    searched = gathered.search is not None and len(gathered.variants) < 2
-    return searched or gathered.view.study.searched_source.kind == "samples"
+    searched = data.search is not None and len(data.variants) < 2
+    return searched or data.view.study.searched_source.kind == "samples"
 
 
-def _interleaved(gathered: Gathered, opposite: Sequence[tuple[Row, Row]]) -> Shifts:
-    return shifts(gathered.view, gathered.measured_here, opposite)
+def _compare_paired(data: ReportData, row_pairs: Sequence[tuple[Row, Row]]) -> Shifts:
+    return shifts(data.view, data.measured_here, row_pairs)
 
 
-def _apart(gathered: Gathered, opposite: Sequence[tuple[Row, Row]]) -> Shifts:
-    """Compare all values of both at each point, because nothing pairs them."""
-    known = [each for each in opposite if comparable(*each)]
+def _compare_unpaired(data: ReportData, row_pairs: Sequence[tuple[Row, Row]]) -> Shifts:
+    """Compare all values of both subjects at each point, because they are not interleaved pairs."""
+    pairs = [each for each in row_pairs if comparable(*each)]
     return Shifts(
-        at=tuple(
+        by_point=tuple(
             Shift(
                 reference=first.subject,
                 row=row,
                 points=(row.point,),
-                comparison=compare_rows(first, row, comparisons=len(known)),
-                decides=row.unit != "s" or not any(_disturbed(gathered, each) for each in (first, row)),
+                comparison=compare_rows(first, row, comparisons=len(pairs)),
+                decides=row.unit != "s" or not any(_disturbed(data, each) for each in (first, row)),
             )
-            for first, row in known
+            for first, row in pairs
         ),
-        over=(),
+        by_benchmark=(),
     )
 
 
-def _disturbed(gathered: Gathered, row: Row) -> bool:
+def _disturbed(data: ReportData, row: Row) -> bool:
     """Whether a row uses noisy values."""
-    marks = by_round(gathered.view, gathered.measured_here, row).values()
-    quiet = sum(weight(each.flags) > 0.0 for each in marks)
-    return quiet < len(marks) and not enough_quiet(quiet, least=gathered.view.study.measure.invocations.least)
+    samples = by_round(data.view, data.measured_here, row).values()
+    quiet = sum(weight(each.flags) > 0.0 for each in samples)
+    return quiet < len(samples) and not enough_quiet(quiet, least=data.view.study.measure.invocations.least)
 
 
-def _lines(gathered: Gathered, rows: Sequence[Row], found: Shifts) -> Iterator[Line]:
+def _lines(data: ReportData, rows: Sequence[Row], differences: Shifts) -> Iterator[HeatRow]:
     """Yield the rows of the chart by benchmark: the benchmark as a whole, then its points."""
-    at: dict[tuple[str, str, Point], dict[str, Shift]] = {}
-    over: dict[tuple[str, str], dict[str, Shift]] = {}
-    for each in found.at:
+    by_point: dict[tuple[str, str, Point], dict[str, Shift]] = {}
+    by_benchmark: dict[tuple[str, str], dict[str, Shift]] = {}
+    for each in differences.by_point:
         row = each.row
-        at.setdefault((row.benchmark, row.metric, row.point), {})[gathered.subject_name(row)] = each
-    for each in found.over:
-        over.setdefault((each.row.benchmark, each.row.metric), {})[gathered.subject_name(each.row)] = each
+        by_point.setdefault((row.benchmark, row.metric, row.point), {})[data.subject_name(row)] = each
+    for each in differences.by_benchmark:
+        by_benchmark.setdefault((each.row.benchmark, each.row.metric), {})[data.subject_name(each.row)] = each
     groups: dict[str, dict[str, dict[Point, None]]] = {}
     for row in rows:
         groups.setdefault(row.benchmark, {}).setdefault(row.metric, {})[row.point] = None
@@ -351,14 +357,14 @@ def _lines(gathered: Gathered, rows: Sequence[Row], found: Shifts) -> Iterator[L
         for metric, points in metrics.items():
             name = f"{benchmark}.{metric}" if several else benchmark
             if len(points) > 1:
-                yield Line(
+                yield HeatRow(
                     label=_label(f"{name}: all {len(points)}"),
                     whole=True,
-                    shifts=over.get((benchmark, metric), {}),
+                    shifts=by_benchmark.get((benchmark, metric), {}),
                 )
             for point in points:
                 label = _label(f"{name} {_point_name(point)}")
-                yield Line(label=label, whole=False, shifts=at.get((benchmark, metric, point), {}))
+                yield HeatRow(label=label, whole=False, shifts=by_point.get((benchmark, metric, point), {}))
 
 
 def _label(text: str) -> str:
@@ -370,43 +376,46 @@ def _point_name(point: Point) -> str:
     return " ".join(value if isinstance(value, str) else f"{name}={value}" for name, value in point.values)
 
 
-def largest_differences(lines: Sequence[Line]) -> list[Line]:
+def largest_differences(lines: Sequence[HeatRow]) -> list[HeatRow]:
     """Return the lines to draw: benchmarks as a whole, and the points with the largest differences."""
     if len(lines) <= MOST_ROWS:
         return list(lines)
-    kept = set(sorted(range(len(lines)), key=lambda at: (not lines[at].whole, -lines[at].size))[:MOST_ROWS])
-    return [line for at, line in enumerate(lines) if at in kept]
+    order = sorted(range(len(lines)), key=lambda index: (not lines[index].whole, -lines[index].size))
+    drawn = set(order[:MOST_ROWS])
+    return [line for index, line in enumerate(lines) if index in drawn]
 
 
-def _cell(line: Line, column: str) -> Cell:
+def _cell(line: HeatRow, column: str) -> Cell:
     shift = line.shifts.get(column)
     if shift is None:
         return Cell(row=line.label, column=column, ratio=None, whole=line.whole, why="no value")
-    found = shift.comparison
+    comparison = shift.comparison
     return Cell(
         row=line.label,
         column=column,
-        ratio=found.effect,
-        low=found.low,
-        high=found.high,
+        ratio=comparison.effect,
+        low=comparison.low,
+        high=comparison.high,
         standing="differs" if shift.differs else "same" if shift.verdict == "same" else "unclear",
         whole=line.whole,
     )
 
 
-def _counted(found: Shifts) -> str:
+def _how_many_differ(differences: Shifts) -> str:
     """Return how many benchmarks and points differ."""
-    differ = [sum(each.differs for each in some) for some in (found.over, found.at)]
-    points = f"{differ[1]} of {len(found.at)} points certainly differ"
-    if not found.over:
+    differing = [
+        sum(each.differs for each in some) for some in (differences.by_benchmark, differences.by_point)
+    ]
+    points = f"{differing[1]} of {len(differences.by_point)} points certainly differ"
+    if not differences.by_benchmark:
         return f"{points}. The samples are not interleaved: all values of both subjects are compared."
     return (
-        f"{differ[0]} of {len(found.over)} benchmarks as a whole and {points}. A benchmark as a whole is the geometric "
-        "mean of its points' ratios, from interleaved pairs."
+        f"{differing[0]} of {len(differences.by_benchmark)} benchmarks as a whole and {points}. "
+        "A benchmark as a whole is the geometric mean of its points' ratios, from interleaved pairs."
     )
 
 
-def _tables(lines: Sequence[Line]) -> Iterator[Table]:
+def _tables(lines: Sequence[HeatRow]) -> Iterator[Table]:
     """Yield a table of benchmarks as a whole, and one of every point."""
     subjects = {name for line in lines for name in line.shifts}
     head = (
@@ -430,9 +439,9 @@ def _tables(lines: Sequence[Line]) -> Iterator[Table]:
 
 
 def _texts(shift: Shift) -> tuple[str, ...]:
-    found = shift.comparison
+    comparison = shift.comparison
     return (
-        *ratio_words(found.effect, found.low, found.high),
-        str(found.pairs),
-        change(found.effect) if shift.differs else shift.words,
+        *ratio_words(comparison.effect, comparison.low, comparison.high),
+        str(comparison.pairs),
+        change(comparison.effect) if shift.differs else shift.words,
     )

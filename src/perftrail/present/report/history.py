@@ -30,40 +30,40 @@ if TYPE_CHECKING:
     from perftrail.charts.frame import Chart
     from perftrail.model.json_data import Json
     from perftrail.model.subject import Revision
-    from perftrail.present.report.gathered import Followed, Gathered
+    from perftrail.present.report.data import HistoryMetric, ReportData
     from perftrail.results.rows import Row
 
 
-def events(gathered: Gathered, followed: Followed) -> Events:
+def events(data: ReportData, history_metric: HistoryMetric) -> Events:
     """Return the events along the history: changes, releases, failures, broken ranges, and steps of the search."""
-    is_lead = followed == gathered.lead
-    parts = [
-        Mark(position=gathered.positions[id_], word=word)
-        for id_, word in (_culprit_labels(gathered) if is_lead else ())
-        if id_ in gathered.positions
+    is_lead = history_metric == data.lead
+    culprit_marks = [
+        Mark(position=data.positions[id_], word=word)
+        for id_, word in (_culprit_labels(data) if is_lead else ())
+        if id_ in data.positions
     ]
-    seen = [
+    change_marks = [
         Mark(
             position=each.point.position,
             word=f"{each.row.subject.revision.short} {change(each.point.effect)}",
         )
-        for each in gathered.changes
-        if followed.is_of(each.row)
+        for each in data.changes
+        if history_metric.is_of(each.row)
     ]
     return Events(
-        length=len(gathered.revisions),
-        changes=tuple(parts or seen),
-        releases=tuple(_releases(gathered.revisions)),
-        failed=tuple(_failed(gathered)),
-        gaps=tuple(_gaps(gathered)),
-        steps=tuple(_steps(gathered)) if is_lead else (),
+        length=len(data.revisions),
+        changes=tuple(culprit_marks or change_marks),
+        releases=tuple(_releases(data.revisions)),
+        failed=tuple(_failed(data)),
+        gaps=tuple(_gaps(data)),
+        steps=tuple(_steps(data)) if is_lead else (),
     )
 
 
-def _culprit_labels(gathered: Gathered) -> Iterator[tuple[str, str]]:
-    """Return the culprits of the answers; for a range, its last revision."""
-    lead = gathered.lead
-    for answer in gathered.answers:
+def _culprit_labels(data: ReportData) -> Iterator[tuple[str, str]]:
+    """Yield the culprits of the answers, each with its label; for a range, its last revision."""
+    lead = data.lead
+    for answer in data.answers:
         if lead is not None and str(answer["benchmark"]) != lead.benchmark:
             continue
         for each in records(answer.get("changes")):
@@ -74,9 +74,9 @@ def _culprit_labels(gathered: Gathered) -> Iterator[tuple[str, str]]:
                 yield str(ids[-1]), f"{str(ids[-1])[:10]}{size}"
 
 
-def culprits(gathered: Gathered) -> list[int]:
+def culprits(data: ReportData) -> list[int]:
     """Return the positions of the culprits."""
-    return [gathered.positions[id_] for id_, _ in _culprit_labels(gathered) if id_ in gathered.positions]
+    return [data.positions[id_] for id_, _ in _culprit_labels(data) if id_ in data.positions]
 
 
 def _releases(revisions: Sequence[Revision]) -> Iterator[Mark]:
@@ -88,28 +88,30 @@ def _releases(revisions: Sequence[Revision]) -> Iterator[Mark]:
             before = revision.label
 
 
-def _failed(gathered: Gathered) -> Iterator[Mark]:
-    for group in gathered.missing.failure_groups:
+def _failed(data: ReportData) -> Iterator[Mark]:
+    for group in data.missing.failure_groups:
         for subject in group.subjects:
-            if subject.revision.id in gathered.positions and group.failure.stage != "skipped":
-                position = gathered.positions[subject.revision.id]
+            if subject.revision.id in data.positions and group.failure.stage != "skipped":
+                position = data.positions[subject.revision.id]
                 yield Mark(position=position, word=f"{subject.revision.short}: {group.failure.stage}")
 
 
-def _gaps(gathered: Gathered) -> Iterator[Gap]:
+def _gaps(data: ReportData) -> Iterator[Gap]:
     """Yield the ranges without samples: broken ranges of a search, and ranges that the study skips."""
-    for answer in gathered.answers[:1]:
+    for answer in data.answers[:1]:
         for each in records(answer.get("broken_ranges")):
             ends = each.get("revisions")
-            if isinstance(ends, list) and all(str(end) in gathered.positions for end in ends):
-                first, last = (gathered.positions[str(end)] for end in ends)
-                yield Gap(first=first, last=last, why=f"{each['stage']}, {each['tried']} tried")
-    for skipped in gathered.missing.skipped_revisions:
-        positions = sorted(gathered.positions[revision.id] for revision in skipped.revisions)
-        yield from _runs(positions, f"skipped: {escaped(skipped.reason)}")
+            if isinstance(ends, list) and all(str(end) in data.positions for end in ends):
+                first, last = (data.positions[str(end)] for end in ends)
+                tried = "1 revision" if each["tried"] == 1 else f"{each['tried']} revisions"
+                yield Gap(first=first, last=last, why=f"{each['stage']}, {tried} tried")
+    for skipped in data.missing.skipped_revisions:
+        positions = sorted(data.positions[revision.id] for revision in skipped.revisions)
+        yield from _gaps_at(positions, f"skipped: {escaped(skipped.reason)}")
 
 
-def _runs(positions: Sequence[int], why: str) -> Iterator[Gap]:
+def _gaps_at(positions: Sequence[int], why: str) -> Iterator[Gap]:
+    """Yield a gap for each range of adjacent positions."""
     first = 0
     for number, position in enumerate(positions):
         if number + 1 == len(positions) or positions[number + 1] != position + 1:
@@ -117,14 +119,14 @@ def _runs(positions: Sequence[int], why: str) -> Iterator[Gap]:
             first = number + 1
 
 
-def _steps(gathered: Gathered) -> Iterator[Mark]:
+def _steps(data: ReportData) -> Iterator[Mark]:
     """Yield the step of the search that first measured each revision."""
-    seen: set[str] = set()
-    for step in gathered.steps:
+    marked: set[str] = set()
+    for step in data.steps:
         id_ = str(step.action.get("measure"))
-        if id_ in gathered.positions and id_ not in seen:
-            seen.add(id_)
-            yield Mark(position=gathered.positions[id_], word=str(step.number))
+        if id_ in data.positions and id_ not in marked:
+            marked.add(id_)
+            yield Mark(position=data.positions[id_], word=str(step.number))
 
 
 def records(value: Json) -> list[dict[str, Json]]:
@@ -132,72 +134,73 @@ def records(value: Json) -> list[dict[str, Json]]:
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
-LEAST = 3
+LEAST_REVISIONS = 3
 """Minimum number of measured revisions of a chart along the history."""
 
 MOST_SECTIONS = 8
+"""Maximum number of metrics with a chart along the history."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Drawn:
     """A metric along the history, and its chart."""
 
-    followed: Followed
+    history_metric: HistoryMetric
     points: Sequence[HistoryPoint]
     chart: Chart
 
 
-def _points_ahead(gathered: Gathered) -> Mapping[Followed, Sequence[HistoryPoint]]:
-    """Estimate the points of the first charts, while the changes are being computed."""
-    first = islice(gathered.rows_by_metric.values(), MOST_SECTIONS - 1)
+def _points_ahead(data: ReportData) -> Mapping[HistoryMetric, Sequence[HistoryPoint]]:
+    """Estimate the points of the first charts, while an engine computes the changes."""
+    first = islice(data.rows_by_metric.values(), MOST_SECTIONS - 1)
     return {
-        (followed := gathered.followed(rows[0])): along_history(gathered, followed)
+        (history_metric := data.history_metric(rows[0])): along_history(data, history_metric)
         for rows in first
         if any(row.values for row in rows)
     }
 
 
 def history_sections(
-    gathered: Gathered, *, on_chart: Callable[[Chart], None] | None = None
+    data: ReportData, *, on_chart: Callable[[Chart], None] | None = None
 ) -> tuple[Section, ...]:
     """Return a section for each metric along the history, that of the study's question first.
 
     `on_chart` is called with each chart before any table is made.
     """
-    ahead, lead = _points_ahead(gathered), gathered.lead
-    every = dict.fromkeys(gathered.followed(rows[0]) for rows in gathered.rows_by_metric.values())
-    ordered = [*([lead] if lead is not None else []), *(each for each in every if each != lead)]
+    points_ahead, lead = _points_ahead(data), data.lead
+    metrics = dict.fromkeys(data.history_metric(rows[0]) for rows in data.rows_by_metric.values())
+    ordered = [*([lead] if lead is not None else []), *(each for each in metrics if each != lead)]
     drawn: list[_Drawn] = []
-    for followed in ordered:
+    for history_metric in ordered:
         if len(drawn) >= MOST_SECTIONS:
             break
-        points = ahead[followed] if followed in ahead else along_history(gathered, followed)
-        if len({point.position for point in points}) >= LEAST:
+        points = points_ahead.get(history_metric) or along_history(data, history_metric)
+        if len({point.position for point in points}) >= LEAST_REVISIONS:
             name = slug(
-                f"history-{followed.benchmark}-{followed.metric}-{followed.point}",
+                f"history-{history_metric.benchmark}-{history_metric.metric}-{history_metric.point}",
                 [each.chart.name for each in drawn],
             )
-            chart = _chart(gathered, followed, points, name)
-            drawn.append(_Drawn(followed=followed, points=points, chart=chart))
+            chart = _chart(data, history_metric, points, name)
+            drawn.append(_Drawn(history_metric=history_metric, points=points, chart=chart))
             if on_chart is not None:
                 on_chart(chart)
-    sections = [_section(gathered, each) for each in drawn]
+    sections = [_section(data, each) for each in drawn]
     if len(sections) == MOST_SECTIONS and len(ordered) > MOST_SECTIONS:
-        sections.append(_overview(gathered, ordered))
+        sections.append(_overview(data, ordered))
     return tuple(sections)
 
 
-def _overview(gathered: Gathered, every: Sequence[Followed]) -> Section:
+def _overview(data: ReportData, metrics: Sequence[HistoryMetric]) -> Section:
     """Return one line for each metric, if there are too many to draw."""
     rows = []
-    for followed in every:
-        found = [row for row in gathered.rows_of(followed) if row.values]
-        changes = [each for each in gathered.changes if followed.is_of(each.row)]
+    for history_metric in metrics:
+        measured = [row for row in data.rows_of(history_metric) if row.values]
+        changes = [each for each in data.changes if history_metric.is_of(each.row)]
         last = changes[-1] if changes else None
         rows.append(
             (
-                escaped(f"{followed.benchmark}.{followed.metric} {followed.point}".strip()),
-                row_value(found[-1]) if found else "no value",
+                escaped(f"{history_metric.benchmark}.{history_metric.metric} {history_metric.point}".strip()),
+                row_value(measured[-1]) if measured else "no value",
                 str(len(changes)),
                 ""
                 if last is None
@@ -208,7 +211,7 @@ def _overview(gathered: Gathered, every: Sequence[Followed]) -> Section:
         name="histories",
         title="Every metric along the history",
         paragraphs=(
-            f"The report has charts of {MOST_SECTIONS} of {len(every)} metrics; this table has all.",
+            f"The report has charts of {MOST_SECTIONS} of {len(metrics)} metrics; this table has all metrics.",
         ),
         tables=(
             Table(
@@ -221,56 +224,62 @@ def _overview(gathered: Gathered, every: Sequence[Followed]) -> Section:
     )
 
 
-def _chart(gathered: Gathered, followed: Followed, points: Sequence[HistoryPoint], name: str) -> Chart:
-    point = f" at {escaped(str(followed.point))}" if followed.point.values else ""
-    title = f"{followed.benchmark}.{followed.metric}{point} along the history"
+def _chart(
+    data: ReportData, history_metric: HistoryMetric, points: Sequence[HistoryPoint], name: str
+) -> Chart:
+    point = f" at {escaped(str(history_metric.point))}" if history_metric.point.values else ""
+    title = f"{history_metric.benchmark}.{history_metric.metric}{point} along the history"
     labels = Labels(
-        name=name, title=title, axis="position in the history", metric=followed.metric, unit=followed.unit
+        name=name,
+        title=title,
+        axis="position in the history",
+        metric=history_metric.metric,
+        unit=history_metric.unit,
     )
-    return history(points, events(gathered, followed), labels=labels, palette=gathered.palette)
+    return history(points, events(data, history_metric), labels=labels, palette=data.palette)
 
 
-def _section(gathered: Gathered, drawn: _Drawn) -> Section:
+def _section(data: ReportData, drawn: _Drawn) -> Section:
     return Section(
         name=drawn.chart.name,
         title=drawn.chart.title,
-        answers=bool(gathered.question_rows) and drawn.followed == gathered.lead,
-        paragraphs=tuple(_changes(gathered, drawn.followed)),
+        answers=bool(data.question_rows) and drawn.history_metric == data.lead,
+        paragraphs=tuple(_changes(data, drawn.history_metric)),
         chart=drawn.chart,
-        tables=(_table(gathered, drawn),),
+        tables=(_table(data, drawn),),
         detail=tuple(drawn.points) if len(drawn.points) > MOST else (),
     )
 
 
-def _changes(gathered: Gathered, followed: Followed) -> Iterator[str]:
-    for each in gathered.changes:
-        if followed.is_of(each.row):
+def _changes(data: ReportData, history_metric: HistoryMetric) -> Iterator[str]:
+    for each in data.changes:
+        if history_metric.is_of(each.row):
             point = each.point
             where = revision_name(each.row.subject.revision)
             if len(each.candidates) > 1:
                 where = f"one of {len(each.candidates)} revisions from {each.candidates[0].short} to {where}"
-            variant = f" ({each.row.subject.variant})" if len(gathered.variants) > 1 else ""
+            variant = f" ({each.row.subject.variant})" if len(data.variants) > 1 else ""
             effect = effect_words(point.effect, point.low, point.high)
             yield f"Changed{variant} at {where}: {effect}, {size_words(point)}."
-    seen = gathered.along_history
-    if small := sum(followed.is_of(each.row) and not each.point.alert for each in seen.points):
+    along = data.along_history
+    if small := sum(history_metric.is_of(each.row) and not each.point.alert for each in along.points):
         yield f"{counted(small, 'more change')} below the alert level; perftrail show lists them all."
-    for series in seen.correlated:
-        if followed.is_of(series.row):
-            variant = f" ({series.row.subject.variant})" if len(gathered.variants) > 1 else ""
+    for series in along.correlated:
+        if history_metric.is_of(series.row):
+            variant = f" ({series.row.subject.variant})" if len(data.variants) > 1 else ""
             words = correlation_words(series.correlation)
             yield f"{capitalised(words)}{variant}."
 
 
 def _texts(
-    gathered: Gathered, followed: Followed, points: Sequence[HistoryPoint]
+    data: ReportData, history_metric: HistoryMetric, points: Sequence[HistoryPoint]
 ) -> Sequence[tuple[str, ...]]:
-    """Return the values of the charts; from the search's steps if the store has none under today's builds."""
-    rows = gathered.rows_of(followed)
+    """Return the values of a chart as texts: the stored ones, else those of the search's steps."""
+    rows = data.rows_of(history_metric)
     if rows:
         return [
             (
-                *gathered.revision_texts[row.subject.revision.id],
+                *data.revision_texts[row.subject.revision.id],
                 row.subject.variant,
                 row_value(row),
                 str(len(row.values)),
@@ -279,43 +288,43 @@ def _texts(
         ]
     return [
         (
-            *gathered.revision_texts[gathered.revisions[point.position].id],
+            *data.revision_texts[data.revisions[point.position].id],
             point.subject,
-            quantity(point.value, followed.unit, low=point.low, high=point.high),
+            quantity(point.value, history_metric.unit, low=point.low, high=point.high),
             str(point.count),
         )
         for point in points
     ]
 
 
-def _table(gathered: Gathered, drawn: _Drawn) -> Table:
-    texts = _texts(gathered, drawn.followed, drawn.points)
+def _table(data: ReportData, drawn: _Drawn) -> Table:
+    texts = _texts(data, drawn.history_metric, drawn.points)
     head = ("position", "revision", "message", "variant", "median [95 % interval]", "n")
-    kept = [column for column in range(len(head)) if column != 3 or len(gathered.variants) > 1]
-    columns = itemgetter(*kept)
+    shown = [column for column in range(len(head)) if column != 3 or len(data.variants) > 1]
+    columns = itemgetter(*shown)
     return Table(
         name=drawn.chart.name,
         head=columns(head),
         rows=tuple(map(columns, texts)),
-        numbers=frozenset(number for number, column in enumerate(kept) if column in (0, 4, 5)),
+        numbers=frozenset(number for number, column in enumerate(shown) if column in (0, 4, 5)),
     )
 
 
-def along_history(gathered: Gathered, followed: Followed) -> list[HistoryPoint]:
+def along_history(data: ReportData, history_metric: HistoryMetric) -> list[HistoryPoint]:
     """Return a metric at each measured revision, in the order of the rows."""
-    rows = [row for row in gathered.rows_of(followed) if row.values]
-    if not rows and followed == gathered.lead:
-        return _searched_points(gathered)
-    return [_point(gathered, row) for row in rows]
+    rows = [row for row in data.rows_of(history_metric) if row.values]
+    if not rows and history_metric == data.lead:
+        return _searched_points(data)
+    return [_point(data, row) for row in rows]
 
 
-def _point(gathered: Gathered, row: Row) -> HistoryPoint:
+def _point(data: ReportData, row: Row) -> HistoryPoint:
     assert row.estimate is not None
-    position = gathered.positions[row.subject.revision.id]
+    position = data.positions[row.subject.revision.id]
     return HistoryPoint(
         position=position,
         subject=row.subject.variant,
-        revision=gathered.revision_texts[row.subject.revision.id][1],
+        revision=data.revision_texts[row.subject.revision.id][1],
         value=row.estimate.value,
         low=row.estimate.low,
         high=row.estimate.high,
@@ -324,25 +333,25 @@ def _point(gathered: Gathered, row: Row) -> HistoryPoint:
     )
 
 
-def _searched_points(gathered: Gathered) -> list[HistoryPoint]:
-    """Return a search's values, if the store has none under today's builds, for example after a change of toolchain."""
-    assert gathered.search is not None or not gathered.steps
-    read: dict[str, list[float]] = {}
-    for step in gathered.steps:
+def _searched_points(data: ReportData) -> list[HistoryPoint]:
+    """Return the values of the search's steps, for example if all stored samples are from another toolchain."""
+    assert data.search is not None or not data.steps
+    values_by_revision: dict[str, list[float]] = {}
+    for step in data.steps:
         values = step.observation.get("values")
-        if isinstance(values, list) and str(step.action.get("measure")) in gathered.positions:
+        if isinstance(values, list) and str(step.action.get("measure")) in data.positions:
             numbers = [float(value) for value in values if isinstance(value, int | float)]
-            read.setdefault(str(step.action["measure"]), []).extend(numbers)
-    variant = "" if gathered.search is None else str(gathered.search.question["variant"])
+            values_by_revision.setdefault(str(step.action["measure"]), []).extend(numbers)
+    variant = "" if data.search is None else str(data.search.question["variant"])
     points = []
-    for id_, values_read in sorted(read.items(), key=lambda item: gathered.positions[item[0]]):
-        found, position = estimate(values_read), gathered.positions[id_]
+    for id_, samples in sorted(values_by_revision.items(), key=lambda item: data.positions[item[0]]):
+        found, position = estimate(samples), data.positions[id_]
         points.append(
             HistoryPoint(
                 position=position,
                 subject=variant,
-                revision=revision_mark(gathered.revisions[position]),
-                value=statistics.median(values_read),
+                revision=revision_mark(data.revisions[position]),
+                value=statistics.median(samples),
                 low=found.low,
                 high=found.high,
                 count=found.count,

@@ -13,16 +13,16 @@ from perftrail.errors import NOTHING_MEASURED, NoAnswer
 from perftrail.model.measurement import NOISE
 from perftrail.model.source import stored_pins
 from perftrail.model.target import TargetError, Working, resolve_goal
-from perftrail.model.wording import LONGEST_ESCAPED, escaped, format_duration
+from perftrail.model.wording import LONGEST_ESCAPED, counted, escaped, format_duration
 from perftrail.present.answer_sentence import revision_name
 from perftrail.present.html_page import Fact, Listing, Page, Section, Table, log_end, study_text
+from perftrail.present.outdated import sample_notes
 from perftrail.present.report.answer import claims_section, search_section, verdict
 from perftrail.present.report.comparisons import compare_subjects, compared_sections, comparison_section
 from perftrail.present.report.curves import all_benchmarks_section, curve_sections, samples_section
-from perftrail.present.report.gathered import gather
+from perftrail.present.report.data import read_report_data
 from perftrail.present.report.history import history_sections
-from perftrail.present.shared_sentences import after, sentence
-from perftrail.present.validity import sample_notes
+from perftrail.present.shared_sentences import sentence, shell_words
 from perftrail.results.measured import gc_disabled
 from perftrail.studyfile.reading import FILE_NAME
 
@@ -38,89 +38,94 @@ if TYPE_CHECKING:
     from perftrail.model.subject import Revision
     from perftrail.ports import Engine
     from perftrail.present.html_page import Verdict
-    from perftrail.present.report.comparisons import SideBySide
-    from perftrail.present.report.gathered import Gathered
+    from perftrail.present.report.comparisons import SubjectComparison
+    from perftrail.present.report.data import ReportData
 
 
-MOST_TROUBLES = 12
-LINES = "\n\t"
+MOST_LOGS = 12
+"""Maximum number of logs of failed builds."""
+
+ALLOWED_CONTROLS = "\n\t"
+"""Control characters that logs and study files contain and that are not escaped."""
 
 
-def about_sections(gathered: Gathered) -> tuple[Section, ...]:
+def about_sections(data: ReportData) -> tuple[Section, ...]:
     """Return where and how the samples were measured, the failures, and how to repeat the report."""
-    failures = _failures(gathered)
-    return (_measured(gathered), *([failures] if failures is not None else []), _repeat(gathered))
+    failures = _failures(data)
+    return (_measured(data), *([failures] if failures is not None else []), _repeat(data))
 
 
-def _measured(gathered: Gathered) -> Section:
-    view = gathered.view
+def _measured(data: ReportData) -> Section:
+    view = data.view
     if view.study.searched_source.kind == "samples":
-        return _imported(gathered)
+        return _imported(data)
     study, policy = view.study, view.study.measure
-    known = view.store.machines().get(view.machine.id, view.machine)
-    facts = tuple((escaped(name.replace("_", " ")), escaped(text)) for name, text in known.facts.items())
+    machine = view.store.machines().get(view.machine.id, view.machine)
+    facts = tuple((escaped(name.replace("_", " ")), escaped(text)) for name, text in machine.facts.items())
     sandbox = "in a sandbox without network" if study.sandbox.always else "without a sandbox"
     least, most = policy.invocations.least, policy.invocations.most
     return Section(
         name="measured",
         title="What was measured, where and how",
         paragraphs=(
-            f"{len(gathered.measured)} of {len(gathered.revisions)} revisions; builds and runs were {sandbox}. "
+            f"{len(data.measured)} of {len(data.revisions)} revisions; builds and runs were {sandbox}. "
             f"Variants: {', '.join(study.variants)}. Benchmarks: {', '.join(study.benchmarks)}.",
-            f"The study asks for {least} to {most} invocations of each point in {policy.order} order, each in its own "
-            f"process with a timeout of at most {_timeouts(gathered)}; warm-ups do not count. A value is the median; "
+            f"The study requires {least} to {most} invocations of each point in {policy.order} order, each in its own "
+            f"process with a timeout of at most {_timeouts(data)}; warm-ups do not count. A value is the median; "
             "its interval contains the median of the samples' distribution "
             "(order statistics, no assumption on its shape).",
-            *_flags(gathered),
+            *_flags(data),
             "perftrail never combines samples of different machines. These samples are from:",
         ),
         tables=(
             Table(name="machine", head=("machine", escaped(view.machine.id)), rows=facts),
-            *_other_searches(gathered),
+            *_other_searches(data),
         ),
     )
 
 
-def _imported(gathered: Gathered) -> Section:
+def _imported(data: ReportData) -> Section:
     """Return that the samples are imported, and their origin as their files state it."""
-    view = gathered.view
+    view = data.view
     facts = tuple((escaped(name), escaped(text, longest=300)) for name, text in view.machine.facts.items())
     return Section(
         name="measured",
         title="Where the samples are from",
         paragraphs=(
-            f"perftrail measured none of this: {len(gathered.measured)} revisions were imported from other tools. "
+            f"perftrail measured none of this: {len(data.measured)} revisions were imported from other tools. "
             f"Variants: {escaped(', '.join(view.study.variants))}. "
             f"Benchmarks: {escaped(', '.join(view.study.benchmarks), longest=300)}.",
             "Warm-ups, order and other load of the machine are unknown. A value is the "
             "median; its interval assumes that the values are independent. If a file has only a mean or a median, "
             "that value is flagged as a summary, counts as one value, and has no interval.",
-            *_flags(gathered),
+            *_flags(data),
             "perftrail never combines samples of different machines, or imported samples with its own:",
         ),
         tables=(Table(name="machine", head=("samples", escaped(view.machine.id)), rows=facts),),
     )
 
 
-def _timeouts(gathered: Gathered) -> str:
-    longest = max(each.timeout_seconds for each in gathered.view.study.benchmarks.values())
+def _timeouts(data: ReportData) -> str:
+    longest = max(each.timeout_seconds for each in data.view.study.benchmarks.values())
     return format_duration(longest)
 
 
-def _flags(gathered: Gathered) -> Iterator[str]:
-    marks = Counter(flag for row in gathered.rows for flag in row.flags)
-    if marks:
-        text = ", ".join(f"{escaped(flag)} ({count} values)" for flag, count in marks.most_common())
-        what = (
-            " Other processes used the machine during these samples."
-            if any(flag in NOISE for flag in marks)
+def _flags(data: ReportData) -> Iterator[str]:
+    flags = Counter(flag for row in data.rows for flag in row.flags)
+    if flags:
+        text = ", ".join(
+            f"{escaped(flag)} ({counted(count, 'value')})" for flag, count in flags.most_common()
+        )
+        noise = (
+            " Noisy samples are those during which other processes used the machine."
+            if any(flag in NOISE for flag in flags)
             else ""
         )
-        yield f"Flags on samples: {text}.{what} The tables show whether they were used."
+        yield f"Flags on samples: {text}.{noise} The tables show which of them were used."
 
 
-def _other_searches(gathered: Gathered) -> Iterator[Table]:
-    if len(gathered.searches) > 1:
+def _other_searches(data: ReportData) -> Iterator[Table]:
+    if len(data.searches) > 1:
         yield Table(
             name="searches",
             title="Searches on this machine",
@@ -133,14 +138,14 @@ def _other_searches(gathered: Gathered) -> Iterator[Table]:
                     if each.answer is None
                     else escaped(str(each.answer.get("verdict", "several metrics"))),
                 )
-                for each in gathered.searches
+                for each in data.searches
             ),
         )
 
 
-def _failures(gathered: Gathered) -> Section | None:
+def _failures(data: ReportData) -> Section | None:
     """Return each cause of failures once, with the end of its log, and the skipped revisions; `None` without any."""
-    failure_groups, skipped_revisions = gathered.missing.failure_groups, gathered.missing.skipped_revisions
+    failure_groups, skipped_revisions = data.missing.failure_groups, data.missing.skipped_revisions
     if not failure_groups and not skipped_revisions:
         return None
     rows = tuple(
@@ -162,81 +167,81 @@ def _failures(gathered: Gathered) -> Section | None:
         rows=(*rows, *skipped),
         numbers=frozenset({0}),
     )
-    logs = tuple(log for group in failure_groups[:MOST_TROUBLES] for log in _log(gathered, group))
+    logs = tuple(log for group in failure_groups[:MOST_LOGS] for log in _log(data, group))
     return Section(
         name="failures", title="Failed builds and skipped revisions", tables=(table,), listings=logs
     )
 
 
-def _log(gathered: Gathered, group: FailureGroup) -> Iterator[Listing]:
-    text = log_end(group.failure.log, gathered.results) or group.failure.message
+def _log(data: ReportData, group: FailureGroup) -> Iterator[Listing]:
+    text = log_end(group.failure.log, data.results) or group.failure.message
     if text.strip():
         yield Listing(
             title=f"Log of {revision_name(group.subjects[0].revision)}: {escaped(group.line, longest=LONGEST_ESCAPED)}",
-            text=escaped(text, longest=8_000, allowed=LINES),
+            text=escaped(text, longest=8_000, allowed=ALLOWED_CONTROLS),
             folded=True,
         )
 
 
-def _named(revision: Revision) -> str:
+def _id_and_label(revision: Revision) -> str:
     """Return a revision with its full id, and its label if that differs."""
     return escaped(" ".join(dict.fromkeys(each for each in (revision.id, revision.label) if each)))
 
 
-def _repeat(gathered: Gathered) -> Section:
-    study = gathered.view.study
-    ends = dict.fromkeys(map(_named, (*gathered.revisions[:1], *gathered.revisions[-1:])))
+def _repeat(data: ReportData) -> Section:
+    study = data.view.study
+    ends = dict.fromkeys(map(_id_and_label, (*data.revisions[:1], *data.revisions[-1:])))
     verb = "goes from" if len(ends) > 1 else "is"
     text = f" The history {verb} {' to '.join(ends)}." if ends else ""
     return Section(
         name="repeat",
         title="How to repeat it",
-        paragraphs=(f"Written by perftrail {__version__}.{text}",),
+        paragraphs=(f"perftrail {__version__} wrote this report.{text}",),
         listings=(
-            Listing(title="Commands", text="\n".join(_commands(gathered)), commands=True),
+            Listing(title="Commands", text="\n".join(_commands(data)), commands=True),
             Listing(
                 title=f"Study file {PurePath(study.file).name}",
-                text=escaped(study_text(study.file), longest=70_000, allowed=LINES),
+                text=escaped(study_text(study.file), longest=70_000, allowed=ALLOWED_CONTROLS),
                 folded=True,
             ),
         ),
     )
 
 
-def _commands(gathered: Gathered) -> Iterator[str]:
+def _commands(data: ReportData) -> Iterator[str]:
     """Yield the commands that measure the same again and write the report, each with its options."""
-    study = gathered.view.study
+    study = data.view.study
     file = PurePath(study.file)
     name = PurePath(study.directory).name or "."
     path = name if file.name == FILE_NAME else f"{name}/{file.name}"
     if study.searched_source.kind != "samples":  # imported samples are not measured
-        if gathered.search is not None:
-            yield f"perftrail find{after((path, *_search_options(gathered)))}"
-        if gathered.comparisons and gathered.comparisons[0].repeat:
-            yield gathered.comparisons[0].repeat
-        elif gathered.search is None:
-            yield f"perftrail run{after((path, *_source_options(gathered.view.pins)))}"
-    yield f"perftrail report{after((path, '-o', 'report'))}"
+        if data.search is not None:
+            yield f"perftrail find{shell_words((path, *_search_options(data)))}"
+        if data.comparisons and data.comparisons[0].repeat:
+            yield data.comparisons[0].repeat
+        elif data.search is None:
+            yield f"perftrail run{shell_words((path, *_source_options(data.view.pins)))}"
+    yield f"perftrail report{shell_words((path, '-o', 'report'))}"
 
 
-def _search_options(gathered: Gathered) -> Iterator[str]:
+def _search_options(data: ReportData) -> Iterator[str]:
     """Yield the options of the report's search that the study does not set."""
-    assert gathered.search is not None
-    question, policy = gathered.search.question, gathered.view.study.find
-    texts = [str(each["metric"]) for each in gathered.answers] or str(question["metric"]).split(", ")
+    assert data.search is not None
+    question, policy = data.search.question, data.view.study.find
+    metrics = [str(each["metric"]) for each in data.answers] or str(question["metric"]).split(", ")
     variant = str(question["variant"])
-    if texts != _metrics_of(gathered.view.study, variant):
-        yield from (word for text in texts for word in ("--metric", text))
-    if variant != (policy.variant or next(iter(gathered.view.study.variants))):
+    if metrics != _metrics_of(data.view.study, variant):
+        yield from (word for metric in metrics for word in ("--metric", metric))
+    if variant != (policy.variant or next(iter(data.view.study.variants))):
         yield from ("--variant", variant)
     ends = [str(question[end]) for end in ("first", "last")]
-    if ends != [each.id for each in (*gathered.revisions[:1], *gathered.revisions[-1:])]:
+    if ends != [each.id for each in (*data.revisions[:1], *data.revisions[-1:])]:
         yield from ("--range", "..".join(ends))
-    for option, value, usual in (
+    for option, value, default in (
         ("--threshold", question.get("threshold"), policy.smallest_change),
         ("--confidence", question.get("confidence"), policy.confidence),
     ):
-        if isinstance(value, float) and value != usual:
+        if isinstance(value, float) and value != default:
             yield from (option, f"{value:g}")
     if question.get("thorough"):
         yield "--thorough"
@@ -265,59 +270,58 @@ def make_report(
     view: View,
     results: Path,
     *,
-    findings: Callable[[Gathered], tuple[Section, ...]] = lambda _: (),
+    further_sections: Callable[[ReportData], tuple[Section, ...]] = lambda _: (),
     engine: Engine | None = None,
     on_chart: Callable[[Chart], None] | None = None,
 ) -> Page:
     """Return the report of a study. Builds and measures nothing.
 
-    `results` is the directory of quoted logs, `findings` returns sections after the charts. `engine` computes change
-    points; `on_chart` is called with each chart as soon as it is known. Raises `NoAnswer` for an empty store.
+    `results` is the directory of quoted logs. `further_sections` returns sections that follow the charts. `engine`
+    computes change points; `on_chart` is called with each chart as soon as it is known. Raises `NoAnswer` for an empty
+    store.
     """
-    return report_of(gather(view, results, engine=engine), findings=findings, on_chart=on_chart)
+    return report_of(
+        read_report_data(view, results, engine=engine), further_sections=further_sections, on_chart=on_chart
+    )
 
 
 def report_of(
-    gathered: Gathered,
+    data: ReportData,
     *,
-    findings: Callable[[Gathered], tuple[Section, ...]] = lambda _: (),
+    further_sections: Callable[[ReportData], tuple[Section, ...]] = lambda _: (),
     on_chart: Callable[[Chart], None] | None = None,
 ) -> Page:
-    """Return the report of gathered data, like `make_report`."""
-    if not gathered.rows and not gathered.searches:
+    """Return the report of the data, like `make_report`."""
+    if not data.rows and not data.searches:
         raise NoAnswer(NOTHING_MEASURED)
-    histories = history_sections(gathered, on_chart=on_chart)
-    compared, curves = compare_subjects(gathered), curve_sections(gathered)
-    others = [
-        comparison_section(gathered, compared),
-        all_benchmarks_section(gathered),
-        samples_section(gathered),
-    ]
-    drawn = [section for section in others if section is not None]
-    first = [*compared_sections(gathered.comparisons), *_by_question(gathered, histories, curves, drawn)]
-    claims = claims_section(gathered)
-    search = search_section(gathered)
-    lead = first[0] if first else None
+    histories = history_sections(data, on_chart=on_chart)
+    compared, curves = compare_subjects(data), curve_sections(data)
+    possible = [comparison_section(data, compared), all_benchmarks_section(data), samples_section(data)]
+    others = [section for section in possible if section is not None]
+    results = [*compared_sections(data.comparisons), *_by_question(data, histories, curves, others)]
+    claims = claims_section(data)
+    search = search_section(data)
+    lead = results[0] if results else None
     return Page(
-        question=escaped(gathered.view.study.title or "Performance results", longest=200),
-        verdict=_answer(gathered, compared, claims),
+        question=escaped(data.view.study.title or "Performance results", longest=200),
+        verdict=_answer(data, compared, claims),
         lead=lead,
         sections=(
             *([claims] if claims is not None else []),
             *([search] if search is not None else []),
-            *first[1:],
-            *findings(gathered),
-            *about_sections(gathered),
+            *results[1:],
+            *further_sections(data),
+            *about_sections(data),
         ),
-        made_by=f"Made by perftrail {__version__}",
-        answer=gathered.search.answer if gathered.search is not None else None,
+        written_by=f"Written by perftrail {__version__}",
+        answer=data.search.answer if data.search is not None else None,
     )
 
 
-def _answer(gathered: Gathered, compared: Sequence[SideBySide], claims: Section | None) -> Verdict:
+def _answer(data: ReportData, compared: Sequence[SubjectComparison], claims: Section | None) -> Verdict:
     """Return the answer, with the result of the study's claims if there are any."""
-    result = verdict(gathered, compared)
-    notes = sample_notes(gathered.view, gathered.measured_here)
+    result = verdict(data, compared)
+    notes = sample_notes(data.view, data.measured_here)
     result = replace(
         result, facts=(*result.facts, *(Fact(label="Samples", text=sentence(note)) for note in notes))
     )
@@ -327,18 +331,18 @@ def _answer(gathered: Gathered, compared: Sequence[SideBySide], claims: Section 
 
 
 def _by_question(
-    gathered: Gathered, histories: tuple[Section, ...], curves: tuple[Section, ...], drawn: list[Section]
+    data: ReportData, histories: tuple[Section, ...], curves: tuple[Section, ...], others: list[Section]
 ) -> list[Section]:
     """Order the sections: along the history after a search, else along an axis or as comparisons.
 
     The study's question comes first.
     """
-    if gathered.search is not None:
-        return [*histories, *curves, *drawn]
-    several = len(gathered.variants) > 1
+    if data.search is not None:
+        return [*histories, *curves, *others]
+    several = len(data.variants) > 1
     if several or (curves and not any(section.answers for section in histories)):
-        ordered = [*curves, *drawn, *histories]
+        ordered = [*curves, *others, *histories]
     else:
-        ordered = [*histories, *curves, *drawn]
+        ordered = [*histories, *curves, *others]
     lead = next((section for section in ordered if section.answers), None)
     return ordered if lead is None else [lead, *(section for section in ordered if section is not lead)]

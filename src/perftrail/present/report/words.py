@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def revision_mark(revision: Revision) -> str:
-    """Return a revision for a narrow place: short id and label."""
+    """Return a short name of a revision for tables and charts: short id and label."""
     label = revision.label if revision.label != revision.id else ""
     return escaped(f"{revision.short} {label}".strip(), longest=40)
 
@@ -31,10 +31,10 @@ def row_metric(row: Row) -> str:
 
 def row_value(row: Row) -> str:
     """Return a row's median with its interval, and the interval's confidence if few samples allow less than 95 %."""
-    found = row.estimate
-    text = estimate_words(found, row.unit)
-    if found is not None and found.count > 1 and found.confidence < 0.9495:
-        text += f", a {100.0 * found.confidence:.0f} % interval"
+    estimate = row.estimate
+    text = estimate_words(estimate, row.unit)
+    if estimate is not None and estimate.count > 1 and estimate.confidence < 0.9495:
+        text += f", {100.0 * estimate.confidence:.0f} % interval"
     return text
 
 
@@ -49,11 +49,11 @@ def certainty_words(point: ChangePoint) -> str:
     return f"{size_words(point)}; probability of a false alarm at most {max(point.p_value, 1e-300):.1g}"
 
 
-def correlation_words(found: Correlation) -> str:
+def correlation_words(correlation: Correlation) -> str:
     """Return that neighbouring revisions are correlated, and what follows."""
     return (
-        f"neighbouring revisions resemble each other: correlation {found.value:.2f} "
-        f"[{found.low:.2f}, {found.high:.2f}]. Small changes cannot be separated from such noise"
+        f"neighbouring revisions resemble each other: correlation {correlation.value:.2f} "
+        f"[{correlation.low:.2f}, {correlation.high:.2f}]. Small changes cannot be separated from such noise"
     )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypedDict
 import click
 
 from perftrail.errors import NoAnswer, UsageError
-from perftrail.model.wording import escaped, listed
+from perftrail.model.wording import counted, escaped, listed
 from perftrail.present.html_page import WrittenFileJson
 
 if TYPE_CHECKING:
@@ -26,6 +26,10 @@ _NEXT = {
 """Next useful command of the tool that reads a format."""
 
 
+MOST_LISTED = 8
+"""Maximum number of written files that are listed."""
+
+
 class ExportedJson(TypedDict):
     """The files of an export."""
 
@@ -33,47 +37,52 @@ class ExportedJson(TypedDict):
     files: list[WrittenFileJson]
 
 
-def deliver(
-    form: str, files: Mapping[str, bytes], output: str | None, *, quiet: bool
+def write_export(
+    format_name: str, files: Mapping[str, bytes], output: str | None, *, quiet: bool
 ) -> list[WrittenFileJson]:
-    """Write an export to its destination, and print where it is. Raises `UsageError` if that fails.
+    """Write an export to its destination, and print the written files. Raises `UsageError` if that fails.
 
-    `quiet`: the caller prints the destination itself.
+    `quiet`: the caller prints the files itself, as JSON.
     """
     if not files:
-        raise NoAnswer(f"the format {form} cannot represent any of these samples; csv can represent all")
+        raise NoAnswer(
+            f"the format {format_name} cannot represent any of these samples; csv can represent all"
+        )
     if output is None:
         if len(files) > 1 or quiet:
             raise UsageError(
-                f"export: these are {len(files)} files; name their directory with -o DIR"
+                f"export: this format writes {len(files)} files; name their directory with -o DIR"
                 if len(files) > 1
-                else "export: --json lists written files; give their destination with -o PATH"
+                else "export: --json lists written files; name their destination with -o PATH"
             )
         _print(*files.values())
         return []
     written = _write(files, Path(output))
     if not quiet:
-        for path in written[:8]:
-            click.echo(f"{path}, {path.stat().st_size} bytes")
-        if len(written) > 8:
-            click.echo(f"… {len(written)} files")
-        if form in _NEXT:
-            click.echo(_NEXT[form].format(path=output))
+        for path in written[:MOST_LISTED]:
+            click.echo(f"{path}, {counted(path.stat().st_size, 'byte')}")
+        if len(written) > MOST_LISTED:
+            click.echo(f"and {counted(len(written) - MOST_LISTED, 'more file')}")
+        if format_name in _NEXT:
+            click.echo(_NEXT[format_name].format(path=output))
     return [{"file": str(path), "bytes": path.stat().st_size} for path in written]
 
 
-def print_missing_metrics(form: str, metrics: Sequence[str]) -> None:
+def print_missing_metrics(format_name: str, metrics: Sequence[str]) -> None:
     """Print the metrics that are missing in the files of an export; nothing if there are none."""
     if names := list(dict.fromkeys(metrics)):
         click.echo(
-            f"Missing in {form}: {listed(map(escaped, names), 'and')}. The format csv contains every metric.",
+            f"Missing in {format_name}: {listed(map(escaped, names), 'and')}. The format csv contains every metric.",
             err=True,
         )
 
 
-def print_imported(found: Imported) -> None:
-    """Print the content of a study of samples, in place of a plan."""
-    for line in (*found.words(), "Next: perftrail show    the results; an imported study measures nothing"):
+def print_imported(imported: Imported) -> None:
+    """Print the content of an imported study, which has no plan."""
+    for line in (
+        *imported.words(),
+        "Next: perftrail show    the results; an imported study measures nothing",
+    ):
         click.echo(line)
 
 

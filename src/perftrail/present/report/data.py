@@ -1,4 +1,4 @@
-"""The data of a report: everything that a store has of a study, read once."""
+"""The data of a report: everything that a store contains of a study, read once."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ MOST_REVISIONS = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Followed:
-    """A metric of a benchmark at one point along a history."""
+class HistoryMetric:
+    """A metric of a benchmark at one point, as the report follows it along the history."""
 
     benchmark: str
     metric: str
@@ -76,10 +76,10 @@ class QuestionMetric:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gathered:
+class ReportData:
     """The data of a report; `search` is the one with the report's answer, with its steps.
 
-    An engine computes change points while independent parts of the report are made.
+    An engine computes change points while perftrail writes independent parts of the report.
     """
 
     view: View
@@ -130,9 +130,11 @@ class Gathered:
             found.setdefault((row.benchmark, row.metric, row.point), []).append(row)
         return found
 
-    def rows_of(self, followed: Followed) -> Sequence[Row]:
+    def rows_of(self, history_metric: HistoryMetric) -> Sequence[Row]:
         """Return the rows with a metric."""
-        return self.rows_by_metric.get((followed.benchmark, followed.metric, followed.point), ())
+        return self.rows_by_metric.get(
+            (history_metric.benchmark, history_metric.metric, history_metric.point), ()
+        )
 
     @cached_property
     def measured(self) -> tuple[Revision, ...]:
@@ -147,15 +149,15 @@ class Gathered:
 
     def is_linked(self, benchmark: str) -> bool:
         """Whether a linker made a benchmark's program, judged by its commands and stored comparisons."""
-        study, of_history = self.view.study, Revision(id="")
-        subjects = [Subject(revision=of_history, variant=variant) for variant in study.variants]
-        named = [
+        study, any_revision = self.view.study, Revision(id="")
+        subjects = [Subject(revision=any_revision, variant=variant) for variant in study.variants]
+        first_cells = [
             Cell(subject=subject, benchmark=benchmark, point=point)
             for subject in subjects
             for point in study.benchmarks[benchmark].points(subject.variant)[:1]
         ]
         rows = [row for gate in self.comparisons for row in gate.rows if row.metric.benchmark == benchmark]
-        return any(may_be_linked(study, cell) for cell in named) and all(row.linked for row in rows)
+        return any(may_be_linked(study, cell) for cell in first_cells) and all(row.linked for row in rows)
 
     @cached_property
     def compared(self) -> tuple[Revision, ...]:
@@ -192,69 +194,71 @@ class Gathered:
         """The metric of the study's question: that of `find`, else the first derived one."""
         study = self.view.study
         for text in (*study.find.metric, *study.derived):
-            found = self._resolved(text, None)
-            if found is not None:
-                return QuestionMetric(benchmark=found.benchmark, metric=found.metric, point=found.point)
+            resolved = self._resolved(text, None)
+            if resolved is not None:
+                return QuestionMetric(
+                    benchmark=resolved.benchmark, metric=resolved.metric, point=resolved.point
+                )
             with suppress(TargetError):
-                open_ = claimed_metric(study, text)
-                assert open_.benchmark is not None
-                return QuestionMetric(benchmark=open_.benchmark, metric=open_.name, point=None)
+                every_point = claimed_metric(study, text)
+                assert every_point.benchmark is not None
+                return QuestionMetric(benchmark=every_point.benchmark, metric=every_point.name, point=None)
         return None
 
     @cached_property
     def question_rows(self) -> tuple[Row, ...]:
         """The rows with values of the study's question, in the order of the history."""
-        asked = self.question_metric
-        if asked is None:
+        question = self.question_metric
+        if question is None:
             return ()
-        return tuple(row for row in self.rows if asked.is_of(row) and row.values)
+        return tuple(row for row in self.rows if question.is_of(row) and row.values)
 
     @cached_property
     def largest_change(self) -> HistoryChange | None:
         """The largest change along the history, of the study's question if that has values."""
-        asked = self.question_metric if self.question_rows else None
-        own = [change for change in self.changes if asked is None or asked.is_of(change.row)]
-        return max(own, key=lambda each: abs(math.log(each.point.effect)), default=None)
+        question = self.question_metric if self.question_rows else None
+        changes = [change for change in self.changes if question is None or question.is_of(change.row)]
+        return max(changes, key=lambda each: abs(math.log(each.point.effect)), default=None)
 
     @cached_property
-    def lead(self) -> Followed | None:
+    def lead(self) -> HistoryMetric | None:
         """The metric of the study's question at one point."""
         answered = sorted(self.answers, key=lambda each: not each.get("changes"))
-        texts = [(str(each["metric"]), str(each["variant"])) for each in answered]
-        if not texts and self.search is not None:
-            texts = [(str(self.search.question["metric"]), str(self.search.question["variant"]))]
-        for text, variant in texts:
-            found = self._resolved(text, variant or None)
-            if found is not None:
-                return found
+        metrics = [(str(each["metric"]), str(each["variant"])) for each in answered]
+        if not metrics and self.search is not None:
+            metrics = [(str(self.search.question["metric"]), str(self.search.question["variant"]))]
+        for text, variant in metrics:
+            resolved = self._resolved(text, variant or None)
+            if resolved is not None:
+                return resolved
         if self.question_rows:
-            return self.followed(self.question_rows[-1])
+            return self.history_metric(self.question_rows[-1])
         if self.largest_change is not None:
-            return self.followed(self.largest_change.row)
-        parts = [row for row in self.rows if row.values]
-        first = next((row for row in parts if row.metric != MEMORY), parts[0] if parts else None)
-        return None if first is None else self.followed(first)
+            return self.history_metric(self.largest_change.row)
+        measured = [row for row in self.rows if row.values]
+        first = next((row for row in measured if row.metric != MEMORY), measured[0] if measured else None)
+        return None if first is None else self.history_metric(first)
 
-    def followed(self, row: Row) -> Followed:
+    def history_metric(self, row: Row) -> HistoryMetric:
         """Return the metric of a row."""
         study = self.view.study
         declared = study.derived.get(row.metric) or study.benchmarks[row.benchmark].metrics.get(row.metric)
-        known = declared or study.benchmarks[row.benchmark].measured.get(row.metric)
-        return Followed(
+        metric = declared or study.benchmarks[row.benchmark].measured.get(row.metric)
+        return HistoryMetric(
             benchmark=row.benchmark,
             metric=row.metric,
             point=row.point,
             unit=row.unit,
-            better="lower" if known is None else known.better,
+            better="lower" if metric is None else metric.better,
         )
 
-    def _resolved(self, text: str, variant: str | None) -> Followed | None:
+    def _resolved(self, text: str, variant: str | None) -> HistoryMetric | None:
         """Return the metric that a text names in a variant, or in the first that has it; `None` without one."""
         study = self.view.study
         for each in study.variants if variant is None else (variant,):
             with suppress(TargetError):
                 target = resolve(study, text, each)
-                return Followed(
+                return HistoryMetric(
                     benchmark=target.benchmark,
                     metric=parse_metric(text).name,
                     point=target.open_point,
@@ -264,43 +268,42 @@ class Gathered:
         return None
 
 
-def gather(view: View, results: Path, *, engine: Engine | None = None) -> Gathered:
+def read_report_data(view: View, results: Path, *, engine: Engine | None = None) -> ReportData:
     """Read the data of a report. Builds and measures nothing.
 
     `engine` computes change points; without one, this process does.
     """
-    thinker = engine or LocalEngine()
-    known = searches(view)
-    chosen = _main_search(view.study, known)
+    engine = engine or LocalEngine()
+    stored_searches = searches(view)
+    main_search = _main_search(view.study, stored_searches)
     measured = MeasuredHere(view)
-    thinker.begin(load_detector, len({cell.subject.revision.id for cell, _ in measured.cells}))
-    found: list[Sequence[Row]] = []
-    pending_changes = begin_changes(
-        measured.history, _along(view, measured, _metrics(view, known), found), thinker
-    )
-    return Gathered(
+    engine.begin(load_detector, len({cell.subject.revision.id for cell, _ in measured.cells}))
+    all_rows: list[Sequence[Row]] = []
+    rows = _rows_for_changes(view, measured, _metrics(view, stored_searches), all_rows)
+    pending_changes = begin_changes(measured.history, rows, engine)
+    return ReportData(
         view=view,
         results=results,
         revisions=measured.history,
         measured_here=measured,
-        rows=in_order(measured, found),
+        rows=in_order(measured, all_rows),
         pending_changes=pending_changes,
         missing=missing_builds(view, measured.history),
         comparisons=stored_comparisons(view),
-        searches=known,
-        search=chosen,
-        steps=() if chosen is None else steps(view, chosen),
+        searches=stored_searches,
+        search=main_search,
+        steps=() if main_search is None else steps(view, main_search),
     )
 
 
-def _main_search(study: Study, known: Sequence[SearchRecord]) -> SearchRecord | None:
+def _main_search(study: Study, records: Sequence[SearchRecord]) -> SearchRecord | None:
     """Return the search that answers the study's question: the last ended one of its metrics, else the last one."""
-    asked = {parse_metric(text).name for text in study.find.metric}
+    question_metrics = {parse_metric(text).name for text in study.find.metric}
 
     def rank(record: SearchRecord) -> tuple[bool, bool]:
-        return record.answer is not None, not asked.isdisjoint(_searched_metrics(record))
+        return record.answer is not None, not question_metrics.isdisjoint(_searched_metrics(record))
 
-    return max(reversed(known), key=rank, default=None)
+    return max(reversed(records), key=rank, default=None)
 
 
 def _searched_metrics(record: SearchRecord) -> Iterator[str]:
@@ -310,18 +313,21 @@ def _searched_metrics(record: SearchRecord) -> Iterator[str]:
             yield parse_metric(text).name
 
 
-def _along(
-    view: View, measured: MeasuredHere, metrics: Sequence[str], kept: list[Sequence[Row]]
+def _rows_for_changes(
+    view: View, measured: MeasuredHere, metrics: Sequence[str], all_rows: list[Sequence[Row]]
 ) -> Iterator[Sequence[Row]]:
-    """Yield all rows by benchmark, those of memory only if it is one of the metrics; collect all in `kept`."""
-    for part in rows_by_benchmark(view, measured, metrics, (MEMORY,)):
-        kept.append(part)
-        yield [row for row in part if row.metric != MEMORY or MEMORY in metrics]
+    """Yield the rows of each benchmark in which changes are searched, and append every row to `all_rows`.
+
+    Rows of memory are yielded only if it is one of the metrics.
+    """
+    for rows in rows_by_benchmark(view, measured, metrics, (MEMORY,)):
+        all_rows.append(rows)
+        yield [row for row in rows if row.metric != MEMORY or MEMORY in metrics]
 
 
-def _metrics(view: View, known: Sequence[SearchRecord]) -> list[str]:
+def _metrics(view: View, records: Sequence[SearchRecord]) -> list[str]:
     """Return the metrics of a report: those that tables show, and those of searches."""
     study = view.study
     names = [name for benchmark in study.benchmarks for name in shown_metrics(study, benchmark)]
-    searched = (name for record in known for name in _searched_metrics(record))
+    searched = (name for record in records for name in _searched_metrics(record))
     return list(dict.fromkeys([*names, *searched, *study.derived]))

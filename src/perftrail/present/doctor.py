@@ -1,4 +1,4 @@
-"""The findings of `doctor` for people: problems first, then what is fine, then the resolution."""
+"""Print the findings of `doctor`: problems first, then what is fine, then the resolution."""
 
 from __future__ import annotations
 
@@ -23,20 +23,24 @@ if TYPE_CHECKING:
 
 STYLES: dict[Grade, str] = {"spoils": "bold red", "may spoil": "yellow", "unknown": "dim", "fine": "green"}
 LONGEST = 200
+"""Maximum length in characters of a value from the machine."""
+
 INDENT = 11
+"""Width in characters of the column of grades."""
+
 WIDEST = 110
-"""Maximum width in columns of an easily read line."""
+"""Maximum width in characters of an easily read line."""
 
 
 @contextmanager
 def checking_status(*, quick: bool) -> Iterator[None]:
-    """Show on a terminal that this takes some seconds."""
+    """Show a status line on a terminal, because `doctor` takes some seconds."""
     console = errors()
-    what = "watching this machine" + ("" if quick else ", then measuring a program against itself")
+    activity = "observing this machine" + ("" if quick else ", then measuring a program against itself")
     if not console.is_terminal:
         yield
         return
-    with console.status(f"{what} …"):
+    with console.status(f"{activity} …"):
         yield
 
 
@@ -45,7 +49,9 @@ def print_report(report: DoctorReport) -> None:
     console = output()
     for change in report.restored:
         console.print(
-            Text(f"restored a setting that a killed perftrail changed: {_setting_words(change, back=True)}")
+            Text(
+                f"restored a setting that a killed perftrail changed: {_setting_words(change, restored=True)}"
+            )
         )
     counts = {grade: sum(finding.grade == grade for finding in report.findings) for grade in STYLES}
     console.print(Text(_headline(counts), style="bold"))
@@ -58,15 +64,15 @@ def print_report(report: DoctorReport) -> None:
     console.print(Text(_wrapped(_next(report), console), style="dim"))
 
 
-def resolution_line(found: Resolution) -> str:
+def resolution_line(resolution: Resolution) -> str:
     """Return the smallest change that this machine can resolve, as measured."""
-    each = quantity(found.seconds, "s")
+    duration = quantity(resolution.seconds, "s")
     line = (
-        f"On this machine, now, {found.pairs} pairs of a {each} program detect a change of "
-        f"{_percent(found.wall)} in wall time and of {_percent(found.cpu)} in CPU time."
+        f"On this machine, now, {resolution.pairs} pairs of a {duration} program detect a change of "
+        f"{_percent(resolution.wall)} in wall time and of {_percent(resolution.cpu)} in CPU time."
     )
-    if found.wall > 0.01:
-        line += f" A change of 1 % in wall time needs about {found.pairs_for_one_percent} pairs."
+    if resolution.wall > 0.01:
+        line += f" A change of 1 % in wall time needs about {resolution.pairs_for_one_percent} pairs."
     return line
 
 
@@ -87,21 +93,21 @@ def print_restored(changes: Sequence[Change]) -> None:
         click.echo(f"restored {counted(len(changes), 'setting')}", err=True)
 
 
-def _setting_words(change: Change, *, back: bool = False) -> str:
-    was, now = (change.wanted, change.was) if back else (change.was, change.wanted)
-    return f"{escaped(change.file, longest=LONGEST)}: {escaped(was)} → {escaped(now)}"
+def _setting_words(change: Change, *, restored: bool = False) -> str:
+    before, after = (change.wanted, change.was) if restored else (change.was, change.wanted)
+    return f"{escaped(change.file, longest=LONGEST)}: {escaped(before)} → {escaped(after)}"
 
 
 def _headline(counts: dict[Grade, int]) -> str:
     if counts["spoils"]:
-        return f"{_things(counts['spoils'], 'spoils', 'spoil')} measurements here"
+        return f"{_conditions(counts['spoils'], 'spoils', 'spoil')} measurements here"
     if counts["may spoil"]:
-        return f"nothing spoils measurements now; {_things(counts['may spoil'], 'may', 'may')}"
-    return "this machine is fit to measure on"
+        return f"nothing spoils measurements now; {_conditions(counts['may spoil'], 'may', 'may')} spoil them"
+    return "this machine is suitable for measurements"
 
 
-def _things(count: int, one_does: str, several_do: str) -> str:
-    return f"1 thing {one_does}" if count == 1 else f"{count} things {several_do}"
+def _conditions(count: int, one_does: str, several_do: str) -> str:
+    return f"1 condition {one_does}" if count == 1 else f"{count} conditions {several_do}"
 
 
 def _lines(finding: DoctorFinding, *, width: int) -> Text:
@@ -111,19 +117,22 @@ def _lines(finding: DoctorFinding, *, width: int) -> Text:
     text.append(finding.name, style="bold")
     width -= INDENT
     text.append(
-        _hung(f"{finding.name}: {escaped(finding.here, longest=LONGEST)}", width)[len(finding.name) :]
+        _hanging_indent(f"{finding.name}: {escaped(finding.here, longest=LONGEST)}", width)[
+            len(finding.name) :
+        ]
     )
     if finding.cost:
         text.append(
-            f"\n{' ' * INDENT}{_hung(f'cost: {finding.cost} ({finding.source})', width)}", style="dim"
+            f"\n{' ' * INDENT}{_hanging_indent(f'cost:   {finding.cost} ({finding.source})', width)}",
+            style="dim",
         )
     if finding.remedy:
         remedy = f"{finding.remedy}; --fix does this temporarily" if finding.fix else finding.remedy
-        text.append(f"\n{' ' * INDENT}{_hung(f'do:   {remedy}', width)}")
+        text.append(f"\n{' ' * INDENT}{_hanging_indent(f'remedy: {remedy}', width)}")
     return text
 
 
-def _hung(text: str, width: int) -> str:
+def _hanging_indent(text: str, width: int) -> str:
     """Return a text wrapped with a hanging indent; no word is broken, so that commands can be copied."""
     lines = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
     return f"\n{' ' * INDENT}".join(lines)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from perftrail.model.measurement import Difference
     from perftrail.results.measured import MeasuredHere
 
-FROM = {
+ORIGINS = {
     OLDER_RECIPE: "from an older recipe",
     OTHER_TOOLCHAIN: "from another toolchain",
     UNKNOWN_ORIGIN: "from an older perftrail, which did not store the recipe",
@@ -47,34 +47,36 @@ def added_metric_notes(measured: MeasuredHere) -> tuple[str, ...]:
     words = zip(differences, outdated_words(differences, len(measured.cells)), strict=True)
     return tuple(
         f"{each}; perftrail run first reads new metrics from stored outputs, so that fewer invocations may be left"
-        for found, each in words
-        if found.why == NEW_METRIC
+        for difference, each in words
+        if difference.why == NEW_METRIC
     )
 
 
-def outdated_words(differences: Mapping[Difference, int], every: int) -> tuple[str, ...]:
-    """Return how many of all measured points the present study would measure again, and why."""
-    return tuple(_words(differences, each, every) for each in differences)
+def outdated_words(differences: Mapping[Difference, int], measured: int) -> tuple[str, ...]:
+    """Return how many of the `measured` points the present study would measure again, and why."""
+    return tuple(_words(each, count, measured) for each, count in differences.items())
 
 
-def _words(differences: Mapping[Difference, int], found: Difference, every: int) -> str:
-    count = differences[found]
-    how_many = f"{count} of {counted(every, 'measured point')}" if count < every else _all(every)
-    if found.why == NEW_METRIC:
-        return f"{how_many} {'has' if count == 1 else 'have'} no {escaped(found.now, longest=LONGEST)} yet"
-    return f"{how_many} {'is' if count == 1 else 'are'} {FROM[found.why]}{_change(found)}"
+def _words(difference: Difference, count: int, measured: int) -> str:
+    points = f"{count} of {counted(measured, 'measured point')}" if count < measured else _all(measured)
+    if difference.why == NEW_METRIC:
+        metric = escaped(difference.now, longest=LONGEST)
+        return f"{points} {'has' if count == 1 else 'have'} no {metric} yet"
+    return f"{points} {'is' if count == 1 else 'are'} {ORIGINS[difference.why]}{_change(difference)}"
 
 
-def _all(every: int) -> str:
-    return "the only measured point" if every == 1 else f"all {every} measured points"
+def _all(measured: int) -> str:
+    return "the only measured point" if measured == 1 else f"all {measured} measured points"
 
 
-def _change(found: Difference) -> str:
-    if found.then and found.now:
-        return f" (then {_quoted(found.then)}, now {_quoted(found.now)})"
-    if found.then or found.now:
-        return f" ({_quoted(found.then or found.now)} is {'no longer there' if found.then else 'new'})"
-    return " (a variable or a file changed)" if found.why == OLDER_RECIPE else ""
+def _change(difference: Difference) -> str:
+    """Return the part that differs: a line of the recipe or the version of a tool, then and now."""
+    then, now = difference.then, difference.now
+    if then and now:
+        return f" (then {_quoted(then)}, now {_quoted(now)})"
+    if then or now:
+        return f" ({_quoted(then or now)} {'was removed' if then else 'is new'})"
+    return " (a variable or a file changed)" if difference.why == OLDER_RECIPE else ""
 
 
 def _quoted(text: str) -> str:
