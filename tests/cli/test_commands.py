@@ -176,7 +176,7 @@ def test_show_prints_failed_builds_and_comparisons_for_programs(tmp_path: Path) 
     assert (group["stage"], group["revisions"]) == ("build", [history.commits[1]])
     assert found["skipped"] == []
     printed = perftrail("show", str(study), "--failures").stdout
-    assert "1 failed at build: " in printed
+    assert "1 failure at build: " in printed
     assert printed.strip() in perftrail("show", str(study)).stdout
     assert json.loads(perftrail("show", str(study), "--comparisons", "--json").stdout) == []
     missing = perftrail("show", str(study), "--comparisons")

@@ -613,7 +613,8 @@ def within(low: float, effect: float, high: float) -> Row:
         (
             within(1.005, 1.005, 1.005),
             "differs by less than 2 %",
-            "the same to within 2 %, 1 of 1 metric; smaller differences are certain: work.wall[size=one] 0.5 % more each time",
+            "the same to within 2 %, 1 of 1 metric; smaller differences are certain: work.wall[size=one] 0.5 % more "
+            "each time",
         ),
     ],
 )
