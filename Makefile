@@ -58,11 +58,13 @@ check: setup ## format, lint, import rules, types and the tests of what a study 
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
-	$(BIN)/mypy
-	$(BIN)/pytest -q -n 2 -m 'not slow' tests/model tests/studyfile tests/docs tests/charts tests/present src
+	@# The types are checked while tests run: mypy uses one core, for a minute without its cache.
+	$(BIN)/mypy > .venv/types 2>&1 & types=$$!; \
+	$(BIN)/pytest -q -n 2 -m 'not slow' tests/model tests/studyfile tests/docs tests/charts tests/present src; tests=$$?; \
+	wait $$types; types=$$?; cat .venv/types; exit $$(( $$tests || $$types ))
 
 test: setup ## every test but the long ones: real builds, real kills, a browser
-	$(BIN)/pytest -n 2 --dist worksteal --durations 20 -m 'not long' $(TESTS)
+	$(BIN)/pytest -n 3 --dist worksteal --durations 20 -m 'not long' $(TESTS)
 
 test-long: setup ## the long tests: simulations, programs of benchmarks, campaigns and studies
 	$(BIN)/pytest -n 2 --dist worksteal --durations 10 -m long $(TESTS)
