@@ -108,7 +108,7 @@ def test_an_export_of_several_revisions_needs_a_directory(
     study = str(tmp_path / "study")
     assert perftrail("import", *write_nightly_results(tmp_path)[:2], "-o", study) == 0
     assert perftrail("export", study, "--format", "hyperfine") == 2
-    assert "these are 2 files; name their directory with -o DIR" in capsys.readouterr().err
+    assert "this format writes 2 files; name their directory with -o DIR" in capsys.readouterr().err
     assert perftrail("export", study, "--format", "hyperfine", "--only", "revision=night-1") == 0
     (result,) = json.loads(capsys.readouterr().out)["results"]
     assert len(result["times"]) == 10
