@@ -67,7 +67,7 @@ test: setup ## every test but the long ones: real builds, real kills, a browser
 	$(BIN)/pytest -n 4 --dist worksteal --durations 20 -m 'not long' $(TESTS)
 
 test-long: setup ## the long tests: simulations, programs of benchmarks, campaigns and studies
-	$(BIN)/pytest -n 2 --dist worksteal --durations 10 -m long $(TESTS)
+	$(BIN)/pytest -n 3 --dist worksteal --durations 10 -m long $(TESTS)
 
 campaign: setup ## many trials that try to break what perftrail promises; at most half an hour
 	$(BIN)/python -m campaign --seconds 180
