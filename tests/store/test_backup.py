@@ -250,6 +250,32 @@ def test_a_damaged_backup_is_refused(saved: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "again.db").exists()
 
 
+def test_a_damaged_store_has_no_backup_that_cannot_be_restored(saved: Path, tmp_path: Path) -> None:
+    whole = saved.with_name("source.db").read_bytes()
+    store, copy = tmp_path / "store.db", tmp_path / "copy"
+    refused = 0
+    for page in range(1, len(whole) // 4096):
+        store.write_bytes(whole[: page * 4096] + b"\xa5" * 4096 + whole[(page + 1) * 4096 :])
+        try:
+            backup(str(store), copy)
+        except StoreError as error:
+            assert "damaged" in str(error)
+            assert not copy.exists()
+            refused += 1
+        else:
+            restore(copy, str(tmp_path / f"again-{page}.db"))
+            copy.unlink()
+    assert refused > 2
+
+
+def test_a_journal_without_its_store_is_not_overwritten(saved: Path, tmp_path: Path) -> None:
+    journal = tmp_path / "again.db-wal"
+    journal.write_bytes(b"samples")
+    with pytest.raises(StoreError, match="the journal of a store whose file is missing"):
+        restore(saved, str(tmp_path / "again.db"))
+    assert journal.read_bytes() == b"samples"
+
+
 @pytest.mark.parametrize(
     ("kind", "name", "statement"),
     [
@@ -302,7 +328,9 @@ def test_a_backup_of_a_newer_schema_is_refused(saved: Path, tmp_path: Path) -> N
 
 
 def test_a_store_with_content_is_not_overwritten_by_a_restore(saved: Path, location: str) -> None:
-    with pytest.raises(StoreError, match="this store is not empty; restore to another place with --store"):
+    with pytest.raises(
+        StoreError, match="this store is not empty; move its whole directory away, restore to another"
+    ):
         restore(saved, location)
     with open_store(location, access="read") as store:
         assert_filled(store)

@@ -96,7 +96,7 @@ def backup(
     """Write the present state of a store into a new file; other processes may continue to write to the store.
 
     `on_progress` is called with the number of copied invocations and their total. Raises `StoreError` if the file
-    exists, `NoAnswer` if the store does not exist.
+    exists and for a damaged store, `NoAnswer` if the store does not exist.
     """
     if file.exists():
         raise StoreError(f"{file}: exists already; name another file, or remove it")
@@ -107,6 +107,11 @@ def backup(
             else:
                 _copy_file(sqlite.connect_to_read, location, fresh)
         with _open(fresh, where=shown(location)) as connection:
+            if (damage := _damage(connection)) is not None:
+                raise StoreError(
+                    f"{shown(location)}: the store is damaged ({damage}); restore an earlier backup, or copy the "
+                    "readable rows to a new store with perftrail store copy"
+                )
             note.create(connection)
             connection.execute(
                 insert(note).values(
@@ -134,6 +139,12 @@ def restore(
         if on_server(location):
             _restore_to_server(checked, expected, location, on_progress)
             return expected
+        journal = Path(f"{location}-wal")
+        if journal.exists() and not Path(location).exists():
+            raise StoreError(
+                f"{journal}: the journal of a store whose file is missing, with samples that only it contains; move it "
+                "back next to that file, or move the whole directory away"
+            )
         with suppress(NoAnswer), open_snapshot(location) as connection:
             _refuse_full(connection, where=location)
         with _replacing(Path(location)) as fresh:
@@ -179,9 +190,8 @@ def _checked_backup(file: Path, expected: BackupContent) -> Iterator[Path]:
     refuse_newer(expected.version, newest, where=str(file))
     with _open_backup(file) as connection:
         _refuse_unknown_objects(connection, file)
-        checked = connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar()
-        if checked != "ok":
-            raise StoreError(f"{file}: this backup is damaged ({checked}); use another one")
+        if (damage := _damage(connection)) is not None:
+            raise StoreError(f"{file}: this backup is damaged ({damage}); use another one")
         if connection.exec_driver_sql("PRAGMA foreign_key_check").first() is not None:
             raise StoreError(
                 f"{file}: this backup is incomplete, rows refer to missing ones; use another one"
@@ -196,6 +206,12 @@ def _checked_backup(file: Path, expected: BackupContent) -> Iterator[Path]:
         shutil.copyfile(file, copy)
         to_write(str(copy)).close()
         yield copy
+
+
+def _damage(connection: Connection) -> str | None:
+    """Return the first damage of a file's structure, `None` without one."""
+    checked = connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar()
+    return None if checked == "ok" else str(checked)
 
 
 def _refuse_unknown_objects(connection: Connection, file: Path) -> None:
@@ -263,8 +279,8 @@ def _refuse_full(connection: Connection, *, where: str) -> None:
     """Raise `StoreError` for a store with content."""
     if any(connection.execute(select(table).limit(1)).first() for table in FIRST_FILLED):
         raise StoreError(
-            f"{where}: this store is not empty; restore to another place with --store, or add the "
-            "missing rows with perftrail store copy"
+            f"{where}: this store is not empty; move its whole directory away, restore to another place with "
+            "--store, or add the missing rows with perftrail store copy"
         )
 
 
