@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from perftrail.search.search import USUAL_BUILDS, USUAL_RUNS
+from perftrail.search.forecast import USUAL_BUILDS, USUAL_RUNS
 
 RESULTS = (Path(__file__).parents[2] / "benchmarks" / "results" / "searching.md").read_text(encoding="utf-8")
 SIMULATED_REVISIONS = 1000

@@ -146,7 +146,7 @@ class FakeBuilder:
 
 @dataclass
 class FakeStarter:
-    """Takes as long as `seconds(arguments)` says, with noise of its own, and writes down what it started.
+    """Takes as long as `seconds(arguments)` says, with separate noise, and records what it started.
 
     Every program prints `output`.
     """

@@ -30,7 +30,7 @@ from perftrail.model.recipe import Build
 from perftrail.model.study import Invocations, MeasurePolicy, Study
 from perftrail.model.subject import Revision, Subject
 from perftrail.model.target import parse_metric
-from perftrail.present.gate import FORMATS
+from perftrail.present.gate_formats import FORMATS
 from perftrail.results.gate import Gate, Row
 from perftrail.results.selection import Choice, Selection
 from perftrail.stats.comparison import Verdict, layout_noise

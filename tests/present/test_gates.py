@@ -16,17 +16,19 @@ from perftrail.model.metrics import Better
 from perftrail.model.subject import Revision
 from perftrail.present.gate import (
     BAR_WIDTH,
-    FORMATS,
     bar_limit,
     certainty,
-    github_annotations,
     headline,
     interval_bar,
     levels_words,
     machine,
-    marker,
     next_command,
     row_effect,
+)
+from perftrail.present.gate_formats import (
+    FORMATS,
+    github_annotations,
+    marker,
     to_junit,
     to_markdown,
     to_metrics,

@@ -112,7 +112,7 @@ class Job:
         """Write the summary of the step, and print an annotation for each failure."""
         if not self.token:
             return
-        from perftrail.present.gate import github_annotations
+        from perftrail.present.gate_formats import github_annotations
 
         summary = os.environ.get("GITHUB_STEP_SUMMARY")
         if summary:
@@ -149,7 +149,7 @@ def write_gate(
     else:
         click.echo(_text(gate, format_name), nl=False)
     if output is not None and format_name != "json":
-        from perftrail.present.gate import FORMATS
+        from perftrail.present.gate_formats import FORMATS
 
         click.echo(FORMATS["plain"](gate).splitlines()[0], err=True)
     job.report(gate, _text(gate, "github") if job.token else "")
@@ -170,7 +170,7 @@ def _write_one(gate: Gate, format_name: str, file: Path) -> None:
 
 
 def _text(gate: Gate, format_name: str) -> str:
-    from perftrail.present.gate import FORMATS
+    from perftrail.present.gate_formats import FORMATS
 
     return FORMATS["plain" if format_name == "text" else format_name](gate)
 

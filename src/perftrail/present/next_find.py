@@ -52,7 +52,7 @@ class FindCommand:
     benchmarks: Mapping[str, Benchmark]
 
     def text(self, *more: str) -> str:
-        """Return the command for a shell, with these options instead of its own ones of the same names.
+        """Return the command for a shell, with these options in place of options with the same names.
 
         >>> found = FindCommand(options=("--metric", "wall", "--all"), threshold=0.05, benchmarks={})
         >>> found.text(), found.text("--metric", "work.cpu")
@@ -99,7 +99,7 @@ def _more_budget(answer: FindAnswer | FindTable, command: FindCommand) -> Iterat
     A time budget counts only new work, so the proposal is based on the time that this command spent.
     """
     answers = answer.answers if isinstance(answer, FindTable) else (answer,)
-    stopped = {each.answer.reason: each for each in answers}
+    stopped = {each.answer.reason for each in answers}
     factor = max((_factor(each, command.threshold) for each in answers), default=MORE_TIME)
     minutes = max(1, math.ceil(factor * (answer.new.seconds or answer.seconds) / 60))
     again = command.text("--budget", f"{minutes}min")

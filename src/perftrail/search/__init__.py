@@ -7,9 +7,10 @@
 - `certificate`, `conclusion`: tests that confirm a change, and the final answer.
 """
 
-from perftrail.search.answer import Action, Answer, Change, Effect, Kind, Measure, Settled, Verdict, WorkLeft
+from perftrail.search.answer import Action, Answer, Change, Effect, Kind, Measure, Settled, Verdict
 from perftrail.search.certificate import Certificate, Summary
 from perftrail.search.evidence import Batch, BootSession, Built, CannotRelink, Observation, Sample, Unusable
+from perftrail.search.forecast import WorkLeft
 from perftrail.search.many import AllSettled, ManySearch, Visit
 from perftrail.search.merges import MergeOrigin, MergeSearch, Origin
 from perftrail.search.posterior import Belief

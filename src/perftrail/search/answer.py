@@ -158,14 +158,6 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkLeft:
-    """A forecast of the runs and builds until a search is settled: the least and the largest number of each."""
-
-    runs: tuple[int, int]
-    builds: tuple[int, int]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Settled:
     """The search is settled and needs no more samples."""
 

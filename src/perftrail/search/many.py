@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from perftrail.search.answer import Measure, Settled, WorkLeft
+from perftrail.search.answer import Measure, Settled
 from perftrail.search.evidence import BootSession, Built, CannotRelink, Unusable
-from perftrail.search.search import USUAL_BLOCKS, Search
+from perftrail.search.forecast import USUAL_BLOCKS, WorkLeft
+from perftrail.search.search import Search
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping

@@ -19,10 +19,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from perftrail.search import policy
-from perftrail.search.answer import Measure, Purpose, Settled, WorkLeft, nothing_usable
-from perftrail.search.certificate import EXACT_BLOCKS, Certificate, State
+from perftrail.search.answer import Measure, Purpose, Settled, nothing_usable
+from perftrail.search.certificate import Certificate, State
 from perftrail.search.conclusion import LAYOUTS_ENOUGH, Claim, conclude, conclude_ramp, no_change
 from perftrail.search.evidence import Batch, Evidence
+from perftrail.search.forecast import NOTHING_LEFT, blocks_left, work_left
 from perftrail.search.policy import CostModel
 from perftrail.search.posterior import ClaimProgress, belief_of, infer, narrowest
 from perftrail.search.ramp import find_ramp
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
     from perftrail.search.answer import Action
     from perftrail.search.evidence import Observation
+    from perftrail.search.forecast import WorkLeft
     from perftrail.search.posterior import Belief, LikelyChange, Posterior
     from perftrail.search.question import Budget, Question
     from perftrail.search.ramp import Ramp
@@ -82,28 +84,6 @@ to locate the change, that number is the maximum."""
 
 SAMPLES_PER_LAYOUT = 4
 """Number of runs of each build in a block's layout if linking costs more than samples."""
-
-FORECAST_BLOCKS = 3
-"""Fewer blocks show no pace from which the number of further blocks could be forecast."""
-
-USUAL_BUILDS = (2, 11)
-"""Builds of most searches beyond log2 of the number of revisions.
-
-From benchmarks/results/searching.md: 2 in the history of cmark; 11 in 95 % of the searches for a change of 6 σ.
-"""
-
-USUAL_RUNS = (28, 160)
-"""Invocations of most searches of one metric.
-
-From benchmarks/results/searching.md: 28 for changes of 6 σ and more; up to 155 on a busy machine, in more-itertools.
-"""
-
-USUAL_BLOCKS = (8, 16)
-"""Blocks of 90 % of all claims that a search confirmed in simulations, of changes of 2 to 30 standard deviations."""
-
-SLOWEST_PACE = 4
-"""At first the evidence of a claim grows slowly: in simulations 95 % of all claims needed at most this multiple of the
-blocks that their pace promised."""
 
 LONG_SEARCH = 90
 """Invocations after which a search checks whether its step is really a ramp."""
@@ -276,41 +256,22 @@ class Search:
         latest = max(open_ones, key=lambda each: each.blocks, default=None)
         if latest is None:
             return None
-        return ClaimProgress(
-            blocks=latest.blocks,
-            blocks_left=self._blocks_left(latest),
-            around=None if nothing else latest.inner,
-        )
-
-    def work_left(self) -> WorkLeft:
-        """Forecast the work until the search is settled: as simulated searches needed, or as its certificate does."""
-        if isinstance(self.ask(), Settled):
-            return WorkLeft(runs=(0, 0), builds=(0, 0))
-        belief = self.belief
-        candidates = self.question.revisions - 1 if belief is None else belief.candidates
-        halvings = math.ceil(math.log2(max(candidates, 1)))
-        builds = (0, halvings + USUAL_BUILDS[1])
-        if belief is not None and belief.claim is not None and belief.claim.blocks_left is not None:
-            blocks, runs = belief.claim.blocks_left, 0
-        else:
-            blocks = (EXACT_BLOCKS, EXACT_BLOCKS) if self.question.counted else USUAL_BLOCKS
-            runs = max(0, USUAL_RUNS[1] - self._evidence.invocations)
-        each = self.question.invocations_per_sample
-        return WorkLeft(runs=(2 * blocks[0] * each, max(4 * blocks[1] * each, runs)), builds=builds)
-
-    def _blocks_left(self, claim: Certificate) -> tuple[int, int] | None:
-        """Forecast the least and the largest number of further blocks until this claim and the others are decided."""
-        pace = claim.blocks_left()
-        if pace is None or claim.blocks < FORECAST_BLOCKS or self.question.counted:
-            return None
         confirmed = sum(
             each.state is State.CONFIRMED and not each.claims_equal_ends
             for each in self._certificates.values()
         )
         others = max(0, len(self._large_changes()) - 1 - confirmed)
-        fewest, most = USUAL_BLOCKS
-        least = max(pace, fewest - claim.blocks)
-        return least, max(SLOWEST_PACE * pace, most - claim.blocks) + others * (most - fewest // 2)
+        return ClaimProgress(
+            blocks=latest.blocks,
+            blocks_left=blocks_left(latest, others=others, counted=self.question.counted),
+            around=None if nothing else latest.inner,
+        )
+
+    def work_left(self) -> WorkLeft:
+        """Forecast the work until the search is settled."""
+        if isinstance(self.ask(), Settled):
+            return NOTHING_LEFT
+        return work_left(self.question, self.belief, invocations=self._evidence.invocations)
 
     def expected_seconds(self, measure: Measure) -> float:
         """Return the expected cost of a batch, including the builds that it needs."""

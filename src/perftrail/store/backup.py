@@ -142,7 +142,7 @@ def restore(
         journal = Path(f"{location}-wal")
         if journal.exists() and not Path(location).exists():
             raise StoreError(
-                f"{journal}: the journal of a store whose file is missing, with samples that only it contains; move it "
+                f"{journal}: the journal of a store whose file is missing; it may contain the newest samples; move it "
                 "back next to that file, or move the whole directory away"
             )
         with suppress(NoAnswer), open_snapshot(location) as connection:

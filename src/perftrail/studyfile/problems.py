@@ -100,7 +100,7 @@ class Problems:
     def readable(self, path: KeyPath, *, depth: int | None = None) -> bool:
         """Return whether every value at or above a path, or below it, was read, even if it has a mistake.
 
-        With `depth`, only values at most so many keys below the path count.
+        With `depth`, only values at most this number of keys below the path count.
         """
         most = None if depth is None else len(path) + depth
         return not self._within(self._unreadable, path) and not any(

@@ -33,7 +33,7 @@ from perftrail.model.target import shown_metrics
 from perftrail.model.wording import likely_unit, listed, nearest, quoted
 from perftrail.results.outlook import Outlook, Span
 from perftrail.results.rows import units_of
-from perftrail.search.search import USUAL_BUILDS, USUAL_RUNS
+from perftrail.search.forecast import USUAL_BUILDS, USUAL_RUNS
 from perftrail.studyfile.reading import mistake
 
 if TYPE_CHECKING:

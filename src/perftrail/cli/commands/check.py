@@ -97,7 +97,7 @@ def _checked(
     options: SessionOptions,
     as_json: bool,
 ) -> AttemptReport | None:
-    """Print the plan of a study; with `attempts`, try so many revisions and return the report."""
+    """Print the plan of a study; with `attempts`, try this number of revisions and return the report."""
     from perftrail.results.selection import select
 
     loaded = options.apply_to(sources.load(study))

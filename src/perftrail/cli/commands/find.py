@@ -121,20 +121,17 @@ def command(
     except SourceError as error:
         if not error.range:
             raise
-        why = str(error).removeprefix(f"{loaded.searched_source.location}: ")
-        why = why.removeprefix(f"range {quoted(error.range)}").removeprefix(":").lstrip()
-        raise UsageError(f"--range {shlex.quote(error.range)}: {why}") from error
+        raise _about_range_option(error, loaded) from error
     if as_json:
         print_json("find", answer.as_json())
     else:
-        other_options = _other_options(metrics, overrides, everything=everything)
-        other_options += ["--keep-going"] * keep_going + ["--jobs", str(jobs)] * (jobs > 1)
-        other_options += [] if engine is None else ["--engine", engine]
+        run_options = ["--keep-going"] * keep_going + ["--jobs", str(jobs)] * (jobs > 1)
+        run_options += [] if engine is None else ["--engine", engine]
         print_find(
             answer,
             FindCommand(
                 study=repeated_options(study, sources, options),
-                options=tuple(other_options),
+                options=(*_question_options(metrics, overrides, everything=everything), *run_options),
                 threshold=request.threshold,
                 confidence=request.confidence,
                 budget=request.budget,
@@ -145,7 +142,14 @@ def command(
         raise click.exceptions.Exit(1)
 
 
-def _other_options(metrics: Sequence[str], overrides: FindOptions, *, everything: bool) -> list[str]:
+def _about_range_option(error: SourceError, study: Study) -> UsageError:
+    """Return an error about the range as one about the option --range."""
+    why = str(error).removeprefix(f"{study.searched_source.location}: ")
+    why = why.removeprefix(f"range {quoted(error.range)}").removeprefix(":").lstrip()
+    return UsageError(f"--range {shlex.quote(error.range)}: {why}")
+
+
+def _question_options(metrics: Sequence[str], overrides: FindOptions, *, everything: bool) -> list[str]:
     """Return the options of a command that name its question, for a command that continues its search."""
     words = [word for name in metrics for word in ("--metric", name)]
     words += ["--all"] * everything
