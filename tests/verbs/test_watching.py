@@ -65,8 +65,8 @@ FULL = WatchState(
     last="b",
     levels={"work.wall@plain": (Level(revision="a", log_ratios=(0.0, 0.25)),)},
     offsets={"work.wall@plain": 0.5},
-    told=("0123",),
-    doubted=("work.wall@plain c",),
+    reported=("0123",),
+    unconfirmed=("work.wall@plain c",),
     pending=(pending("webhook https://there"),),
 )
 
@@ -196,7 +196,7 @@ def test_each_receiver_gets_a_message_once_and_what_is_left_is_noted_at_once() -
     post = FakePost()
     state = deliver(state, post.send, receivers=names, save=saved.append)
     assert (post.sent, state.pending) == (["mail two"], ())
-    assert state.told == FULL.told
+    assert state.reported == FULL.reported
 
 
 def test_a_receiver_that_is_down_is_tried_once_and_a_refused_message_delays_no_other() -> None:
@@ -253,7 +253,9 @@ def levels_of(**at: float) -> dict[str, tuple[Level, ...]]:
 
 
 def test_of_a_branch_that_was_rewritten_what_it_still_has_is_known() -> None:
-    state = WatchState(reference="c", last="e", levels=levels_of(a=0.0, b=0.1, c=0.5, d=0.5), told=("0123",))
+    state = WatchState(
+        reference="c", last="e", levels=levels_of(a=0.0, b=0.1, c=0.5, d=0.5), reported=("0123",)
+    )
     behind = state_on_branch(state, ["a", "b", "c", "d", "new"])
     assert behind == replace(state, last="d")
     before = state_on_branch(
@@ -358,7 +360,7 @@ def test_a_change_among_several_new_revisions_is_found_and_its_level_is_kept(tmp
     assert any(f"{size} % more" in told.subject for size in (28, 29, 30, 31, 32))
     assert branch.state.reference == "r4"
     again = branch.look()
-    assert (len(again.fresh), again.answers, len(branch.state.told)) == (2, (), 1)
+    assert (len(again.fresh), again.answers, len(branch.state.reported)) == (2, (), 1)
 
 
 def test_stopped_anywhere_it_sends_one_message(tmp_path: Path) -> None:
@@ -402,7 +404,7 @@ def test_a_revision_that_does_not_build_is_passed_over(tmp_path: Path) -> None:
     branch.look(upto=1)
     seen = branch.look()
     assert [str(answer.answer.verdict) for answer in seen.answers] == ["range"]
-    assert len(branch.state.told) == 1
+    assert len(branch.state.reported) == 1
 
 
 @pytest.mark.parametrize("fails", ["build", "start"])
@@ -431,7 +433,7 @@ def test_each_change_of_a_search_has_a_message(tmp_path: Path, monkeypatch: pyte
     branch.look(upto=1)
     branch.look()
     assert [each.data["revisions"] for each in branch.state.pending] == [["r1"], ["r2"]]
-    assert len(set(branch.state.told)) == 2
+    assert len(set(branch.state.reported)) == 2
 
 
 def test_an_unchanged_branch_is_searched_for_nothing(tmp_path: Path) -> None:

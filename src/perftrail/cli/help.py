@@ -59,7 +59,7 @@ EXAMPLES: dict[str, Sequence[tuple[str, str]]] = {
     ),
     "show": (
         ("perftrail show", "print every median with its interval, and the changes along the history"),
-        ("perftrail show --search", "replay the last search, step by step"),
+        ("perftrail show --search", "show the last search, step by step"),
     ),
     "report": (
         ("perftrail report -o report", "write report/index.html"),

@@ -1,4 +1,4 @@
-"""Answer Ctrl-C at any time without a traceback.
+"""Handle Ctrl-C at any time without a traceback.
 
 This module imports almost nothing: a signal during the imports of the program ends it at once.
 """

@@ -84,7 +84,7 @@ class LazyGroup(click.Group):
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, "-V", "--version", prog_name="perftrail")
 def cli() -> None:
-    """Find which change made a program faster or slower, how it scales, and how sure that is.
+    """Find which change made a program faster or slower, how it scales, and how certain the answer is.
 
     STUDY is a directory or a perftrail.toml. Default: the nearest perftrail.toml, searching upwards.
 
@@ -138,7 +138,7 @@ MACHINE_ERRORS = {
     errno.ENFILE: "close programs with many open files",
     errno.ENOMEM: "free memory",
 }
-"""Errors of the machine, not of perftrail, with their remedy. Any command may meet them at any file."""
+"""Errors of the machine, not of perftrail, with their remedy. Any command may raise them at any file."""
 
 
 def _machine_failed(error: OSError) -> int:

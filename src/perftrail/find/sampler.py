@@ -178,18 +178,18 @@ class Sampler:
         """
         if position in self._prepared:
             return None
-        readies = yield from self._readies(position)
+        ready_cells = yield from self._ready_cells(position)
         revision = self.revisions[position]
-        if isinstance(readies, Failure):
-            self._ledger.count_build(revision, self.variant, readies.seconds)
-            return self.record_failure(position, readies, seconds=readies.seconds)
-        seconds = readies[0].prepared.built.seconds
+        if isinstance(ready_cells, Failure):
+            self._ledger.count_build(revision, self.variant, ready_cells.seconds)
+            return self.record_failure(position, ready_cells, seconds=ready_cells.seconds)
+        seconds = ready_cells[0].prepared.built.seconds
         self._ledger.count_build(revision, self.variant, seconds)
-        failure = yield from self._warm_up(readies)
+        failure = yield from self._warm_up(ready_cells)
         if failure is not None:
             return self.record_failure(position, failure, seconds=seconds)
         self._prepared.add(position)
-        same_as = self._first_position.setdefault(_runnables(readies), position)
+        same_as = self._first_position.setdefault(_runnables(ready_cells), position)
         if same_as == position:
             return Built(position=position, seconds=seconds)
         self._same_as[position] = same_as
@@ -200,36 +200,40 @@ class Sampler:
         relinked = yield from self._relink(measure)
         if isinstance(relinked, CannotRelink):
             return relinked
-        readies, relink_seconds = relinked
+        ready_cells, relink_seconds = relinked
         order = [self.revisions[position].id for position in measure.order]
         drawn = content_key(self._name, step, measure.layout, measure.certificate, *order)[:8]
         for attempt in range(MOST_PARTIAL):
             block = f"find {self._name} {step} {drawn}" + (f" again {attempt}" if attempt else "")
             try:
-                return (yield from self._take_block(measure, readies, block, relink_seconds))
+                return (yield from self._take_block(measure, ready_cells, block, relink_seconds))
             except _PartlyStored:
                 continue
         raise RuntimeError(f"step {step} was interrupted {MOST_PARTIAL} times")
 
     def _take_block(
-        self, measure: Measure, readies: Mapping[int, tuple[Ready, ...]], block: str, relink_seconds: float
+        self,
+        measure: Measure,
+        ready_cells: Mapping[int, tuple[Ready, ...]],
+        block: str,
+        relink_seconds: float,
     ) -> Generator[Event, None, BatchValues]:
-        stored = self._stored(readies, block)
+        stored = self._stored(ready_cells, block)
         seed = seed_of(block)
         draws = [
             Draw(block=block, turn=turn, seed=seed, layout=measure.layout)
             for turn in range(2 * len(measure.order))
         ]
         if not stored and self._session.at_once > 1:
-            self._submit(measure, readies, draws)
+            self._submit(measure, ready_cells, draws)
         found: list[tuple[int, dict[Point, Measurement] | Failure]] = []
         seconds = 0.0
         for turn, position in enumerate(measure.order):
-            sample, spent = yield from self._sample(readies[position], draws[turn], stored)
+            sample, spent = yield from self._sample(ready_cells[position], draws[turn], stored)
             seconds += spent
             again = len(measure.order) + turn
             if self._wants_another(sample, measure) and (not stored or (again, 0) in stored):
-                other, spent = yield from self._sample(readies[position], draws[again], stored)
+                other, spent = yield from self._sample(ready_cells[position], draws[again], stored)
                 seconds += spent
                 self.discarded += 1
                 if not isinstance(other, Failure) and not _is_noisy(other):
@@ -276,13 +280,13 @@ class Sampler:
         return Sample(position=position, value=value, noisy=_is_noisy(sample))
 
     def _sample(
-        self, readies: tuple[Ready, ...], draw: Draw, stored: Mapping[tuple[int, int], Outcome]
+        self, ready_cells: tuple[Ready, ...], draw: Draw, stored: Mapping[tuple[int, int], Outcome]
     ) -> Generator[Event, None, tuple[dict[Point, Measurement] | Failure, float]]:
         """Run one invocation at each point, in alternating order; return their values and cost."""
         found: dict[Point, Measurement] = {}
         seconds = 0.0
-        for number in _point_order(len(readies), draw.turn):
-            ready = readies[number]
+        for number in _point_order(len(ready_cells), draw.turn):
+            ready = ready_cells[number]
             outcome = stored.get((draw.turn, number))
             if outcome is None:
                 if stored:
@@ -297,23 +301,25 @@ class Sampler:
         return found, seconds
 
     def _submit(
-        self, measure: Measure, readies: Mapping[int, tuple[Ready, ...]], draws: Sequence[Draw]
+        self, measure: Measure, ready_cells: Mapping[int, tuple[Ready, ...]], draws: Sequence[Draw]
     ) -> None:
         """Submit the whole batch to the measuring machine, in its order."""
         ordinals: dict[str, int] = {}
         planned: list[PlannedInvocation] = []
         for turn, position in enumerate(measure.order):
             for number in _point_order(len(self.points), turn):
-                ready = readies[position][number]
+                ready = ready_cells[position][number]
                 ordinal = ordinals.get(ready.runnable.key, self._runner.next_ordinal(ready))
                 ordinals[ready.runnable.key] = ordinal + 1
                 planned.append(self._runner.plan(ready, "sample", ordinal, draw=draws[turn]))
         self._runner.submit(planned)
 
-    def _stored(self, readies: Mapping[int, tuple[Ready, ...]], block: str) -> dict[tuple[int, int], Outcome]:
+    def _stored(
+        self, ready_cells: Mapping[int, tuple[Ready, ...]], block: str
+    ) -> dict[tuple[int, int], Outcome]:
         """Return the stored outcomes of a block, by turn and number of the point, if it is of this boot session."""
         found: dict[tuple[int, int], Outcome] = {}
-        for of_points in readies.values():
+        for of_points in ready_cells.values():
             for number, ready in enumerate(of_points):
                 for outcome in self._runner.known(ready).values():
                     if outcome.draw.block == block:
@@ -327,9 +333,9 @@ class Sampler:
             return False
         return self.discarded < FIRST_REPEATS or self._quiet_repeats >= LEAST_QUIET_SHARE * self.discarded
 
-    def _warm_up(self, readies: Sequence[Ready]) -> Generator[Event, None, Failure | None]:
+    def _warm_up(self, ready_cells: Sequence[Ready]) -> Generator[Event, None, Failure | None]:
         """Run each point's warm-ups; return a failure if there is one."""
-        for ready in readies:
+        for ready in ready_cells:
             for number in range(self._session.study.measure.warmups):
                 outcome = yield from self._runner.outcome(ready, "warmup", number)
                 self._ledger.count(outcome.key, outcome.seconds)
@@ -352,28 +358,28 @@ class Sampler:
                 count = LAYOUTS_AT_ONCE if measure.certificate else 1
                 self._linked_layouts = range(measure.layout, measure.layout + count)
             yield from subject_builder.relink(cells, self._linked_layouts)
-        readies: dict[int, tuple[Ready, ...]] = {}
+        ready_cells: dict[int, tuple[Ready, ...]] = {}
         seconds = 0.0
         for position in measure.positions:
-            prepared = yield from self._readies(position, layout=measure.layout)
+            prepared = yield from self._ready_cells(position, layout=measure.layout)
             if isinstance(prepared, Failure):
                 return CannotRelink(reason=f"{self.revisions[position].short}: {prepared.message}")
-            readies[position] = prepared
+            ready_cells[position] = prepared
             seconds += prepared[0].prepared.built.seconds if measure.layout else 0.0
-        return readies, seconds
+        return ready_cells, seconds
 
-    def _readies(
+    def _ready_cells(
         self, position: int, *, layout: int = 0
     ) -> Generator[Event, None, tuple[Ready, ...] | Failure]:
         """Prepare everything that a sample of a position runs."""
         subject = Subject(revision=self.revisions[position], variant=self.variant)
-        readies: list[Ready] = []
+        ready_cells: list[Ready] = []
         for point in self.points:
             ready = yield from self._ledger.ready(self._cell(subject, point), layout=layout)
             if isinstance(ready, Failure):
                 return ready
-            readies.append(ready)
-        return tuple(readies)
+            ready_cells.append(ready)
+        return tuple(ready_cells)
 
     def _cell(self, subject: Subject, point: Point) -> Cell:
         return Cell(subject=subject, benchmark=self.benchmark, point=point)
@@ -395,5 +401,5 @@ def _point_order(points: int, turn: int) -> range:
     return range(points) if turn % 2 == 0 else range(points - 1, -1, -1)
 
 
-def _runnables(readies: Sequence[Ready]) -> tuple[str, ...]:
-    return tuple(ready.runnable.key for ready in readies)
+def _runnables(ready_cells: Sequence[Ready]) -> tuple[str, ...]:
+    return tuple(ready.runnable.key for ready in ready_cells)

@@ -80,18 +80,18 @@ class InvocationRunner:
         )
         return PlannedInvocation(ready=ready, key=key, draw=draw)
 
-    def recall(self, readies: Iterable[Ready]) -> None:
+    def recall(self, ready_cells: Iterable[Ready]) -> None:
         """Read the stored outcomes of several prepared cells in one query."""
-        unknown = {ready.runnable.key for ready in readies} - self._known.keys()
+        unknown = {ready.runnable.key for ready in ready_cells} - self._known.keys()
         if not unknown:
             return
         stored = self._store.outcomes(tuple(unknown), self.machine.id)
         for key in unknown:
             self._known[key] = {(each.key.phase, each.key.ordinal): each for each in stored.get(key, ())}
 
-    def stored(self, readies: Iterable[Ready]) -> Mapping[str, tuple[Outcome, ...]]:
+    def stored(self, ready_cells: Iterable[Ready]) -> Mapping[str, tuple[Outcome, ...]]:
         """Read the stored outcomes of several prepared cells, by runnable; the runner does not keep them in memory."""
-        keys = tuple({ready.runnable.key: None for ready in readies})
+        keys = tuple({ready.runnable.key: None for ready in ready_cells})
         return self._store.outcomes(keys, self.machine.id) if keys else {}
 
     def known(self, ready: Ready) -> Mapping[tuple[Phase, int], Outcome]:
@@ -99,9 +99,9 @@ class InvocationRunner:
         self.recall((ready,))
         return self._known[ready.runnable.key]
 
-    def next_ordinal(self, *readies: Ready) -> int:
+    def next_ordinal(self, *ready_cells: Ready) -> int:
         """Return the ordinal after the last sample of several prepared cells."""
-        known = (key for ready in readies for key in self.known(ready))
+        known = (key for ready in ready_cells for key in self.known(ready))
         return 1 + max((ordinal for phase, ordinal in known if phase == "sample"), default=-1)
 
     def perform(self, invocations: Iterable[PlannedInvocation]) -> Generator[Event, None, None]:

@@ -102,7 +102,7 @@ class PairedOutcomes(Generic[Side]):
     def __init__(
         self,
         runner: InvocationRunner,
-        readies: Mapping[Side, Sequence[Ready]],
+        ready_cells: Mapping[Side, Sequence[Ready]],
         *,
         relinked: bool = False,
         linked: bool = True,
@@ -111,25 +111,27 @@ class PairedOutcomes(Generic[Side]):
         self.relinked = relinked
         self.linked = linked
         self.pairs_per_layout = 1
-        self.sides = tuple(readies)
-        self._readies = {side: {ready.cell.point: ready for ready in each} for side, each in readies.items()}
+        self.sides = tuple(ready_cells)
+        self._ready_cells = {
+            side: {ready.cell.point: ready for ready in each} for side, each in ready_cells.items()
+        }
         self.points = tuple(
             point
-            for point in self._readies[self.sides[0]]
-            if all(point in self._readies[side] for side in self.sides)
+            for point in self._ready_cells[self.sides[0]]
+            if all(point in self._ready_cells[side] for side in self.sides)
         )
         self.dropped: dict[Point, Failure | None] = {}
         self._read: tuple[object, tuple[_Block, ...]] = (None, ())
-        runner.recall([ready for each in readies.values() for ready in each])
+        runner.recall([ready for each in ready_cells.values() for ready in each])
 
     def ready(self, side: Side, point: Point) -> Ready:
         """Return what a side starts at a point."""
-        return self._readies[side][point]
+        return self._ready_cells[side][point]
 
     @property
     def active(self) -> tuple[Ready, ...]:
         """Everything that one pair starts, point by point."""
-        return tuple(self._readies[side][point] for point in self.active_points for side in self.sides)
+        return tuple(self._ready_cells[side][point] for point in self.active_points for side in self.sides)
 
     @property
     def active_points(self) -> tuple[Point, ...]:
@@ -249,7 +251,7 @@ class PairedOutcomes(Generic[Side]):
     def _blocks(self) -> tuple[_Block, ...]:
         """The complete blocks, in the order of measurement; read again when there are more outcomes."""
         active = [(side, point) for point in self.active_points for side in self.sides]
-        known = {at: self._runner.known(self._readies[at[0]][at[1]]) for at in active}
+        known = {at: self._runner.known(self._ready_cells[at[0]][at[1]]) for at in active}
         state = (self.relinked, tuple(active), tuple(map(len, known.values())))
         if self._read[0] != state:
             self._read = (state, tuple(self._complete_blocks(known)) if active else ())
@@ -339,22 +341,22 @@ class InterleavedPairs(Generic[Side]):
     def __init__(
         self,
         session: Session,
-        readies: Mapping[Side, Sequence[Ready]],
+        ready_cells: Mapping[Side, Sequence[Ready]],
         *,
         clock: Clock = time.monotonic,
         most_per_layout: int = PAIRS_PER_LAYOUT,
         obeys_most: bool = False,
     ) -> None:
-        first = next(iter(readies.values()))[0].cell
+        first = next(iter(ready_cells.values()))[0].cell
         self._session = session
         self._clock = clock
         self.benchmark = first.benchmark
         self.variant = first.subject.variant
         can_relink = all(
-            session.subject_builder.can_relink(ready.cell) for each in readies.values() for ready in each
+            session.subject_builder.can_relink(ready.cell) for each in ready_cells.values() for ready in each
         )
         self.outcomes = PairedOutcomes(
-            session.runner, readies, relinked=can_relink, linked=session.subject_builder.is_linked(first)
+            session.runner, ready_cells, relinked=can_relink, linked=session.subject_builder.is_linked(first)
         )
         self.relink_failure: Failure | None = None
         self._linked: dict[int, Mapping[tuple[Side, Point], Ready]] = {}
@@ -394,9 +396,9 @@ class InterleavedPairs(Generic[Side]):
     def report_equal_builds(self) -> Iterator[Event]:
         """Report subjects with equal builds."""
         for pair in self.equal:
-            readies = [self.outcomes.ready(side, self.outcomes.points[0]) for side in pair]
+            ready_cells = [self.outcomes.ready(side, self.outcomes.points[0]) for side in pair]
             yield SameArtefact(
-                benchmark=self.benchmark, subjects=tuple(each.cell.subject for each in readies)
+                benchmark=self.benchmark, subjects=tuple(each.cell.subject for each in ready_cells)
             )
 
     def begin(self) -> Generator[Event, None, None]:
@@ -410,12 +412,12 @@ class InterleavedPairs(Generic[Side]):
 
     def run_pair(self) -> Generator[Event, None, None]:
         """Run one more pair."""
-        layout, readies = yield from self._next_layout()
+        layout, ready_cells = yield from self._next_layout()
         ordinal = self._session.runner.next_ordinal(*self.outcomes.active)
         seed = seed_of("pair", self._session.study.measure.seed, self.benchmark, self.variant, ordinal)
         draw = Draw(block=secrets.token_hex(8), seed=seed, layout=layout)
         order = [
-            readies.get((side, point), self.outcomes.ready(side, point))
+            ready_cells.get((side, point), self.outcomes.ready(side, point))
             for point in self.outcomes.active_points
             for side in sorted(self.outcomes.sides, key=lambda side: content_key(seed, str(point), side))
         ]
@@ -484,14 +486,14 @@ class InterleavedPairs(Generic[Side]):
 
     def broken(self) -> tuple[Broken[Side], ...]:
         """Return the subjects that failed at a point, with the points and reasons."""
-        readies = [
+        ready_cells = [
             (side, self.outcomes.ready(side, point))
             for side in self.outcomes.sides
             for point in self.outcomes.points
         ]
         return tuple(
             Broken(side=side, ready=ready, failure=failure)
-            for side, ready in readies
+            for side, ready in ready_cells
             if (failure := self.outcomes.failure_of(ready)) is not None
         )
 
@@ -514,8 +516,8 @@ class InterleavedPairs(Generic[Side]):
         """Drop points at which a subject cannot be measured, and larger ones where the study says so."""
         outcomes, dropped = self.outcomes, self.outcomes.dropped
         for point in outcomes.points:
-            readies = [] if point in dropped else [outcomes.ready(side, point) for side in outcomes.sides]
-            for ready in readies:
+            ready_cells = [] if point in dropped else [outcomes.ready(side, point) for side in outcomes.sides]
+            for ready in ready_cells:
                 failure = outcomes.failure_of(ready)
                 if failure is None:
                     continue

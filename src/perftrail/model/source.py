@@ -65,8 +65,8 @@ class Source:
 
     `location` is a path, absolute or relative to the study's directory, or an address. For releases it is
     ``ECOSYSTEM:NAME`` (``pypi:``, ``crates:``, ``npm:``, ``debian:``), or the directory of the `archives`. For
-    samples it is the files of other tools, with ``*``, ``?`` and ``**``. `range` is ``A..B`` with A the
-    known-old end, which belongs to the history. Keys for releases only apply to packages.
+    samples it is the files of other tools, with ``*``, ``?`` and ``**``. `range` is ``A..B``: A is the
+    older end, which belongs to the history. Keys for releases only apply to packages.
     """
 
     kind: Annotated[SourceKind, Key("Kind of the history.", stand_in="git")]
@@ -82,7 +82,7 @@ class Source:
     range: Annotated[
         str | None,
         Key(
-            "The range of the history, A..B; A is the known-old end and belongs to it. For git and Fossil also days, "
+            "The range of the history, A..B; A is the older end and belongs to it. For git and Fossil also days, "
             "2024-01-01..2024-06-30, last 200 or tags:v1.*."
         ),
     ] = None

@@ -302,8 +302,8 @@ def _warnings(study: Study) -> Iterator[Mistake]:
         every = [same_everywhere(study, name, variant) for variant in study.variants]
         if all(every):
             yield mistake(study.file, ("benchmark", name, "command"), every[0])
-        if doubt := _program_doubt(study, name) or _outputs_doubt(study, name):
-            yield mistake(study.file, ("benchmark", name, "command"), doubt)
+        if warning := _program_warning(study, name) or _outputs_warning(study, name):
+            yield mistake(study.file, ("benchmark", name, "command"), warning)
         for metric, measured in study.benchmarks[name].metrics.items():
             if likely := likely_unit(measured.unit):
                 yield mistake(
@@ -313,8 +313,8 @@ def _warnings(study: Study) -> Iterator[Mistake]:
                 )
 
 
-def _program_doubt(study: Study, name: str) -> str:
-    """Return why a benchmark's program is probably missing; empty if nothing is known against it."""
+def _program_warning(study: Study, name: str) -> str:
+    """Return why a benchmark's program is probably missing; empty if it probably exists."""
     benchmark = study.benchmarks[name]
     words = benchmark.command.split(maxsplit=1)
     program = words[0] if words else ""
@@ -331,7 +331,7 @@ def _program_doubt(study: Study, name: str) -> str:
     return f"PATH has no program {quoted(program)}; write {{build}}/{program} for a program of the revision"
 
 
-def _outputs_doubt(study: Study, name: str) -> str:
+def _outputs_warning(study: Study, name: str) -> str:
     """Return which file of the build a command names that no recipe's outputs contain; empty if there is none."""
     recipes: list[Build | Era | VariantBuild] = [study.build, *study.build.when]
     recipes += [each.build for each in study.variants.values()]

@@ -61,7 +61,7 @@ class ComparedBenchmark:
     def __init__(
         self,
         session: Session,
-        readies: Mapping[SideName, Sequence[Ready]],
+        ready_cells: Mapping[SideName, Sequence[Ready]],
         targets: Sequence[Target],
         *,
         clock: Clock,
@@ -72,7 +72,10 @@ class ComparedBenchmark:
         self._session = session
         self.pairs = InterleavedPairs(
             session,
-            {side: [ready for ready in each if ready.cell.point in needed] for side, each in readies.items()},
+            {
+                side: [ready for ready in each if ready.cell.point in needed]
+                for side, each in ready_cells.items()
+            },
             clock=clock,
             most_per_layout=most_per_layout,
             obeys_most=obeys_most,
@@ -390,19 +393,19 @@ class Compare:
             benchmarks += [
                 ComparedBenchmark(
                     self._session,
-                    readies,
+                    ready_cells,
                     choice.of(study, name, variant),
                     clock=self._clock,
                     most_per_layout=most_per_layout,
                     obeys_most=most is not None,
                 )
-                for name, readies in built.items()
-                if len(readies) == len(sides)
+                for name, ready_cells in built.items()
+                if len(ready_cells) == len(sides)
             ]
         return [benchmark for benchmark in benchmarks if benchmark.targets]
 
     def _build(self, side: SideName, subject: Subject) -> Generator[Event, None, list[Ready]]:
-        readies = []
+        ready_cells = []
         for cell in self._wanted(subject):
             ready = yield from self._session.subject_builder.ready(cell)
             if isinstance(ready, Failure):
@@ -417,8 +420,8 @@ class Compare:
                 )
                 self._failures.setdefault((side, subject.variant, benchmark), failed)
             else:
-                readies.append(ready)
-        return readies
+                ready_cells.append(ready)
+        return ready_cells
 
     def _wanted(self, subject: Subject) -> list[Cell]:
         """Return the cells of a subject that the requested metrics need."""

@@ -260,7 +260,7 @@ PARAMETERS = "Linux, admin-guide/kernel-parameters"
 
 
 def governor(state: MachineState) -> Iterator[DoctorFinding]:
-    """Frequency governor: whether the speed follows the load."""
+    """Frequency governor: whether the speed depends on the load."""
     governor = state.facts.get("governor")
     if governor is None:
         yield DoctorFinding(
@@ -285,7 +285,7 @@ def governor(state: MachineState) -> Iterator[DoctorFinding]:
 
 
 def turbo(state: MachineState) -> Iterator[DoctorFinding]:
-    """Turbo: whether the speed follows heat and neighbours."""
+    """Turbo: whether the speed depends on heat and on other busy CPUs."""
     turbo = state.facts.get("turbo")
     if turbo == "off":
         yield DoctorFinding(name="turbo", grade="fine", here="off")

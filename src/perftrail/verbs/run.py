@@ -162,15 +162,15 @@ class Run:
     def _build(self, subject: Subject) -> Generator[Event, None, None]:
         wanted = self._cells_of(subject)
         self._planned += len(wanted)
-        readies: list[Ready] = []
+        ready_cells: list[Ready] = []
         for cell in wanted:
             ready = yield from self._session.subject_builder.ready(cell)
             if isinstance(ready, Failure):
                 self._failures[str(subject)] = ready
             else:
                 self._cells.setdefault(ready.runnable.key, []).append(cell)
-                readies.append(ready)
-        self._read_stored([ready for ready in readies if ready.runnable.key not in self._ready_outcomes])
+                ready_cells.append(ready)
+        self._read_stored([ready for ready in ready_cells if ready.runnable.key not in self._ready_outcomes])
 
     def _build_first(self, wanted: Sequence[Subject]) -> Generator[Event, None, None]:
         """Build the oldest two, and the newest if both fail. Raises `NoAnswer` if all three fail for one reason."""
@@ -217,10 +217,10 @@ class Run:
     def _cells_of(self, subject: Subject) -> list[Cell]:
         return [cell for cell in cells(self._session.study, subject) if self._selection.includes(cell)]
 
-    def _read_stored(self, readies: Sequence[Ready]) -> None:
+    def _read_stored(self, ready_cells: Sequence[Ready]) -> None:
         study = self._session.study
-        stored = self._session.runner.stored(readies)
-        for ready in readies:
+        stored = self._session.runner.stored(ready_cells)
+        for ready in ready_cells:
             benchmark = study.benchmarks[ready.cell.benchmark]
             outcomes = ReadyOutcomes(
                 ready=ready,

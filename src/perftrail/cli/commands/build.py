@@ -59,7 +59,7 @@ def command(
 ) -> None:
     """Build one revision; print its directory and log, or why the build failed.
 
-    This also builds revisions that the study skips. With --shell, perftrail checks the revision out into a new
+    perftrail also builds revisions that the study skips. With --shell, perftrail checks the revision out into a new
     directory, applies the study's overlays and patches, prints the steps and opens a shell in their environment. It
     removes the directory when the shell ends. Without a sandbox, the shell has all your rights; in a sandbox, limits of
     memory, disk and processes do not apply.

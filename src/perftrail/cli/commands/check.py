@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     "attempts",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Also build N revisions, spread evenly over the range; start and relink each once. Report failures.",
+    help="Also build N revisions, spread evenly over the range; start each benchmark once, and once relinked if the "
+    "recipe relinks. Report failures.",
 )
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of study files, for editors.")
 @jobs_option

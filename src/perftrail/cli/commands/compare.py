@@ -93,8 +93,8 @@ class CompareOptions(TypedDict):
     "--max-pairs",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Maximum number of pairs of each benchmark: at least the 9 or more that a verdict needs. Noisy pairs that "
-    "others replace do not count. [default: the study's invocations]",
+    help="Maximum number of pairs of each benchmark. One verdict needs at least 9, several verdicts need more. "
+    "Replaced noisy pairs do not count. [default: the study's invocations]",
 )
 @click.option(
     "--format",

@@ -52,15 +52,15 @@ class FindOptions(TypedDict):
     "metrics",
     multiple=True,
     metavar="NAME",
-    help="Metric to search: NAME, BENCHMARK.NAME, either with [parameter=value]. The metric works finds the revision "
-    "that broke the program. May be repeated. [default: the study's, or all]",
+    help="Metric to search: NAME, BENCHMARK.NAME, either with [parameter=value]. With --metric works, find the "
+    "revision that broke the program. May be repeated. [default: the study's, or all]",
 )
 @click.option("--all", "everything", is_flag=True, help="Search every metric of every benchmark at once.")
 @click.option(
     "--range",
     "part",
     metavar="A..B",
-    help="Part of the history to search; A is the known-old end. [default: the study's]",
+    help="Part of the history to search; A is the older end. [default: the study's]",
 )
 @click.option("--variant", metavar="NAME", help="Variant to search. [default: the first]")
 @click.option("--threshold", type=FRACTION, help="Smallest change worth finding. [default: the study's]")

@@ -42,7 +42,7 @@ LATEST = "latest"
     is_flag=False,
     flag_value=LATEST,
     metavar="[N]",
-    help="Replay search number N step by step. [default: the last search]",
+    help="Show the steps of search number N. [default: the last search]",
 )
 @click.option(
     "--claims",

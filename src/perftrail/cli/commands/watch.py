@@ -189,7 +189,7 @@ def _print(watched: Watched, *, as_json: bool, shared_options: tuple[str, ...]) 
 
 
 def _print_status(watched: Watched, study: Study, policy: WatchPolicy, *, once: bool, first: bool) -> None:
-    """Print for people what a check without an answer found, and once how the watch goes on."""
+    """Print for people what a check without an answer found; after the first one, also the time between checks."""
     from perftrail.present.output_settings import settings
 
     if settings.quiet:

@@ -50,9 +50,9 @@ class BackportedBenchmark:
     at the rule's maximum number of replicates.
     """
 
-    def __init__(self, session: Session, readies: Mapping[Role, Sequence[Ready]]) -> None:
+    def __init__(self, session: Session, ready_cells: Mapping[Role, Sequence[Ready]]) -> None:
         self._session = session
-        self._pairs = InterleavedPairs(session, readies)
+        self._pairs = InterleavedPairs(session, ready_cells)
         self._benchmark = session.study.benchmarks[self._pairs.benchmark]
         self._outcomes = self._pairs.outcomes
         self._searched = searched_metrics(session.study)
@@ -203,13 +203,13 @@ class Backport:
             Subject(revision=revision, variant=variant) for variant in variants for revision in revisions
         )
         for variant in variants:
-            readies: dict[str, dict[Role, list[Ready]]] = {}
+            ready_cells: dict[str, dict[Role, list[Ready]]] = {}
             for role in self._revisions:
                 for ready in (yield from self._build(role, variant)):
-                    readies.setdefault(ready.cell.benchmark, {}).setdefault(role, []).append(ready)
+                    ready_cells.setdefault(ready.cell.benchmark, {}).setdefault(role, []).append(ready)
             benchmarks += [
                 BackportedBenchmark(self._session, by_role)
-                for by_role in readies.values()
+                for by_role in ready_cells.values()
                 if by_role.keys() >= {Role.OLD, Role.PATCHED}
             ]
         rule = rule_for(self._session.study.measure, sum(each.comparisons for each in benchmarks))
@@ -231,15 +231,15 @@ class Backport:
     def _build(self, role: Role, variant: str) -> Generator[Event, None, list[Ready]]:
         """Build one revision in one variant, and return every benchmark that it can run."""
         subject = Subject(revision=self._revisions[role], variant=variant)
-        readies = []
+        ready_cells = []
         for cell in cells(self._session.study, subject):
             ready = yield from self._session.subject_builder.ready(cell)
             if isinstance(ready, Failure):
                 where = f"{subject} {cell.benchmark}" if ready.stage == "link" else str(subject)
                 self._failures.setdefault(where, FailedRole(role=role, where=where, failure=ready))
             else:
-                readies.append(ready)
-        return readies
+                ready_cells.append(ready)
+        return ready_cells
 
 
 def _revisions(fitted: FittedPatch) -> Mapping[Role, Revision]:

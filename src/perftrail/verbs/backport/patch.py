@@ -109,7 +109,7 @@ def write_patch(file: Path, fitted: FittedPatch) -> None:
     """Write the patch with a descriptive header. Raises `UsageError` if the file is not one of perftrail's."""
     onto, fix = fitted.patched.base, fitted.fix
     try:
-        if file.exists() and not _is_ours(file):
+        if file.exists() and not _is_from_perftrail(file):
             raise UsageError(f"{file}: exists, and perftrail did not write it; choose another --output")
         head = [HEADER.decode(), f"onto: {_one_line(onto)}", *([f"fix: {_one_line(fix)}"] if fix else []), ""]
         file.write_bytes("\n".join([*head, ""]).encode() + fitted.patched.patch.text)
@@ -148,7 +148,7 @@ def _patch_key(request: BackportRequest) -> str:
     return "" if request.patch is None else content_key(request.patch.hex())
 
 
-def _is_ours(file: Path) -> bool:
+def _is_from_perftrail(file: Path) -> bool:
     with file.open("rb") as opened:
         return opened.read(len(HEADER)) == HEADER
 

@@ -253,7 +253,7 @@ class Explain:
         self, revision: Revision, variant: str
     ) -> Generator[Event, None, dict[tuple[str, object], Ready]]:
         """Build one revision for every wanted point, by benchmark and point."""
-        readies: dict[tuple[str, object], Ready] = {}
+        ready_cells: dict[tuple[str, object], Ready] = {}
         for cell in cells(self._session.study, Subject(revision=revision, variant=variant)):
             if not self._selection.includes(cell):
                 continue
@@ -261,8 +261,8 @@ class Explain:
             if isinstance(ready, Failure):
                 self._failures.setdefault(str(cell.subject), ready)
             else:
-                readies[cell.benchmark, cell.point] = ready
-        return readies
+                ready_cells[cell.benchmark, cell.point] = ready
+        return ready_cells
 
     def _compare(self, before: Ready, after: Ready) -> Generator[Event, None, CellReport]:
         if before.runnable.key == after.runnable.key:

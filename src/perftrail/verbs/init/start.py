@@ -97,7 +97,7 @@ def _git_start(git: Git, directory: Path) -> tuple[str, str]:
                 name = _git_output(
                     git, directory, "rev-parse", "--verify", "--end-of-options", f"refs/tags/{tag}^{{commit}}"
                 )
-            return name, f"since {since}, as the known-old end"
+            return name, f"since {since}, as the older end"
     ids = _git_output(
         git, directory, "rev-list", "--first-parent", f"--max-count={DEFAULT_REVISIONS}", "HEAD"
     ).split()
@@ -120,7 +120,7 @@ def fossil_range(revisions: Sequence[Revision], location: str) -> SourceDraft:
         kind="fossil",
         location=location,
         range=f"{revisions[start].id}..{revisions[-1].id}",
-        range_why="since the last tag, as the known-old end" if releases else _OF_NEWEST,
+        range_why="since the last tag, as the older end" if releases else _OF_NEWEST,
         revisions=len(revisions) - start,
     )
 

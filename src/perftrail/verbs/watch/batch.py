@@ -261,15 +261,16 @@ class WatchState:
     """The state of a watch: the reference, the last revision seen, and every metric's levels.
 
     `offsets` are the reference's levels of each metric, as logarithms of the ratio to the start of the watch.
-    `told` are the ids of changes with a message, sent or pending. `doubted` are alarms that a search did not confirm.
+    `reported` are the ids of changes with a message, sent or pending. `unconfirmed` are alarms that a search did not
+    confirm.
     """
 
     reference: str = ""
     last: str = ""
     levels: dict[str, tuple[Level, ...]] = field(default_factory=dict)
     offsets: dict[str, float] = field(default_factory=dict)
-    told: tuple[str, ...] = ()
-    doubted: tuple[str, ...] = ()
+    reported: tuple[str, ...] = ()
+    unconfirmed: tuple[str, ...] = ()
     pending: tuple[PendingMessage, ...] = ()
 
 
@@ -311,12 +312,12 @@ def write_state(file: Path, state: WatchState) -> None:
 
 def _state(data: dict[str, Any]) -> WatchState:
     """Return the state from plain data; only `write_state` writes such files."""
+    # Older files have `logs`, `told` and `doubted`.
     return WatchState(
         reference=data["reference"],
         last=data["last"],
         levels={
             name: tuple(
-                # Older files have `logs`.
                 Level(
                     revision=each["revision"],
                     log_ratios=tuple(each["log_ratios" if "log_ratios" in each else "logs"]),
@@ -326,7 +327,7 @@ def _state(data: dict[str, Any]) -> WatchState:
             for name, levels in data["levels"].items()
         },
         offsets=data["offsets"],
-        told=tuple(data["told"]),
-        doubted=tuple(data["doubted"]),
+        reported=tuple(data["reported" if "reported" in data else "told"]),
+        unconfirmed=tuple(data["unconfirmed" if "unconfirmed" in data else "doubted"]),
         pending=tuple(PendingMessage(**{**each, "left": tuple(each["left"])}) for each in data["pending"]),
     )

@@ -138,7 +138,7 @@ def deliver(
     `save` is called after each attempt, so that a message that arrived is not sent again. The next call repeats failed
     attempts. A receiver that refused a message gets no other message in this call, and in the next call this message is
     the last: so neither a receiver nor a message can block the others. Receivers that the study no longer names get
-    nothing. A message that all receivers have is removed from the state, but its id stays in `told`.
+    nothing. A message that all receivers have is removed from the state, but its id stays in `reported`.
     """
     refusing: set[str] = set()
     for pending in state.pending:

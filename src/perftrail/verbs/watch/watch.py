@@ -202,7 +202,9 @@ class BranchCheck:
                     confirmed.append(alarm)
                     state = _with_changes(state, changes)
                 else:
-                    state = replace(state, doubted=(*state.doubted, f"{metric_key(alarm.target)} {alarm.at}"))
+                    state = replace(
+                        state, unconfirmed=(*state.unconfirmed, f"{metric_key(alarm.target)} {alarm.at}")
+                    )
         # A change that only the whole history reveals is older than the batch, so its last revision has the new level.
         changed = [alarm.at if alarm.at in order else order[-1] for alarm in confirmed]
         state = replace(state, last=order[-1])
@@ -228,7 +230,10 @@ class BranchCheck:
     def _restarted(self, revision: Revision) -> WatchState:
         """Return a new state at a revision; messages are retained."""
         return WatchState(
-            reference=revision.id, last=revision.id, told=self._state.told, pending=self._state.pending
+            reference=revision.id,
+            last=revision.id,
+            reported=self._state.reported,
+            pending=self._state.pending,
         )
 
     def _reference(self) -> Revision | None:
@@ -271,9 +276,12 @@ class BranchCheck:
 
     def _known(self, name: str, state: WatchState) -> list[str]:
         """Return the revisions with a known change of a metric, or with an alarm that a search did not confirm."""
-        doubted = [each.rpartition(" ")[2] for each in state.doubted if each.startswith(f"{name} ")]
+        unconfirmed = [each.rpartition(" ")[2] for each in state.unconfirmed if each.startswith(f"{name} ")]
         levels = state.levels.get(name, ())
-        return [*doubted, *(each.revision for each in levels if change_id(name, each.revision) in state.told)]
+        return [
+            *unconfirmed,
+            *(each.revision for each in levels if change_id(name, each.revision) in state.reported),
+        ]
 
     def _searched(self, alarm: Alarm) -> Generator[Event, None, tuple[PendingMessage, ...]]:
         """Search for the change of a metric; return a message about each change found."""
@@ -327,9 +335,9 @@ class BranchCheck:
 
 def _with_changes(state: WatchState, changes: Sequence[PendingMessage]) -> WatchState:
     """Record changes and their messages, except those that are known."""
-    fresh = [each for each in changes if each.id not in state.told]
+    fresh = [each for each in changes if each.id not in state.reported]
     return replace(
         state,
-        told=(*state.told, *(each.id for each in fresh)),
+        reported=(*state.reported, *(each.id for each in fresh)),
         pending=(*state.pending, *(each for each in fresh if each.left)),
     )
