@@ -22,8 +22,8 @@ from unittest import mock
 
 from campaign import Result
 from campaign.hostile_sources import Hostile
+from perftrail.builds.build_log import Log
 from perftrail.builds.repairs import repair
-from perftrail.builds.steps import Log
 from perftrail.errors import CheckoutFailed, PerftrailError
 from perftrail.file_tree import remove_tree
 from perftrail.model.build import Repairs

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 
 from perftrail import studyfile
-from perftrail.builds import artefact, packing, steps
+from perftrail.builds import artefact, build_log, packing
 from perftrail.errors import ClusterError, FormatError, LauncherError, SourceError, StoreError, StudyError
 from perftrail.file_tree import remove_tree
 from perftrail.formats import FORMATS, printed, read
@@ -244,7 +244,7 @@ def _process_names(content: bytes) -> None:
 
 
 def _logs(content: bytes) -> None:
-    steps.log_excerpt(content.decode("utf-8", "replace"))
+    build_log.log_excerpt(content.decode("utf-8", "replace"))
 
 
 TARGETS: dict[str, Target] = {

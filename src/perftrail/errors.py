@@ -26,6 +26,7 @@ A failed build or a crashed benchmark is not an exception: it is a recorded `Fai
 
 from __future__ import annotations
 
+import errno
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -152,3 +153,15 @@ NOTHING_MEASURED = "no samples yet; measure with: perftrail run, or search with:
 
 class NoAnswer(PerftrailError):
     """The question could not be answered: every build failed, or there are no samples."""
+
+
+MACHINE_ERRORS = {
+    errno.ENOSPC: "free disk space",
+    errno.EDQUOT: "free disk space, or raise your quota",
+    errno.EIO: "check the disk",
+    errno.EROFS: "make the file system writable",
+    errno.EMFILE: "raise the limit of open files (ulimit -n)",
+    errno.ENFILE: "close programs with many open files",
+    errno.ENOMEM: "free memory",
+}
+"""Errors of the machine, not of perftrail, with their remedy. Any command may raise them at any file."""

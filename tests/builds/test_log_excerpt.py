@@ -7,7 +7,7 @@ import doctest
 import pytest
 
 import perftrail.builds.steps
-from perftrail.builds.steps import LONGEST_LINE, MOST_LINES, log_excerpt
+from perftrail.builds.build_log import LONGEST_LINE, MOST_LINES, log_excerpt
 
 GCC = """\
 checking for error.h... no

@@ -9,7 +9,8 @@ from typing import NoReturn
 import pytest
 
 from perftrail.cli import main as command_line
-from perftrail.cli.main import MACHINE_ERRORS, cli, main
+from perftrail.cli.main import cli, main
+from perftrail.errors import MACHINE_ERRORS
 
 
 @pytest.mark.parametrize("number", MACHINE_ERRORS)

@@ -6,7 +6,8 @@ import tomllib
 
 import pytest
 
-from perftrail.measure.failure_groups import error_text, group_failures, remedies, same_reason, study_line
+from perftrail.measure.failure_groups import error_text, group_failures, same_reason, study_line
+from perftrail.measure.remedies import remedies
 from perftrail.model.build import Failure, Recipe
 from perftrail.model.recipe import Build, Era
 from perftrail.model.subject import Revision, Subject

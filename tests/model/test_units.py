@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perftrail.model.wording import format_duration, format_size, parse_duration, parse_size
+from perftrail.model.notation import format_duration, format_size, parse_duration, parse_size
 
 
 @pytest.mark.parametrize(

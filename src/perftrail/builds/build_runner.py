@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.builds.artefact import content_of_files
+from perftrail.builds.build_log import Log
 from perftrail.builds.repairs import repair
-from perftrail.builds.steps import Log, ShellSteps, build_environment, search_path, version_of
+from perftrail.builds.steps import ShellSteps, build_environment, search_path, version_of
 from perftrail.builds.trees import (
     CACHE_SHARE,
     Caches,

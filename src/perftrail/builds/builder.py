@@ -22,19 +22,20 @@ from perftrail.builds.artefact import (
     read_finished,
     write_finished,
 )
+from perftrail.builds.build_log import Log
 from perftrail.builds.build_runner import BuildRunner, Workspace, artefact_of, manual_build
 from perftrail.builds.in_use import BuildsInUse
 from perftrail.builds.incremental import Job, ReusedTrees
 from perftrail.builds.quota import Disk, bytes_below
 from perftrail.builds.relinking import keep_outputs, restore_trees, with_missing_linker, working_copy
 from perftrail.builds.repairs import repairs_key
-from perftrail.builds.steps import Log
 from perftrail.builds.trees import NO_SOURCES, NO_TREES, Trees, benchmark_source_trees
 from perftrail.errors import StaleBuilds
 from perftrail.file_tree import exclusive_lock, remove_tree
 from perftrail.model.build import Built, Failure, Prepared, content_key
+from perftrail.model.notation import format_size
 from perftrail.model.placeholders import names
-from perftrail.model.wording import counted, format_size, quantity
+from perftrail.model.wording import counted, quantity
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

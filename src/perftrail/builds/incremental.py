@@ -19,9 +19,9 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from perftrail.builds.artefact import content_of, write_durably
+from perftrail.builds.build_log import Log
 from perftrail.builds.build_runner import Workspace
 from perftrail.builds.relinking import restore_trees, working_copy
-from perftrail.builds.steps import Log
 from perftrail.builds.trees import no_output_message
 from perftrail.file_tree import exclusive_lock, publish, remove_tree, try_exclusive_lock
 from perftrail.model.build import Failure

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perftrail.builds.steps import MOST_LINES, search_path
+from perftrail.builds.build_log import MOST_LINES
+from perftrail.builds.steps import search_path
 from perftrail.file_tree import temporary_directory
 from perftrail.model.build import content_key
 from perftrail.model.process import Command, Exited
@@ -22,7 +23,7 @@ from perftrail.model.wording import quoted
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from perftrail.builds.steps import Log
+    from perftrail.builds.build_log import Log
     from perftrail.model.build import Repairs
     from perftrail.ports import Starter
 

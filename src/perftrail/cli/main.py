@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import importlib
 import keyword
 import os
@@ -13,7 +12,7 @@ import click
 
 from perftrail._version import __version__
 from perftrail.cli.interrupts import INTERRUPTED, MESSAGE
-from perftrail.errors import PerftrailError
+from perftrail.errors import MACHINE_ERRORS, PerftrailError
 from perftrail.model.wording import quoted, suggestion
 
 if TYPE_CHECKING:
@@ -127,18 +126,6 @@ def keep_to_one_thread() -> None:
     """
     if THREADS not in os.environ:
         os.putenv(THREADS, "1")
-
-
-MACHINE_ERRORS = {
-    errno.ENOSPC: "free disk space",
-    errno.EDQUOT: "free disk space, or raise your quota",
-    errno.EIO: "check the disk",
-    errno.EROFS: "make the file system writable",
-    errno.EMFILE: "raise the limit of open files (ulimit -n)",
-    errno.ENFILE: "close programs with many open files",
-    errno.ENOMEM: "free memory",
-}
-"""Errors of the machine, not of perftrail, with their remedy. Any command may raise them at any file."""
 
 
 def _machine_failed(error: OSError) -> int:

@@ -6,5 +6,6 @@
 - `build`, `process`, `measurement`, `patch`: results of builds, processes and invocations.
 - `trial`: a measurement without a study; `store_records`: searches, comparisons and notes in the store.
 - `exchange`: samples from and for other tools.
-- `wording`: numbers, words and quotes for people; `json_data`: plain data, JSON of values and its schema.
+- `notation`: durations and sizes as a study writes them; `wording`: numbers, words and quotes for people.
+- `json_data`: plain data, JSON of values and its schema.
 """

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 
 from perftrail.model.benchmark import Point
 from perftrail.model.build import Failure, Stage, content_key
-from perftrail.model.wording import format_duration
+from perftrail.model.notation import format_duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

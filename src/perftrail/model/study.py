@@ -17,9 +17,9 @@ from perftrail.model.benchmark import Benchmark, Value
 from perftrail.model.field import AXIS, Key
 from perftrail.model.measurement import Quiet
 from perftrail.model.metrics import Derived
+from perftrail.model.notation import format_size
 from perftrail.model.recipe import PLAIN, Build, Variant
 from perftrail.model.source import MAIN, Source
-from perftrail.model.wording import format_size
 
 # cattrs and the schema read the annotations at run time, so these imports must not be in TYPE_CHECKING.
 

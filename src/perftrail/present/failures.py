@@ -12,7 +12,8 @@ from perftrail.present.shared_sentences import first_line
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from perftrail.measure.failure_groups import FailedRange, FailureGroup, Remedy
+    from perftrail.measure.failure_groups import FailedRange, FailureGroup
+    from perftrail.measure.remedies import Remedy
     from perftrail.measure.session import Missing
     from perftrail.measure.sources import SkippedRevisions
     from perftrail.model.build import Failure

@@ -11,8 +11,8 @@ from perftrail.model.benchmark import Value
 from perftrail.model.field import LONGEST_NAME, Key
 from perftrail.model.measurement import Quiet
 from perftrail.model.metrics import COUNTED, MEASURED, OWN_METRICS, Metric
+from perftrail.model.notation import DURATION, FRACTION, SIZE
 from perftrail.model.study import Invocations
-from perftrail.model.wording import DURATION, FRACTION, SIZE
 from perftrail.studyfile.structure import Document, FileKey, Hint, keys_of
 
 Schema = dict[str, Any]

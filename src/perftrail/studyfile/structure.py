@@ -38,18 +38,11 @@ from perftrail.model.benchmark import Benchmark, Value
 from perftrail.model.field import AXIS, LONGEST_NAME, METRIC, NAME, NAME_RULES, Key
 from perftrail.model.measurement import Quiet
 from perftrail.model.metrics import Derived
+from perftrail.model.notation import parse_duration, parse_fraction, parse_size
 from perftrail.model.recipe import Build, Variant
 from perftrail.model.source import MAIN, Source
 from perftrail.model.study import Claim, FindPolicy, Invocations, MeasurePolicy, Sandbox, WatchPolicy
-from perftrail.model.wording import (
-    listed,
-    nearest,
-    parse_duration,
-    parse_fraction,
-    parse_size,
-    quoted,
-    suggestion,
-)
+from perftrail.model.wording import listed, nearest, quoted, suggestion
 
 if TYPE_CHECKING:
     from perftrail.studyfile.problems import KeyPath

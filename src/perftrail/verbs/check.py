@@ -20,8 +20,9 @@ from perftrail.builds.relinking import missing_linker
 from perftrail.builds.steps import search_path
 from perftrail.errors import UsageError
 from perftrail.measure.events import HistoryRead, Skipped
-from perftrail.measure.failure_groups import FailureGroupJson, group_failures, remedies, study_line
+from perftrail.measure.failure_groups import FailureGroupJson, group_failures, study_line
 from perftrail.measure.invocation_runner import RunnableOutcomes
+from perftrail.measure.remedies import remedies
 from perftrail.measure.sources import SkippedRevisionJson, skips_json
 from perftrail.model.build import Built, Failure
 from perftrail.model.measurement import FailedInvocation, Quiet, Runnable
@@ -41,7 +42,8 @@ if TYPE_CHECKING:
 
     from perftrail.errors import Mistake
     from perftrail.measure.events import Event
-    from perftrail.measure.failure_groups import FailureGroup, Remedy
+    from perftrail.measure.failure_groups import FailureGroup
+    from perftrail.measure.remedies import Remedy
     from perftrail.measure.session import BuildView, Session
     from perftrail.measure.sources import SkippedRevisions
     from perftrail.model.measurement import Outcome, Phase

@@ -163,7 +163,7 @@ def command(
 
 def _request(study: Study, base: str, head: str, **comparison: Unpack[CompareOptions]) -> CompareRequest:
     """Return the request from options and study file. Raises `UsageError` for invalid values."""
-    from perftrail.model.wording import parse_duration
+    from perftrail.model.notation import parse_duration
     from perftrail.results.selection import choose
     from perftrail.verbs.compare import CompareRequest
 

@@ -166,8 +166,9 @@ def _question_options(metrics: Sequence[str], overrides: FindOptions, *, everyth
 def _request(study: Study, metrics: Sequence[str], **overrides: Unpack[FindOptions]) -> FindRequest:
     """Return the request from options and study file. Raises `UsageError` for invalid values."""
     from perftrail.find.answer import FindRequest
+    from perftrail.model.notation import parse_duration
     from perftrail.model.target import TargetError, resolve_goal
-    from perftrail.model.wording import parse_duration, suggestion
+    from perftrail.model.wording import suggestion
     from perftrail.search.question import Budget
 
     policy = study.find

@@ -22,6 +22,7 @@ from perftrail.cli.json_output import print_json
 from perftrail.cli.options import FRACTION, json_option
 from perftrail.errors import UsageError
 from perftrail.measure.trial import SHELL, CommandLine, scan, trial_entries, values_of
+from perftrail.model.notation import parse_duration, parse_size
 from perftrail.model.study import Sandbox
 from perftrail.model.trial import (
     BUDGET_SECONDS,
@@ -33,7 +34,7 @@ from perftrail.model.trial import (
     Surroundings,
     Trial,
 )
-from perftrail.model.wording import counted, parse_duration, parse_size, quoted
+from perftrail.model.wording import counted, quoted
 from perftrail.present import trial_files
 
 if TYPE_CHECKING:

@@ -223,7 +223,7 @@ def _policy(study: Study, **overrides: Unpack[WatchOptions]) -> WatchPolicy:
     """Return the policy from options and study file. Raises `UsageError` for invalid values."""
     from dataclasses import replace
 
-    from perftrail.model.wording import parse_duration
+    from perftrail.model.notation import parse_duration
     from perftrail.studyfile.rules.texts import revision_wrong
 
     policy = study.watch

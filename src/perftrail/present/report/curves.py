@@ -11,9 +11,10 @@ from perftrail.charts.curve import CurvePoint, GivenUp, Labels, curve, speed_up
 from perftrail.charts.heatmap import MOST_ROWS, Cell, heat
 from perftrail.charts.samples import samples
 from perftrail.model.measurement import FailedInvocation, enough_quiet, weight
+from perftrail.model.notation import format_duration, format_size
 from perftrail.model.plan import cells
 from perftrail.model.subject import Subject
-from perftrail.model.wording import change, escaped, format_duration, format_size
+from perftrail.model.wording import change, escaped
 from perftrail.present.html_page import Section, Table
 from perftrail.present.report.comparisons import comparable, compare_rows, stored_row
 from perftrail.present.report.data import MEMORY

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 from perftrail._version import __version__
 from perftrail.errors import NOTHING_MEASURED, NoAnswer
 from perftrail.model.measurement import NOISE
+from perftrail.model.notation import format_duration
 from perftrail.model.source import stored_pins
 from perftrail.model.target import TargetError, Working, resolve_goal
-from perftrail.model.wording import LONGEST_ESCAPED, counted, escaped, format_duration
+from perftrail.model.wording import LONGEST_ESCAPED, counted, escaped
 from perftrail.present.answer_sentence import revision_name
 from perftrail.present.html_page import Fact, Listing, Page, Section, Table, log_end, study_text
 from perftrail.present.outdated import sample_notes

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self
 
 from perftrail.file_tree import entries_below
+from perftrail.model.notation import format_size
 from perftrail.model.process import Cancelled, Exited, OutOfMemory, Signalled
 from perftrail.model.study import refused_by
-from perftrail.model.wording import format_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
