@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 Value = int | float | str
 """Value of a parameter."""
 
+MOST_POINTS = 100_000
+"""Maximum number of points of a benchmark."""
+
 
 @dataclass(frozen=True, slots=True)
 class Point:
@@ -153,6 +156,11 @@ class Benchmark:
     def points(self, variant: str) -> tuple[Point, ...]:
         """Return every point at which this benchmark runs for a variant, without excluded points."""
         return tuple(point for point in every_point(self.parameters) if not self._excludes(point, variant))
+
+    def runs_for(self, variant: str) -> bool:
+        """Return whether this benchmark runs at any of its first `MOST_POINTS` points for a variant."""
+        some = itertools.islice(every_point(self.parameters), MOST_POINTS)
+        return any(not self._excludes(point, variant) for point in some)
 
     def _excludes(self, point: Point, variant: str) -> bool:
         known = {**point.as_dict(), "variant": variant}

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from perftrail.errors import SourceError, StudyError, UsageError
 from perftrail.formats import FORMATS, read_file, recognise
 from perftrail.measure.session import View
-from perftrail.model.benchmark import Benchmark, Point
+from perftrail.model.benchmark import MOST_POINTS, Benchmark, Point
 from perftrail.model.build import content_key
 from perftrail.model.exchange import SUMMARY
 from perftrail.model.field import LONGEST_NAME
@@ -74,9 +74,6 @@ def typed(text: str) -> Value:
         return float(text)
     return named(text) if text else ""
 
-
-MOST_POINTS = 100_000
-"""Maximum number of combinations of a benchmark's parameter values, as in a study file."""
 
 MACHINE = "imported machine"
 """The fact of an imported machine with the machine's name in the files."""

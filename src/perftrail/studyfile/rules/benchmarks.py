@@ -8,6 +8,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from perftrail.model.benchmark import MOST_POINTS
 from perftrail.model.placeholders import (
     COMMON_PLACEHOLDERS,
     LAYOUT,
@@ -197,7 +198,6 @@ def _study_words(line: str) -> Iterator[str]:
     yield from (_HERE + word.partition(_HERE)[2].rstrip(";") for word in words if _HERE in word)
 
 
-MOST_POINTS = 100_000
 RESERVED = (*COMMON_PLACEHOLDERS, OUT, LAYOUT, "variant")
 _SHELL_WORDS = frozenset({"|", "||", "&", "&&", ";", "<", ">", ">>", "2>&1", "2>", "&>"})
 
@@ -317,4 +317,4 @@ def _check_exclusion(
 
 def _any_point(study: Study, benchmark: Benchmark) -> bool:
     rules: tuple[Mapping[str, Value], ...] = benchmark.exclude
-    return not rules or any(benchmark.points(variant) for variant in study.variants)
+    return not rules or any(benchmark.runs_for(variant) for variant in study.variants)

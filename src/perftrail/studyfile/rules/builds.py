@@ -204,7 +204,7 @@ def _check_parts(study: Study, name: str, problems: Problems) -> None:
             problems.add(at, f"no benchmark's command or build names {{{part}}}")
         check_placeholders((text,), at, problems, known=(*running, *_parameters_of_all(study)))
     for title, benchmark in study.benchmarks.items():
-        if not benchmark.points(name):
+        if not benchmark.runs_for(name):
             continue
         for part in _named(benchmark):
             if part in every_part(study) and part not in parts:
