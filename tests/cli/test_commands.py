@@ -137,6 +137,35 @@ def test_a_dry_run_shows_the_plan_and_builds_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / ".perftrail" / "results.db").exists()
 
 
+def test_a_dry_run_ends_with_the_command_whose_plan_it_is(tmp_path: Path) -> None:
+    (tmp_path / "perftrail.toml").write_text(
+        GOOD + '[measure]\ninvocations = 2\n[find]\nmetric = "wall"\nthreshold = 0.05\n'
+    )
+    perftrail("run", str(tmp_path), "--json")
+    done = perftrail("run", "--dry-run", "--only", "benchmark=ec*", cwd=tmp_path)
+    assert done.stdout.splitlines()[-1] == "Next: perftrail run --only 'benchmark=ec*'", done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            ("--confidence", "120%"),
+            '"120%" is not a fraction above 0 and below 1; write for example 99% or 0.99',
+        ),
+        (("--threshold", "5percent"), "write for example 2% or 0.02"),
+        (("--budget", "3weeks"), '--budget "3weeks": is not a duration; write seconds'),
+    ],
+)
+def test_an_invalid_option_shows_an_example_of_a_valid_one(
+    tmp_path: Path, options: tuple[str, ...], message: str
+) -> None:
+    (tmp_path / "perftrail.toml").write_text(GOOD)
+    done = perftrail("find", str(tmp_path), *options)
+    assert done.returncode == 2
+    assert message in done.stderr
+
+
 def test_a_run_without_any_sample_exits_1(tmp_path: Path) -> None:
     (tmp_path / "perftrail.toml").write_text(GOOD.replace("echo hello", "no-such-program-anywhere"))
     done = perftrail("run", str(tmp_path), "--json")

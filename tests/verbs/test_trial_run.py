@@ -230,7 +230,7 @@ def test_the_first_run_of_each_benchmark_is_shown_with_its_unit_and_the_time_of_
     _, report = drain(Attempt(session, ALL, count=2).events())
     lines = printed(study, report, capsys)
     assert lines[:3] == [
-        "2 of 2 builds succeeded (100 %), 2 of them started",
+        "2 of 2 builds succeeded (100 %), 2 of them work",
         "first run    r63 one size=1: wall 100 ms",
         "first run    r63 two: wall 100 ms",
     ]
@@ -280,5 +280,5 @@ def test_if_nothing_runs_the_line_of_the_benchmark_is_named(
     session = a_session(study, tmp_path, source=FakeSource(2), starter=starter)
     _, report = drain(Attempt(session, ALL, count=2).events())
     lines = printed(study, report, capsys)
-    assert lines[0] == "2 of 2 builds succeeded (100 %), none of them started"
+    assert lines[0] == "2 of 2 builds succeeded (100 %), none of them works"
     assert lines[-1] == f"Next: {next_.format(file=study.file)} perftrail check --try 1"

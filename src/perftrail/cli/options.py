@@ -52,8 +52,9 @@ class _Fraction(_Type):
         except ValueError:
             fraction = math.nan
         if not 0.0 < fraction < 1.0:
+            example = "99% or 0.99" if param is not None and param.name == "confidence" else "2% or 0.02"
             self.fail(
-                f"{quoted(text)} is not a fraction above 0 and below 1; write for example 2% or 0.02",
+                f"{quoted(text)} is not a fraction above 0 and below 1; write for example {example}",
                 param,
                 ctx,
             )

@@ -36,10 +36,13 @@ _REMEDIES: Mapping[Stage, str] = {
 _CORRECT = "correct {line}, then "
 
 
-def print_plan(study: Study, plan: StudyPlan, *, shared_options: Sequence[str]) -> None:
+def print_plan(
+    study: Study, plan: StudyPlan, *, shared_options: Sequence[str], planned_command: Sequence[str] = ()
+) -> None:
     """Print the extent of a study, its stored builds and samples, and the cost of the rest.
 
-    `shared_options` are the study and the options that the next command repeats.
+    `shared_options` are the study and the options that the next command repeats. `planned_command` is the command whose
+    plan this is; without one, the study decides which command is next.
     """
     first, last = plan.revisions[0], plan.revisions[-1]
     builds_left = plan.subjects - plan.built - plan.failed
@@ -63,7 +66,10 @@ def print_plan(study: Study, plan: StudyPlan, *, shared_options: Sequence[str]) 
         for line in failure_group_lines(group):
             click.echo(line)
     attempted = plan.built + plan.failed
-    if attempted:
+    if attempted and planned_command:
+        verb, *options = planned_command
+        _print_next(f"{verb}{shell_words(options)}", shared_options)
+    elif attempted:
         _next(study, shared_options)
     else:
         _row("not checked", "outputs, programs and patterns, which need a build")
@@ -105,7 +111,7 @@ def _tried_builds(report: AttemptReport) -> str:
     if not report.built:
         return f"nothing was built: {'the build' if tried == 1 else f'all {tried} builds'} failed"
     share = f"{report.built} of {counted(tried, 'build')} succeeded ({report.built / tried * 100:.0f} %)"
-    text = f"{share}, {usable or 'none'} of them started"
+    text = f"{share}, {usable or 'none'} of them {'work' if usable > 1 else 'works'}"
     if report.relinked is None:
         return text
     return (

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from perftrail.find.answer import FindRequest
+from perftrail.find.find import Find
 from perftrail.model.benchmark import Benchmark
 from perftrail.model.metrics import Derived
 from perftrail.model.recipe import Variant, VariantRun
 from perftrail.model.study import Claim, FindPolicy, Invocations, MeasurePolicy
+from perftrail.model.subject import Revision
+from perftrail.model.target import resolve
 from perftrail.present.html_page import to_markdown
 from perftrail.present.report.report import make_report
 from perftrail.results.selection import Selection
+from perftrail.search.question import Budget
 from perftrail.verbs.run import Run
-from tests.fakes.subject_builder import FakeSource, FakeStarter
+from tests.fakes.subject_builder import FakeSource, FakeStarter, number_of
 from tests.fakes.watcher import NOISY, FakeWatcher
 from tests.measure.fake_session import a_session, a_study, drain
 
@@ -130,3 +136,34 @@ def test_claims_are_in_the_page_with_their_results(tmp_path: Path, band: str, ve
 
 def test_without_claims_nothing_is_said_of_them(tmp_path: Path) -> None:
     assert "Claims" not in to_markdown(report(tmp_path))
+
+
+@dataclass
+class SourceWithBranch(FakeSource):
+    """The study's range ends at r19; r20 to r29 are a branch that a range can name."""
+
+    def history(self, range: str | None = None) -> tuple[Revision, ...]:
+        return FakeSource(20).history() if range is None else FakeSource(30).history(range)
+
+
+def test_the_search_of_a_gated_branch_does_not_replace_the_answer_of_the_study(tmp_path: Path) -> None:
+    study = a_study(
+        measure=MeasurePolicy(invocations=Invocations(least=5, most=20), warmups=0),
+        find=FindPolicy(metric=("wall",)),
+    )
+    starter = FakeStarter(seconds=lambda words: 0.1 if number_of(words) < 12 else 0.15)
+    session = a_session(study, tmp_path, source=SourceWithBranch(20), starter=starter)
+    for searched in (None, "r19..r24"):
+        request = FindRequest(
+            goal=(resolve(study, "wall"),),
+            range=searched,
+            threshold=0.05,
+            confidence=0.99,
+            budget=Budget(invocations=300),
+        )
+        drain(Find(session, request).events())
+    page = make_report(session, tmp_path)
+    assert "r12" in page.verdict.sentence
+    assert page.verdict.sentence.startswith("Found: ")
+    [steps] = [each for each in page.sections if each.name == "search"]
+    assert any("between r0 and r19" in each for each in steps.paragraphs)

@@ -123,9 +123,15 @@ def _checked(
 
 
 def show_plan(
-    study: Study, selection: Selection, *, store: str | None, as_json: bool, shared_options: Sequence[str]
+    study: Study,
+    selection: Selection,
+    *,
+    store: str | None,
+    as_json: bool,
+    shared_options: Sequence[str],
+    planned_command: Sequence[str] = (),
 ) -> None:
-    """Compute a study's plan and print it."""
+    """Compute a study's plan and print it; `planned_command` is the command whose plan it is, if not `check`."""
     from perftrail.opening import open_build_view
     from perftrail.present.console import Watcher
     from perftrail.present.outdated import added_metric_notes
@@ -159,4 +165,4 @@ def show_plan(
         return
     from perftrail.present.plan import print_plan
 
-    print_plan(study, plan, shared_options=shared_options)
+    print_plan(study, plan, shared_options=shared_options, planned_command=planned_command)

@@ -18,6 +18,7 @@ from perftrail.cli.options import (
     study_argument,
 )
 from perftrail.errors import UsageError
+from perftrail.model.wording import quoted
 from perftrail.present.shared_sentences import shell_words
 
 if TYPE_CHECKING:
@@ -173,7 +174,7 @@ def _request(study: Study, base: str, head: str, **comparison: Unpack[CompareOpt
     try:
         seconds = None if budget is None else parse_duration(budget)
     except ValueError as error:
-        raise UsageError(f"--budget {budget}: {error}") from error
+        raise UsageError(f"--budget {quoted(str(budget))}: {error}") from error
     return CompareRequest(
         base=base,
         head=head,

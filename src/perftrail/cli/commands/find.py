@@ -185,7 +185,7 @@ def _request(study: Study, metrics: Sequence[str], **overrides: Unpack[FindOptio
     try:
         seconds = policy.budget_seconds if budget is None else parse_duration(budget)
     except ValueError as error:
-        raise UsageError(f"--budget {budget}: {error}") from error
+        raise UsageError(f"--budget {quoted(str(budget))}: {error}") from error
     request = FindRequest(
         goal=goal,
         range=overrides["part"],

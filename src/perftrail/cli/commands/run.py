@@ -66,6 +66,7 @@ def command(
             store=options.store,
             as_json=as_json,
             shared_options=repeated_options(study, sources, options),
+            planned_command=("run", *(word for each in only for word in ("--only", each))),
         )
         return
     report = options.run(

@@ -20,7 +20,7 @@ from perftrail.cli.options import (
 )
 from perftrail.errors import PerftrailError, StudyError, UsageError
 from perftrail.file_tree import exclusive_lock
-from perftrail.model.wording import counted, duration, escaped, percent
+from perftrail.model.wording import counted, duration, escaped, percent, quoted
 from perftrail.present.shared_sentences import shell_words
 
 if TYPE_CHECKING:
@@ -230,7 +230,7 @@ def _policy(study: Study, **overrides: Unpack[WatchOptions]) -> WatchPolicy:
     try:
         every = policy.every_seconds if overrides["every"] is None else parse_duration(overrides["every"])
     except ValueError as error:
-        raise UsageError(f"--every {overrides['every']}: {error}") from error
+        raise UsageError(f"--every {quoted(str(overrides['every']))}: {error}") from error
     if every <= 0.0:
         raise UsageError(f"--every {overrides['every']}: must be above 0")
     branch = overrides["branch"] if overrides["branch"] is not None else policy.branch

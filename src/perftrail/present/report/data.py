@@ -25,7 +25,7 @@ from perftrail.results.show import searches, steps
 from perftrail.stats.changepoints import load_detector
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from perftrail.measure.session import Missing, View
@@ -275,8 +275,8 @@ def read_report_data(view: View, results: Path, *, engine: Engine | None = None)
     """
     engine = engine or LocalEngine()
     stored_searches = searches(view)
-    main_search = _main_search(view.study, stored_searches)
     measured = MeasuredHere(view)
+    main_search = _main_search(view.study, stored_searches, {revision.id for revision in measured.history})
     engine.begin(load_detector, len({cell.subject.revision.id for cell, _ in measured.cells}))
     all_rows: list[Sequence[Row]] = []
     rows = _rows_for_changes(view, measured, _metrics(view, stored_searches), all_rows)
@@ -296,12 +296,23 @@ def read_report_data(view: View, results: Path, *, engine: Engine | None = None)
     )
 
 
-def _main_search(study: Study, records: Sequence[SearchRecord]) -> SearchRecord | None:
-    """Return the search that answers the study's question: the last ended one of its metrics, else the last one."""
+def _main_search(
+    study: Study, records: Sequence[SearchRecord], revisions: Collection[str]
+) -> SearchRecord | None:
+    """Return the search that answers the study's question, `None` without a search.
+
+    It is the last ended one of its metrics between two of its `revisions`, else of its metrics, else the last one. A
+    search of a branch that a gate compared is about revisions that the study's range does not contain.
+    """
     question_metrics = {parse_metric(text).name for text in study.find.metric}
 
-    def rank(record: SearchRecord) -> tuple[bool, bool]:
-        return record.answer is not None, not question_metrics.isdisjoint(_searched_metrics(record))
+    def rank(record: SearchRecord) -> tuple[bool, bool, bool]:
+        is_within = record.question["first"] in revisions and record.question["last"] in revisions
+        return (
+            record.answer is not None,
+            not question_metrics.isdisjoint(_searched_metrics(record)),
+            is_within,
+        )
 
     return max(reversed(records), key=rank, default=None)
 
