@@ -17,7 +17,7 @@ static void drain_signals(int descriptor)
 static int input_events(struct events *events, short happened)
 {
     if (happened & POLLIN) {
-        if (input_read(&events->input, STDIN_FILENO) == READ_CLOSED)
+        if (!input_read(&events->input, STDIN_FILENO))
             return EVENT_GONE;
         return input_take_if(&events->input, "cancel") ? EVENT_CANCEL : 0;
     }
@@ -70,5 +70,5 @@ bool events_wait_for_input(struct events *events)
         continue;
     if (waiting[1].revents || waiting[2].revents)
         return false;
-    return input_read(&events->input, STDIN_FILENO) == READ_SOME;
+    return input_read(&events->input, STDIN_FILENO);
 }

@@ -6,26 +6,24 @@
 
 #define ROOM_FOR_A_READ ((size_t)4096)
 
-enum input_read input_read(struct input *input, int descriptor)
+bool input_read(struct input *input, int descriptor)
 {
     if (input->start > 0) {
         memmove(input->memory.start, input->memory.start + input->start, input->end - input->start);
         input->end -= input->start;
         input->start = 0;
     }
-    if (input->end >= LONGEST_LINE)
-        return READ_FULL;
     if (input->end + ROOM_FOR_A_READ > input->memory.size
         && !region_reserve(&input->memory, input->end + ROOM_FOR_A_READ))
-        return READ_CLOSED;
+        return false;
     for (;;) {
         ssize_t got = read(descriptor, input->memory.start + input->end, input->memory.size - input->end);
         if (got < 0 && errno == EINTR)
             continue;
         if (got <= 0)
-            return READ_CLOSED;
+            return false;
         input->end += (size_t)got;
-        return READ_SOME;
+        return true;
     }
 }
 

@@ -13,10 +13,10 @@ struct input {
 };
 
 enum input_line { LINE_NONE, LINE_TAKEN, LINE_TOO_LONG };
-enum input_read { READ_SOME, READ_FULL, READ_CLOSED };
 
-/* One read(2) from the client. It may move the earlier bytes: pointers into a line become invalid. */
-enum input_read input_read(struct input *input, int descriptor);
+/* One read(2) from the client; return false if it closed its end. It may move the earlier bytes: pointers into a line become
+ * invalid. The caller reads only while less than LONGEST_LINE bytes wait. */
+bool input_read(struct input *input, int descriptor);
 
 /* Take the next whole line, ended by a NUL in place of its newline. */
 enum input_line input_take(struct input *input, char **line, size_t *length);

@@ -28,8 +28,7 @@ bool region_reserve(struct region *region, size_t size)
 
 void region_release(struct region *region)
 {
-    if (region->size)
-        munmap(region->start, region->size);
+    munmap(region->start, region->size);
     region->start = NULL;
     region->size = 0;
 }

@@ -72,7 +72,7 @@ static bool set_aslr(bool on)
     return wanted == own_personality || personality(wanted) != -1;
 }
 
-static void stop(const char *stage)
+static _Noreturn void stop(const char *stage)
 {
     report->error = errno;
     report->stage = stage;
@@ -101,7 +101,6 @@ static int child_main(void *context)
     report->exec_ns = clock_now_ns();
     execve(child->program, child->job->arguments, child->job->environment);
     stop("exec");
-    return 0;
 }
 
 /* Bind the launcher to the target's CPUs, where it sees the target's end at once and disturbs no other CPU. */

@@ -6,7 +6,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 struct head { /* at the position of the first slot */
@@ -34,21 +33,20 @@ struct slot *take_slot(void)
 static void count_process(void)
 {
     own = NULL; /* the parent continues to use the old slot */
-    if (slots)
-        __atomic_add_fetch(&((struct head *)(void *)slots)->processes, 1, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&((struct head *)(void *)slots)->processes, 1, __ATOMIC_RELAXED);
 }
 
 __attribute__((constructor)) static void begin(void)
 {
     const char *path = getenv("PERFTRAIL_LOCKS");
     int file = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
-    struct stat status;
     if (file < 0)
         return;
-    if (fstat(file, &status) == 0 && (size_t)status.st_size >= 2 * sizeof(struct slot)) {
-        void *mapped = mmap(NULL, (size_t)status.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    off_t size = lseek(file, 0, SEEK_END); /* -1 if it is not a file */
+    if (size >= (off_t)(2 * sizeof(struct slot))) {
+        void *mapped = mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
         if (mapped != MAP_FAILED) {
-            slot_count = (uint64_t)status.st_size / sizeof(struct slot);
+            slot_count = (uint64_t)size / sizeof(struct slot);
             slots = mapped;
             pthread_atfork(NULL, NULL, count_process);
             count_process();

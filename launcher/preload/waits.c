@@ -62,7 +62,10 @@ EXPORTED int pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *
 
 EXPORTED int pthread_barrier_wait(pthread_barrier_t *barrier)
 {
-    WAIT(BARRIER, ORIGINAL(pthread_barrier_wait)(barrier));
+    struct wait wait = begin_wait(BARRIER); /* not a cancellation point */
+    int result = ORIGINAL(pthread_barrier_wait)(barrier);
+    end_wait(&wait);
+    return result;
 }
 
 /* Return whether a semaphore was free. Like sem_wait, this is a cancellation point, and does not change errno. */
