@@ -21,6 +21,12 @@ LAUNCHER = REPOSITORY / "launcher"
 TARGETS = Path(__file__).parent / "targets"
 
 
+COVERAGE = os.environ.get("PERFTRAIL_COVERAGE") == "1"
+"""Whether `make coverage` runs the tests: the C code then counts its executed lines and branches."""
+COUNTED = ["-DPERFTRAIL_COVERAGE=ON"] if COVERAGE else []
+"""Options of a build whose executed lines and branches `make coverage` counts."""
+
+
 def build_launcher(directory: Path, *options: str) -> Path:
     for command in (
         ["cmake", "-S", str(REPOSITORY), "-B", str(directory), *options],
@@ -38,15 +44,9 @@ def build_launcher(directory: Path, *options: str) -> Path:
     return directory / "perftrail-launcher"
 
 
-COVERAGE = os.environ.get("PERFTRAIL_COVERAGE") == "1"
-"""Whether `make coverage` runs the tests: the C code then counts its executed lines and branches."""
-
-
 @pytest.fixture(scope="session")
 def plain_launcher(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build_launcher(
-        tmp_path_factory.mktemp("plain"), *(["-DPERFTRAIL_COVERAGE=ON"] if COVERAGE else [])
-    )
+    return build_launcher(tmp_path_factory.mktemp("plain"), *COUNTED)
 
 
 @pytest.fixture(scope="session")

@@ -27,6 +27,15 @@ TESTS = Path(__file__).parent
 NOT_COUNTED = "not sanitized and not hardening and not floor and not says_what_it_can"
 """Tests of other builds than the counted one, and of the size of the one that users get."""
 
+UNREACHABLE = {
+    (
+        "job_keys.c",
+        "CPU_SET((size_t)first, &job->cpus);",
+    ): "the macro of the C library checks a number that was checked",
+    ("main.c", "if (count > 0)"): "Linux 5.18 and newer start no program without its name",
+}
+"""Lines with a branch that no test can take on this machine, by file and text, and why. They count as not taken."""
+
 
 @dataclass(slots=True)
 class Counts:
@@ -116,6 +125,20 @@ def table(found: dict[str, Counts]) -> str:
     return "\n".join(rows)
 
 
+def not_taken(found: dict[str, Counts]) -> str:
+    """Return the lines of which not all branches were taken, with the reason where no test can take them."""
+    rows = []
+    unused = dict(UNREACHABLE)
+    for name, counts in sorted(found.items()):
+        source = (LAUNCHER / name).read_text().splitlines()
+        for number in sorted({line for (line, _), taken in counts.branches.items() if not taken}):
+            text = source[number - 1].strip()
+            reason = unused.pop((name, text), None)
+            rows.append(f"- `{name}:{number}`: `{text}`" + (f": not reachable, {reason}" if reason else ""))
+    rows += [f"- `{name}`: `{text}`: listed as not reachable, but taken or gone" for name, text in unused]
+    return "\n".join(rows)
+
+
 def _share(executions: Collection[int]) -> str:
     if not executions:
         return "–"
@@ -129,7 +152,9 @@ def main() -> None:
     shutil.rmtree(directory, ignore_errors=True)
     run_corpora(directory / "corpora")
     run_tests(directory / "tests", sys.argv[1:])
-    print(table(collect(directory)))
+    found = collect(directory)
+    print(table(found))
+    print(f"\nNot all branches taken:\n\n{not_taken(found)}")
 
 
 if __name__ == "__main__":

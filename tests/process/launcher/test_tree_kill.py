@@ -12,7 +12,7 @@ import pytest
 from perftrail.errors import LauncherError
 from perftrail.model.process import Exited, TimedOut
 from perftrail.process.launcher import Launcher
-from tests.process.launcher.conftest import build_launcher
+from tests.process.launcher.conftest import COUNTED, build_launcher
 from tests.process.launcher.traces import cgroups_of, eventually
 
 if TYPE_CHECKING:
@@ -63,7 +63,8 @@ def test_a_process_that_cannot_be_killed_ends_the_wait_and_is_reported(
     freezer = Path("/sys/fs/cgroup/freezer")
     if not os.access(freezer / "cgroup.procs", os.W_OK):
         pytest.skip("no process can be frozen here: there is no freezer of cgroup 1")
-    impatient = build_launcher(tmp_path_factory.mktemp("impatient"), "-DCMAKE_C_FLAGS=-DKILL_SECONDS=1")
+    directory = tmp_path_factory.mktemp("impatient")
+    impatient = build_launcher(directory, "-DCMAKE_C_FLAGS=-DKILL_SECONDS=1", *COUNTED)
     frozen = freezer / f"perftrail-test-{trial.mark}"
     frozen.mkdir()
     freeze = f"sleep 1000 & echo $! > {frozen}/cgroup.procs; echo FROZEN > {frozen}/freezer.state; wait"
