@@ -20,7 +20,9 @@ from perftrail.model.process import (
 from tests.process.launcher.traces import eventually
 
 if TYPE_CHECKING:
-    from perftrail.model.process import Ran
+    from pathlib import Path
+
+    from perftrail.model.process import Command, Ran
     from perftrail.process.launcher import Launcher
     from tests.process.launcher.traces import Trial
 
@@ -50,21 +52,38 @@ def test_a_program_that_may_not_be_executed_says_so(launcher: Launcher, trial: T
     assert ended.errno == errno.EACCES
 
 
-def test_a_bare_name_is_looked_for_in_the_path_that_is_given(launcher: Launcher, trial: Trial) -> None:
-    (trial.directory / "here").mkdir()
-    program = trial.directory / "here" / "hello-from-path"
+def path_with(directory: Path, *, mode: int) -> str:
+    """Return a PATH in whose last directory alone there is a program, which exits with 7."""
+    (directory / "before" / "hello-from-path").mkdir(parents=True)
+    program = directory / "here" / "hello-from-path"
+    program.parent.mkdir()
     program.write_text("#!/bin/sh\nexit 7\n")
-    program.chmod(0o755)
-    command = trial.shell("hello-from-path", environment={"PATH": f"relative::/nowhere:{program.parent}"})
-    assert launcher.run(command).ended == Exited(code=7)
+    program.chmod(mode)
+    return f"relative::/{'x' * 1100}:/nowhere:{directory / 'before'}:{program.parent}"
+
+
+def named(name: str, trial: Trial, path: str) -> Command:
+    command = trial.command("/bin/true", environment={"PATH": path})
+    object.__setattr__(command, "arguments", (name,))
+    return command
+
+
+def test_a_bare_name_is_looked_for_in_the_path_that_is_given(launcher: Launcher, trial: Trial) -> None:
+    path = path_with(trial.directory, mode=0o755)
+    assert launcher.run(named("hello-from-path", trial, path)).ended == Exited(code=7)
+    assert launcher.run(trial.shell("hello-from-path", environment={"PATH": path})).ended == Exited(code=7)
+
+
+def test_a_bare_name_whose_only_file_may_not_be_executed_says_so(launcher: Launcher, trial: Trial) -> None:
+    ended = launcher.run(named("hello-from-path", trial, path_with(trial.directory, mode=0o644))).ended
+    assert isinstance(ended, NotStarted)
+    assert (ended.errno, ended.stage) == (errno.EACCES, "exec")
 
 
 def test_a_bare_name_is_never_taken_from_the_working_directory(launcher: Launcher, trial: Trial) -> None:
     (trial.directory / "local").write_text("#!/bin/sh\n")
     (trial.directory / "local").chmod(0o755)
-    command = trial.command("/bin/true", environment={"PATH": "/usr/bin:/bin"})
-    object.__setattr__(command, "arguments", ("local",))
-    assert isinstance(launcher.run(command).ended, NotStarted)
+    assert isinstance(launcher.run(named("local", trial, "/usr/bin:/bin")).ended, NotStarted)
 
 
 @pytest.mark.parametrize(

@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
+import array
 import errno
+import fcntl
 import itertools
 import json
+import os
 import re
 import shutil
+import signal
+import socket
 import subprocess
+import termios
 import threading
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.process.launcher.conftest import COVERAGE, LAUNCHER
+from tests.process.launcher.traces import eventually, is_alive
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tests.process.launcher.traces import Trial
 
 UNITS = Path(__file__).parent / "units"
 CANNOT_START = 70
+ALONE = ("name=alone",)
+"""Arguments of a launcher that looks for no cgroups."""
 ALWAYS = 999
 
 
@@ -43,15 +57,30 @@ class FailingLauncher:
 
     program: Path
 
-    def serve(self, *lines: str, fail: str, alone: bool = True) -> Served:
-        """Send lines; each failure is ``NAME:FIRST:COUNT:ERRNO``. With `alone`, the launcher looks for no cgroups."""
-        with subprocess.Popen(
-            [self.program, *(["name=alone"] if alone else [])],
-            stdin=subprocess.PIPE,
+    def start(
+        self,
+        *arguments: str,
+        name: str = "launcher",
+        fail: str = "",
+        stdin: int = subprocess.PIPE,
+        inherited: Sequence[int] = (),
+    ) -> subprocess.Popen[bytes]:
+        """Start it with failures ``NAME:FIRST:COUNT:ERRNO`` and inherited descriptors."""
+        return subprocess.Popen(
+            [name, *arguments],
+            executable=self.program,
+            stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            pass_fds=inherited,
             env={"FAIL": fail},
-        ) as process:
+        )
+
+    def serve(
+        self, *lines: str, fail: str, arguments: Sequence[str] = ALONE, inherited: Sequence[int] = ()
+    ) -> Served:
+        """Send lines to a new launcher, and wait for its end."""
+        with self.start(*arguments, fail=fail, inherited=inherited) as process:
             stop = threading.Timer(60.0, process.kill)
             stop.start()
             assert process.stdin is not None
@@ -79,12 +108,13 @@ def failing(tmp_path_factory: pytest.TempPathFactory) -> FailingLauncher:
     program = tmp_path_factory.mktemp("failing") / "launcher"
     source = UNITS / "failing_launcher.c"
     wrapped = {"syscall", *re.findall(r"^FAILING\([\w *]+, (\w+)", source.read_text(), re.MULTILINE)}
+    wrapped |= {"mkdir", "rmdir"}  # simulated_cgroups.h
     options = ["-std=c11", "-D_GNU_SOURCE", "-g", f"-I{LAUNCHER}"]
     options += ['-DLAUNCHER_VERSION="0"', '-DLAUNCHER_LINKING="dynamic"']
     options += [f"-Wl,--wrap={name}" for name in sorted(wrapped)]
     sources = [source, *sorted(LAUNCHER.glob("*.c"))]
     if COVERAGE:
-        options += ["--coverage", "-fprofile-update=atomic", "-O0", "-Wl,--wrap=_exit"]
+        options += ["--coverage", "-fprofile-update=atomic", "-O0", "-Wl,--wrap=_exit,--wrap=execve"]
         sources.append(UNITS / "counted_exit.c")
     else:
         options += ["-O1", "-fsanitize=undefined", "-fno-sanitize-recover=all"]
@@ -193,12 +223,21 @@ def test_an_unknown_peak_is_not_a_number_of_bytes(failing: FailingLauncher) -> N
     ],
 )
 def test_a_launcher_that_finds_no_cgroup_works_without(failing: FailingLauncher, fail: str) -> None:
-    served = failing.serve(TRUE, fail=fail, alone=False)
+    served = failing.serve(TRUE, fail=fail, arguments=())
     assert served.result["ended"] == {"how": "exited", "code": 0}
 
 
-def test_an_answer_that_cannot_be_sent_ends_the_launcher(failing: FailingLauncher) -> None:
-    assert failing.serve(TRUE, fail=f"write:2:1:{errno.EPIPE}") == Served(events=[], code=0)
+def test_a_request_that_cannot_be_read_ends_the_launcher(failing: FailingLauncher) -> None:
+    served = failing.serve(TRUE, fail=f"read:3:1:{errno.EIO}")
+    assert ([each["event"] for each in served.events], served.code) == (["hello"], 0)
+
+
+@pytest.mark.parametrize(("call", "events"), [(2, []), (3, ["hello"])])
+def test_an_answer_that_cannot_be_sent_ends_the_launcher(
+    failing: FailingLauncher, call: int, events: list[str]
+) -> None:
+    served = failing.serve(TRUE, TRUE, fail=f"write:{call}:1:{errno.EPIPE}")
+    assert ([each["event"] for each in served.events], served.code) == (events, 0)
 
 
 def test_a_line_for_which_there_is_no_memory_ends_the_launcher_or_is_refused(
@@ -216,6 +255,8 @@ def test_a_line_for_which_there_is_no_memory_ends_the_launcher_or_is_refused(
     [
         f"open:5:2:{errno.EMFILE}",
         f"getdents64:1:2:{errno.EIO}",
+        f"pidfd_open:1:1:{errno.ESRCH}",
+        f"pidfd_send_signal:1:1:{errno.ESRCH}",
         f"pidfd_send_signal:1:{ALWAYS}:{errno.EPERM}",
         f"wait4:2:3:{errno.EINTR}",
     ],
@@ -226,9 +267,12 @@ def test_a_tree_ends_at_its_timeout_also_if_listing_or_killing_fails_at_first(
     assert failing.serve(SLEEP, fail=fail).result["timed_out"]
 
 
-def test_output_that_cannot_be_cut_is_not_reported_as_cut(failing: FailingLauncher, tmp_path: Path) -> None:
+@pytest.mark.parametrize("fail", [f"fstat:6:{ALWAYS}:{errno.EIO}", f"ftruncate:1:{ALWAYS}:{errno.EIO}"])
+def test_output_that_cannot_be_cut_is_not_reported_as_cut(
+    failing: FailingLauncher, tmp_path: Path, fail: str
+) -> None:
     line = f"id=1\targ=/bin/sh\targ=-c\targ=echo 0123456789\tstdout={tmp_path}/out\toutput_cap=5"
-    assert not failing.serve(line, fail=f"ftruncate:1:{ALWAYS}:{errno.EIO}").result["stdout_truncated"]
+    assert not failing.serve(line, fail=fail).result["stdout_truncated"]
     assert (tmp_path / "out").read_text() == "0123456789\n"
 
 
@@ -260,3 +304,241 @@ def test_a_launcher_refuses_arguments_that_it_does_not_know(failing: FailingLaun
 def test_a_cancellation_after_the_end_is_ignored(failing: FailingLauncher) -> None:
     served = failing.serve("cancel", TRUE, fail="")
     assert [each["event"] for each in served.events] == ["hello", "result"]
+
+
+@pytest.mark.parametrize(
+    ("fail", "code"),
+    [
+        # The guard cannot watch the server, and kills it.
+        (f"poll:1:1:{errno.ENOMEM}", 128 + signal.SIGKILL),
+        (f"pidfd_open:1:{ALWAYS}:{errno.ENOSYS},waitpid:1:1:{errno.ECHILD}", 0),
+    ],
+)
+def test_a_guard_that_cannot_wait_for_the_server_ends_everything(
+    failing: FailingLauncher, trial: Trial, fail: str, code: int
+) -> None:
+    line = f"id=1\targ=/bin/sleep\targ=60\tenv=PERFTRAIL_TRIAL={trial.mark}"
+    served = failing.serve(line, fail=fail)
+    assert [each["event"] for each in served.events] in ([], ["hello"])  # it may end before it greets
+    assert served.code == code
+    assert trial.living() == []
+
+
+def test_a_launcher_whose_client_ended_while_it_started_does_not_watch_another_process(
+    failing: FailingLauncher,
+) -> None:
+    served = failing.serve(TRUE, fail=f"getppid:2:1:{errno.ESRCH}", arguments=())
+    assert served.result["ended"] == {"how": "exited", "code": 0}
+
+
+def test_processes_that_ended_by_themselves_just_before_the_kill_were_not_killed(
+    failing: FailingLauncher,
+) -> None:
+    # No end is noticed before the time limit.
+    script = """sh -c 'exit 3 &'; sh -c 'sh -c "kill -TERM \\$\\$" &'; sleep 60"""
+    line = f"id=1\targ=/bin/sh\targ=-c\targ={script}\ttimeout_ns=600000000\ttree_memory=off"
+    result = failing.serve(line, fail=f"ppoll:1:1000000000:{errno.EINTR}").result
+    assert result["timed_out"]
+    assert result["orphans"] == {"waited": 2, "killed": 1}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatedCgroups:
+    """A directory in which the launcher can make cgroups with certain files; see ``simulated_cgroups.h``."""
+
+    failing: FailingLauncher
+    directory: Path
+
+    def serve(
+        self, *lines: str, files: Mapping[str, str], fail: str = "", name: str = "leaf", times: int = 1
+    ) -> Served:
+        """Send lines to a launcher that inherits the directory, perhaps several times; it must leave no cgroup."""
+        (self.directory / "template").mkdir()
+        for file, content in files.items():
+            (self.directory / "template" / file).write_text(content)
+        descriptor = os.open(self.directory, os.O_RDONLY)
+        arguments = (f"name={name}", *[f"cgroup={descriptor}"] * times)
+        try:
+            served = self.failing.serve(*lines, fail=fail, arguments=arguments, inherited=(descriptor,))
+        finally:
+            os.close(descriptor)
+        assert [path.name for path in self.directory.iterdir()] == ["template"]
+        kept = {path.replace(f"/{descriptor}/", "/N/") for path in served.events[0]["cgroup"]["paths"]}
+        assert kept <= {f"/proc/self/fd/N/{name}"}
+        return served
+
+
+@pytest.fixture
+def cgroups(failing: FailingLauncher, tmp_path: Path) -> SimulatedCgroups:
+    (tmp_path / "cgroups").mkdir()
+    return SimulatedCgroups(failing=failing, directory=tmp_path / "cgroups")
+
+
+ONLY_PROCESSES = {"cgroup.controllers": "", "cgroup.procs": "", "pids.max": "", "pids.events": "max 4"}
+EVERYTHING = {
+    **ONLY_PROCESSES,
+    "cgroup.kill": "",
+    "memory.peak": "4096000",
+    "memory.stat": "file 8192",
+    "memory.events": "oom_kill 0",
+    "cpu.stat": "usage_usec 70",
+}
+
+
+def test_a_job_in_a_cgroup_2_is_counted_by_it(cgroups: SimulatedCgroups) -> None:
+    served = cgroups.serve(TRUE, files=EVERYTHING)
+    hello = served.events[0]["cgroup"]
+    assert len(hello.pop("paths")) == 1
+    assert hello == dict.fromkeys(("memory", "cpu", "kill", "processes"), "cgroup2")
+    memory = {"bytes": 4096000, "method": "cgroup2", "file_bytes_at_end": 8192}
+    assert served.result["peak_memory_tree"] == memory
+    assert served.result["cpu_tree"] == {"ns": 70000, "method": "cgroup2"}
+    assert served.result["refused_processes"] == 4
+
+
+def test_a_cgroup_that_only_limits_processes_counts_only_them(cgroups: SimulatedCgroups) -> None:
+    line = f"id=1\targ=/bin/sleep\targ=0.1\tmemory_limit={1 << 30}\tprocess_limit=9"
+    served = cgroups.serve(line, files=ONLY_PROCESSES)
+    hello = served.events[0]["cgroup"]
+    assert len(hello.pop("paths")) == 1
+    assert hello == {"memory": None, "cpu": None, "kill": "cgroup2", "processes": "cgroup2"}
+    assert served.result["refused_processes"] == 4
+    assert served.result["cpu_tree"] is None
+    assert served.result["peak_memory_tree"]["method"] == "sampled"
+    assert served.result["memory_limit_method"] == "rlimit_as"
+
+
+def test_a_program_that_cannot_enter_its_cgroup_is_not_started(cgroups: SimulatedCgroups) -> None:
+    fail = f"write:3:1:{errno.EINTR}"  # in the child; the launcher's own third write is tried again
+    served = cgroups.serve(TRUE, files=ONLY_PROCESSES, fail=fail)
+    assert served.result["ended"] == {"how": "not_started", "stage": "cgroup", "errno": errno.EINTR}
+
+
+@pytest.mark.parametrize(
+    ("name", "missing", "fail"),
+    [
+        ("leaf", "pids.max", ""),  # it neither counts nor limits
+        ("leaf", "cgroup.procs", ""),  # no process can enter
+        ("leaf", "", f"fork:1:1:{errno.EAGAIN}"),  # nor is it known whether one can
+        ("leaf", "", f"waitpid:1:1:{errno.ECHILD}"),
+        ("n" * 600, "", ""),
+    ],
+)
+def test_an_inherited_cgroup_that_is_of_no_use_is_not_used(
+    cgroups: SimulatedCgroups, name: str, missing: str, fail: str
+) -> None:
+    files = {file: content for file, content in ONLY_PROCESSES.items() if file != missing}
+    served = cgroups.serve(TRUE, files=files, name=name, fail=fail)
+    assert served.events[0]["cgroup"]["paths"] == []
+    assert served.result["ended"] == {"how": "exited", "code": 0}
+
+
+@pytest.mark.parametrize("descriptor", ["99", "99999999999", "-1"])
+def test_a_descriptor_that_is_not_a_directory_gives_no_cgroup(
+    failing: FailingLauncher, descriptor: str
+) -> None:
+    served = failing.serve(TRUE, fail="", arguments=("name=leaf", f"cgroup={descriptor}"))
+    assert served.events[0]["cgroup"]["paths"] == []
+    assert served.result["ended"] == {"how": "exited", "code": 0}
+
+
+def test_a_cgroup_that_a_killed_launcher_left_is_used_and_no_more_than_four(
+    cgroups: SimulatedCgroups,
+) -> None:
+    left = cgroups.directory / "leaf"
+    left.mkdir()
+    for file in ONLY_PROCESSES:
+        (left / file).touch()
+    served = cgroups.serve(TRUE, files=ONLY_PROCESSES, times=5)
+    assert len(served.events[0]["cgroup"]["paths"]) == 4
+    # The four are one directory, which can be made only once: the job runs without.
+    assert "refused_processes" not in served.result
+    assert served.result["ended"] == {"how": "exited", "code": 0}
+
+
+def test_a_launcher_ends_with_the_client_whose_pipe_it_inherits(
+    failing: FailingLauncher, trial: Trial
+) -> None:
+    lifeline, client = os.pipe()
+    with failing.start(f"client={lifeline}", inherited=(lifeline,)) as process:
+        os.close(lifeline)
+        assert process.stdin is not None
+        process.stdin.write(f"id=1\targ=/bin/sleep\targ=60\tenv=PERFTRAIL_TRIAL={trial.mark}\n".encode())
+        process.stdin.flush()
+        assert eventually(lambda: trial.living() != [])
+        os.close(client)
+        assert process.wait(30) == 0
+        assert trial.living() == []
+
+
+def test_a_launcher_without_a_job_ends_with_its_client_though_its_input_is_open(
+    failing: FailingLauncher,
+) -> None:
+    lifeline, client = os.pipe()
+    with failing.start(f"client={lifeline}", inherited=(lifeline,)) as process:
+        os.close(lifeline)
+        assert process.stdout is not None
+        process.stdout.readline()
+        os.close(client)
+        assert process.wait(30) == 0
+        assert process.stdout.read() == b""
+
+
+def test_a_server_without_a_job_ends_with_its_guard(failing: FailingLauncher) -> None:
+    with failing.start(*ALONE) as process:
+        assert process.stdout is not None
+        server = json.loads(process.stdout.readline())["server_pid"]
+        process.kill()
+        assert process.stdout.read() == b""  # its end is closed
+        assert eventually(lambda: not is_alive(server))
+
+
+def unread_bytes(pipe: int) -> int:
+    unread = array.array("i", [0])
+    fcntl.ioctl(pipe, termios.FIONREAD, unread)
+    return unread[0]
+
+
+def test_a_line_that_comes_during_a_job_is_served_after_it(failing: FailingLauncher, tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    with failing.start(*ALONE) as process:
+        requests, answers = process.stdin, process.stdout
+        assert requests is not None
+        assert answers is not None
+        requests.write(f"id=1\targ=/bin/cat\tstdin={fifo}\n".encode())
+        requests.flush()
+        with fifo.open("wb"):  # waits until the launcher has opened it; the job runs until it is closed
+            requests.write(b"id=2\targ=/bin/true\n")
+            requests.flush()
+            assert eventually(lambda: unread_bytes(requests.fileno()) == 0)
+        answered = [json.loads(answers.readline()) for _ in range(3)]
+        requests.close()
+        assert process.wait(30) == 0
+    assert [each.get("id") for each in answered] == [None, "1", "2"]
+    assert all(each["ended"] == {"how": "exited", "code": 0} for each in answered[1:])
+
+
+def test_a_client_that_closes_a_socket_during_a_job_ends_the_job(
+    failing: FailingLauncher, trial: Trial
+) -> None:
+    ours, theirs = socket.socketpair()
+    with failing.start(*ALONE, stdin=theirs.fileno()) as process:
+        theirs.close()
+        ours.sendall(f"id=1\targ=/bin/sleep\targ=60\tenv=PERFTRAIL_TRIAL={trial.mark}\n".encode())
+        assert eventually(lambda: trial.living() != [])
+        ours.close()
+        assert process.wait(30) == 0
+        assert trial.living() == []
+
+
+def test_a_launcher_with_a_short_name_has_no_name_in_its_guard(failing: FailingLauncher) -> None:
+    with failing.start(*ALONE, name="pt") as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdout.readline()
+        guard = Path(f"/proc/{process.pid}")
+        assert eventually(lambda: (guard / "comm").read_text() == "pt-guard\n")
+        assert eventually(lambda: (guard / "cmdline").read_bytes() == b"\0\0\0name=alone\0")
+        process.stdin.close()
+        assert process.wait(30) == 0

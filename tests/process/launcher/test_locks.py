@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import subprocess
@@ -14,7 +15,7 @@ import pytest
 from perftrail.errors import LauncherError
 from perftrail.model.process import Exited, LockCounts, Waits
 from perftrail.process.launcher import Launcher
-from perftrail.process.lock_counts import remove_left_over_lock_files
+from perftrail.process.lock_counts import LockFile, remove_left_over_lock_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -126,6 +127,147 @@ def test_locks_of_c11_and_those_with_a_time_limit_are_locks(
     assert ran.ended == Exited(code=0)
     assert (counts_of(ran).locks, counts_of(ran).contended) == (2, 1)
     assert 0.005 < counts_of(ran).wait_seconds < ran.wall_seconds
+
+
+WAITING_LOCKS = (
+    "pthread_mutex_lock",
+    "pthread_mutex_timedlock",
+    "pthread_mutex_clocklock",
+    "pthread_rwlock_rdlock",
+    "pthread_rwlock_wrlock",
+    "pthread_rwlock_timedrdlock",
+    "pthread_rwlock_timedwrlock",
+    "pthread_rwlock_clockrdlock",
+    "pthread_rwlock_clockwrlock",
+    "mtx_lock",
+    "mtx_timedlock",
+)
+TRYING_LOCKS = (
+    "pthread_mutex_trylock",
+    "pthread_rwlock_tryrdlock",
+    "pthread_rwlock_trywrlock",
+    "mtx_trylock",
+)
+
+
+@pytest.mark.parametrize("function", [*WAITING_LOCKS, *TRYING_LOCKS])
+def test_each_function_that_locks_counts_a_free_lock_and_one_of_another_thread(
+    launcher: Launcher, trial: Trial, function: str
+) -> None:
+    ran = launcher.run(trial.command("every_lock", function, "free", lock_counter="preload"))
+    assert ran.ended == Exited(code=0)
+    assert (counts_of(ran).locks, counts_of(ran).contended, counts_of(ran).wait_seconds) == (1, 0, 0.0)
+    ran = launcher.run(trial.command("every_lock", function, "held", lock_counter="preload"))
+    assert ran.ended == Exited(code=0)
+    waits = function in WAITING_LOCKS
+    assert (counts_of(ran).locks, counts_of(ran).contended) == (1 + waits, 1)
+    assert (0.0 < counts_of(ran).wait_seconds < ran.wall_seconds) == waits
+
+
+@pytest.mark.parametrize("function", [name for name in WAITING_LOCKS if "timed" in name or "clock" in name])
+def test_a_lock_that_is_not_free_in_time_is_contended_but_no_lock(
+    launcher: Launcher, trial: Trial, function: str
+) -> None:
+    ran = launcher.run(trial.command("every_lock", function, "late", lock_counter="preload"))
+    assert ran.ended == Exited(code=0)
+    assert (counts_of(ran).locks, counts_of(ran).contended) == (1, 1)
+
+
+@pytest.mark.parametrize("function", ["pthread_mutex_lock", "pthread_mutex_trylock"])
+def test_a_mutex_whose_owner_ended_is_locked(launcher: Launcher, trial: Trial, function: str) -> None:
+    ran = launcher.run(trial.command("every_lock", function, "dead", lock_counter="preload"))
+    assert ran.ended == Exited(code=0)
+    assert (counts_of(ran).locks, counts_of(ran).contended) == (2, 0)
+
+
+WAITS = {
+    "pthread_cond_wait": "conditions",
+    "pthread_cond_timedwait": "conditions",
+    "pthread_cond_clockwait": "conditions",
+    "cnd_wait": "conditions",
+    "cnd_timedwait": "conditions",
+    "sem_wait": "semaphores",
+    "sem_timedwait": "semaphores",
+    "sem_clockwait": "semaphores",
+    "pthread_join": "joins",
+    "pthread_timedjoin_np": "joins",
+    "pthread_clockjoin_np": "joins",
+    "thrd_join": "joins",
+}
+
+
+@pytest.mark.parametrize("end", ["woken", "cancelled"])
+@pytest.mark.parametrize("function", WAITS)
+def test_each_function_that_waits_counts_its_wait_also_if_it_is_cancelled(
+    launcher: Launcher, trial: Trial, function: str, end: str
+) -> None:
+    ran = launcher.run(trial.command("every_wait", function, end, lock_counter="preload"))
+    assert ran.ended == Exited(code=0)
+    waits = getattr(counts_of(ran), WAITS[function])
+    assert 0.005 <= waits.seconds < 3 * ran.wall_seconds
+    # The program also joins the waiting thread, and a thread whose joining was cancelled.
+    assert waits.number == (1 if WAITS[function] != "joins" else 2 if end == "woken" else 3)
+    others = {"conditions", "semaphores", "barriers", "spins"} - {WAITS[function]}
+    assert all(getattr(counts_of(ran), other) == NOTHING for other in others)
+
+
+@pytest.mark.parametrize("function", [name for name in WAITS if name.startswith("sem_")])
+def test_no_function_waits_for_a_free_semaphore(launcher: Launcher, trial: Trial, function: str) -> None:
+    ran = launcher.run(trial.command("every_wait", function, "free", lock_counter="preload"))
+    assert ran.ended == Exited(code=0)
+    assert counts_of(ran).semaphores == NOTHING
+
+
+def run_preloaded(
+    launcher: Path, line: tuple[str | Path, ...], *, counts: Path | None, address_space: str = "unlimited"
+) -> int:
+    """Run a program with the preloaded object and a file of counts; return its exit code."""
+    variables = [f"LD_PRELOAD={launcher.parent / 'perftrail-locks.so'}"]
+    if counts is not None:
+        variables.append(f"PERFTRAIL_LOCKS={counts}")
+    limited = ("sh", "-c", f'ulimit -v {address_space}; exec env "$@"', "sh")
+    return subprocess.run([*limited, *variables, *line], check=False, timeout=60).returncode
+
+
+WORK = [("every_lock", "mtx_lock", "held"), ("every_wait", "sem_wait", "woken"), ("wait_work", "spin")]
+
+
+@pytest.mark.parametrize("line", WORK, ids=lambda line: line[0])
+@pytest.mark.parametrize("kind", ["unnamed", "missing", "short", "pipe", "large"])
+def test_a_program_whose_counts_cannot_be_stored_runs_as_without_the_object(
+    plain_launcher: Path, trial: Trial, kind: str, line: tuple[str, ...]
+) -> None:
+    counts = trial.directory / "counts"
+    if kind == "pipe":
+        os.mkfifo(counts)
+    elif kind in {"short", "large"}:
+        counts.write_bytes(bytes(128))
+    if kind == "large":
+        os.truncate(counts, 1 << 32)
+    program, *arguments = line
+    code = run_preloaded(
+        plain_launcher,
+        (trial.targets / program, *arguments),
+        counts=None if kind == "unnamed" else counts,
+        address_space="2097152" if kind == "large" else "unlimited",  # KiB
+    )
+    assert code == 0
+    if kind in {"short", "large"}:
+        with counts.open("rb") as file:
+            assert file.read(1 << 16).strip(b"\0") == b""
+
+
+def test_more_threads_than_slots_share_the_last_one(plain_launcher: Path, trial: Trial) -> None:
+    counts = trial.directory / "counts"
+    counts.write_bytes(bytes(3 * 128))  # a head and two slots
+    work = (trial.targets / "lock_work", "4", "1000", "own", "return")
+    assert run_preloaded(plain_launcher, work, counts=counts) == 0
+    assert counts.stat().st_size == 3 * 128
+    with counts.open("rb") as file:
+        found = LockFile(file).counted(until=0.0)
+    assert found is not None
+    assert (found.threads, found.processes) == (5, 1)
+    assert 0 < found.locks <= 4000  # some counts may be lost
 
 
 def test_a_forked_child_counts_for_itself(launcher: Launcher, trial: Trial) -> None:

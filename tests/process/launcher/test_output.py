@@ -30,6 +30,13 @@ def test_a_gibibyte_printed_is_cut_and_the_program_runs_on(
     assert files[descriptor - 1].stat().st_blocks * 512 <= 2 * MIB
 
 
+def test_errors_are_cut_also_if_the_output_is_not_kept(launcher: Launcher, trial: Trial) -> None:
+    errors = trial.directory / "err"
+    ran = launcher.run(trial.command("print_bytes", 2 * MIB, 2, stderr=str(errors), output_cap_bytes=MIB))
+    assert (ran.stdout_truncated, ran.stderr_truncated) == (False, True)
+    assert errors.stat().st_size == MIB
+
+
 def test_output_at_the_cap_is_whole(launcher: Launcher, trial: Trial) -> None:
     output = trial.directory / "out"
     ran = launcher.run(trial.command("print_bytes", MIB, 1, stdout=str(output), output_cap_bytes=MIB))

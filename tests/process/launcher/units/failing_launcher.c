@@ -63,9 +63,9 @@ FAILING(int, chdir, (const char *path), (path))
 FAILING(int, dup2, (int old, int new), (old, new))
 FAILING(int, fcntl, (int file, int command, long value), (file, command, value))
 FAILING(pid_t, fork, (void), ())
+FAILING(pid_t, getppid, (void), ())
 FAILING(int, fstat, (int file, struct stat *status), (file, status))
 FAILING(int, ftruncate, (int file, off_t length), (file, length))
-FAILING(int, mkdir, (const char *path, mode_t mode), (path, mode))
 FAILING(void *, mmap, (void *at, size_t size, int protection, int flags, int file, off_t offset),
         (at, size, protection, flags, file, offset))
 FAILING(void *, mremap, (void *at, size_t size, size_t wanted, int flags), (at, size, wanted, flags))
@@ -87,6 +87,9 @@ FAILING(pid_t, waitpid, (pid_t process, int *status, int options), (process, sta
 FAILING(ssize_t, write, (int file, const void *buffer, size_t size), (file, buffer, size))
 FAILING(int, clone, (int (*start)(void *), void *stack, int flags, void *argument),
         (start, stack, flags, argument))
+
+#define FAILS(name) fails(name)
+#include "simulated_cgroups.h"
 
 static const char *name_of(long number)
 {
