@@ -16,8 +16,8 @@ import pytest
 
 from perftrail.charts.comparison import ComparisonRow, ratio_chart
 from perftrail.charts.curve import GivenUp, curve, speed_up
-from perftrail.charts.frame import COLOURS, MOST, MOST_DOTS, Palette, themed, thinned
-from perftrail.charts.history import Events, Mark, history, label_rises
+from perftrail.charts.frame import COLOURS, FOUND, MOST, MOST_DOTS, Palette, themed, thinned
+from perftrail.charts.history import POINTS, Events, Mark, history, label_rises
 from perftrail.charts.samples import MOST_ROWS, samples
 from tests.charts.examples import HOSTILE, LABELS, PALETTE, along, examples, points
 
@@ -78,6 +78,22 @@ def test_the_interval_of_every_point_is_drawn() -> None:
     spec: Any = curve(points("plain", 4.0, 2.0), [], labels=LABELS, palette=PALETTE).spec
     [rule] = layers(spec, "rule")
     assert [(row["low"], row["high"]) for row in rule["data"]["values"]] == [(3.6, 4.4), (1.8, 2.2)]
+
+
+def test_the_caption_of_points_with_few_samples_does_not_promise_95_percent() -> None:
+    few, many = points("plain", 4.0, 2.0), [replace(each, count=6) for each in points("plain", 4.0, 2.0)]
+    captions = [curve(each, [], labels=LABELS, palette=PALETTE).caption for each in (few, many)]
+    assert captions == [
+        "Medians with their 95 % intervals, of lower confidence for fewer than 6 samples.",
+        "Medians with their 95 % intervals.",
+    ]
+
+
+def test_the_line_of_a_change_does_not_cover_the_interval_of_its_revision() -> None:
+    drawn: Any = examples()["history"].spec
+    change = next(at for at, each in enumerate(drawn["layer"]) if each["mark"].get("color") == FOUND)
+    interval = next(at for at, each in enumerate(drawn["layer"]) if each["data"].get("name") == POINTS)
+    assert change < interval
 
 
 def test_a_point_given_up_is_at_its_limit_with_its_reason() -> None:

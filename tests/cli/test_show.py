@@ -11,7 +11,7 @@ from perftrail.model.benchmark import Point
 from perftrail.model.subject import Revision, Subject
 from perftrail.present import tables
 from perftrail.present.console import SafeConsole
-from perftrail.present.tables import print_changes
+from perftrail.present.tables import print_changes, row_notes
 from perftrail.results.changes import CorrelatedSeries, HistoryChange, HistoryChanges
 from perftrail.results.rows import Row
 from perftrail.stats.changepoints import ChangePoint
@@ -131,3 +131,10 @@ def test_messages_fit_the_terminal(
     assert any("change 0" in line for line in lines)
     assert any("a subject line that" in line and line.rstrip().endswith("…") for line in lines)
     assert " ".join(" ".join(lines).split()).count("same build") == 1
+
+
+def test_a_revision_that_was_only_tried_is_noted_as_one_without_samples() -> None:
+    tried = a_change().row
+    assert row_notes(tried) == ["no samples yet"]
+    assert row_notes(replace(tried, failures=2)) == ["2 failed invocations"]
+    assert row_notes(replace(tried, values=(0.1, 0.2))) == []

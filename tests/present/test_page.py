@@ -18,6 +18,7 @@ from perftrail.local_engine import LocalEngine
 from perftrail.present.html_page import (
     AT_ONCE,
     LOG_BYTES,
+    MOST_ROWS,
     Drawings,
     Fact,
     Listing,
@@ -182,6 +183,11 @@ def test_a_table_that_is_the_answer_is_shown_whole() -> None:
     assert columns_of(text) == []
     assert "more rows" not in to_markdown(replace(page, lead=whole))
     assert "more rows" in to_markdown(page)
+
+
+def test_a_single_further_row_is_counted_in_the_singular() -> None:
+    assert "\n1 more row." in to_markdown(a_page(rows=MOST_ROWS + 1))
+    assert "1 more row <button" in to_html(a_page(rows=AT_ONCE + 1), {})
 
 
 def test_a_column_that_several_show_is_written_once() -> None:

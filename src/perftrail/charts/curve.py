@@ -11,6 +11,7 @@ from perftrail.charts.frame import (
     Chart,
     drawing,
     interval,
+    intervals_caption,
     measured_axis,
     number,
     spans_decades,
@@ -84,7 +85,7 @@ def curve(
     layers = [*_curves(values, x_axis, measured, palette, shown)]
     if missing:
         layers += _limits(missing, x_axis, measured, palette, shown)
-    caption = "Medians with their 95 % intervals."
+    caption = f"{intervals_caption(point.count for point in points)}."
     if missing:
         reference_to_table = "; the table says why" if len(missing) > MOST_REASONS else ""
         caption += f" Crosses are points that were given up, at their limit{reference_to_table}."

@@ -139,6 +139,24 @@ def drawing(layers: Sequence[Spec], *, height: Json = HEIGHT, **more: Json) -> S
     }
 
 
+FEWEST_SAMPLES = 6
+"""Fewest samples whose smallest and largest value enclose the median with a confidence of 95 %."""
+
+
+def intervals_caption(counts: Iterable[int]) -> str:
+    """Describe the intervals of points with these numbers of samples; a single sample has no interval.
+
+    >>> intervals_caption([1, 6, 20])
+    'Medians with their 95 % intervals'
+    >>> intervals_caption([2, 20])
+    'Medians with their 95 % intervals, of lower confidence for fewer than 6 samples'
+    """
+    text = "Medians with their 95 % intervals"
+    if any(1 < count < FEWEST_SAMPLES for count in counts):
+        text += f", of lower confidence for fewer than {FEWEST_SAMPLES} samples"
+    return text
+
+
 def themed(spec: Spec, theme: Theme) -> Spec:
     """Return a specification with the settings of a theme."""
     return {**spec, "config": config(theme)}

@@ -14,6 +14,7 @@ from perftrail.charts.frame import (
     HistoryPoint,
     drawing,
     interval,
+    intervals_caption,
     measured_axis,
     number,
     thinned,
@@ -258,8 +259,9 @@ def history(points: Sequence[HistoryPoint], events: Events, *, labels: Labels, p
     layers = [
         *grey_ranges(events),
         *releases(events),
-        *_series(values, measured, events.length, palette, shown),
+        # A change is at a revision: its line must not cover the interval of that revision.
         *changes(events),
+        *_series(values, measured, events.length, palette, shown),
         *_steps(numbered, events.length, measured),
         *failed(events),
     ]
@@ -267,7 +269,7 @@ def history(points: Sequence[HistoryPoint], events: Events, *, labels: Labels, p
     return Chart(
         name=labels.name,
         title=labels.title,
-        caption=_caption(events, is_thinned=is_thinned),
+        caption=_caption(points, events, is_thinned=is_thinned),
         spec=drawing(layers, usermeta={"divisor": measured.divisor, "thinned": is_thinned}),
     )
 
@@ -381,9 +383,9 @@ def _steps(numbered: Sequence[tuple[Mark, float]], length: int, measured: Axis) 
     ]
 
 
-def _caption(events: Events, *, is_thinned: bool) -> str:
+def _caption(points: Sequence[HistoryPoint], events: Events, *, is_thinned: bool) -> str:
     together = "Neighbouring revisions are combined: their median, and the range of their intervals"
-    parts = [together if is_thinned else "Medians with their 95 % intervals"]
+    parts = [together if is_thinned else intervals_caption(point.count for point in points)]
     if events.changes:
         parts.append("vertical lines are changes")
     if events.releases:

@@ -22,7 +22,7 @@ from markupsafe import Markup
 from perftrail.charts.frame import config, themed
 from perftrail.errors import UsageError
 from perftrail.file_tree import user_cache
-from perftrail.model.wording import escaped
+from perftrail.model.wording import counted, escaped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -224,7 +224,7 @@ def _table(table: Table) -> Iterator[str]:
         yield f"| {' | '.join(inert(text) for text in row)} |"
     if len(table.rows) > most:
         yield ""
-        yield f"{len(table.rows) - most} more rows."
+        yield f"{counted(len(table.rows) - most, 'more row')}."
 
 
 def _tag_safe(text: str) -> str:

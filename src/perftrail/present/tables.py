@@ -49,6 +49,9 @@ def row_notes(row: Row) -> list[str]:
     notes += [counted(row.failures, "failed invocation")] if row.failures else []
     if row.estimate and row.estimate.count == 1:
         notes.append("one value, no interval")
+    if not row.values and not notes:
+        # For example after `perftrail check --try`, which starts a revision once, as a warm-up.
+        notes.append("no samples yet")
     return notes
 
 

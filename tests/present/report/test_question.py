@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -70,6 +71,10 @@ def test_noisy_samples_are_reported_but_decide_nothing(tmp_path: Path) -> None:
         "pooled 29 % less, but that is no evidence: other processes used the machine" in page.verdict.sentence
     )
     assert page.verdict.tone == "unclear"
+    [measured] = [each for each in page.sections if each.name == "measured"]
+    assert any(re.search(r"busy \((\d+) of \1 medians\)\.", each) for each in measured.paragraphs), (
+        "two variants at two points: a row is not a sample"
+    )
 
 
 def test_a_difference_far_down_the_list_is_reported(tmp_path: Path) -> None:

@@ -114,9 +114,8 @@ def _timeouts(data: ReportData) -> str:
 def _flags(data: ReportData) -> Iterator[str]:
     flags = Counter(flag for row in data.rows for flag in row.flags)
     if flags:
-        text = ", ".join(
-            f"{escaped(flag)} ({counted(count, 'value')})" for flag, count in flags.most_common()
-        )
+        medians = counted(sum(bool(row.values) for row in data.rows), "median")
+        text = ", ".join(f"{escaped(flag)} ({count:,} of {medians})" for flag, count in flags.most_common())
         noise = (
             " Noisy samples are those during which other processes used the machine."
             if any(flag in NOISE for flag in flags)

@@ -125,7 +125,7 @@
         });
       }
       const left = Math.max(0, found.length - shown);
-      rest.firstChild.textContent = left ? `${left} more rows ` : `${found.length} rows `;
+      rest.firstChild.textContent = left ? `${left} more row${left === 1 ? "" : "s"} ` : `${found.length} row${found.length === 1 ? "" : "s"} `;
       button.hidden = left === 0;
     };
     button.hidden = tools.hidden = false;
