@@ -7,6 +7,7 @@ A test that takes `postgresql` gets an empty schema of its own on a real server,
 from __future__ import annotations
 
 import os
+import signal
 from typing import TYPE_CHECKING
 
 import pytest
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
     from tests.store.server import Server
 
+# A shell ignores Ctrl-C for what it starts in the background, and tests of interruptions would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 keep_to_one_thread()
 check_printed_json()
 settings.register_profile(

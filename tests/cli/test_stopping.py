@@ -65,7 +65,7 @@ def test_signal_handlers_are_restored_afterwards() -> None:
 
 
 INTERRUPTED = """
-import signal
+import signal, time
 from perftrail.cli import interrupts as module
 interrupts = module.Interrupts()
 interrupts.install()
@@ -138,6 +138,46 @@ def test_an_interrupt_that_python_loses_in_a_callback_is_delivered_again() -> No
         "    print('interrupted')\n"
     )
     assert (done.returncode, done.stdout) == (0, "interrupted\n")
+
+
+def test_a_lost_interrupt_is_delivered_even_while_the_first_loss_is_reported() -> None:
+    """On a busy machine, the time until the next delivery can end before the loss is reported completely."""
+    done = interrupted(
+        "class Late:\n"
+        "    def __del__(self): interrupt()\n"
+        "set_timer = signal.setitimer\n"
+        "def slow(timer, seconds):\n"
+        "    signal.setitimer = set_timer\n"
+        "    set_timer(timer, seconds)\n"
+        "    until = time.monotonic() + 10 * seconds\n"
+        "    while time.monotonic() < until: pass\n"
+        "signal.setitimer = slow\n"
+        "interrupts.begin()\n"
+        "try:\n"
+        "    Late()\n"
+        "    while True: pass\n"
+        "except KeyboardInterrupt:\n"
+        "    print('interrupted')\n"
+    )
+    assert (done.returncode, done.stdout) == (0, "interrupted\n")
+
+
+def test_a_stop_that_python_loses_in_a_callback_in_the_background_is_delivered_again() -> None:
+    done = interrupted(
+        "signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+        "interrupts = module.Interrupts()\n"
+        "interrupts.install()\n"
+        "signal.signal(signal.SIGTERM, interrupts.handle)\n"
+        "class Late:\n"
+        "    def __del__(self): signal.raise_signal(signal.SIGTERM)\n"
+        "interrupts.begin()\n"
+        "try:\n"
+        "    Late()\n"
+        "    while True: pass\n"
+        "except KeyboardInterrupt:\n"
+        "    print('stopped')\n"
+    )
+    assert (done.returncode, done.stdout) == (0, "stopped\n")
 
 
 def test_a_command_in_the_background_still_ignores_ctrl_c() -> None:

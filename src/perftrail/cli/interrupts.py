@@ -5,7 +5,6 @@ This module imports almost nothing: a signal during the imports of the program e
 
 from __future__ import annotations
 
-import _thread
 import atexit
 import os
 import signal
@@ -35,6 +34,7 @@ class Interrupts:
         self._stops_command = False
         self._since: float | None = None
         self._code = INTERRUPTED
+        self._reporting = False
 
     def install(self) -> None:
         """Handle Ctrl-C from now on, unless the caller ignores it, as a shell does for commands in the background."""
@@ -42,6 +42,8 @@ class Interrupts:
             signal.signal(signal.SIGINT, self.handle)
             # Registered first, so it runs last: then Python restores the signal's default, which kills the process.
             atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
+        # Also in the background: SIGTERM, which commands treat as Ctrl-C, can be lost too.
+        signal.signal(signal.SIGALRM, self._deliver_again)
         sys.unraisablehook = self._report_unraisable
 
     def begin(self) -> None:
@@ -70,11 +72,16 @@ class Interrupts:
     def _report_unraisable(self, unraisable: sys.UnraisableHookArgs) -> None:
         """Deliver an interrupt again that Python lost in a callback; report anything else as usual."""
         if issubclass(unraisable.exc_type, KeyboardInterrupt):
-            import threading
-
+            self._reporting = True
             self._since = None
-            again = threading.Timer(AGAIN_SECONDS, _thread.interrupt_main)
-            again.daemon = True
-            again.start()
+            signal.setitimer(signal.ITIMER_REAL, AGAIN_SECONDS)
+            self._reporting = False
         else:
             sys.__unraisablehook__(unraisable)
+
+    def _deliver_again(self, number: int, frame: FrameType | None) -> None:
+        """Handle a lost interrupt. While the hook still runs, as on a busy machine, it would be lost again: wait."""
+        if self._reporting:
+            signal.setitimer(signal.ITIMER_REAL, AGAIN_SECONDS)
+        else:
+            self.handle(number, frame)
