@@ -327,6 +327,13 @@ class Store(Protocol):
         """Return the last build of every subject, by revision and variant."""
         ...
 
+    def first_finished(self) -> Mapping[tuple[str, str, str], str]:
+        """Return when each build of a subject was first stored (ISO 8601), by revision, variant and key.
+
+        Later records of a build do not change it.
+        """
+        ...
+
     def add_runnable(self, runnable: Runnable, *, last: bool = False) -> None:
         """Store the revision, variant, benchmark, point and last origin of a runnable.
 

@@ -154,6 +154,20 @@ def test_every_subject_has_its_last_build(empty: SqlStore | MemoryStore) -> None
     assert empty.subject_builds() == {name: FAILED_BUILD, ("2" * 40, BUILD.variant): other}
 
 
+def test_a_build_that_is_stored_again_keeps_the_time_of_its_first_record(
+    empty: SqlStore | MemoryStore,
+) -> None:
+    again = replace(BUILD, finished="2030-01-01T00:00:00.000+00:00")
+    shared = replace(again, revision="2" * 40)
+    for record in (BUILD, LINK, again, shared):
+        empty.add_build(record)
+    name = (BUILD.variant, BUILD.key)
+    assert empty.first_finished() == {
+        (BUILD.revision, *name): BUILD.finished,
+        ("2" * 40, *name): again.finished,
+    }
+
+
 def test_runnables_of_a_machine_are_only_those_that_ran_there(store: SqlStore | MemoryStore) -> None:
     store.add(measurement(key()))
     both = (RUNNABLE.key, OTHER_RUNNABLE.key)

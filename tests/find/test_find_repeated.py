@@ -12,6 +12,7 @@ from perftrail.find.answer import FindAnswer, FindRequest
 from perftrail.find.find import Find
 from perftrail.measure.session import Session
 from perftrail.model.process import Exited
+from perftrail.model.recipe import Build
 from perftrail.model.study import Invocations, MeasurePolicy
 from perftrail.model.target import resolve_goal
 from perftrail.model.wording import duration
@@ -22,6 +23,7 @@ from perftrail.search.question import Budget
 from perftrail.store.memory import MemoryStore
 from perftrail.verbs.run import Run
 from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter, number_of
+from tests.find.test_answers import relinked_at
 from tests.measure.fake_session import a_session, a_study, drain
 
 STUDY = a_study()
@@ -55,6 +57,27 @@ def test_a_smaller_budget_has_the_stored_answer_and_starts_nothing(tmp_path: Pat
     for smaller in (Budget(seconds=0.01), Budget(invocations=3), Budget(builds=2)):
         assert repeated.find(smaller).as_json() == first.as_json()
         assert repeated.started == 0
+
+
+def test_a_finished_search_that_relinks_builds_of_earlier_commands_starts_nothing(tmp_path: Path) -> None:
+    study = a_study(build=Build(relink=("sh relink.sh {layout}",)))
+    store, started, answers = MemoryStore(), [], []
+    for threshold in (0.05, 0.03, 0.03):
+        time.sleep(0.002)  # the store knows times to the millisecond
+        starter = relinked_at(17)
+        session = a_session(study, tmp_path, source=FakeSource(40), starter=starter, store=store)
+        request = FindRequest(
+            goal=resolve_goal(study, ("wall",)),
+            range=None,
+            threshold=threshold,
+            confidence=0.99,
+            budget=Budget(),
+        )
+        answers.append(drain(Find(session, request).events())[1].as_json())
+        started.append(len(starter.started))
+    assert started[1] > 0
+    assert started[2] == 0
+    assert answers[2] == answers[1]
 
 
 def test_a_larger_budget_continues_where_the_search_stopped(tmp_path: Path) -> None:

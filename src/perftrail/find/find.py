@@ -11,13 +11,20 @@ from perftrail.find.answer import FindAnswer, FindTable, UnusableRevision
 from perftrail.find.failing import RevisionTester, find_broken_ranges
 from perftrail.find.inside_merge import InsideMerges
 from perftrail.find.journal import Journal, Ledger, other_machines
-from perftrail.find.loop import BUILD_STAGES, Loop, decisive_subjects, included_positions, prior_from_samples
+from perftrail.find.loop import (
+    BUILD_STAGES,
+    Loop,
+    built_before,
+    decisive_subjects,
+    included_positions,
+    prior_from_samples,
+)
 from perftrail.find.other_metrics import also_changed
 from perftrail.find.priors import RevisionPriors, path_priors, with_measured, with_notes
 from perftrail.find.sampler import Sampler
 from perftrail.measure.events import HistoryRead, Skipped, now
 from perftrail.measure.failure_groups import study_line
-from perftrail.model.build import Built, content_key
+from perftrail.model.build import content_key
 from perftrail.model.json_data import json_of
 from perftrail.model.measurement import seed_of
 from perftrail.model.plan import same_everywhere
@@ -175,17 +182,7 @@ class Find:
 
     def _built_before(self, sampler: Sampler) -> frozenset[int]:
         """Return the positions that were built before this search began: they cost nothing."""
-        store, subject_builder = self._session.store, self._session.subject_builder
-        stored = {runnable.revision for runnable in store.runnables(sampler.benchmark)}
-        builds = store.builds() if stored else {}
-        earlier = {key for key, record in builds.items() if record.finished < self._first_started}
-        found = set()
-        for position, revision in enumerate(self._revisions):
-            if revision.id in stored:
-                known = subject_builder.known_build(Subject(revision=revision, variant=sampler.variant))
-                if isinstance(known, Built) and known.key in earlier:
-                    found.add(position)
-        return frozenset(found)
+        return built_before(self._session, sampler.variant, self._revisions, before=self._first_started)
 
     def _table(self, answers: tuple[FindAnswer, ...]) -> FindTable:
         return FindTable(

@@ -20,6 +20,7 @@ from perftrail.measure.events import BuilderMessage
 from perftrail.measure.failure_groups import same_reason
 from perftrail.measure.invocation import NO_INPUT
 from perftrail.measure.pairs import logarithm
+from perftrail.model.build import Built as KnownBuild
 from perftrail.model.build import Failure
 from perftrail.model.measurement import FlaggedSample, Measurement, Runnable, select_samples
 from perftrail.model.placeholders import names
@@ -447,10 +448,13 @@ def prior_from_samples(
     its own samples do not become its prior. Returns `None` without samples. Builds and measures nothing.
     """
     stored = {runnable.revision for runnable in view.store.runnables(target.benchmark)}
+    # A revision that the search itself built may share the samples of an earlier one.
+    built = built_before(view, target.variant, revisions, before=before) if stored else frozenset()
     keys = {
         position: found
-        for position, revision in enumerate(revisions)
-        if revision.id in stored and (found := _keys(view, target, revision)) is not None
+        for position in sorted(built)
+        if revisions[position].id in stored
+        and (found := _keys(view, target, revisions[position])) is not None
     }
     every = {key for of_points in keys.values() for key in of_points.values()}
     outcomes = view.store.outcomes(every, view.machine.id)
@@ -465,6 +469,27 @@ def prior_from_samples(
         measured[neighbours[0]] for neighbours in equal_neighbours([each.runnables for each in measured])
     ]
     return search_weights([(each.position, each.logs) for each in firsts], len(revisions))
+
+
+def built_before(
+    view: BuildView, variant: str, revisions: Sequence[Revision], *, before: str
+) -> frozenset[int]:
+    """Return the positions whose present build of a variant was first stored before a time.
+
+    The first record counts: a search stores an old build again if it links that build in another layout, or if
+    another revision has the same build. So a resumed search gets the same positions.
+    """
+    earlier: dict[str, set[str]] = {}
+    for (revision, of_variant, key), finished in view.store.first_finished().items():
+        if of_variant == variant and finished < before:
+            earlier.setdefault(revision, set()).add(key)
+    found: set[int] = set()
+    for position, each in enumerate(revisions):
+        if each.id in earlier:
+            known = view.subject_builder.known_build(Subject(revision=each, variant=variant))
+            if isinstance(known, KnownBuild) and known.key in earlier[each.id]:
+                found.add(position)
+    return frozenset(found)
 
 
 def _keys(view: BuildView, target: Target, revision: Revision) -> dict[Point, str] | None:

@@ -57,6 +57,7 @@ class MemoryStore:
         self._machines: dict[str, Machine] = {}
         self._builds: dict[str, BuildRecord] = {}
         self._by_subject: dict[tuple[str, str], BuildRecord] = {}
+        self._first_finished: dict[tuple[str, str, str], str] = {}
         self._revisions: dict[str, tuple[int, Revision]] = {}
         self._keys: set[str] = set()
         self._runnables: dict[Runnable, Runnable] = {}
@@ -104,6 +105,8 @@ class MemoryStore:
         self._builds[identifier(record.key, "build")] = plain
         if not plain.benchmark:
             self._by_subject[plain.revision, plain.variant] = plain
+            name = (plain.revision, plain.variant, plain.key)
+            self._first_finished[name] = min(self._first_finished.get(name, plain.finished), plain.finished)
 
     def build(self, key: str) -> BuildRecord | None:
         """Return the last record of a build; `None` if it was never tried."""
@@ -116,6 +119,10 @@ class MemoryStore:
     def subject_builds(self) -> Mapping[tuple[str, str], BuildRecord]:
         """Return the last build of every subject, by revision and variant."""
         return dict(self._by_subject)
+
+    def first_finished(self) -> Mapping[tuple[str, str, str], str]:
+        """Return when each build of a subject was first stored, by revision, variant and key."""
+        return dict(self._first_finished)
 
     def add_runnable(self, runnable: Runnable, *, last: bool = False) -> None:
         """Store a runnable with its revision, variant, benchmark and point, and its last origin.

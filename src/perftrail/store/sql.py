@@ -364,6 +364,18 @@ class SqlStore:
 
         return self._transactions.read(query)
 
+    def first_finished(self) -> Mapping[tuple[str, str, str], str]:
+        """Return when each build of a subject was first stored, by revision, variant and key."""
+        table = schema.build
+        name = (table.c.revision, table.c.variant, table.c.key)
+        wanted = select(*name, func.min(table.c.finished)).where(table.c.benchmark == "").group_by(*name)
+        return self._transactions.read(
+            lambda connection: {
+                (revision, variant, key): first
+                for revision, variant, key, first in connection.execute(wanted)
+            }
+        )
+
     def _builds_order(self, connection: Connection) -> Sequence[ColumnElement[int]]:
         """Return an order in which the build that counts comes last: builds of other machines may differ."""
         table = schema.build
