@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.builds.artefact import content_of
-from perftrail.builds.steps import build_environment
+from perftrail.builds.environment import build_environment
 from perftrail.measure.build_workers import open_build_workers, open_builder
 from perftrail.measure.sources import open_sources
 from perftrail.model.build import Built, Recipe

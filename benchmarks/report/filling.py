@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from perftrail.model.study import Study
     from perftrail.model.subject import Revision
     from perftrail.ports import Builder
-    from perftrail.store.transactions import Database
+    from perftrail.store.retried_transactions import Database
 
 BATCH = 20_000
 NOISE = 0.01

@@ -22,7 +22,7 @@ from perftrail.store.sql import SqlStore
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from perftrail.store.transactions import Database
+    from perftrail.store.retried_transactions import Database
 
 
 MACHINE = Machine(id="0123456789abcdef", facts={})

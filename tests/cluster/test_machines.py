@@ -24,7 +24,7 @@ from perftrail.model.target import resolve
 from perftrail.opening import open_session, open_view
 from perftrail.process.machine import read_machine
 from perftrail.results.selection import select
-from perftrail.search.question import Budget
+from perftrail.search.budget import Budget
 from perftrail.store import open_store
 from perftrail.verbs.run import Run, RunReport
 from tests.e2e.printing import program, write_study

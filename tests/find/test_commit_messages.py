@@ -14,7 +14,7 @@ from perftrail.model.study import Prior
 from perftrail.model.subject import Revision
 from perftrail.model.target import resolve
 from perftrail.present.answer_details import note_words
-from perftrail.search.question import Budget
+from perftrail.search.budget import Budget
 from tests.fakes.subject_builder import FakeSource, FakeStarter, number_of
 from tests.measure.fake_session import a_session, a_study, drain
 

@@ -20,7 +20,7 @@ from perftrail.model.metrics import Derived, Metric
 from perftrail.model.process import Exited
 from perftrail.model.target import Goal, resolve, resolve_goal
 from perftrail.present.answer_details import noise_words
-from perftrail.search.question import Budget
+from perftrail.search.budget import Budget
 from perftrail.store.memory import MemoryStore
 from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter, number_of
 from tests.fakes.watcher import NOISY, QUIET, FakeWatcher

@@ -19,7 +19,7 @@ from perftrail.model.wording import duration
 from perftrail.present.answer_sentence import cost_words
 from perftrail.present.next_find import FindCommand, next_commands
 from perftrail.results.selection import Selection
-from perftrail.search.question import Budget
+from perftrail.search.budget import Budget
 from perftrail.store.memory import MemoryStore
 from perftrail.verbs.run import Run
 from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter, number_of

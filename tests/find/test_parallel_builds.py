@@ -11,7 +11,7 @@ from perftrail.find.answer import FindAnswer, FindRequest
 from perftrail.find.find import Find
 from perftrail.measure.events import Stepped
 from perftrail.model.target import resolve
-from perftrail.search.question import Budget
+from perftrail.search.budget import Budget
 from perftrail.store.memory import MemoryStore
 from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter, number_of
 from tests.measure.fake_session import a_session, a_study, drain

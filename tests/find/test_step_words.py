@@ -14,7 +14,7 @@ from perftrail.model.study import Invocations, MeasurePolicy
 from perftrail.model.target import resolve_goal
 from perftrail.present.shared_sentences import step_words
 from perftrail.present.tables import print_search
-from perftrail.search.question import Budget
+from perftrail.search.budget import Budget
 from perftrail.store.memory import MemoryStore
 from tests.fakes.subject_builder import FakeSource, FakeStarter, number_of
 from tests.fakes.watcher import NOISY, FakeWatcher

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from perftrail.search import Batch, BootSession, Built, CannotRelink, Observation, Question, Sample, Unusable
-from perftrail.search.evidence import Evidence, pooled_spread
+from perftrail.search.drift import pooled_spread
+from perftrail.search.evidence import Evidence
 from tests.search.oracle import batch
 
 QUESTION = Question(revisions=100)

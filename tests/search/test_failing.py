@@ -7,8 +7,9 @@ import random
 import pytest
 
 from perftrail.search.answer import Measure, Settled, Verdict
+from perftrail.search.budget import Budget
 from perftrail.search.failing import MOST_ATTEMPTS, Attempts, FailureSearch
-from perftrail.search.question import Budget, Question
+from perftrail.search.question import Question
 
 
 def search(

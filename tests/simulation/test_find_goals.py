@@ -15,7 +15,7 @@ from perftrail.find.answer import FindAnswer, FindRequest
 from perftrail.find.find import Find
 from perftrail.model.target import resolve
 from perftrail.search.answer import Verdict
-from perftrail.search.question import Budget
+from perftrail.search.budget import Budget
 from tests.fakes.subject_builder import FakeSource, FakeStarter, number_of
 from tests.measure.fake_session import a_session, a_study, drain
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from perftrail.studyfile.problems import key_lines
+from perftrail.studyfile.key_lines import key_lines
 from tests.studyfile.toml_texts import documents, paths
 
 

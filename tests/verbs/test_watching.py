@@ -25,18 +25,9 @@ from perftrail.search.answer import Verdict as Found
 from perftrail.stats.changepoints import change_points
 from perftrail.stats.comparison import Comparison, Verdict
 from perftrail.store.memory import MemoryStore
-from perftrail.verbs.watch.batch import (
-    Alarm,
-    Level,
-    PendingMessage,
-    WatchedMetric,
-    WatchState,
-    alarms_by_history,
-    alarms_by_pairs,
-    read_state,
-    write_state,
-)
+from perftrail.verbs.watch.batch import Alarm, WatchedMetric, alarms_by_history, alarms_by_pairs
 from perftrail.verbs.watch.messages import Sender, deliver, delivered
+from perftrail.verbs.watch.state import Level, PendingMessage, WatchState, read_state, write_state
 from perftrail.verbs.watch.watch import BranchCheck, Watched, state_on_branch, watched_range
 from perftrail.webhook_and_mail import Message
 from tests.fakes.receivers import dripping_server

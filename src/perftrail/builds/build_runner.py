@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING
 
 from perftrail.builds.artefact import content_of_files
 from perftrail.builds.build_log import Log
+from perftrail.builds.environment import build_environment, search_path
 from perftrail.builds.repairs import repair
-from perftrail.builds.steps import ShellSteps, build_environment, search_path, version_of
+from perftrail.builds.steps import ShellSteps, version_of
 from perftrail.builds.trees import (
     CACHE_SHARE,
     Caches,

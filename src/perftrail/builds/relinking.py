@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.builds.artefact import content_of, loader_texts
-from perftrail.builds.steps import search_path
+from perftrail.builds.environment import search_path
 from perftrail.builds.trees import build_source_trees, content_of_outputs, no_output_message, outputs_by_tree
 from perftrail.file_tree import remove_tree
 

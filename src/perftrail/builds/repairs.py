@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perftrail.builds.build_log import MOST_LINES
-from perftrail.builds.steps import search_path
+from perftrail.builds.environment import search_path
 from perftrail.file_tree import temporary_directory
 from perftrail.model.build import content_key
 from perftrail.model.process import Command, Exited

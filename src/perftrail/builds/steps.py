@@ -1,9 +1,7 @@
-"""Run the shell lines of a recipe one by one, in a small, clean environment that is the same for everybody."""
+"""Run the shell lines of a recipe one by one."""
 
 from __future__ import annotations
 
-import os
-import pwd
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -96,41 +94,3 @@ def version_of(starter: Starter, program: str, argument: str, environment: Mappi
             )
         )
         return output.read_text("utf-8", errors="replace") if output.exists() else ""
-
-
-_INHERITED = (
-    "HOME",
-    "SSL_CERT_FILE",
-    "SSL_CERT_DIR",
-    "http_proxy",
-    "https_proxy",
-    "no_proxy",
-    "HTTP_PROXY",
-    "HTTPS_PROXY",
-    "NO_PROXY",
-)
-"""Variables by which tools find their own files, certificates and proxies."""
-
-
-def search_path() -> str:
-    """Return the search path for programs; absolute directories only."""
-    return os.pathsep.join(
-        part for part in os.environ.get("PATH", os.defpath).split(os.pathsep) if part[:1] == "/"
-    )
-
-
-def build_environment(*, temporary: Path) -> dict[str, str]:
-    """Return the variables of a build line, before the recipe's own."""
-    inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
-    user = pwd.getpwuid(os.getuid()).pw_name
-    return {
-        "HOME": "/",
-        **inherited,
-        "USER": user,
-        "LOGNAME": user,
-        "PATH": search_path(),
-        "LANG": "C.UTF-8",
-        "LC_ALL": "C.UTF-8",
-        "TZ": "UTC",
-        "TMPDIR": str(temporary),
-    }

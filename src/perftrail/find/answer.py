@@ -19,7 +19,7 @@ from perftrail.model.target import Working
 from perftrail.model.wording import counted
 from perftrail.search import Costs, Origin, Question
 from perftrail.search.answer import Kind, Verdict
-from perftrail.search.question import BUILDS_SPENT, INVOCATIONS_SPENT, TIME_SPENT
+from perftrail.search.budget import BUILDS_SPENT, INVOCATIONS_SPENT, TIME_SPENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from perftrail.model.recipe import Build, Era, VariantBuild
     from perftrail.model.study import Study
     from perftrail.model.subject import Revision, Subject
-    from perftrail.studyfile.problems import KeyPath
+    from perftrail.studyfile.key_lines import KeyPath
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from perftrail.model.study import Study
     from perftrail.model.subject import Revision
     from perftrail.ports import Source, Starter
-    from perftrail.studyfile.problems import KeyPath
+    from perftrail.studyfile.key_lines import KeyPath
 
 
 CacheUse = Literal["stored", "fresh"]

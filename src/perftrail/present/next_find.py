@@ -14,7 +14,7 @@ from perftrail.model.target import Target
 from perftrail.model.wording import change, counted, percent
 from perftrail.present.shared_sentences import shell_words
 from perftrail.search import Budget
-from perftrail.search.question import BUILDS_SPENT, INVOCATIONS_SPENT, TIME_SPENT
+from perftrail.search.budget import BUILDS_SPENT, INVOCATIONS_SPENT, TIME_SPENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -1,20 +1,30 @@
 """Search for the revisions that changed a metric. Pure: no clock, no disk.
 
-- `question`, `answer`, `words`: what a search is asked and answers, and sentences about it.
+- `question`, `budget`, `answer`, `words`: what a search is asked and answers, and sentences about it.
 - `search`, `many`, `merges`, `failing`: ask/tell searches for one metric, several, a merge, a failure.
-- `evidence`, `noise`, `posterior`, `ramp`: samples, and the belief about changes.
+- `observation`, `evidence`, `drift`: samples and other results, and their correction for the machine's drift.
+- `noise`, `posterior`, `ramp`: the belief about changes.
 - `policy`: which samples or builds to request next, and what builds cost.
 - `certificate`, `conclusion`: tests that confirm a change, and the final answer.
 """
 
 from perftrail.search.answer import Action, Answer, Change, Effect, Kind, Measure, Settled, Verdict
+from perftrail.search.budget import Budget, Costs
 from perftrail.search.certificate import Certificate, Summary
-from perftrail.search.evidence import Batch, BootSession, Built, CannotRelink, Observation, Sample, Unusable
 from perftrail.search.forecast import WorkLeft
 from perftrail.search.many import AllSettled, ManySearch, Visit
 from perftrail.search.merges import MergeOrigin, MergeSearch, Origin
+from perftrail.search.observation import (
+    Batch,
+    BootSession,
+    Built,
+    CannotRelink,
+    Observation,
+    Sample,
+    Unusable,
+)
 from perftrail.search.posterior import Belief
-from perftrail.search.question import Budget, Costs, Question
+from perftrail.search.question import Question
 from perftrail.search.search import Search
 
 __all__ = [

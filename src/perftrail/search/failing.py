@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from perftrail.search.question import Budget, Question
+    from perftrail.search.budget import Budget
+    from perftrail.search.question import Question
 
     Floats = npt.NDArray[np.float64]
 

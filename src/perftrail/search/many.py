@@ -14,17 +14,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from perftrail.search.answer import Measure, Settled
-from perftrail.search.evidence import BootSession, Built, CannotRelink, Unusable
 from perftrail.search.forecast import USUAL_BLOCKS, WorkLeft
+from perftrail.search.observation import BootSession, Built, CannotRelink, Unusable
 from perftrail.search.search import Search
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from perftrail.search.answer import Answer
-    from perftrail.search.evidence import Batch
+    from perftrail.search.budget import Budget
+    from perftrail.search.observation import Batch
     from perftrail.search.posterior import Belief
-    from perftrail.search.question import Budget, Question
+    from perftrail.search.question import Question
 
 REPLACEABLE_BITS = 0.5
 """If a build splits the candidates of one search by this many bits, a better one for all may replace it."""

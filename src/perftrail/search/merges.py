@@ -15,14 +15,16 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, assert_never
 
 from perftrail.search.answer import Answer, Measure, Settled, Verdict
-from perftrail.search.evidence import Batch, BootSession, Built, CannotRelink, Evidence, Unusable
+from perftrail.search.evidence import Evidence
+from perftrail.search.observation import Batch, BootSession, Built, CannotRelink, Unusable
 from perftrail.search.search import Search
 
 if TYPE_CHECKING:
     from perftrail.search.answer import Action
-    from perftrail.search.evidence import Observation
+    from perftrail.search.budget import Budget
+    from perftrail.search.observation import Observation
     from perftrail.search.posterior import Belief
-    from perftrail.search.question import Budget, Question
+    from perftrail.search.question import Question
 
 COMBINED = 0.1
 """The prior probability that only the combination of branch and trunk causes the change."""

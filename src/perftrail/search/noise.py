@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from perftrail.search.evidence import pooled_spread
+from perftrail.search.drift import pooled_spread
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -22,8 +22,9 @@ from perftrail.search import policy
 from perftrail.search.answer import Measure, Purpose, Settled, nothing_usable
 from perftrail.search.certificate import Certificate, State
 from perftrail.search.conclusion import LAYOUTS_ENOUGH, Claim, conclude, conclude_ramp, no_change
-from perftrail.search.evidence import Batch, Evidence
+from perftrail.search.evidence import Evidence
 from perftrail.search.forecast import NOTHING_LEFT, blocks_left, work_left
+from perftrail.search.observation import Batch
 from perftrail.search.policy import CostModel
 from perftrail.search.posterior import ClaimProgress, belief_of, infer, narrowest
 from perftrail.search.ramp import find_ramp
@@ -34,10 +35,11 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from perftrail.search.answer import Action
-    from perftrail.search.evidence import Observation
+    from perftrail.search.budget import Budget
     from perftrail.search.forecast import WorkLeft
+    from perftrail.search.observation import Observation
     from perftrail.search.posterior import Belief, LikelyChange, Posterior
-    from perftrail.search.question import Budget, Question
+    from perftrail.search.question import Question
     from perftrail.search.ramp import Ramp
 
 LARGE_ENOUGH = 0.5

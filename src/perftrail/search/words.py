@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, assert_never
 from perftrail.model.program import LARGEST_LAYOUT_EFFECT, layout_words
 from perftrail.model.wording import counted, duration, percent
 from perftrail.search.answer import Verdict
-from perftrail.search.evidence import Batch, BootSession, Built, CannotRelink, Unusable
+from perftrail.search.observation import Batch, BootSession, Built, CannotRelink, Unusable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from perftrail.search.answer import Answer, Change, Effect, Suspicion
     from perftrail.search.certificate import Summary
-    from perftrail.search.evidence import Observation
+    from perftrail.search.observation import Observation
     from perftrail.search.posterior import Belief, ClaimProgress
 
     Label = Callable[[int], str]

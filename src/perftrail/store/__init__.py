@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Literal, assert_never, overload
 from perftrail.store.location import on_server, parse_server, shown
 from perftrail.store.lock import Holder, current_writer, lock_for_writing
 from perftrail.store.memory import MemoryStore
-from perftrail.store.transactions import LIMIT_SECONDS, ServerBack, ServerUnreachable, ServerWait
+from perftrail.store.retried_transactions import LIMIT_SECONDS, ServerBack, ServerUnreachable, ServerWait
 
 if TYPE_CHECKING:
     from collections.abc import Callable

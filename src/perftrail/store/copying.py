@@ -24,8 +24,8 @@ from perftrail.store.identifiers import TextIds, chunks, insert_many, insert_unl
 from perftrail.store.location import on_server, shown
 from perftrail.store.lock import LOCK_FAMILY
 from perftrail.store.outcomes import PHASES
+from perftrail.store.retried_transactions import MOST_ATTEMPTS, Transactions
 from perftrail.store.rows import describe_invocation
-from perftrail.store.transactions import MOST_ATTEMPTS, Transactions
 from perftrail.store.upkeep import locked
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Row, Select, Table
 
-    from perftrail.store.transactions import Database
+    from perftrail.store.retried_transactions import Database
 
     Cell = str | int | float | bool | None
     NamedRow = Mapping[str, Any]

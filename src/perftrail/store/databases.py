@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from perftrail.store.transactions import Database
+    from perftrail.store.retried_transactions import Database
 
 
 def to_write(location: str) -> Database:

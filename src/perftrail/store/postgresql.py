@@ -14,7 +14,7 @@ from perftrail.model.wording import quoted, suggestion
 from perftrail.store.location import parameters, shown
 from perftrail.store.lock import LOCK_FAMILY, MachineLock, application_name
 from perftrail.store.migrations import NOTHING, refuse_newer, refuse_older, shipped, upgrade, version
-from perftrail.store.transactions import Database, TransactionConflict, disposing
+from perftrail.store.retried_transactions import Database, TransactionConflict, disposing
 
 try:
     import psycopg

@@ -19,6 +19,7 @@ from perftrail.store import outcomes as outcome_rows
 from perftrail.store import schema
 from perftrail.store.identifiers import TextIds, chunks, insert_or_replace, insert_unless_exists
 from perftrail.store.outcomes import read_recent, read_samples
+from perftrail.store.retried_transactions import Transactions
 from perftrail.store.rows import (
     build_from_row,
     build_outcome_to_json,
@@ -41,7 +42,6 @@ from perftrail.store.rows import (
     unknown_machine,
     unknown_search,
 )
-from perftrail.store.transactions import Transactions
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from perftrail.model.store_records import SearchRecord, StepRecord
     from perftrail.model.subject import Revision
     from perftrail.store.outcomes import Interned
-    from perftrail.store.transactions import Database, ServerWait
+    from perftrail.store.retried_transactions import Database, ServerWait
 
 
 def read_progress(connection: Connection) -> StoreProgress:

@@ -16,7 +16,7 @@ from sqlalchemy.pool import QueuePool
 from perftrail.errors import StoreError
 from perftrail.store.damage import DAMAGED
 from perftrail.store.migrations import NOTHING, refuse_newer, refuse_older, shipped, upgrade, version
-from perftrail.store.transactions import Database, disposing
+from perftrail.store.retried_transactions import Database, disposing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import ColumnElement, Connection, Select
 
-    from perftrail.store.transactions import Database
+    from perftrail.store.retried_transactions import Database
 
 
 SAMPLE = PHASES.index("sample")

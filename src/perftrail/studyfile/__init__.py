@@ -3,7 +3,7 @@
 - `reading`: load a study from its file.
 - `syntax`: read TOML, and report every syntax mistake.
 - `structure`: convert TOML data to the model.
-- `problems`: collect mistakes with their lines.
+- `problems`, `key_lines`: collect mistakes with their lines.
 - `rules`: check values against each other.
 - `schema`: JSON Schema and Markdown reference, generated from the model.
 - `writing`: write TOML strings.

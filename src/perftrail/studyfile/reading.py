@@ -16,7 +16,8 @@ from perftrail.model.recipe import PLAIN, Variant
 from perftrail.model.source import MAIN
 from perftrail.model.study import Study
 from perftrail.model.wording import nearest, quoted
-from perftrail.studyfile.problems import Problems, key_lines, key_path, line_of
+from perftrail.studyfile.key_lines import key_lines
+from perftrail.studyfile.problems import Problems, key_path, line_of
 from perftrail.studyfile.rules import check
 from perftrail.studyfile.rules.source import absolute_location
 from perftrail.studyfile.structure import Misfit, structure
@@ -24,7 +25,7 @@ from perftrail.studyfile.syntax import read_toml
 
 if TYPE_CHECKING:
     from perftrail.model.benchmark import Benchmark
-    from perftrail.studyfile.problems import KeyPath
+    from perftrail.studyfile.key_lines import KeyPath
     from perftrail.studyfile.structure import Document
     from perftrail.studyfile.syntax import ReadableToml
 

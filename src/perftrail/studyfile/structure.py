@@ -45,7 +45,7 @@ from perftrail.model.study import Claim, FindPolicy, Invocations, MeasurePolicy,
 from perftrail.model.wording import listed, nearest, quoted, suggestion
 
 if TYPE_CHECKING:
-    from perftrail.studyfile.problems import KeyPath
+    from perftrail.studyfile.key_lines import KeyPath
 
 
 Hint = Any

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from perftrail.model.wording import quoted
-from perftrail.studyfile.problems import KeyPath, key_path
+from perftrail.studyfile.key_lines import KeyPath
+from perftrail.studyfile.problems import key_path
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypedDict
 
 from perftrail.builds.artefact import covers, output_files
+from perftrail.builds.environment import search_path
 from perftrail.builds.relinking import missing_linker
-from perftrail.builds.steps import search_path
 from perftrail.errors import UsageError
 from perftrail.measure.events import HistoryRead, Skipped
 from perftrail.measure.failure_groups import FailureGroupJson, group_failures, study_line
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from perftrail.model.subject import Revision
     from perftrail.results.outlook import Left
     from perftrail.results.selection import Selection
-    from perftrail.studyfile.problems import KeyPath
+    from perftrail.studyfile.key_lines import KeyPath
 
 
 class PlannedBuildsJson(TypedDict):

@@ -20,7 +20,7 @@ from perftrail.model.target import resolve
 from perftrail.present.html_page import to_markdown
 from perftrail.present.report.report import make_report
 from perftrail.results.selection import Selection
-from perftrail.search.question import Budget
+from perftrail.search.budget import Budget
 from perftrail.verbs.run import Run
 from tests.fakes.subject_builder import FakeSource, FakeStarter, number_of
 from tests.fakes.watcher import NOISY, FakeWatcher

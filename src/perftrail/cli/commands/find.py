@@ -169,7 +169,7 @@ def _request(study: Study, metrics: Sequence[str], **overrides: Unpack[FindOptio
     from perftrail.model.notation import parse_duration
     from perftrail.model.target import TargetError, resolve_goal
     from perftrail.model.wording import suggestion
-    from perftrail.search.question import Budget
+    from perftrail.search.budget import Budget
 
     policy = study.find
     if (variant := overrides["variant"]) is not None and variant not in study.variants:

@@ -112,7 +112,7 @@ def command(
 def _load_detector() -> None:
     """Load what a long history needs (70 MB) at the start, so that the memory of a watch does not grow after weeks."""
     from perftrail.stats.changepoints import load_detector
-    from perftrail.verbs.watch.batch import MOST_LEVELS
+    from perftrail.verbs.watch.state import MOST_LEVELS
 
     load_detector(MOST_LEVELS)
 
@@ -121,8 +121,8 @@ def _check(study: Study, policy: WatchPolicy, options: SessionOptions) -> Watche
     """Check the branch once."""
     from perftrail.measure.subjects import retry_stale_builds
     from perftrail.present.answer_sentence import change_words
-    from perftrail.verbs.watch.batch import read_state, write_state
     from perftrail.verbs.watch.messages import receivers_of
+    from perftrail.verbs.watch.state import read_state, write_state
     from perftrail.verbs.watch.watch import BranchCheck
 
     file = _state_file(study, policy, options)
@@ -145,8 +145,8 @@ def _check(study: Study, policy: WatchPolicy, options: SessionOptions) -> Watche
 
 def _deliver(study: Study, policy: WatchPolicy, options: SessionOptions, *, once: bool, stop: Stop) -> None:
     """Send all pending messages; a failed receiver does not end a continuous watch."""
-    from perftrail.verbs.watch.batch import read_state, write_state
     from perftrail.verbs.watch.messages import Sender, deliver, delivered, receivers_of, shown
+    from perftrail.verbs.watch.state import read_state, write_state
 
     file, receivers = _state_file(study, policy, options), receivers_of(policy.notify)
     try:

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from perftrail.model.benchmark import Benchmark, Value
     from perftrail.model.recipe import Build, Era, VariantBuild
     from perftrail.model.study import Study
-    from perftrail.studyfile.problems import KeyPath, Problems
+    from perftrail.studyfile.key_lines import KeyPath
+    from perftrail.studyfile.problems import Problems
 
 
 MOST_FILES = 1000

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from perftrail.model.benchmark import Benchmark
     from perftrail.model.recipe import Build, Era, Variant, VariantBuild
     from perftrail.model.study import Study
-    from perftrail.studyfile.problems import KeyPath, Problems
+    from perftrail.studyfile.key_lines import KeyPath
+    from perftrail.studyfile.problems import Problems
 
 
 MOST_COMPARED_FILES = 2000

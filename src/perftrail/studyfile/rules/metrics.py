@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from perftrail.model.expression import Reference
     from perftrail.model.metrics import Metric
     from perftrail.model.study import Claim, Study
-    from perftrail.studyfile.problems import KeyPath, Problems
+    from perftrail.studyfile.key_lines import KeyPath
+    from perftrail.studyfile.problems import Problems
 
 
 def check_metrics(study: Study, problems: Problems) -> None:

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from perftrail.model.recipe import Build, Era, VariantBuild
     from perftrail.model.source import Archive, Skip, Source, SourceKind
     from perftrail.model.study import Study
-    from perftrail.studyfile.problems import KeyPath, Problems
+    from perftrail.studyfile.key_lines import KeyPath
+    from perftrail.studyfile.problems import Problems
 
 
 _ONLY: Mapping[str, tuple[Ecosystem, ...]] = {

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from perftrail.model.study import Study
-    from perftrail.studyfile.problems import KeyPath, Problems
+    from perftrail.studyfile.key_lines import KeyPath
+    from perftrail.studyfile.problems import Problems
 
 
 def inside_wrong(path: str, *, of: str) -> str | None:

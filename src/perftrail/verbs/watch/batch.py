@@ -1,23 +1,16 @@
-"""Measure new revisions interleaved with a reference, detect changes, and store the state of a watch.
+"""Measure new revisions interleaved with a reference, and detect changes.
 
 `alarms_by_pairs` compares each revision with the reference or the last alarm; `alarms_by_history` uses the
 whole history.
-
-The state is written atomically: a killed watch resumes from its last batch of revisions, whose samples are in
-the store. A change and its message are written together, so that no message is sent twice.
 """
 
 from __future__ import annotations
 
-import json
 import math
-import os
 import statistics
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from perftrail.errors import StoreError
-from perftrail.file_tree import publish
 from perftrail.measure.pairs import Comparisons, InterleavedPairs, rule_for
 from perftrail.model.build import Failure
 from perftrail.model.plan import cells
@@ -29,15 +22,14 @@ from perftrail.stats.comparison import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from perftrail.measure.events import Event
     from perftrail.measure.session import Session
     from perftrail.measure.subjects import Ready
-    from perftrail.model.json_data import Json
     from perftrail.model.subject import Revision
     from perftrail.model.target import Target
     from perftrail.stats.comparison import Comparison, Rule
+    from perftrail.verbs.watch.state import Level
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,105 +221,3 @@ def alarms_by_history(
         and abs(math.log(point.effect)) >= math.log1p(threshold)
         and not any(levels[at].revision in known for at in range(point.earliest, point.latest + 1))
     ]
-
-
-VERSION = 1
-MOST_LEVELS = 2000
-"""Maximum number of stored levels of each metric; change points need no more."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Level:
-    """The level of a metric at a revision: the logarithms of its ratios to the level at the start of the watch."""
-
-    revision: str
-    log_ratios: tuple[float, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PendingMessage:
-    """A message in words and as data, with its remaining receivers, each as ``KIND ADDRESS``."""
-
-    id: str
-    subject: str
-    text: str
-    data: dict[str, Json]
-    left: tuple[str, ...]
-    failed: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WatchState:
-    """The state of a watch: the reference, the last revision seen, and every metric's levels.
-
-    `offsets` are the reference's levels of each metric, as logarithms of the ratio to the start of the watch.
-    `reported` are the ids of changes with a message, sent or pending. `unconfirmed` are alarms that a search did not
-    confirm.
-    """
-
-    reference: str = ""
-    last: str = ""
-    levels: dict[str, tuple[Level, ...]] = field(default_factory=dict)
-    offsets: dict[str, float] = field(default_factory=dict)
-    reported: tuple[str, ...] = ()
-    unconfirmed: tuple[str, ...] = ()
-    pending: tuple[PendingMessage, ...] = ()
-
-
-def read_state(file: Path) -> WatchState:
-    """Read the state, empty if there is no file. Raises `StoreError` for a file that is not the state of a watch."""
-    try:
-        data = json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return WatchState()
-    except (OSError, ValueError) as error:
-        raise StoreError(
-            f"{file}: cannot read the state of the watch: {error}; remove the file to start again"
-        ) from error
-    if not isinstance(data, dict) or data.pop("version", None) != VERSION:
-        raise StoreError(
-            f"{file}: was written by another version of perftrail; remove the file to start again"
-        )
-    try:
-        return _state(data)
-    except (KeyError, TypeError, AttributeError) as error:
-        raise StoreError(f"{file}: is not the state of a watch; remove the file to start again") from error
-
-
-def write_state(file: Path, state: WatchState) -> None:
-    """Write the state durably, readable only by its owner, because anyone with a webhook's address can post to it.
-
-    Raises `StoreError`.
-    """
-    temporary = file.with_name(f"{file.name}.new")
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("w", encoding="utf-8") as opened:
-            os.fchmod(opened.fileno(), 0o600)
-            json.dump({"version": VERSION, **asdict(state)}, opened)
-        publish(temporary, file)
-    except OSError as error:
-        raise StoreError(f"{file}: cannot write the state of the watch: {error.strerror}") from error
-
-
-def _state(data: dict[str, Any]) -> WatchState:
-    """Return the state from plain data; only `write_state` writes such files."""
-    # Older files have `logs`, `told` and `doubted`.
-    return WatchState(
-        reference=data["reference"],
-        last=data["last"],
-        levels={
-            name: tuple(
-                Level(
-                    revision=each["revision"],
-                    log_ratios=tuple(each["log_ratios" if "log_ratios" in each else "logs"]),
-                )
-                for each in levels
-            )
-            for name, levels in data["levels"].items()
-        },
-        offsets=data["offsets"],
-        reported=tuple(data["reported" if "reported" in data else "told"]),
-        unconfirmed=tuple(data["unconfirmed" if "unconfirmed" in data else "doubted"]),
-        pending=tuple(PendingMessage(**{**each, "left": tuple(each["left"])}) for each in data["pending"]),
-    )

@@ -17,7 +17,7 @@ from perftrail.model.process import Command, Exited, describe_end
 from perftrail.model.wording import change as relative
 from perftrail.model.wording import counted, quoted
 from perftrail.process.launcher import Launcher
-from perftrail.verbs.watch.batch import PendingMessage
+from perftrail.verbs.watch.state import PendingMessage
 from perftrail.webhook_and_mail import MailServer, Message, post, send_mail, send_within
 
 if TYPE_CHECKING:
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from perftrail.find.answer import FindAnswer
     from perftrail.model.study import Receivers, Study
     from perftrail.model.target import Target
-    from perftrail.verbs.watch.batch import Alarm, WatchState
+    from perftrail.verbs.watch.batch import Alarm
+    from perftrail.verbs.watch.state import WatchState
 
 
 RECEIVER_TIMEOUT_SECONDS = 60.0

@@ -14,19 +14,11 @@ from perftrail.find.find import Find
 from perftrail.measure.events import BuilderMessage, HistoryRead
 from perftrail.model.source import Ends, read_span
 from perftrail.ports import GrowingSource
-from perftrail.search.question import Budget
+from perftrail.search.budget import Budget
 from perftrail.verbs.backport.patch import find_revision
-from perftrail.verbs.watch.batch import (
-    MOST_LEVELS,
-    Alarm,
-    Level,
-    WatchState,
-    alarms_by_history,
-    alarms_by_pairs,
-    level,
-    measured_batch,
-)
+from perftrail.verbs.watch.batch import Alarm, alarms_by_history, alarms_by_pairs, level, measured_batch
 from perftrail.verbs.watch.messages import change_id, message, metric_key
+from perftrail.verbs.watch.state import MOST_LEVELS, Level, WatchState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
@@ -35,7 +27,8 @@ if TYPE_CHECKING:
     from perftrail.measure.session import Session
     from perftrail.model.study import Study
     from perftrail.model.subject import Revision
-    from perftrail.verbs.watch.batch import PendingMessage, WatchedMetric
+    from perftrail.verbs.watch.batch import WatchedMetric
+    from perftrail.verbs.watch.state import PendingMessage
 
 
 def state_on_branch(state: WatchState, branch: Sequence[str]) -> WatchState | None:
