@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from perftrail.errors import NoAnswer
-from perftrail.find.answer import FindAnswer
+from perftrail.find.answer import FindAnswer, FindTable
 from perftrail.find.find import Find
 from perftrail.measure.events import BuilderMessage
 from perftrail.model.benchmark import Benchmark
@@ -18,7 +18,8 @@ from perftrail.model.metrics import Derived
 from perftrail.model.process import Command, Exited, NotStarted, Ran
 from perftrail.model.recipe import Build
 from perftrail.model.subject import Branch, Merge
-from perftrail.present.answer_details import inside_words
+from perftrail.model.target import resolve
+from perftrail.present.answer_details import inside_words, print_table
 from perftrail.present.answer_sentence import (
     also_words,
     answer_facts,
@@ -26,10 +27,11 @@ from perftrail.present.answer_sentence import (
     change_facts,
     stored_answers,
 )
+from perftrail.present.next_find import FindCommand
 from perftrail.store.memory import MemoryStore
 from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter, number_of
 from tests.fakes.watcher import NOISY, FakeWatcher
-from tests.find.test_find import STUDY, find, request, stepping_at
+from tests.find.test_find import STUDY, find, request, request_for, stepping_at
 from tests.measure.fake_session import a_session, a_study, drain
 
 RELINKED = a_study(build=Build(relink=("sh relink.sh {layout}",)))
@@ -77,6 +79,18 @@ def test_without_relinking_the_answer_recommends_it_unless_the_change_is_large(t
     changes: Any = answer.as_json()["changes"]
     assert changes[0]["certificate"]["layouts"] == 1
     assert changes[0]["certificate"]["error"] <= 0.005
+
+
+def test_an_answer_about_several_metrics_also_recommends_relinking(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    session = a_session(STUDY, tmp_path, source=FakeSource(40), starter=stepping_at(17))
+    targets = tuple(resolve(STUDY, metric) for metric in ("wall", "peak_memory"))
+    _, table = drain(Find(session, request_for(targets)).events())
+    assert isinstance(table, FindTable)
+    print_table(table, FindCommand(threshold=0.05, benchmarks=STUDY.benchmarks))
+    [line] = [each for each in " ".join(capsys.readouterr().out.split()).split("  ") if "relink" in each]
+    assert "the memory layouts of these builds may cause the difference; to rule that out" in line
 
 
 def test_builds_that_cannot_be_relinked_are_measured_as_they_are(tmp_path: Path) -> None:

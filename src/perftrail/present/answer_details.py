@@ -184,7 +184,7 @@ def print_table(table: FindTable, command: FindCommand) -> None:
             rows.add_row("", Text(note, style="yellow"))
     if changes_by_culprit:
         console.print(rows)
-        for line in _merges(changes_by_culprit.values()):
+        for line in (*_merges(changes_by_culprit.values()), *table_reservations(table)):
             console.print(Text(f"  {line}"))
     for line in unchanged(table, command):
         console.print(Text(line))
@@ -225,6 +225,18 @@ def unchanged(table: FindTable, command: FindCommand) -> Iterator[str]:
         if answer.unclear:
             parts = (answer.answer.reason, detectable_words(answer, command))
             yield f"Unclear: {answer.name}: {'; '.join(part for part in parts if part)}"
+
+
+def table_reservations(table: FindTable) -> Iterator[str]:
+    """Yield what the certificates of all changes leave open, each line once with its metrics."""
+    metrics: dict[str, dict[str, None]] = {}
+    for answer in table.answers:
+        for number in range(len(answer.answer.changes)):
+            for line in certificate_words(change_facts(answer, number))[1:]:
+                metrics.setdefault(line, {})[answer.name] = None
+    changed = {answer.name for answer in table.answers if answer.answer.changes}
+    for line, names in metrics.items():
+        yield line if set(names) == changed else f"{listed(names, 'and')}: {line}"
 
 
 def table_doubts(table: FindTable) -> Iterator[str]:

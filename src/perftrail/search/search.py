@@ -306,8 +306,8 @@ class Search:
             return self._certify_ramp(ramp)
         if self._is_hidden():
             return self._conclude(
-                f"builds differ by about {100 * self.posterior.tau:.2g} % without any change"
-                f"{', because of their memory layouts' if self.question.linked else ''}: "
+                f"builds seem to differ by about {100 * self.posterior.tau:.2g} % without any change"
+                f"{', perhaps because of their memory layouts or of other load' if self.question.linked else ''}: "
                 f"too much to search for changes of {100 * self.question.threshold:g} %",
                 layouts_hide=True,
             )
