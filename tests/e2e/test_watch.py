@@ -268,10 +268,10 @@ def test_a_branch_other_than_the_main_one_is_watched(branch: Branch) -> None:
         (("--notify", "ftp://there"), "is not a valid webhook address"),
         (("--notify", "https://me:secret@there/hook"), "is not a valid webhook address"),
         (("--notify", "mailto:nobody"), "is not a valid mail address"),
-        (("--every", "soon"), "--every soon"),
+        (("--every", "soon"), '--every "soon": is not a duration'),
         (("--every", "0s"), "--every 0s"),
         (("--branch", "--all"), "--branch --all"),
-        (("--branch", "no-such"), "no revision"),
+        (("--branch", "no-such"), '--branch "no-such": no revision "no-such"'),
     ],
 )
 def test_wrong_usage_exits_2_with_the_reason(branch: Branch, words: tuple[str, ...], reason: str) -> None:

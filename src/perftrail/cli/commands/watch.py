@@ -18,7 +18,7 @@ from perftrail.cli.options import (
     stopped_like_ctrl_c,
     study_argument,
 )
-from perftrail.errors import PerftrailError, StudyError, UsageError
+from perftrail.errors import PerftrailError, SourceError, StudyError, UsageError
 from perftrail.file_tree import exclusive_lock
 from perftrail.model.wording import counted, duration, escaped, percent, quoted
 from perftrail.present.shared_sentences import shell_words
@@ -95,7 +95,11 @@ def command(
             except (UsageError, StudyError):
                 raise
             except PerftrailError as error:
-                first_check = not _state_file(loaded, policy, options).exists()  # the branch may be misspelt
+                first_check = not _state_file(loaded, policy, options).exists()
+                if first_check and isinstance(error, SourceError) and error.range and policy.branch:
+                    option = "watch.branch" if overrides["branch"] is None else "--branch"
+                    why = str(error).removeprefix(f"{loaded.searched_source.location}: ")
+                    raise UsageError(f"{option} {quoted(policy.branch)}: {why}") from error
                 if once or first_check:
                     raise
                 click.echo(
