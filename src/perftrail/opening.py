@@ -172,7 +172,7 @@ def open_build_view(study: Study, *, store: str | None) -> Iterator[BuildView]:
         isolation = sandboxes(study, root, starter)
         sources = open_sources(study, cache=str(root / SOURCES), starter=starter)
         builder = open_builder(study, root, sources, starter, isolation=isolation)
-        subject_builder = _subject_builder(study, sources, builder, results, starter)
+        subject_builder = _subject_builder(study, sources, builder, results, starter, logs=root / "logs")
         with _errors_with_line(study):
             yield BuildView(
                 study=study,
@@ -356,6 +356,7 @@ def _session(
         study, cache=str(root / SOURCES), starter=starter, patched=patched, cache_use="fresh"
     )
     builder = open_builder(study, root, sources, starter, isolation=isolation, workers=workers)
+    logs = root / "logs"
     subject_builder = _subject_builder(
         study,
         sources,
@@ -364,8 +365,8 @@ def _session(
         starter,
         retry_failed=retry_failed,
         machine=resources.machine.id,
+        logs=logs,
     )
-    logs = root / "logs"
     invoker = stack.enter_context(
         open_invoker(study, builder, starter, isolation=isolation, root=root, logs=logs, on_noise=on_noise)
     )
@@ -495,6 +496,7 @@ def _subject_builder(
     results: Store,
     starter: Launcher,
     *,
+    logs: Path,
     retry_failed: bool = False,
     machine: str = "",
 ) -> SubjectBuilder:
@@ -505,6 +507,7 @@ def _subject_builder(
         results,
         retry_failed=retry_failed,
         machine=machine,
+        logs=logs,
         pins=sources.pins,
         others=sources.others,
         tools=local_tools(starter).fingerprint,

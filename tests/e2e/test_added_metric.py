@@ -45,6 +45,13 @@ def test_run_reads_an_added_metric_and_starts_nothing(study: Path) -> None:
     assert shown.count(" size ") == 5
 
 
+def test_stored_outputs_are_read_in_a_moved_study(study: Path, tmp_path: Path) -> None:
+    moved = study.parent.rename(tmp_path / "moved")
+    done = perftrail("run", moved)
+    assert "work: size was read from the stored output of 5 invocations" in " ".join(done.stderr.split())
+    assert "0 new invocations" in done.stdout
+
+
 def test_run_says_which_invocations_an_added_metric_needs_again(study: Path) -> None:
     for log in (study.parent / ".perftrail" / "logs").rglob("*-sample-3.out"):
         log.unlink()

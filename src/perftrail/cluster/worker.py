@@ -26,9 +26,10 @@ from perftrail.cluster.values import WorkerOptions
 from perftrail.errors import ClusterError, MachineBusy, PerftrailError, UsageError
 from perftrail.file_tree import claimed_directory, exclusive_lock, remove_left_over, shared_lock, user_cache
 from perftrail.measure.build_workers import LocalBuildWorker, open_builder, sandboxes
-from perftrail.measure.invocation import log_name, open_invoker
+from perftrail.measure.invocation import open_invoker
 from perftrail.measure.sandboxes import remove_leftovers
 from perftrail.measure.sources import open_sources
+from perftrail.measure.stored_outputs import log_name
 from perftrail.model.build import Built, Failure
 from perftrail.model.measurement import FailedInvocation
 from perftrail.model.wording import quoted

@@ -25,6 +25,7 @@ from perftrail.file_tree import empty_directory
 from perftrail.formats.printed import read_metrics
 from perftrail.measure.events import now
 from perftrail.measure.noise_policy import NoiseObserver
+from perftrail.measure.stored_outputs import log_name
 from perftrail.model.build import Failure
 from perftrail.model.measurement import PADDING, FailedInvocation, Measurement, circumstances, seed_of
 from perftrail.model.metrics import COUNTED
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
     from perftrail.measure.subjects import PlannedInvocation, Ready
     from perftrail.model.benchmark import Benchmark
     from perftrail.model.build import Prepared, Stage
-    from perftrail.model.measurement import Circumstances, InvocationKey, Outcome, Phase
+    from perftrail.model.measurement import Circumstances, Outcome, Phase
     from perftrail.model.process import Ended, LockCounts, Ran
     from perftrail.model.study import Study
     from perftrail.ports import Builder, Starter
@@ -408,11 +409,6 @@ def _outcome(
 def invocation_seed(study: Study, phase: Phase, ordinal: int) -> int:
     """Return the seed of all subjects' invocations at an ordinal, if none was drawn."""
     return seed_of("invocation", study.measure.seed, phase, ordinal)
-
-
-def log_name(key: InvocationKey) -> str:
-    """Return the common part of the names of an invocation's logs, below the directory of logs."""
-    return f"runs/{key.runnable}/{key.machine[:8]}-{key.phase}-{key.ordinal}"
 
 
 def _words(text: str, benchmark: Benchmark, values: Mapping[str, str]) -> tuple[str, ...]:

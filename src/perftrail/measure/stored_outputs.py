@@ -1,7 +1,8 @@
-"""Read new metrics from the stored outputs of invocations, so that these need not be repeated."""
+"""Where the outputs of invocations are stored; new metrics are read from them, so that no invocation is repeated."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,8 +14,13 @@ from perftrail.model.measurement import Measurement
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from perftrail.model.measurement import Outcome
+    from perftrail.model.measurement import InvocationKey, Outcome
     from perftrail.model.metrics import Metric
+
+
+def log_name(key: InvocationKey) -> str:
+    """Return the common part of the names of an invocation's logs, below the directory of logs."""
+    return f"runs/{key.runnable}/{key.machine[:8]}-{key.phase}-{key.ordinal}"
 
 
 def missing_metrics(declared: Iterable[str], outcomes: Iterable[Outcome]) -> frozenset[str]:
@@ -24,12 +30,12 @@ def missing_metrics(declared: Iterable[str], outcomes: Iterable[Outcome]) -> fro
 
 
 def with_metrics(
-    outcomes: Iterable[Outcome], metrics: Mapping[str, Metric], *, runnable: str
+    outcomes: Iterable[Outcome], metrics: Mapping[str, Metric], *, runnable: str, logs: Path
 ) -> Sequence[Outcome]:
     """Return outcomes under another runnable's key, with more metrics from their stored outputs.
 
-    Outcomes whose output is not stored, or does not contain the metrics, are left out. Failed invocations stay as
-    they are.
+    `logs` is the present directory of logs: it may have been moved since an outcome was stored. Outcomes whose output
+    is not stored, or does not contain the metrics, are left out. Failed invocations stay as they are.
     """
     found: list[Outcome] = []
     for each in outcomes:
@@ -38,7 +44,7 @@ def with_metrics(
             found.append(replace(each, key=key))
             continue
         methods: dict[str, str] = {}
-        values = read_metrics(metrics, _output(each), log=each.log, methods=methods)
+        values = read_metrics(metrics, _output(each, logs), log=each.log, methods=methods)
         if not isinstance(values, Failure):
             found.append(
                 replace(each, key=key, values={**each.values, **values}, methods={**each.methods, **methods})
@@ -46,10 +52,11 @@ def with_metrics(
     return found
 
 
-def _output(measurement: Measurement) -> str:
+def _output(measurement: Measurement, logs: Path) -> str:
     """Return the stored output of an invocation; empty if it printed nothing, or if its log was removed."""
-    log = Path(measurement.log)
-    try:
-        return log.read_text(encoding="utf-8", errors="replace") if measurement.log and log.is_file() else ""
-    except OSError:
+    if not measurement.log:
         return ""
+    for log in (Path(measurement.log), logs / f"{log_name(measurement.key)}.out"):
+        with suppress(OSError):
+            return log.read_text(encoding="utf-8", errors="replace")
+    return ""

@@ -303,7 +303,8 @@ class SubjectBuilder:
 
     A failed build is an outcome. With `retry_failed` each failure that the store knows is tried once more.
     `build_inputs` returns the inputs of each build. `source` is the study's own source. `pins` hold the revision
-    of each source, and `others` are the other sources. `machine` is the id of the machine that measures.
+    of each source, and `others` are the other sources. `machine` is the id of the machine that measures,
+    `logs` the directory of its logs.
     """
 
     def __init__(  # noqa: PLR0913 - each is a part of a session
@@ -315,6 +316,7 @@ class SubjectBuilder:
         *,
         retry_failed: bool = False,
         machine: str = "",
+        logs: Path = Path(),
         pins: Pins = NO_PINS,
         others: Mapping[str, Source] = NO_OTHERS,
         tools: Tools = no_tools,
@@ -324,6 +326,7 @@ class SubjectBuilder:
         self._store = store
         self.retry_failed = retry_failed
         self._machine = machine
+        self._logs = logs
         self._searched = others.get(study.along, source)
         self._positions: dict[str, int] | None = None
         self._recorded_revisions: set[str] = set()
@@ -477,7 +480,7 @@ class SubjectBuilder:
         if inputs.runnable(cell, ready.prepared, build).key != earlier.key:
             return
         metrics = {name: metric for name, metric in declared.items() if name in added}
-        found = with_metrics(outcomes, metrics, runnable=key)
+        found = with_metrics(outcomes, metrics, runnable=key, logs=self._logs)
         for outcome in found:
             self._store.add(outcome)
         yield OutputsRead(
