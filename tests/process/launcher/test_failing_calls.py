@@ -108,7 +108,7 @@ def failing(tmp_path_factory: pytest.TempPathFactory) -> FailingLauncher:
     program = tmp_path_factory.mktemp("failing") / "launcher"
     source = UNITS / "failing_launcher.c"
     wrapped = {"syscall", *re.findall(r"^FAILING\([\w *]+, (\w+)", source.read_text(), re.MULTILINE)}
-    wrapped |= {"mkdir", "rmdir"}  # simulated_cgroups.h
+    wrapped |= {"main", "mkdir", "rmdir"}
     options = ["-std=c11", "-D_GNU_SOURCE", "-g", f"-I{LAUNCHER}"]
     options += ['-DLAUNCHER_VERSION="0"', '-DLAUNCHER_LINKING="dynamic"']
     options += [f"-Wl,--wrap={name}" for name in sorted(wrapped)]
@@ -331,14 +331,36 @@ def test_a_launcher_whose_client_ended_while_it_started_does_not_watch_another_p
     assert served.result["ended"] == {"how": "exited", "code": 0}
 
 
+def states_of_children(parent: int) -> list[str]:
+    states = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            state, its_parent, *_ = stat.read_text().rpartition(")")[2].split()
+            states += [state] * (int(its_parent) == parent)
+    return states
+
+
 def test_processes_that_ended_by_themselves_just_before_the_kill_were_not_killed(
     failing: FailingLauncher,
 ) -> None:
-    # No end is noticed before the time limit.
-    script = """sh -c 'exit 3 &'; sh -c 'sh -c "kill -TERM \\$\\$" &'; sleep 60"""
-    line = f"id=1\targ=/bin/sh\targ=-c\targ={script}\ttimeout_ns=600000000\ttree_memory=off"
-    result = failing.serve(line, fail=f"ppoll:1:1000000000:{errno.EINTR}").result
-    assert result["timed_out"]
+    orphans = """sh -c 'exit 3 &'; sh -c 'sh -c "kill -TERM \\$\\$" &'; sh -c 'sleep 60 &'"""
+    wanted = [False, False, True, True]
+    # The launcher gets no signal at an end: so it notices none before it kills.
+    with failing.start(*ALONE, fail=f"sigprocmask:2:1:{errno.EINVAL}") as process:
+        requests, answers = process.stdin, process.stdout
+        assert requests is not None
+        assert answers is not None
+        server = json.loads(answers.readline())["server_pid"]
+        requests.write(f"id=1\targ=/bin/sh\targ=-c\targ={orphans}; exec sleep 60\ttree_memory=off\n".encode())
+        requests.flush()
+        # The program, and three orphans, of which two have ended.
+        assert eventually(lambda: sorted(state == "Z" for state in states_of_children(server)) == wanted)
+        requests.write(b"cancel\n")
+        requests.flush()
+        result = json.loads(answers.readline())
+        requests.close()
+        assert process.wait(30) == 0
+    assert result["cancelled"]
     assert result["orphans"] == {"waited": 2, "killed": 1}
 
 
@@ -542,3 +564,13 @@ def test_a_launcher_with_a_short_name_has_no_name_in_its_guard(failing: FailingL
         assert eventually(lambda: (guard / "cmdline").read_bytes() == b"\0\0\0name=alone\0")
         process.stdin.close()
         assert process.wait(30) == 0
+
+
+def test_a_launcher_without_a_name_serves_jobs(failing: FailingLauncher) -> None:
+    with subprocess.Popen(
+        [failing.program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={"UNNAMED": "1"}
+    ) as process:
+        answered, _ = process.communicate(TRUE.encode() + b"\n", timeout=60)
+    hello, *_ = map(json.loads, answered.splitlines())
+    assert hello["event"] == "hello"
+    assert process.returncode == 0

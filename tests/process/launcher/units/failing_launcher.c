@@ -1,7 +1,8 @@
 /* The whole launcher, whose calls fail on request: FAIL=NAME:FIRST:COUNT:ERRNO,… in its environment.
  *
  * Calls FIRST to FIRST + COUNT - 1 of a function fail, counted from 1 in each process; a child continues the count. The
- * first failure of each name is written to standard error. */
+ * first failure of each name is written to standard error. With UNNAMED=1, its arguments are empty, without its name, as a
+ * kernel before Linux 5.18 can start it. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -80,6 +81,7 @@ FAILING(int, prlimit, (pid_t process, int resource, const struct rlimit *new, st
         (process, resource, new, old))
 FAILING(ssize_t, read, (int file, void *buffer, size_t size), (file, buffer, size))
 FAILING(int, sched_setaffinity, (pid_t process, size_t size, const void *cpus), (process, size, cpus))
+FAILING(int, sigprocmask, (int how, const sigset_t *signals, sigset_t *old), (how, signals, old))
 FAILING(int, signalfd, (int file, const sigset_t *signals, int flags), (file, signals, flags))
 FAILING(pid_t, wait4, (pid_t process, int *status, int options, struct rusage *usage),
         (process, status, options, usage))
@@ -109,4 +111,13 @@ long __wrap_syscall(long number, long a, long b, long c, long d, long e, long f)
 long __wrap_syscall(long number, long a, long b, long c, long d, long e, long f)
 {
     return fails(name_of(number)) ? -1 : __real_syscall(number, a, b, c, d, e, f);
+}
+
+int __real_main(int count, char **arguments);
+int __wrap_main(int count, char **arguments);
+
+int __wrap_main(int count, char **arguments)
+{
+    bool is_unnamed = getenv("UNNAMED") != NULL;
+    return __real_main(is_unnamed ? 0 : count, is_unnamed ? arguments + count : arguments);
 }
