@@ -174,6 +174,10 @@ def test_more_is_worse_only_where_less_is_better() -> None:
             gate(row(1.0, Verdict.UNCLEAR)),
             "gate passed, but unclear: no change is certain, 1 of 1 metric unclear; a change of 1.1 %",
         ),
+        (
+            gate(row(1.017, Verdict.SAME), row(1.0, Verdict.UNCLEAR, name="cpu")),
+            "gate passed, but unclear: no change of 2 % or more is certain, 1 of 2 metrics unclear; ",
+        ),
         (gate(), "no answer: nothing could be compared"),
         (gate(Row(metric=target(), one_build=True)), "gate passed: the same: the builds are equal"),
         (gate(row(1.2, Verdict.SLOWER), fail_on="never"), "1 of 1 metric worse"),
@@ -410,6 +414,14 @@ def test_the_next_command_fits_the_answer(capsys: pytest.CaptureFixture[str]) ->
     ):
         print_gate(found)
         assert capsys.readouterr().out.splitlines()[-1] == said
+    print_gate(gate(noisy(3.0)))
+    assert (
+        capsys.readouterr()
+        .out.splitlines()[-1]
+        .endswith(
+            f" --max-pairs {2 * unclear.pairs}    measure twice as many pairs, to detect smaller changes"
+        )
+    )
     certain = certainty(gate(slower))
     assert "would have been detected" not in certain
 

@@ -20,6 +20,7 @@ from perftrail.search import (
     Unusable,
     words,
 )
+from perftrail.search.answer import Suspicion
 from tests.search.oracle import Oracle, batch, layouts, normal, step, steps
 
 LABEL = "r{}".format
@@ -123,6 +124,25 @@ def test_equal_builds_are_one_candidate() -> None:
         search.tell(observation)
         counts.append(0 if search.belief is None else search.belief.candidates)
     assert counts[1:] == [19, 10]
+
+
+def test_a_step_does_not_place_a_build_around_a_change_that_is_unlikely() -> None:
+    observation = batch((40, 1.0), (0, 1.0), (40, 1.0))
+    likely = words.step(observation, BELIEF, LABEL)
+    assert " % sure that it is " in likely
+    unlikely = words.step(observation, replace(BELIEF, no_change=0.993), LABEL)
+    assert unlikely == "measured r40 twice and r0 once; so far 99.3 % sure that nothing changed"
+
+
+def test_equal_ends_and_a_likely_change_are_worded() -> None:
+    assert words.certified_equal(SUMMARY) == (
+        "both ends have equal values within the threshold: certified in 10 blocks (33 runs) over 10 layouts, "
+        "error probability at most 0.5 %"
+    )
+    doubt = Suspicion(
+        positions=(7,), confidence=0.9, evidence=1.0, needed=400.0, blocks_left=5, possible=-0.0001
+    )
+    assert words.suspicion(doubt, LABEL).endswith("about 5 more blocks, each multiplies it")
 
 
 def test_boot_sessions_and_failed_relinks_are_worded() -> None:

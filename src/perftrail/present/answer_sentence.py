@@ -158,13 +158,13 @@ def certificate_words(facts: ChangeFacts | AnswerFacts) -> tuple[str, ...]:
     """Return the evidence for a change, with its limits, or for the answer that nothing changed."""
     if facts.certificate is None:
         return ()
-    limits: tuple[str, ...] = ()
-    if isinstance(facts, ChangeFacts):
-        effect = facts.effect
-        factor = 1.0 if effect is None else effect.value
-        if effect is not None and not layouts_explain(effect.value, effect.low, effect.high):
-            factor = math.inf
-        limits = words.reservations(facts.certificate, factor, linked=facts.linked)
+    if isinstance(facts, AnswerFacts):
+        return (words.certified_equal(facts.certificate),)
+    effect = facts.effect
+    factor = 1.0 if effect is None else effect.value
+    if effect is not None and not layouts_explain(effect.value, effect.low, effect.high):
+        factor = math.inf
+    limits = words.reservations(facts.certificate, factor, linked=facts.linked)
     return (words.certified(facts.certificate), *limits)
 
 
@@ -462,7 +462,11 @@ def _no_change(answer: AnswerFacts) -> str:
         size = f" by {percent(least)} or more" if least > 0.0 else ""
         sure = probability(answer.confidence)
         return f"no revision changed {answer.metric}{size}, probability {sure}{smaller}"
-    detected = f"; a change of {percent(least)} would have been detected" if math.isfinite(least) else ""
+    detected = (
+        f"; a change of {percent(least)} between the ends would have been detected"
+        if math.isfinite(least)
+        else ""
+    )
     return f"whether {answer.metric} changed{detected}{smaller}"
 
 

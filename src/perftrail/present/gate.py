@@ -77,7 +77,11 @@ def _compared(gate: Gate) -> str:
         rest = f"; {unclear} of {len(gate.rows)} unclear" if unclear else ""
         return f"{count}: {', '.join(parts[:MOST_NAMED])}{more}{rest}"
     if unclear:
-        return f"no change is certain, {unclear} of {metrics} unclear; {could_miss(gate) or detectable_words(gate)}"
+        small = any(map(_certain_but_small, gate.rows))
+        certain = (
+            f"no change of {percent(gate.threshold)} or more is certain" if small else "no change is certain"
+        )
+        return f"{certain}, {unclear} of {metrics} unclear; {could_miss(gate) or detectable_words(gate)}"
     if all(row.one_build for row in gate.rows):
         return "the same: the builds are equal"
     smaller = [f"{metric_name(row)} {row_effect(row)}" for row in gate.rows if _certain_but_small(row)]
@@ -267,8 +271,8 @@ def could_miss(gate: Gate) -> str:
 
 
 def _rounded(pairs: int) -> str:
-    """Return an estimated count with one digit, or two below a hundred."""
-    size = 10 ** max(0, len(str(pairs)) - (2 if pairs < 200 else 1))
+    """Return an estimated count with two digits."""
+    size = 10 ** max(0, len(str(pairs)) - 2)
     return f"{math.ceil(pairs / size) * size:,}"
 
 
@@ -303,8 +307,24 @@ def next_command(gate: Gate) -> NextCommand | None:
     pairs = max((row.pairs for row in gate.rows), default=0)
     if gate.verdict is Verdict.UNCLEAR and gate.repeat and pairs:
         command = _with_option(gate.repeat, "--max-pairs", str(_pairs_to_try(gate, pairs)))
-        return NextCommand(command=command, purpose="measure more pairs")
+        purpose = (
+            "measure more pairs"
+            if _can_settle(gate)
+            else "measure twice as many pairs, to detect smaller changes"
+        )
+        return NextCommand(command=command, purpose=purpose)
     return None
+
+
+def _totals(gate: Gate) -> list[int]:
+    """Return how many pairs would detect the threshold in each unclear metric, in ascending order."""
+    return sorted(row.pairs + gate.more_pairs(row) for row in gate.rows if gate.could_miss(row))
+
+
+def _can_settle(gate: Gate) -> bool:
+    """Whether a useful number of pairs would detect the threshold in an unclear metric."""
+    totals = _totals(gate)
+    return not totals or totals[0] <= MOST_PAIRS
 
 
 def _pairs_to_try(gate: Gate, pairs: int) -> int:
@@ -312,7 +332,7 @@ def _pairs_to_try(gate: Gate, pairs: int) -> int:
 
     It is twice the present maximum if a useful number of pairs would not detect it.
     """
-    totals = sorted(row.pairs + gate.more_pairs(row) for row in gate.rows if gate.could_miss(row))
+    totals = _totals(gate)
     if not totals or totals[0] > MOST_PAIRS:
         return 2 * pairs
     return max(pairs + 1, totals[-1] if totals[-1] <= MOST_PAIRS else totals[0])

@@ -48,7 +48,8 @@ def step(
     text = _observation_words(observation, label, what, noise)
     if belief is None or isinstance(observation, BootSession | CannotRelink):
         return text
-    if isinstance(observation, Batch) and not observation.certificate:
+    # A side depends on a change: it would contradict the belief that nothing changed.
+    if isinstance(observation, Batch) and not observation.certificate and belief.no_change <= 0.5:
         side = _side(belief.after_the_change(_most_run(observation)))
         text = f"{text}, {side}" if side else text
     return (
@@ -134,6 +135,11 @@ def certified(summary: Summary) -> str:
     return f"certified in {blocks}{over}, error probability at most {_percent(summary.error)}"
 
 
+def certified_equal(summary: Summary) -> str:
+    """Return the evidence of a certificate that the ends of the history are equal within the threshold."""
+    return f"both ends have equal values within the threshold: {certified(summary)}"
+
+
 def reservations(summary: Summary, factor: float = 1.0, *, linked: bool = True) -> tuple[str, ...]:
     """Return what a certificate of a change leaves open: layouts, another change, another spread.
 
@@ -172,7 +178,7 @@ def suspicion(suspected: Suspicion, label: Label) -> str:
         parts.append("another change is not excluded yet")
     elif suspected.blocks_left is not None:
         parts.append(f"about {counted(suspected.blocks_left, 'more block')}, each multiplies it")
-    if suspected.possible < 1:
+    if 0.0005 <= suspected.possible < 1:
         parts.append(f"change at most {_percent(suspected.possible)}")
     return f"likely {_where(suspected.positions, label)}, not certified: {', '.join(parts)}"
 
