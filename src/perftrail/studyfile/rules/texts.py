@@ -104,7 +104,7 @@ def check_placeholders(
     parameters: KeyPath | None = None,
 ) -> None:
     """Report unknown placeholders in texts of one key; `parameters` is where more are declared."""
-    for name, wrong in unknown_placeholders(texts, known).items():
+    for name, wrong in unknown_placeholders(texts, known, parameters=parameters).items():
         item = next(index for index, text in enumerate(texts) if name in names(text))
         problems.add(path, wrong, about=None if parameters is None else (*parameters, name), item=item)
     for index, text in enumerate(texts):
@@ -140,13 +140,15 @@ def output_wrong(output: str, sources: Collection[str]) -> str | None:
     return inside_wrong(output, of="the build directory")
 
 
-def unknown_placeholders(texts: Iterable[str], known: Collection[str]) -> Mapping[str, str]:
-    """Return a message for each placeholder without a value."""
+def unknown_placeholders(
+    texts: Iterable[str], known: Collection[str], *, parameters: KeyPath | None = None
+) -> Mapping[str, str]:
+    """Return a message for each placeholder without a value; `parameters` is where more are declared."""
     unknown = dict.fromkeys(name for text in texts for name in names(text) if name not in known)
-    return {name: _unknown(name, known) for name in unknown}
+    return {name: _unknown(name, known, parameters) for name in unknown}
 
 
-def _unknown(name: str, known: Collection[str]) -> str:
+def _unknown(name: str, known: Collection[str], parameters: KeyPath | None) -> str:
     if name == LAYOUT:
         return f"{{{LAYOUT}}} has a value in relink lines only (for the text itself, write {{{{{LAYOUT}}}}})"
     near = nearest(name, known)
@@ -154,6 +156,8 @@ def _unknown(name: str, known: Collection[str]) -> str:
         return f"{{{name}}} names no source; write [sources.{source[0]}] with its kind and location"
     written = [f"{{{each}}}" for each in known]
     hint = f"did you mean {{{near}}}?" if near else f"there are {listed(written, 'and')}"
+    if not near and parameters is not None:
+        hint += f"; if it is a parameter, write its values in {'.'.join(map(str, parameters))}"
     return f"unknown placeholder {{{name}}}; {hint} (for the text itself, write {{{{{name}}}}})"
 
 
