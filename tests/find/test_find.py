@@ -19,7 +19,8 @@ from perftrail.model.benchmark import Benchmark
 from perftrail.model.metrics import Derived, Metric
 from perftrail.model.process import Exited
 from perftrail.model.target import Goal, resolve, resolve_goal
-from perftrail.present.answer_details import noise_words
+from perftrail.present.answer_details import noise_words, print_find
+from perftrail.present.next_find import FindCommand
 from perftrail.search.budget import Budget
 from perftrail.store.memory import MemoryStore
 from tests.fakes.subject_builder import FakeBuilder, FakeSource, FakeStarter, number_of
@@ -330,6 +331,18 @@ def test_earlier_samples_guide_another_search_and_are_reported(tmp_path: Path) -
     )
     assert after.answer.changes[0].positions == (120,)
     assert after.builds <= before.builds
+
+
+def test_a_repeated_search_refers_to_its_own_steps_even_after_another_search(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    session = a_session(STUDY, tmp_path, source=FakeSource(20), starter=stepping_at(7))
+    for range_, expected in ((None, "--search  "), ("r2..r5", "--search  "), (None, "--search 1  ")):
+        _, answer = drain(Find(session, request(session, range=range_)).events())
+        assert isinstance(answer, FindAnswer)
+        print_find(answer, FindCommand(threshold=0.05, benchmarks=STUDY.benchmarks))
+        last = capsys.readouterr().out.splitlines()[-1]
+        assert last == f"Next: perftrail show {expected}  how the search went"
 
 
 def test_a_resumed_search_does_not_use_its_own_samples_as_a_prior(tmp_path: Path) -> None:

@@ -287,7 +287,8 @@ class FindAnswer:
     the machine's boot sessions of the samples. `other_machines` describes other machines with the same
     search. `new` is the work that this command performed; the rest was stored. `with_notes`: the search was asked
     to use the revisions' messages as a prior. `linked`: whether a linker produced the measured program. `can_relink`:
-    whether the study states how to link it in other layouts.
+    whether the study states how to link it in other layouts. `shown_as` is the number of this search in `perftrail show
+    --search`; empty for the last search, which needs no number.
     """
 
     answer: Answer
@@ -308,6 +309,7 @@ class FindAnswer:
     other_machines: tuple[str, ...] = ()
     with_notes: bool = False
     pins: Pins = NO_PINS
+    shown_as: str = ""
     linked: bool = True
     can_relink: bool = False
     new: Work = NO_WORK
@@ -426,7 +428,10 @@ class FindAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindTable:
-    """Answers about several metrics from one search. Each cost is that of the whole search up to this answer."""
+    """Answers about several metrics from one search. Each cost is that of the whole search up to this answer.
+
+    `shown_as` is as in `FindAnswer`.
+    """
 
     answers: tuple[FindAnswer, ...]
     revisions: tuple[Revision, ...]
@@ -435,6 +440,7 @@ class FindTable:
     seconds: float
     machine: str
     pins: Pins = NO_PINS
+    shown_as: str = ""
     new: Work = NO_WORK
 
     @property

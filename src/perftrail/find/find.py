@@ -97,7 +97,7 @@ class Find:
             answers = yield from self._changed(goal, journal)
             result = answers[0] if len(answers) == 1 else self._table(answers)
         yield from self._session.subject_builder.confirm(decisive_subjects(result, self._ledger.attempted))
-        result = replace(result, pins=self._session.pins)
+        result = replace(result, pins=self._session.pins, shown_as=self._shown_as(record))
         journal.end(json_of(result.as_json()))
         return result
 
@@ -320,6 +320,11 @@ class Find:
             if (each.key, each.machine) == (record.key, record.machine)
         ]
         return begun[0] if begun else record.started
+
+    def _shown_as(self, record: SearchRecord) -> str:
+        """Return the number of this search on this machine; empty if no later search began."""
+        keys = [each.key for each in self._session.store.searches() if each.machine == record.machine]
+        return "" if keys[-1] == record.key else str(keys.index(record.key) + 1)
 
     def _record(self) -> SearchRecord:
         request, goal = self._request, self._request.goal

@@ -294,9 +294,10 @@ def print_find(answer: FindAnswer | FindTable, command: FindCommand) -> None:
         print_table(answer, command)
     else:
         _print_answer(answer, command)
+    search = f"--search {answer.shown_as}".rstrip()
     for line in (
         *next_commands(answer, command),
-        f"Next: perftrail show{shell_words(command.study)} --search    how the search went",
+        f"Next: perftrail show{shell_words(command.study)} {search}    how the search went",
     ):
         output().print(Text(line, style="dim"))
 
